@@ -109,7 +109,7 @@ def test_a_reason_that_is_left_decides_nothing_and_the_calls_are_left_as_they_ar
             assert glass.terminal.is_by_lines()
         assert rows.rstrip().endswith(
             f"❓ {GOOGLE}\n❓ {MICROSOFT}\n"
-            "parley: these calls wait: parley respond chat.md asks about them again"
+            "parley: these calls are waiting: parley respond chat.md asks about them again"
         )
     assert shell.text.count("❓: `") == 2
 
@@ -248,7 +248,7 @@ def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shel
     with respond() as glass:
         glass.until_row(CHOOSE)
         glass.press("\x1b[200~yaml\nyA\nyn\n\x1b[201~")
-        glass.until_row("what is pasted decides nothing: type it")
+        glass.until_row("pasted text decides nothing: type the choice")
         glass.press("\x1b[20")  # a terminal is read in pieces
         glass.press("0~yo" + "ya\n" * 3000)
         glass.press("yA\x1b[201~")

@@ -210,11 +210,11 @@ def test_calls_that_wait_end_it_with_3_and_how_to_go_on(shell: Shell) -> None:
     assert (done.returncode, done.stdout) == (3, b"Let me search the web for google.\n")
     call, how = done.stderr.decode().splitlines()[1:]
     assert call == RAW
-    assert how == f"parley: tool calls wait for your choice: parley respond {chat}"
+    assert how == f"parley: tool calls are waiting for your choice: parley respond {chat}"
     assert ASKED in chat.read_text(encoding="utf-8")
     before = chat.read_bytes()
     again = shell.run("ask", "--last", "and?")
-    assert (again.returncode, "tool calls wait in" in again.stderr.decode()) == (1, True)
+    assert (again.returncode, "tool calls are waiting in" in again.stderr.decode()) == (1, True)
     assert chat.read_bytes() == before
     assert shell.run("respond", str(chat), "--choose", "ya").returncode == 0
     copy = shell.folder / "a b.md"
@@ -284,7 +284,7 @@ def test_in_a_terminal_nobody_can_be_asked_where_input_is_closed(tmp_path: Path)
     closed = ("/bin/sh", "-c", '"$@" <&-', "sh", *PARLEY)
     with Shell(tmp_path).terminal("ask", STOCKS, program=closed) as terminal:
         assert terminal.end() == 3
-    assert "tool calls wait for your choice: parley respond" in terminal.text
+    assert "tool calls are waiting for your choice: parley respond" in terminal.text
 
 
 def test_in_a_terminal_a_call_is_asked_for_though_the_context_came_through_a_pipe(

@@ -35,12 +35,13 @@ def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> N
     assert sorted(done.stdout.decode().splitlines()) == [
         "a.md: complete",
         "b.md: complete",
-        "empty.md: nothing is asked there",
+        "empty.md: nothing to answer",
         "wait.md: waiting",
     ]
     told = done.stderr.decode().splitlines()
     assert (
-        told[-1] == "parley: calls wait in wait.md: parley respond FILE asks about them, one chat at a time"
+        told[-1] == "parley: calls are waiting in wait.md: "
+        "parley respond FILE asks about them, one chat at a time"
     )
     assert sorted(line.partition(": ")[2].partition(":")[0] for line in told[:-1]) == [
         "broken.md",
@@ -49,7 +50,7 @@ def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> N
     ]
     assert all("\n\none\n" in (shell.folder / f"{name}.md").read_text() for name in ("a", "link"))
     again = shell.run("respond", "a.md", "b.md", "empty.md")
-    assert (again.returncode, again.stdout.count(b": nothing is asked there\n")) == (0, 3)
+    assert (again.returncode, again.stdout.count(b": nothing to answer\n")) == (0, 3)
     assert shell.run("respond", "wait.md", "a.md", "--quiet").stdout == b""
     assert shell.run("respond", "wait.md", "a.md").returncode == 3
 
@@ -83,7 +84,7 @@ def test_chats_share_the_limit_of_requests_and_a_ctrl_c_leaves_them_whole(shell:
         terminal.wait_for(lambda output: b"2 of 4" in output and b"ate limit" in output)
         os.kill(terminal.process.pid, signal.SIGINT)
         assert terminal.end() == 130
-    assert "parley: stopped: 2 of 4 chats are through" in terminal.text
+    assert "parley: stopped: 2 of 4 chats are done" in terminal.text
     texts = [(shell.folder / f"{name}.md").read_text(encoding="utf-8") for name in "abcd"]
     assert sum(text.count("\n🤖:") for text in texts) <= 4
     assert sum("\n\none\n" in text or "\n\ntwo\n" in text for text in texts) == 2

@@ -107,13 +107,13 @@ def test_no_question_of_a_strangers_commands_the_terminal_as_history_of_the_line
 def test_calls_are_asked_for_and_can_wait(shell: Shell, chat: Chat) -> None:
     shell.ask(STOCKS)
     with chat("chat.md") as glass:
-        assert until_prompt(glass, 1)[-2] == "parley: the last question has no answer: /go goes on there"
+        assert until_prompt(glass, 1)[-2] == "parley: the last question has no answer: /go continues"
         glass.press("/go\r")
         glass.until_row("Please choose")
         glass.press("q")
-        assert "parley: these calls wait: /go asks about them again" in until_prompt(glass, 2)
+        assert "parley: these calls are waiting: /go asks about them again" in until_prompt(glass, 2)
         glass.press("and?\r")
-        refusal = "parley: tool calls wait in chat.md: decide on them first: /go"
+        refusal = "parley: tool calls are waiting in chat.md. Decide on them first: /go"
         assert refusal in until_prompt(glass, 3)
         glass.press("/go\r")
         glass.until_row("Please choose")
@@ -137,7 +137,7 @@ def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(shell: She
         glass.until_row("the file is the")
         glass.press("\x03")
         rows = until_prompt(glass, 3)
-        assert rows[-3:] == ["parley: stopped: /go goes on", "", "💬:"]
+        assert rows[-3:] == ["parley: stopped: /go continues", "", "💬:"]
         (path,) = shell.chats
         assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
         assert questions(path) == ["write 2000 words"]
@@ -193,15 +193,15 @@ def test_commands_are_listed_and_what_is_none_is_told(shell: Shell, chat: Chat) 
         end(glass)
     (path,) = shell.chats
     text = "\n".join(rows)
-    assert "/edit           open the chat in your editor, and ask what you wrote there" in rows
-    assert 'A question of several lines stands between """ and """, or is pasted.' in rows
-    assert "With a blank before it, a line that begins with / is a question." in rows
+    assert "/edit           edit the chat in your editor, then ask its new question" in rows
+    assert 'Put a question of several lines between """ and """, or paste it.' in rows
+    assert "A line that starts with a space and / is a question." in rows
     assert rows[rows.index("  Demo") :][:3] == ["  Demo", "* Demo-OpenAI", "  Demo-Text"]
     assert "there is no agent 'Nobody'" in text
     assert "--agent" not in text
     assert max(map(len, _HELP.split("\n"))) <= 79
     assert f"💬: /file{path}💬:" in text.replace("\n", "")
-    assert "parley: there is no /fiel x: /help lists what there is; " in text
+    assert "parley: unknown command /fiel x: /help lists the commands. " in text
     assert questions(path) == ["/say"]
     assert "🤖:[Demo-Text]" in path.read_text(encoding="utf-8")
 
@@ -217,7 +217,7 @@ def test_nothing_is_left_of_a_chat_in_which_nothing_was_said(shell: Shell, chat:
 def test_it_is_for_a_terminal_and_for_a_chat_that_is_there(shell: Shell, chat: Chat) -> None:
     done = shell.feed(b"hello\n", "chat")
     assert done.returncode == 2
-    assert "chat is for a terminal: `parley ask` takes a question from anywhere" in done.stderr.decode()
+    assert "chat needs a terminal. Without one, use `parley ask`" in done.stderr.decode()
     with chat("none.md") as glass:
         assert glass.end() == 1
         assert glass.rows() == ["parley: cannot read none.md: No such file or directory"]

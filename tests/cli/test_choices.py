@@ -12,7 +12,9 @@ from tests.cli.shell import Shell
 from tests.forks import ForkServer
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
-UNSEEN = "--choose yA is for calls that were printed by the run before: read these, then say it again"
+UNSEEN = (
+    "--choose yA decides only on calls that an earlier run printed: read these, then run the command again"
+)
 
 
 @pytest.fixture
@@ -95,12 +97,12 @@ def test_a_choice_that_nothing_waits_for_is_an_error(shell: Shell) -> None:
     before = shell.text
     done = shell.run("respond", "chat.md", "--choose", "none=ya")
     assert (done.returncode, shell.text) == (1, before)
-    message = "parley: --choose none=ya: no call with this id waits; nothing was asked\n"
+    message = "parley: --choose none=ya: no call with this id is waiting; nothing was asked\n"
     assert done.stderr.decode() == message
     shell.run("respond", "chat.md")
     done = shell.run("respond", "chat.md", "--choose", "yN", "--choose", "ya")
     assert done.returncode == 1
-    assert "not used, since no call waited for it: --choose ya" in done.stderr.decode()
+    assert "not used, because no call was waiting: --choose ya" in done.stderr.decode()
     assert shell.text.count("The user declined this call.") == 2
 
 
@@ -108,7 +110,7 @@ def test_a_reason_goes_with_a_no(shell: Shell) -> None:
     before = shell.text
     done = shell.run("respond", "chat.md", "--choose", "ya", "--reason", "because")
     assert (done.returncode, shell.text) == (2, before)
-    assert "--reason is for a no" in done.stderr.decode()
+    assert "--reason needs a no" in done.stderr.decode()
 
 
 @pytest.mark.parametrize("text", ["yX", "=ya", "", "a=", "a=YA", "a=y"])

@@ -67,7 +67,7 @@ def test_settings_are_printed_with_their_origins(
     assert "loop.timeout_s = 60.0  # config.toml:4" in printed
     assert "tools.budget_tokens = none  # default" in printed
     assert "config.toml:2: no_such: there is no such setting" in err
-    assert "what setup() says in Neovim goes on top of this there; a shell does not know it" in err
+    assert "in Neovim, setup() overrides these values; the shell does not see it" in err
     *rows, end = objects(capsys, "config")
     problem = "config.toml:2: no_such: there is no such setting"
     assert (rows[0], end["code"]) == ({"type": "note", "message": problem}, 0)
@@ -76,7 +76,7 @@ def test_settings_are_printed_with_their_origins(
 
 
 def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    assert lines(capsys, "config")[0] == f"# {config}: there is no such file"
+    assert lines(capsys, "config")[0] == f"# {config}: no such file"
 
 
 def test_of_one_setting_the_value_is_printed_and_nothing_else(
@@ -99,4 +99,4 @@ def test_a_setting_that_is_none_is_an_error_that_names_the_nearest(
 ) -> None:
     for key, nearest in (("lop", "loop"), ("loop.paralel", "loop.parallel")):
         assert main(["config", key]) == 1
-        assert f"there is no setting {key}; did you mean {nearest}?" in capsys.readouterr().err
+        assert f"unknown setting {key}; did you mean {nearest}?" in capsys.readouterr().err

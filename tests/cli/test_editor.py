@@ -50,7 +50,7 @@ def test_the_editor_is_the_one_of_visual_else_of_editor_else_neovim(folder: Path
         patch.setenv("PATH", here["PATH"])
         assert command({}) == [str(nvim), "+"]
         nvim.unlink()
-        with pytest.raises(ParleyError, match="there is no editor: set VISUAL or EDITOR, or install Neovim"):
+        with pytest.raises(ParleyError, match=r"no editor found\. Set VISUAL or EDITOR, or install Neovim"):
             command({})
 
 
@@ -97,7 +97,7 @@ def test_an_editor_that_fails_is_an_error(
 ) -> None:
     monkeypatch.setenv("EDITOR", editor("raise SystemExit(3)"))
     assert main(["edit", "chat.md"]) == 1
-    assert "ended with 3; the chat is chat.md" in capsys.readouterr().err
+    assert "exited with 3; the chat is chat.md" in capsys.readouterr().err
     (folder / "none").write_text("#!/nowhere/at/all\n")
     (folder / "none").chmod(0o755)
     monkeypatch.setenv("EDITOR", "./none")

@@ -234,4 +234,4 @@ def test_a_definition_is_converted_or_refused_however_deep_it_is(run: Callable[.
         schema = b'{"type": "object", "properties": {"a": ' * depth + b"{}" + b"}}" * depth
         ended = run("convert", "--to", "anthropic", stdin=b'[{"name": "t", "inputSchema": %s}]' % schema)
         assert (ended.code, ended.out) == (1, "") or (ended.code, ended.err) == (0, "")
-    assert ended.err == "parley: standard input: it is nested too deep to be a tool\n"
+    assert ended.err == "parley: standard input is nested too deeply to be a tool\n"

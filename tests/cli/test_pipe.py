@@ -50,7 +50,9 @@ def test_calls_that_wait_stand_in_what_is_written_and_need_a_file(shell: Shell) 
     assert exchange.answers[-1].segments[-1].call.name == "web_search"  # type: ignore[union-attr]
     call, how = done.stderr.decode().splitlines()
     assert call == '❓ web_search {"query":"google stock price"}'
-    assert how.startswith("parley: tool calls wait for your choice, which needs a file: write this into one")
+    assert how.startswith(
+        "parley: tool calls are waiting for your choice, which needs a file. Save this chat"
+    )
     again = shell.feed(done.stdout, "respond", "-")
     assert (again.returncode, again.stdout) == (3, done.stdout)
     shell.chat.write_bytes(done.stdout)
@@ -68,10 +70,10 @@ def test_rules_decide_without_a_file(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-", "--choose", "ya"), "respond - takes no --choose: decisions need a file"),
-        (("-", "--json"), "respond - takes no --json: the chat itself is what is written"),
-        (("-", "chat.md"), "- is one chat, and comes alone: without other files and --jobs"),
-        (("-", "--jobs", "2"), "- is one chat, and comes alone: without other files and --jobs"),
+        (("-", "--choose", "ya"), "respond - takes no --choose: choices need a file"),
+        (("-", "--json"), "respond - takes no --json: its output is the chat itself"),
+        (("-", "chat.md"), "- is a single chat: name no other files, and no --jobs"),
+        (("-", "--jobs", "2"), "- is a single chat: name no other files, and no --jobs"),
     ],
 )
 def test_what_needs_a_file_is_refused(shell: Shell, arguments: tuple[str, ...], problem: str) -> None:

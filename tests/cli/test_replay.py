@@ -56,7 +56,7 @@ def test_what_comes_out_otherwise_is_a_diff_and_a_failure(
     code, out, _ = replay(text, toml='safety.blocked_tool_patterns = ["f*"]')
     assert code == 1
     assert "-`a`\n+`Tool f is blocked by the pattern 'f*'`\n" in out
-    assert out.endswith("the replay gives another chat, in 3 requests\n")
+    assert out.endswith("the replay gives a different chat, in 3 requests\n")
 
 
 def test_requests_are_lines_of_the_agents_provider(replay: Callable[..., tuple[int, str, str]]) -> None:

@@ -107,7 +107,9 @@ def test_a_question_whose_tools_are_missing_is_not_asked_and_says_which_and_why(
     assert shell.text == "💬: say: hello\n"
     why, refusal = done.stderr.decode().splitlines()
     assert why.startswith("parley: no tools of MCP server 'far': MCP server 'far' was not ready within 0.5 s")
-    assert refusal == ("parley: not asked: the tools of far are missing; --without-missing asks without them")
+    assert refusal == (
+        "parley: not asked: the tools of far are missing. To ask without them, pass --without-missing"
+    )
     done = shell.run("respond", "chat.md", "--json")
     end = json.loads(done.stdout.splitlines()[-1])
     assert (done.returncode, end["kind"]) == (5, "missing")

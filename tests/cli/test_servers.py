@@ -136,7 +136,7 @@ def test_the_resources_of_servers_are_listed_to_a_bound(tmp_path: Path, forks: F
     assert lines[1:3] == ["  echo: Says it.", "  resource a:0: first\\x1b[2J (text/plain): one two"]
     assert lines[21:24] == [
         "  resource a:19: 19",
-        "  and 5 more resources: --json has them",
+        "  and 5 more resources: --json lists them",
         "  template a:{b}: page",
     ]
     _, said, _ = output(shell.run("tools", "--json"))
@@ -221,7 +221,7 @@ def test_a_server_that_is_added_starts_at_once_and_is_there_later(tmp_path: Path
         shell.run("servers", "add", "fake", "--", sys.executable, FAKE, "--many")
     )
     assert (code, complaints) == (0, "")
-    assert listing.startswith(f"fake is in {place} now\nfake: ready\n  echo: To echo.")
+    assert listing.startswith(f"added fake to {place}\nfake: ready\n  echo: To echo.")
     assert before in place.read_text(encoding="utf-8")
     assert "fake: ready" in output(shell.run("tools"))[1]
     code, _, complaints = output(shell.run("servers", "add", "fake", "--url", "http://x"))

@@ -92,7 +92,7 @@ def test_what_waits_for_a_choice_is_shown_for_what_it_is(shell: Shell) -> None:
     shell.ask(f"call note {json.dumps({'text': HOSTILE}, ensure_ascii=False)}")
     code, text = shows(shell, "respond", "chat.md", keys=b"q")
     assert code == 3
-    assert text.rstrip().endswith("these calls wait: parley respond chat.md asks about them again")
+    assert text.rstrip().endswith("these calls are waiting: parley respond chat.md asks about them again")
     assert "owned" in text
 
 
@@ -212,7 +212,7 @@ def test_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(shell: Shell) -> None:
         terminal.press(b"\x03")
         assert terminal.end() == 130
     assert "Traceback" not in terminal.text
-    assert "parley: stopped: what was said so far is in chat.md" in terminal.text
+    assert "parley: stopped: the answer so far is in chat.md" in terminal.text
     assert "conversation" in shell.text
     assert shell.text.endswith("🔒: [Stopped: by the user]\n\n💬: \n")
     shell.chat.write_text(

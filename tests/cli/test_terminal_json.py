@@ -54,7 +54,7 @@ COMMANDS = {
     "a log": ("log chat.md", 0),
     "a log that is not there": ("log none.md", 1),
     "a new chat": ("ask hello", 0),
-    "a chat to go on in that is not there": ("ask hello -c none.md", 1),
+    "a chat to continue that is not there": ("ask hello -c none.md", 1),
     "nothing asked": ("ask", 2),
     "tools": ("tools", 0),
     "agents": ("agents", 0),

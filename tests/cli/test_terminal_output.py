@@ -177,7 +177,8 @@ def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> 
     assert line in first.stdout
     assert second.stdout == line
     assert error(second).endswith(
-        "parley: tool calls wait for your choice: --choose ya approves them, --choose yN refuses them\n"
+        "parley: tool calls are waiting for your choice: "
+        "--choose ya approves them, --choose yN declines them\n"
     )
 
 
@@ -203,7 +204,7 @@ def test_what_is_no_json_is_named_where_it_came_from(shell: Shell) -> None:
     shell.ask("something")
     done = shell.run("convert", "--to", "openai", after="< chat.md")
     assert done.returncode == 1
-    assert error(done).startswith("parley: standard input is no JSON: ")
+    assert error(done).startswith("parley: standard input is not JSON: ")
 
 
 def test_a_turn_that_went_well_does_so_where_a_call_holds_half_a_character(shell: Shell) -> None:

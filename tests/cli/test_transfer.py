@@ -35,10 +35,10 @@ def test_chats_are_printed_in_each_form_and_the_missing_one_is_named(
     assert printed.err.splitlines() == [
         "parley: cannot read none.md: No such file or directory",
         "parley: b.md: it ends with a question, but training data must end with an answer",
-        "parley: empty.md is left out: nothing was asked in it",
+        "parley: empty.md is left out: it asks nothing",
     ]
     assert main(["export", "a.md", "b.md", "--to", "md"]) == 2
-    assert capsys.readouterr().err == "parley: md is a page of one chat: name one file\n"
+    assert capsys.readouterr().err == "parley: --to md prints a single chat: name one file\n"
 
 
 def test_an_import_is_printed_or_written_to_a_new_file(
@@ -55,7 +55,7 @@ def test_an_import_is_printed_or_written_to_a_new_file(
     assert capsys.readouterr() == ("", f"parley: chat.md: {lost}")
     Path("chat.md").write_text("mine", encoding="utf-8")
     assert main(["import", "one.json", "--to", "chat.md"]) == 1
-    assert "chat.md is there already" in capsys.readouterr().err
+    assert "chat.md already exists" in capsys.readouterr().err
     assert Path("chat.md").read_text(encoding="utf-8") == "mine"
     assert main(["import", "one.json", "--from", "gp"]) == 1
     assert capsys.readouterr().err == "parley: one.json: it contains no messages\n"
@@ -72,7 +72,7 @@ def test_several_chats_of_one_file_go_into_a_folder(
     Path("two.jsonl").write_text(TWO, encoding="utf-8")
     Path("chats").mkdir()
     assert main(["import", "two.jsonl"]) == 1
-    assert "holds 2 chats: --to FOLDER" in capsys.readouterr().err
+    assert "contains 2 chats: --to FOLDER" in capsys.readouterr().err
     assert main(["import", "two.jsonl", "--to", "chats"]) == 0
     texts = {path.name: path.read_text(encoding="utf-8") for path in Path("chats").iterdir()}
     assert {name: parse(text).exchanges[0].question for name, text in texts.items()} == {
@@ -133,7 +133,7 @@ def test_a_file_without_a_question_is_named_and_loses_no_word(
     assert capsys.readouterr().out == "t.md:1:1: warning: no question: no line begins with 💬:\n"
     for command in ("verify", "replay"):
         assert main([command, "t.md"]) == 1
-        assert capsys.readouterr() == ("", "parley: t.md: there is no question in it\n")
+        assert capsys.readouterr() == ("", "parley: t.md: it has no question\n")
     assert main(["export", "--to", "md", "t.md"]) == 0
     assert capsys.readouterr().out == "# t\n\nhello\n"
     assert main(["export", "--to", "html", "t.md"]) == 0

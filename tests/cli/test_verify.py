@@ -44,7 +44,7 @@ def verify(chat: Shell) -> Callable[..., tuple[int, list[str]]]:
 def test_a_chat_that_nobody_edited_is_as_its_models_saw_it(
     verify: Callable[..., tuple[int, list[str]]],
 ) -> None:
-    assert verify() == (0, ["2 of 2 requests still fit the chat"])
+    assert verify() == (0, ["2 of 2 requests still match the chat"])
     assert verify(lambda text: text, "--tools")[0] == 0
 
 
@@ -52,8 +52,8 @@ def test_an_edit_is_told_with_its_line(verify: Callable[..., tuple[int, list[str
     assert verify(lambda text: text.replace("of google", "of apple", 1)) == (
         1,
         [
-            "chat.md:1: exchange 1: the question was reworded (2 requests had it differently)",
-            "0 of 2 requests still fit the chat",
+            "chat.md:1: exchange 1: the question was reworded (different in 2 requests)",
+            "0 of 2 requests still match the chat",
         ],
     )
 
@@ -73,7 +73,7 @@ def test_programs_read_edits_unknown_replies_and_settings(
         code, lines = verify()
         assert code == 0
         assert re.fullmatch(r"settings, since [-+0-9: ]+: the system prompt has changed", lines[0])
-        assert lines[1:] == ["2 of 2 requests still fit the chat"]
+        assert lines[1:] == ["2 of 2 requests still match the chat"]
     finally:
         chat.configure("")
 
@@ -96,7 +96,7 @@ def test_who_was_chosen_for_an_answer_is_not_held_against_who_is_asked_by_defaul
     for name, front in (("one.md", ""), ("two.md", "---\nmodel: mine\n---\n\n")):
         (tmp_path / name).write_text(f"{front}💬: hello\n", encoding="utf-8")
         assert shell.run("respond", name, "--agent", "Other").returncode == 0
-        assert shell.run("verify", name).stdout == b"1 of 1 requests still fit the chat\n"
+        assert shell.run("verify", name).stdout == b"1 of 1 requests still match the chat\n"
     shell.configure(OTHER.replace("Be another.", "Be yourself."))
     assert b": the system prompt has changed\n" in shell.run("verify", "one.md").stdout
 
@@ -106,7 +106,7 @@ def test_a_chat_of_another_machine_cannot_be_verified(tmp_path: Path, chat: Shel
     other.chat.write_bytes((chat.folder / "answered.md").read_bytes())
     done = other.run("verify", "chat.md")
     assert done.returncode == 5
-    assert done.stderr == b"parley: chat.md: no request of this chat is on record on this machine\n"
+    assert done.stderr == b"parley: chat.md: this machine has no record of a request of this chat\n"
     other.chat.write_text("💬: a question\n", encoding="utf-8")
     assert other.run("verify", "chat.md").returncode == 0
 
@@ -129,4 +129,4 @@ def test_a_record_that_was_changed_is_told(tmp_path: Path, forks: ForkServer) ->
         db.execute("UPDATE requests SET units = '[\"q1\"]'")
     done = shell.run("verify", "chat.md")
     assert done.returncode == 1
-    assert b"the record of the requests of chat.md in " in done.stderr
+    assert b"the request record of chat.md in " in done.stderr

@@ -43,7 +43,7 @@ FAILURES: Mapping[str, str] = {
     "auth/wif-jwt-bearer": NO_PERSON,
     "auth/dpop": "an extension: tokens are of the kind `Bearer`, as every server takes them",
     "auth/dpop-nonce": "the same extension",
-    "auth/pre-registration": "there is no setting for a client's id: Parley registers itself at each sign-in",
+    "auth/pre-registration": "unknown setting for a client's id: Parley registers itself at each sign-in",
     "auth/scope-step-up": "a call that wants more than was granted is refused, and says so",
 }
 """The scenarios with a failing check, and the reason."""

@@ -29,7 +29,7 @@ def test_a_chat_of_neovim_is_as_its_models_saw_it_until_it_is_edited(
     nvim.command("silent write")
     assert (main(["verify", str(path)]), capsys.readouterr().out.splitlines()[-1]) == (
         0,
-        "3 of 3 requests still fit the chat",
+        "3 of 3 requests still match the chat",
     )
     nvim.command("%s/of google$/of apple/")
     nvim.command("silent write")

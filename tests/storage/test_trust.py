@@ -183,7 +183,7 @@ def test_the_shell_trusts_the_file_of_an_editor_from_any_folder(
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
     assert main(["trust", "--pin", name]) == 0
     assert capsys.readouterr().out.endswith(
-        f"{name} is trusted: a change of this file or of serve.sh asks again\n"
+        f"{name} is trusted: Parley asks again if this file or serve.sh changes\n"
     )
     app = App(Settings(), os.environ, folder=lambda: tmp_path)
     assert (app.untrusted(), names(app)) == ([], ["own", "mock"])
@@ -242,7 +242,7 @@ def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
         f"fake:\n  starts the program {shlex.join([sys.executable, str(FAKE)])}\n"
         f"  in the folder {tmp_path}\n"
         "web:\n  connects to http://127.0.0.1:9/mcp\n  is switched off in this file\n"
-        ".mcp.json is trusted: a change of this file asks again\n"
+        ".mcp.json is trusted: Parley asks again if this file changes\n"
     )
     assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"
     assert main(["tools"]) == 0
@@ -326,7 +326,7 @@ def test_the_shell_pins_and_names_programs_and_variables(
         f"  ./serve.sh was not found here\n  in the folder {tmp_path}\n  sets B='${{B}}${{B}}'\n"
         "  names files of the project, whose content may change: serve.sh\n"
         "  receives your variables ANTHROPIC_API_KEY, B\n"
-        ".mcp.json is trusted: a change of this file or of serve.sh asks again\n"
+        ".mcp.json is trusted: Parley asks again if this file or serve.sh changes\n"
     )
 
 
@@ -443,7 +443,7 @@ def test_a_pin_of_a_file_that_names_no_program_trusts_the_file_and_says_so(
     write(tmp_path, web={"url": "http://127.0.0.1:9/mcp"})
     code, said = shell("--pin")
     assert code == 0
-    assert said.endswith("a change of this file asks again; it names no program of the project to pin\n")
+    assert said.endswith("Parley asks again if this file changes; it names no project program to pin\n")
     app = App(Settings(), os.environ, folder=lambda: tmp_path)
     assert (app.untrusted(), names(app)) == ([], ["web", "mock"])
     asyncio.run(app.close())

@@ -52,7 +52,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
         for line in format_exc().splitlines():
             screen.complain(line)
-        complain("this is an error in Parley: please report it with the lines above")
+        complain("this is a bug in Parley: please report it with the lines above")
     except KeyboardInterrupt:
         code = CTRL_C
     return screen.end(code)

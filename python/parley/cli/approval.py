@@ -29,7 +29,7 @@ from parley.text import visible
 _LEAVE = ("q", "interrupt", "end of input")
 _MOVES = {"j": 1, "down": 1, "\t": 1, "k": -1, "up": -1}
 _REASON = "why not? Enter for no reason: "
-_PASTED = "what is pasted decides nothing: type it"
+_PASTED = "pasted text decides nothing: type the choice"
 _LONGEST_REASON = 2000
 _LEAST_WIDTH = 12
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from parley.cli.choices import ScriptedChoice
 
 _CHAT = "a chat"
-_STRICT = "refuse, in the provider's words, what the provider would refuse"
+_STRICT = "refuse requests that the provider would refuse, in the provider's words"
 _READ = "a chat; - for standard input"
 SHELLS = ("bash", "zsh", "fish")
 """The shells that complete what is typed."""
-_JSON = "print one JSON object a line, for programs"
-_QUIET = "say nothing but the answer and what went wrong"
-_WITHOUT = "ask even if a server is not ready in time, or fails: the model is told whose tools are missing"
-_AGENT = "the agent to talk to, instead of the chat's"
+_JSON = "print one JSON object per line, for programs"
+_QUIET = "print only the answer and errors"
+_WITHOUT = "ask even if a server fails or is not ready in time: the model is told whose tools are missing"
+_AGENT = "the agent that answers, instead of the chat's"
 
 
 class Parser(argparse.ArgumentParser):
@@ -128,7 +128,7 @@ def _without_command(arguments: argparse.Namespace) -> int:
 def _ask(command: Parser) -> None:
     command.add_argument("question", nargs="*", metavar="QUESTION", help="the question; - for standard input")
     place = command.add_mutually_exclusive_group()
-    place.add_argument("-c", "--continue", dest="chat", default="", metavar="FILE", help="a chat to go on in")
+    place.add_argument("-c", "--continue", dest="chat", default="", metavar="FILE", help="a chat to continue")
     _last(place)
     _conversation(command)
     command.add_argument(
@@ -137,8 +137,8 @@ def _ask(command: Parser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a file that the question brings along, PATH:10-40 for lines of it; - for standard input, which "
-        "is taken anyway unless it is a terminal",
+        help="a file to include in the question, or PATH:10-40 for some of its lines; - for standard input, "
+        "which is included anyway unless it is a terminal",
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     _json(command)
@@ -148,18 +148,18 @@ def _talk(command: Parser) -> None:
     _conversation(command)
     place = command.add_mutually_exclusive_group()  # side by side, or before Python 3.14 no usage shows it
     _last(place)
-    place.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
+    place.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; default: a new one")
     command.set_defaults(json=False)
 
 
 def _last(place: argparse._MutuallyExclusiveGroup) -> None:
-    place.add_argument("--last", action="store_true", help="go on in the chat that changed last")
+    place.add_argument("--last", action="store_true", help="continue the chat that changed last")
 
 
 def _conversation(command: Parser) -> None:
     """What `ask` and `chat` share."""
     command.add_argument("-a", "--agent", metavar="NAME", help=f"{_AGENT}; a new chat keeps it")
-    command.add_argument("--no-tools", action="store_true", help="have no tools in this chat from now on")
+    command.add_argument("--no-tools", action="store_true", help="use no tools in this chat from now on")
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
     command.set_defaults(choose=[], reason="")
 
@@ -171,13 +171,13 @@ def _respond(command: Parser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help=f"{_CHAT}; several are taken in turn; - for one from standard input to standard output",
+        help=f"{_CHAT}; several are answered in turn; - reads standard input, writes standard output",
     )
     command.add_argument(
         "--jobs",
         type=_jobs,
         metavar="N",
-        help="move N chats on at once; their answers are in the files only",
+        help="answer N chats at once; their answers go only into the files",
     )
     command.add_argument("-a", "--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
@@ -186,13 +186,11 @@ def _respond(command: Parser) -> None:
         default=[],
         type=_choice,
         metavar="CHOICE",
-        help="for scripts: decide on calls that wait and were printed by the run before: "
-        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; may be given several times, each for "
-        "what those before it left",
+        help="for scripts: decide on waiting calls that an earlier run printed: "
+        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; may be repeated: each applies to the "
+        "calls that earlier ones left undecided",
     )
-    command.add_argument(
-        "--reason", default="", metavar="TEXT", help="why not, for the model: goes with a no"
-    )
+    command.add_argument("--reason", default="", metavar="TEXT", help="the reason for a no, for the model")
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
     command.add_argument("--json", action="store_true", help=_JSON)
@@ -209,7 +207,7 @@ def _compact(command: Parser) -> None:
         type=_count,
         default=KEEP,
         metavar="N",
-        help=f"how many of the last exchanges are left as they are; {KEEP} without it",
+        help=f"the number of last exchanges to leave unchanged; default: {KEEP}",
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--json", action="store_true", help=_JSON)
@@ -224,7 +222,9 @@ def _messages(command: Parser) -> None:
     command.add_argument(
         "--provider", choices=formats, metavar="FORMAT", help=f"the format to print: {', '.join(formats)}"
     )
-    command.add_argument("--tools", action="store_true", help="start the MCP servers, print their tools too")
+    command.add_argument(
+        "--tools", action="store_true", help="start the MCP servers and print their tools, too"
+    )
 
 
 def _chat(command: Parser) -> None:
@@ -234,26 +234,26 @@ def _chat(command: Parser) -> None:
 def _export(command: Parser) -> None:
     from parley.cli.transfer import EXPORTS, HTML
 
-    command.add_argument("files", nargs="+", metavar="FILE", help=f"{_READ}; of JSON lines one for each chat")
+    command.add_argument("files", nargs="+", metavar="FILE", help=f"{_READ}; JSON lines take several")
     forms = "; ".join(f"{name}, {form.title}" for name, form in EXPORTS.items())
-    about = f"the form: {forms}; without it {HTML}"
+    about = f"the form: {forms}; default: {HTML}"
     command.add_argument("--to", choices=tuple(EXPORTS), default=HTML, metavar="FORM", help=about)
 
 
 def _import(command: Parser) -> None:
     from parley.imports.formats import FORMATS
 
-    command.add_argument("file", metavar="FILE", help="its file; - for standard input")
+    command.add_argument("file", metavar="FILE", help="the file to import; - for standard input")
     known = "; ".join(f"{name}, {entry.title}" for name, entry in FORMATS.items())
     command.add_argument(
         "--from",
         dest="source",
         choices=tuple(FORMATS),
         metavar="FORMAT",
-        help=f"what it is: {known}; without it the content says so",
+        help=f"the format: {known}; default: recognized by the content",
     )
     command.add_argument(
-        "--to", metavar="FILE", help="a new file, or a folder for it; without it standard output"
+        "--to", metavar="FILE", help="a new file, or a folder for new files; default: standard output"
     )
 
 
@@ -263,7 +263,7 @@ def _check(command: Parser) -> None:
 
 
 def _edit(command: Parser) -> None:
-    command.add_argument("file", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
+    command.add_argument("file", nargs="?", default="", metavar="FILE", help="a chat; default: a new one")
 
 
 def _log(command: Parser) -> None:
@@ -274,7 +274,7 @@ def _log(command: Parser) -> None:
 def _verify(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help=_CHAT)
     command.add_argument(
-        "--tools", action="store_true", help="start the MCP servers, compare their tools too"
+        "--tools", action="store_true", help="start the MCP servers and compare their tools, too"
     )
     _json(command)
 
@@ -285,7 +285,7 @@ def _replay(command: Parser) -> None:
     command.add_argument(
         "--requests",
         action="store_true",
-        help="print the body of each request as a line of JSON, and not what comes out",
+        help="print the body of each request on one line of JSON, and no result",
     )
     _json(command)
 
@@ -296,7 +296,7 @@ def _json(command: Parser) -> None:
 
 def _config(command: Parser) -> None:
     command.add_argument(
-        "key", nargs="?", default="", metavar="KEY", help="a setting, or a table of them, such as loop"
+        "key", nargs="?", default="", metavar="KEY", help="a setting, or a table such as loop"
     )
     _json(command)
 
@@ -311,26 +311,30 @@ def _convert(command: Parser) -> None:
 
 def _servers(command: Parser) -> None:
     command.add_argument("action", nargs="?", choices=("add",), metavar="add", help="add a server")
-    command.add_argument("name", nargs="?", metavar="NAME", help="its name; a known one says the rest")
-    command.add_argument("words", nargs="*", metavar="COMMAND", help="behind --, the command of a local one")
+    command.add_argument(
+        "name", nargs="?", metavar="NAME", help="its name; a well-known name needs nothing else"
+    )
+    command.add_argument(
+        "words", nargs="*", metavar="COMMAND", help="after --, the command of a local server"
+    )
     source = command.add_mutually_exclusive_group()
-    source.add_argument("--url", default="", metavar="URL", help="the address of a remote one")
+    source.add_argument("--url", default="", metavar="URL", help="the address of a remote server")
     source.add_argument(
         "--from",
         dest="source",
         default="",
         metavar="FILE",
-        help="the server file of another program that has a server of this name",
+        help="another program's server file that has a server of this name",
     )
 
 
 def _server(command: Parser) -> None:
-    command.add_argument("server", metavar="NAME", help="a server of the settings")
+    command.add_argument("server", metavar="NAME", help="a server from the settings")
 
 
 def _trust(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="usually .mcp.json")
-    command.add_argument("--pin", action="store_true", help="with the programs of the project that it names")
+    command.add_argument("--pin", action="store_true", help="also pin the project's programs that it names")
 
 
 def _completion(command: Parser) -> None:
@@ -343,7 +347,7 @@ def _help(command: Parser) -> None:
         nargs="?",
         choices=tuple(COMMANDS),
         metavar="COMMAND",
-        help="a command; without it all of them",
+        help="a command; default: all",
     )
 
 
@@ -352,7 +356,7 @@ def _nothing(command: Parser) -> None:
 
 
 def _demo_server(command: Parser) -> None:
-    command.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
+    command.add_argument("--port", type=_port, default=0, help="the port to listen on; default: a free one")
     command.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
     command.add_argument("--strict", action="store_true", help=_STRICT)
 
@@ -391,55 +395,57 @@ def _port(text: str) -> int:
 COMMANDS: dict[str, Command] = {
     "ask": Command(
         "ask:ask",
-        "Ask a question in a new chat, or in one that is there; the answer goes to standard output.",
+        "Ask a question in a new or existing chat, and print the answer.",
         _ask,
     ),
-    "chat": Command("chat:chat", "Talk in the terminal; all that is said is in a file.", _talk),
+    "chat": Command("chat:chat", "Talk in the terminal; the conversation is kept in a file.", _talk),
     "respond": Command(
         "batch:respond", "Answer the last question of a chat, in its file, as the editor would.", _respond
     ),
     "compact": Command(
         "respond:compact",
-        "Have the model sum up older exchanges of a chat, each in a line of its answer.",
+        "Have the model summarize a chat's older exchanges, each in a line of its answer.",
         _compact,
     ),
     "messages": Command("inspect:messages", "Print the request that a chat would send.", _messages),
     "parse": Command("inspect:show", "Print a chat as JSON.", _chat),
-    "export": Command(
-        "transfer:export", "Print a chat in another form: for readers, or for programs.", _export
-    ),
+    "export": Command("transfer:export", "Print a chat in another form, for readers or programs.", _export),
     "import": Command(
         "transfer:import_chats",
-        "Make a chat of another program's, or of the messages of a provider's API.",
+        "Make a chat from another program's chat, or from the messages of a provider's API.",
         _import,
     ),
     "check": Command(
         "check:check",
-        "Print the problems of chats as `file:line:col: level: text`; errors end it with 1.",
+        "Print the problems in chats as `file:line:col: level: text`; exit with 1 if there are errors.",
         _check,
     ),
-    "log": Command("inspect:log", "Print what was decided, run and asked in a chat, and the totals.", _log),
+    "log": Command("inspect:log", "Print the choices, calls and requests of a chat, and the totals.", _log),
     "edit": Command("editor:edit", "Open a chat in your editor; without a file, a new one.", _edit),
     "agents": Command(
         "config:agents",
-        "List the agents, which of them have a key, and which one answers where none is named.",
+        "List the agents, whether each has its key, and which one answers by default.",
         _json,
     ),
     "config": Command(
-        "config:config", "Print all settings and where each value comes from, or the value of one.", _config
+        "config:config",
+        "Print all settings with the origin of each value, or the value of one setting.",
+        _config,
     ),
     "verify": Command(
         "verify:verify",
-        "Tell what was edited in a chat since its models saw it, and which settings have changed.",
+        "Report edits to a chat since its models saw it, and settings that have changed.",
         _verify,
     ),
     "replay": Command(
         "replay:replay",
-        "Ask a chat anew, offline, of its own replies and results, and tell what comes out differently.",
+        "Replay a chat offline, from its own replies and results, and print what differs.",
         _replay,
     ),
     "convert": Command(
-        "servers:convert", "Turn MCP tool definitions on standard input into those of a provider.", _convert
+        "servers:convert",
+        "Convert MCP tool definitions from standard input to a provider's format.",
+        _convert,
     ),
     "servers": Command(
         "servers:servers",
@@ -448,12 +454,12 @@ COMMANDS: dict[str, Command] = {
     ),
     "tools": Command("servers:tools", "Start the MCP servers and list their tools.", _json),
     "login": Command(
-        "servers:login", "Sign in at an MCP server with a browser, and keep what it grants.", _server
+        "servers:login", "Sign in to an MCP server with a browser, and keep its tokens.", _server
     ),
-    "logout": Command("servers:logout", "Forget what an MCP server granted when you signed in.", _server),
+    "logout": Command("servers:logout", "Sign out of an MCP server, and delete its tokens.", _server),
     "trust": Command(
         "servers:trust",
-        "Trust the file of MCP servers of a project, with the content that it has now.",
+        "Trust a project's MCP server file, with its current content.",
         _trust,
     ),
     "completion": Command(
@@ -462,7 +468,7 @@ COMMANDS: dict[str, Command] = {
         _completion,
     ),
     "man": Command("manual:man", "Print the manual page, for man(1).", _nothing),
-    "help": Command("manual:help_on", "Print the help on a command, or on all of them.", _help),
+    "help": Command("manual:help_on", "Print the help for a command, or for all commands.", _help),
     "demo-server": Command(
         "servers:demo_server", "Serve the demo model to other programs, until Ctrl-C.", _demo_server
     ),

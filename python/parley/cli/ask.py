@@ -40,11 +40,11 @@ from parley.storage.references import Picture, named_contents, piped_content
 if TYPE_CHECKING:
     from parley.runtime.app import App
 
-_NOTHING = "nothing is asked: write the question behind `parley ask`, or to its standard input"
+_NOTHING = "no question: write it after `parley ask`, or to its standard input"
 
 
 def ask(arguments: argparse.Namespace) -> int:
-    """Ask a question in a new chat, or in one that is there; the answer goes to standard output."""
+    """Ask a question in a new or existing chat, and print the answer."""
     screen().is_quiet = arguments.quiet
     question, pictures = _question(arguments)
     if not question and not pictures:
@@ -96,7 +96,7 @@ def chat_of(app: App, arguments: argparse.Namespace) -> Path | None:
     folder = chat_folder(app.settings.chat_dir, os.environ)
     for _, path in newest_first(folder):
         return path
-    raise ParleyError(f"there is no last chat: {folder} has none")
+    raise ParleyError(f"no chat in {folder}. Ask without --last")
 
 
 def chat_with(app: App, arguments: argparse.Namespace, question: str) -> Path:
@@ -123,7 +123,9 @@ async def put_question(
     transcript = (await document.read()).transcript
     begin(app, transcript, arguments, question or next((picture.name for picture in pictures), None))
     if transcript.exchanges and open_calls(transcript.exchanges[-1]):
-        raise ParleyError(f"tool calls wait in {arguments.file}: decide on them first: {go_on(arguments)}")
+        raise ParleyError(
+            f"tool calls are waiting in {arguments.file}. Decide on them first: {go_on(arguments)}"
+        )
     with app.ledger(arguments.file).lease():  # below an answer that is being written is no place
         attachments = app.attachments(arguments.file)
         saved = [await attachments.save(picture.content, picture.kind) for picture in pictures]
@@ -165,7 +167,7 @@ def work_on(arguments: argparse.Namespace) -> Work:
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         end = await answer(app, ports, report)
         if end.kind == "waiting" and not end.message:
-            return replace(end, message=f"tool calls wait for your choice: {go_on(arguments)}")
+            return replace(end, message=f"tool calls are waiting for your choice: {go_on(arguments)}")
         return end
 
     return work

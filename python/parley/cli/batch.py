@@ -52,7 +52,7 @@ def respond(arguments: argparse.Namespace) -> int:
         arguments.file = files[0]
         return respond_one(arguments)
     if arguments.choose or arguments.reason:
-        complain("--choose and --reason are for the calls of one chat: name one file, without --jobs")
+        complain("--choose and --reason are for a single chat: name one file, without --jobs")
         return USAGE
     screen().needs_output = arguments.json  # else all is in the files
     screen().is_quiet = arguments.quiet
@@ -64,7 +64,7 @@ def _respond_to_pipe(arguments: argparse.Namespace) -> int:
     from parley.cli.pipe import respond
 
     if len(arguments.files) > 1 or arguments.jobs is not None:
-        complain("- is one chat, and comes alone: without other files and --jobs")
+        complain("- is a single chat: name no other files, and no --jobs")
         return USAGE
     arguments.file = PIPE
     return respond(arguments)
@@ -116,7 +116,8 @@ class _Batch:
         waits = [outcome.file for outcome in self._outcomes if outcome.code == WAITING]
         if waits:
             remark(
-                f"calls wait in {', '.join(waits)}: parley respond FILE asks about them, one chat at a time"
+                f"calls are waiting in {', '.join(waits)}: "
+                "parley respond FILE asks about them, one chat at a time"
             )
         return max((outcome.code for outcome in self._outcomes), key=_WORST.index)
 
@@ -152,7 +153,7 @@ class _Batch:
 
             for line in format_exc().splitlines():
                 complain(line)
-            return _Outcome(file, FAILED, f"this is an error in Parley: {error!r}")
+            return _Outcome(file, FAILED, f"this is a bug in Parley: {error!r}")
 
     async def _answer(self, app: App, file: str) -> _Outcome:
         from parley.storage.chat_file import FileDocument
@@ -164,7 +165,7 @@ class _Batch:
         resolve = app.resolve(self._arguments.agent)
         try:
             if not await check_tools(ports, resolve, self._arguments):
-                return _Outcome(file, COMPLETE, "nothing is asked there")
+                return _Outcome(file, COMPLETE, "nothing to answer")
             end = await engine.run_turn(ports, resolve)
             await name_topic(app, ports, end)
             if end.kind == "waiting" and self._arguments.json:
@@ -201,8 +202,8 @@ class _Batch:
 
     def _tell_of_those_left(self) -> None:
         files = ", ".join(self._unfinished)
-        unfinished = f"; what was said so far is in {files}" if files else ""
-        complain(f"stopped: {len(self._outcomes)} of {len(self._files)} chats are through{unfinished}")
+        unfinished = f"; the text so far is in {files}" if files else ""
+        complain(f"stopped: {len(self._outcomes)} of {len(self._files)} chats are done{unfinished}")
 
 
 class _BatchReport(Report):

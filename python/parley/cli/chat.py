@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
 _PROMPT, _MORE = f"{MARKERS['question']} ", "... "
 _QUOTES = '"""'
-_NO_TERMINAL = "chat is for a terminal: `parley ask` takes a question from anywhere"
+_NO_TERMINAL = "chat needs a terminal. Without one, use `parley ask`"
 _HELP = f"""\
 /help           this list
-/edit           open the chat in your editor, and ask what you wrote there
-/go             go on: calls that wait, an answer that was stopped
-/agent [NAME]   who answers from now on, or who can be asked
+/edit           edit the chat in your editor, then ask its new question
+/go             continue with waiting calls or a stopped answer
+/agent [NAME]   choose who answers from now on, or list the agents
 /file           the file of this chat
-/quit           end, as Ctrl-D does
+/quit           end, like Ctrl-D
 
-A question of several lines stands between {_QUOTES} and {_QUOTES}, or is pasted.
-With a blank before it, a line that begins with / is a question.
-Ctrl-C stops an answer; what was said so far is in the file."""
+Put a question of several lines between {_QUOTES} and {_QUOTES}, or paste it.
+A line that starts with a space and / is a question.
+Ctrl-C stops an answer; the answers so far are in the file."""
 
 
 def chat(arguments: argparse.Namespace) -> int:
-    """Talk in the terminal; all that is said is in a file."""
+    """Talk in the terminal; the conversation is kept in a file."""
     if not (screen().is_terminal and screen().can_ask):
         complain(_NO_TERMINAL)
         return USAGE
@@ -102,9 +102,9 @@ class _Conversation:
         self._arguments.file = str(path)
         agent = self._app.agent_name(self._transcript(), self._arguments.agent)
         remark(f"{agent} answers; the chat is {path}")
-        remark("/help lists what you can type besides a question; Ctrl-D ends")
+        remark("/help lists the commands; Ctrl-D ends")
         if rest := _unfinished(self._transcript()):
-            remark(f"{rest}: /go goes on there")
+            remark(f"{rest}: /go continues")
 
     def _transcript(self) -> Transcript:
         """The chat as it is now. Raises ParleyError."""
@@ -152,7 +152,8 @@ class _Conversation:
             case _:
                 what = f"{word} {rest}".strip()
                 raise ParleyError(
-                    f"there is no {what}: /help lists what there is; with a blank before it, it is a question"
+                    f"unknown command {what}: /help lists the commands. "
+                    "To ask it as a question, start the line with a space"
                 )
 
     def _answer(self) -> None:
@@ -178,7 +179,7 @@ class _Conversation:
 
 async def _stopped(ports: engine.Ports) -> str:
     await engine.stopped(ports)
-    return "stopped: /go goes on"
+    return "stopped: /go continues"
 
 
 def _typed() -> tuple[str, bool]:
@@ -220,6 +221,6 @@ def _unfinished(transcript: Transcript) -> str:
     if _is_unanswered(transcript):
         return "the last question has no answer"
     if last and open_calls(last):
-        return "tool calls wait for your choice"
+        return "tool calls are waiting for your choice"
     answers = [e.answers[-1] for e in transcript.exchanges[-2:] if e.answers]
     return "the last answer is not complete" if answers and last_notice(answers[-1]) else ""

@@ -58,7 +58,9 @@ class Script:
         for choice in named:
             if ids.count(choice.call) != 1:
                 several = choice.call in ids
-                why = "several calls with this id wait" if several else "no call with this id waits"
+                why = (
+                    "several calls with this id are waiting" if several else "no call with this id is waiting"
+                )
                 raise ParleyError(f"{choice}: {why}; nothing was asked")
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
@@ -68,7 +70,7 @@ class Script:
         seen, choice = await engine.observe(ports, resolve), self._choices[0]
         calls = [c for c in seen.undecided() if not choice.call or _is_named(c, choice.call)]
         if not calls:
-            self.refusal = f"{choice}: this call is decided already"
+            self.refusal = f"{choice}: this call is already decided"
             return False
         outcome = await engine.choose(
             ports,
@@ -91,7 +93,7 @@ class Script:
     def unused(self) -> str:
         """The choices that nothing waited for, in words; "" where there are none."""
         names = ", ".join(map(str, self._choices))
-        return f"not used, since no call waited for it: {names}" if names and not self.refusal else ""
+        return f"not used, because no call was waiting: {names}" if names and not self.refusal else ""
 
 
 def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
@@ -123,5 +125,8 @@ def _is_named(call: Proposal | Broken, name: str) -> bool:
 def _refusal(choice: ScriptedChoice, outcome: engine.ChoiceMade) -> str:
     """Why a choice was not taken, in the shell's words."""
     if any(doubt.kind == "unseen" for doubt in outcome.doubts):
-        return f"{choice} is for calls that were printed by the run before: read these, then say it again"
+        return (
+            f"{choice} decides only on calls that an earlier run printed: "
+            "read these, then run the command again"
+        )
     return outcome.message

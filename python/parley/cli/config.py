@@ -19,11 +19,11 @@ from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 from parley.tables import did_you_mean
 from parley.text import one_line
 
-_IN_NEOVIM = "what setup() says in Neovim goes on top of this there; a shell does not know it"
+_IN_NEOVIM = "in Neovim, setup() overrides these values; the shell does not see it"
 
 
 def agents(arguments: argparse.Namespace) -> int:
-    """List the agents, which of them have a key, and which one answers where none is named."""
+    """List the agents, whether each has its key, and which one answers by default."""
     known = settings()
     default = known.default_agent(os.environ).name
     every = known.all_agents()
@@ -47,7 +47,7 @@ def _cells(agent: Agent) -> tuple[str, ...]:
 def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
     """Whether an agent has the key that it needs, and where it is looked for, in words."""
     provider = known.provider(agent.provider)
-    assert provider is not None, "an agent without a provider is none of the settings"
+    assert provider is not None, "the settings have no agent without a provider"
     missing = known.missing_key(agent, os.environ)
     text = f"no key: {missing} is not set" if missing else key_source(provider)
     if provider.kind == PACKAGE:
@@ -58,13 +58,13 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
 def _package(provider: ProviderSettings) -> str:
     """Which package has a provider, or that none does."""
     try:
-        return f"by the package {offer(PROVIDERS, provider.name).package}"
+        return f"from the package {offer(PROVIDERS, provider.name).package}"
     except EntryPointError as error:
         return f"but {error}"
 
 
 def config(arguments: argparse.Namespace) -> int:
-    """Print all settings and where each value comes from, or the value of one."""
+    """Print all settings with the origin of each value, or the value of one setting."""
     file = settings_file(os.environ)
     rows = _below(arguments.key, entries(settings(file), file, os.environ))
     if arguments.json:
@@ -75,7 +75,7 @@ def config(arguments: argparse.Namespace) -> int:
         say(rows[0].value if isinstance(rows[0].value, str) else _json(rows[0].value))
         return COMPLETE
     if not arguments.key:
-        say_line(f"# {file.path}" + ("" if file.is_there else ": there is no such file"))
+        say_line(f"# {file.path}" + ("" if file.is_there else ": no such file"))
     for row in rows:
         say_line(f"{row.name} = {_json(row.value)}  # {row.origin}")
     remark(_IN_NEOVIM)
@@ -87,7 +87,7 @@ def _below(key: str, rows: Sequence[Entry]) -> Sequence[Entry]:
     below = [row for row in rows if not key or row.name == key or row.name.startswith((f"{key}.", f"{key}["))]
     if not below:
         known = {name: None for row in rows for name in (row.name.partition(".")[0], row.name)}
-        raise ParleyError(f"there is no setting {one_line(key)}{did_you_mean(key, known)}")
+        raise ParleyError(f"unknown setting {one_line(key)}{did_you_mean(key, known)}")
     return below
 
 

@@ -25,7 +25,7 @@ _BY_ITSELF = ("nvim", "+")
 _COMMANDS = ("-", "+")
 """How that begins which an editor does not take for a file: an option, and what vi runs once it is open."""
 _STANDARD_INPUT = 0
-_NONE = "there is no editor: set VISUAL or EDITOR, or install Neovim"
+_NONE = "no editor found. Set VISUAL or EDITOR, or install Neovim"
 
 
 def edit(arguments: argparse.Namespace) -> int:
@@ -53,7 +53,7 @@ def open_editor(path: Path, environ: Mapping[str, str]) -> None:
     except (OSError, ValueError) as error:
         raise ParleyError(f"cannot start {line[0]}: {getattr(error, 'strerror', None) or error}") from error
     if code:
-        raise ParleyError(f"{line[0]} ended with {code}; the chat is {path}")
+        raise ParleyError(f"{line[0]} exited with {code}; the chat is {path}")
 
 
 def command(environ: Mapping[str, str]) -> list[str]:
@@ -68,7 +68,7 @@ def command(environ: Mapping[str, str]) -> list[str]:
         raise ParleyError(f"{variable} cannot be read: {error}") from error
     found = program(words[0], folder=Path.cwd()) if words else None
     if found is None:
-        raise ParleyError(f"{variable} names {words[0]}, and there is no such program" if variable else _NONE)
+        raise ParleyError(f"{variable} names {words[0]}, but there is no such program" if variable else _NONE)
     return [found, *words[1:]]
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 COMPLETE, FAILED, USAGE, WAITING, STOPPED, MISSING, CTRL_C = 0, 1, 2, 3, 4, 5, 130
 
 EXITS = {
-    COMPLETE: ("complete", "all was done; of `respond`: the answer is complete"),
+    COMPLETE: ("complete", "success; for `respond`: the answer is complete"),
     FAILED: (
         "failed",
-        "an error, also one in a checked file or an edit of a verified one; output that cannot be written",
+        "an error, also in a checked file; an edit of a verified file; output that cannot be written",
     ),
     USAGE: ("wrong_arguments", "wrong arguments"),
-    WAITING: ("waiting", "`ask`, `respond`: calls wait for a choice; go on with `respond`"),
+    WAITING: ("waiting", "`ask`, `respond`: calls are waiting for a choice; continue with `respond`"),
     STOPPED: ("stopped", "`ask`, `respond`, `compact`: a limit stopped it"),
     MISSING: (
         "missing",
-        "an MCP server was not ready in time, or failed; `respond` has asked nothing; `verify`: no record",
+        "an MCP server failed or was not ready in time; `respond` asked nothing; `verify`: no record",
     ),
     CTRL_C: ("ended", "Ctrl-C, or another signal that ends programs"),
 }

@@ -165,7 +165,7 @@ def _tree(value: Any) -> Any:
 
 
 def log(arguments: argparse.Namespace) -> int:
-    """Print what was decided, run and asked in a chat, and the totals."""
+    """Print the choices, calls and requests of a chat, and the totals."""
     from parley.storage.ledger import shell_ledger
 
     with shell_ledger(os.environ) as ledger:

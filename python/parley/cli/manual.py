@@ -13,8 +13,8 @@ from parley.cli.exits import COMPLETE, EXITS
 from parley.cli.terminal import say
 
 _FILES = {
-    "$XDG_CONFIG_HOME/parley/config.toml": "the settings; without the variable in ~/.config",
-    "$XDG_STATE_HOME/parley": "what was approved, run and asked; without the variable in ~/.local/state",
+    "$XDG_CONFIG_HOME/parley/config.toml": "the settings; in ~/.config if the variable is not set",
+    "$XDG_STATE_HOME/parley": "approvals, calls and requests; in ~/.local/state if the variable is not set",
 }
 _ONE_LINE = 10_000
 """Cells of a line that no usage fills: where it is broken depends on the Python."""
@@ -27,7 +27,7 @@ def man(arguments: argparse.Namespace) -> int:
 
 
 def help_on(arguments: argparse.Namespace) -> int:
-    """Print the help on a command, or on all of them."""
+    """Print the help for a command, or for all commands."""
     root = parser()
     command = root.commands[arguments.name] if arguments.name else root
     command.fill()
@@ -50,7 +50,7 @@ def _lines(root: Parser) -> Iterator[str]:
         yield from (f".SS {_text(name)}", _usage(command), ".PP", _text(command.description or ""))
         for action in arguments:
             yield from (".TP", _heading(action), _text(_sentence(action.help)))
-    yield from (".SH OPTIONS", ".TP", r"\fB\-h\fR, \fB\-\-help\fR", "show help; behind a command, that on it")
+    yield from (".SH OPTIONS", ".TP", r"\fB\-h\fR, \fB\-\-help\fR", "show help; after a command, its help")
     for action in root.arguments:
         yield from (".TP", _heading(action), _text(_sentence(action.help)))
     yield ".SH EXIT STATUS"

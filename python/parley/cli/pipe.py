@@ -22,14 +22,17 @@ from parley.storage.chat_file import Spelling, TextDocument, in_hand
 if TYPE_CHECKING:
     from parley.runtime.app import App
 
-_NO_FILE = "decisions need a file"
-_WAITS = "tool calls wait for your choice, which needs a file: write this into one, then parley respond FILE"
+_NO_FILE = "choices need a file"
+_WAITS = (
+    "tool calls are waiting for your choice, which needs a file. "
+    "Save this chat, then run: parley respond FILE"
+)
 
 
 def respond(arguments: argparse.Namespace) -> int:
     """Move a chat on that comes and goes through pipes."""
     if arguments.choose or arguments.json:
-        why = f"--choose: {_NO_FILE}" if arguments.choose else "--json: the chat itself is what is written"
+        why = f"--choose: {_NO_FILE}" if arguments.choose else "--json: its output is the chat itself"
         complain(f"respond - takes no {why}")
         return USAGE
     screen().is_quiet = arguments.quiet
@@ -52,7 +55,7 @@ async def _respond(arguments: argparse.Namespace, document: TextDocument) -> int
 
     async def stopped(ports: engine.Ports) -> str:
         await engine.stopped(ports)
-        return "stopped: what was said so far is written"
+        return "stopped: the answer so far was written"
 
     async with application(has_file=False) as app:
         return await work_in_file(app, arguments, work, stopped, SilentReport(), document)

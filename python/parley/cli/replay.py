@@ -18,13 +18,13 @@ from parley.runtime.replay import replay as run
 
 
 def replay(arguments: argparse.Namespace) -> int:
-    """Ask a chat anew, offline, of its own replies and results, and tell what comes out differently."""
+    """Replay a chat offline, from its own replies and results, and print what differs."""
     outcome = asyncio.run(_replay(arguments))
     if arguments.json:
         emit("replay", requests=outcome.requests, is_same=not outcome.diff, diff=outcome.diff)
     elif not arguments.requests:
         say(outcome.diff, end="")
-        what = "the replay gives another chat" if outcome.diff else "the replay gives the same chat"
+        what = "the replay gives a different chat" if outcome.diff else "the replay gives the same chat"
         say_line(f"{what}, in {outcome.requests} requests")
     return FAILED if outcome.diff else COMPLETE
 
@@ -32,7 +32,7 @@ def replay(arguments: argparse.Namespace) -> int:
 async def _replay(arguments: argparse.Namespace) -> Replay:
     transcript = parse(read(arguments.file))
     if not transcript.exchanges:
-        raise ParleyError(f"{file_name(arguments.file)}: there is no question in it")
+        raise ParleyError(f"{file_name(arguments.file)}: it has no question")
     if problem := trouble(transcript):
         raise ParleyError(f"{arguments.file}: {problem}")
     async with onlooker(with_tools=False) as app:

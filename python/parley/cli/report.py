@@ -32,7 +32,7 @@ CODES: dict[engine.EndKind, int] = {
     "nothing": FAILED,
 }
 """The exit code for each end of a turn."""
-WAITS = "tool calls wait for your choice: --choose ya approves them, --choose yN refuses them"
+WAITS = "tool calls are waiting for your choice: --choose ya approves them, --choose yN declines them"
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
 """Lines of a result on a terminal, by its status; all of it is in the file."""

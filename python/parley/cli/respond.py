@@ -44,7 +44,7 @@ _WITHOUT = "--without-missing"
 def respond(arguments: argparse.Namespace) -> int:
     """Answer the last question of a chat, in its file, as the editor would."""
     if arguments.reason and not any(choice.key not in YES for choice in arguments.choose):
-        complain("--reason is for a no: --choose yn or --choose yN")
+        complain("--reason needs a no: --choose yn or --choose yN")
         return USAGE
 
     return _run(arguments, answering(arguments), stopping(arguments))
@@ -65,7 +65,9 @@ def answering(arguments: argparse.Namespace) -> Work:
             seen = await engine.observe(ports, resolve)
             if decide:
                 report.left(seen)
-                end = replace(end, message=f"these calls wait: {go_on(arguments)} asks about them again")
+                end = replace(
+                    end, message=f"these calls are waiting: {go_on(arguments)} asks about them again"
+                )
             else:
                 write_waiting(ports, seen, report)
         if script.unused:
@@ -97,20 +99,20 @@ def stopping(arguments: argparse.Namespace) -> OnStop:
 
     async def stopped(ports: engine.Ports) -> str:
         if await engine.stopped(ports):
-            return f"stopped: what was said so far is in {arguments.file}"
+            return f"stopped: the answer so far is in {arguments.file}"
         return f"nothing was asked yet: {arguments.file} is unchanged"
 
     return stopped
 
 
 def compact(arguments: argparse.Namespace) -> int:
-    """Have the model sum up older exchanges of a chat, each in a line of its answer."""
+    """Have the model summarize a chat's older exchanges, each in a line of its answer."""
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         return await engine.sum_up(ports, app.resolve(arguments.agent), arguments.keep)
 
     async def stopped(ports: engine.Ports) -> str:
-        return f"stopped: what was summed up so far is in {arguments.file}"
+        return f"stopped: the summaries so far are in {arguments.file}"
 
     return _run(arguments, work, stopped)
 
@@ -232,8 +234,8 @@ def begin(
                 remark(f"{name} answers now; {previous} answered last (--agent {previous})")
         case Refusal("unconfirmed agent", wish):
             raise ParleyError(
-                f"{arguments.file} was not made here and asks for {wish}: if that is what you want, "
-                f"say --agent {app.agent_name(transcript, None)}"
+                f"{arguments.file} was not created here and asks for {wish}. "
+                f"To accept, pass --agent {app.agent_name(transcript, None)}"
             )
         case Refusal("unknown agent", problem):
             raise ParleyError(f"{arguments.file}: {problem} (--agent NAME)")
@@ -261,7 +263,9 @@ async def check_tools(ports: engine.Ports, resolve: engine.Resolve, arguments: a
     is_over = isinstance(next_step(seen.situation), AwaitQuestion | Complete)
     if seen.catalogue.missing and not is_over and not arguments.without_missing:
         servers = ", ".join(seen.catalogue.missing)
-        raise MissingError(f"not asked: the tools of {servers} are missing; {_WITHOUT} asks without them")
+        raise MissingError(
+            f"not asked: the tools of {servers} are missing. To ask without them, pass {_WITHOUT}"
+        )
     return not is_over
 
 

@@ -47,7 +47,7 @@ MOST_SHOWN = 20
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """Turn MCP tool definitions on standard input into those of a provider."""
+    """Convert MCP tool definitions from standard input to a provider's format."""
     from parley.models.formats import format_for
     from parley.tools.convert import convert_all
     from parley.tools.parameters import wire_tool
@@ -57,16 +57,16 @@ def convert(arguments: argparse.Namespace) -> int:
         definitions = json.loads(read(PIPE), parse_constant=_no_number)
         say_json(convert_all(definitions, lambda name, tool: shape(name, wire_tool(tool))))
     except json.JSONDecodeError as error:
-        raise ParleyError(f"standard input is no JSON: {error}") from error
+        raise ParleyError(f"standard input is not JSON: {error}") from error
     except ValueError as error:
         raise ParleyError(f"standard input: {error}") from error
     except RecursionError as error:
-        raise ParleyError("standard input: it is nested too deep to be a tool") from error
+        raise ParleyError("standard input is nested too deeply to be a tool") from error
     return COMPLETE
 
 
 def _no_number(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def tools(arguments: argparse.Namespace) -> int:
@@ -141,7 +141,7 @@ async def _add(new: NewServer) -> int:
 
     server = new.settings()
     path = add_server(server, os.environ)
-    say_line(f"{server.name} is in {path} now")
+    say_line(f"added {server.name} to {path}")
     if hint := hint_for(server):
         say_line(in_the_shell(f"Note: {hint}"))
     async with _application() as app:
@@ -154,11 +154,11 @@ def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
     for resource in resources[:MOST_SHOWN]:
         say_line(f"  {kind} {one_line(resource.uri)}: {resource.about[:90]}")
     if (more := len(resources) - MOST_SHOWN) > 0:
-        say_line(f"  and {more} more {kind}s: --json has them")
+        say_line(f"  and {more} more {kind}s: --json lists them")
 
 
 def login(arguments: argparse.Namespace) -> int:
-    """Sign in at an MCP server with a browser, and keep what it grants."""
+    """Sign in to an MCP server with a browser, and keep its tokens."""
     return asyncio.run(_login(arguments.server))
 
 
@@ -192,7 +192,7 @@ def _open(url: str) -> None:
 
 
 def logout(arguments: argparse.Namespace) -> int:
-    """Forget what an MCP server granted when you signed in."""
+    """Sign out of an MCP server, and delete its tokens."""
     return asyncio.run(_logout(arguments.server))
 
 
@@ -200,12 +200,12 @@ async def _logout(server: str) -> int:
     async with _application() as app:
         if not app.servers.sign_out(server):
             raise ParleyError(f"you are not signed in to {server}")
-    say_line(f"signed out of {server}: what it granted is deleted here")
+    say_line(f"signed out of {server}: its tokens are deleted here")
     return COMPLETE
 
 
 def trust(arguments: argparse.Namespace) -> int:
-    """Trust the file of MCP servers of a project, with the content that it has now."""
+    """Trust a project's MCP server file, with its current content."""
     from parley.storage.ledger import LedgerFile, default_path
     from parley.storage.trust import offered
     from parley.storage.trust import trust as record
@@ -216,8 +216,8 @@ def trust(arguments: argparse.Namespace) -> int:
         complain(problem)
     _describe(file, path)
     if not screen().has_shown_all:
-        raise ParleyError("nothing is trusted, since its description could not be written")
-    if screen().can_ask and screen().line("Trust what these servers do? (y/N) ").lower() not in _YES:
+        raise ParleyError("nothing is trusted, because the description could not be written")
+    if screen().can_ask and screen().line("Trust these servers to do this? (y/N) ").lower() not in _YES:
         raise ParleyError(f"{path} is not trusted")
     with closing(LedgerFile(default_path(os.environ))) as ledger:
         record(ledger, path, digest, pinned=arguments.pin)
@@ -242,15 +242,15 @@ def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
     from parley.storage.trust import programs
     from parley.tools.mcp_files import project_of
 
-    binding = "a change of this file asks again"
+    binding = "Parley asks again if this file changes"
     if names := programs(file, project_of(path.absolute())):
         listed = ", ".join(map(str, names))
         if is_pinned:
-            binding = f"a change of this file or of {listed} asks again"
+            binding = f"Parley asks again if this file or {listed} changes"
         else:
-            binding += f", and a change of {listed} does not (--pin)"
+            binding += f", but not if {listed} changes. To pin it, pass --pin"
     elif is_pinned:
-        binding += "; it names no program of the project to pin"
+        binding += "; it names no project program to pin"
     return f"{path} is trusted: {binding}"
 
 

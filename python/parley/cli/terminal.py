@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _screen: ContextVar[Screen] = ContextVar("screen")
 _file: ContextVar[str] = ContextVar("file", default="")
 _IN_THE_SHELL = {
-    ":ParleyRespond! asks again": "to have it anew, take the answer out of the file",
+    ":ParleyRespond! asks again": "to regenerate it, delete the answer from the file",
     ":ParleyRespond": "parley respond",
     ":ParleyRequest": "parley messages",
     ":ParleyTools": "parley tools",
@@ -36,9 +36,9 @@ _IN_THE_SHELL = {
     ":ParleyCompact": "parley compact",
     ":ParleyAgent": "--agent",
     ":ParleyApprove": "--choose",
-    ":ParleyInstall": "install Parley again",
+    ":ParleyInstall": "reinstall Parley",
     " before you start Neovim": " in this shell",
-    "then press --choose": "then say --choose",
+    "then press --choose": "then pass --choose",
 }
 """What messages that the editor shows too tell to do, in the shell's words."""
 _IN_A_CONVERSATION = {

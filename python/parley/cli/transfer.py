@@ -33,10 +33,10 @@ class Form:
 
 
 def export(arguments: argparse.Namespace) -> int:
-    """Print a chat in another form: for readers, or for programs."""
+    """Print a chat in another form, for readers or programs."""
     form = EXPORTS[arguments.to]
     if len(arguments.files) > 1 and not form.is_line:
-        complain(f"{arguments.to} is a page of one chat: name one file")
+        complain(f"--to {arguments.to} prints a single chat: name one file")
         return USAGE
     for path in arguments.files:
         try:
@@ -50,7 +50,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def import_chats(arguments: argparse.Namespace) -> int:
-    """Make a chat of another program's, or of the messages of a provider's API."""
+    """Make a chat from another program's chat, or from the messages of a provider's API."""
     from parley.imports.formats import chats
 
     def folder(number: int, count: int) -> str:
@@ -76,7 +76,7 @@ def import_chats(arguments: argparse.Namespace) -> int:
 def _write(path: Path, chat: Chat) -> None:
     """Write a new chat, and its pictures beside it. Raises ParleyError."""
     if not write_new(path, chat.text.encode()):
-        raise ParleyError(f"{path} is there already: name another file")
+        raise ParleyError(f"{path} already exists: name another file")
     if chat.pictures:
         from parley.media import kind_of
         from parley.storage.attachments import ChatAttachments
@@ -93,7 +93,7 @@ def _target(arguments: argparse.Namespace, number: int, count: int) -> Path | No
         return target / (f"{stem}-{number:0{len(str(count))}}.md" if count > 1 else f"{stem}.md")
     if count != 1:
         raise ParleyError(
-            f"{file_name(arguments.file)} holds {count} chats: --to FOLDER writes a file for each"
+            f"{file_name(arguments.file)} contains {count} chats: --to FOLDER writes a file for each"
         )
     return target
 
@@ -127,11 +127,11 @@ def _line(option: str, path: str, transcript: Transcript) -> Iterator[str]:
     if line := message_line(transcript, option):
         yield line + "\n"
     else:
-        remark(f"{file_name(path)} is left out: nothing was asked in it")
+        remark(f"{file_name(path)} is left out: it asks nothing")
 
 
 EXPORTS = {
-    HTML: Form("one page that needs nothing else", _html),
+    HTML: Form("one self-contained page", _html),
     "md": Form("plain Markdown", _markdown),
     "jsonl-openai": Form("messages of Chat Completions", partial(_line, "openai"), is_line=True),
     "jsonl-anthropic": Form("messages of the Messages API", partial(_line, "anthropic"), is_line=True),

@@ -29,14 +29,14 @@ from parley.text import one_line
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Tell what was edited in a chat since its models saw it, and which settings have changed."""
+    """Report edits to a chat since its models saw it, and settings that have changed."""
     path = arguments.file
     text = text_of(Path(path))  # of standard input nothing is on record
     transcript, records = parse(text), _records(path)
     if not transcript.exchanges:
-        raise ParleyError(f"{path}: there is no question in it")
+        raise ParleyError(f"{path}: it has no question")
     if not records and any(exchange.answers for exchange in transcript.exchanges):
-        complain(f"{path}: no request of this chat is on record on this machine")
+        complain(f"{path}: this machine has no record of a request of this chat")
         return MISSING
     outcome = verification(transcript, records)
     edits = [*outcome.edits, *_attachments(path, transcript)]
@@ -61,7 +61,7 @@ def _records(path: str) -> list[RequestRecord]:
     for row in rows:
         if request_digest(row.header, row.units) != row.digest:
             where = default_path(os.environ)
-            raise ParleyError(f"the record of the requests of {path} in {where} is damaged")
+            raise ParleyError(f"the request record of {path} in {where} is damaged")
     return [RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in rows]
 
 
@@ -99,17 +99,17 @@ def _tell(path: str, edits: Sequence[Edit], outcome: Verification, *, as_json: b
             emit("edit", file=path, **asdict(edit))
             continue
         where = f"exchange {edit.exchange}: " if edit.exchange else ""
-        count = f" ({edit.requests} requests had it differently)" if edit.requests > 1 else ""
+        count = f" (different in {edit.requests} requests)" if edit.requests > 1 else ""
         say_line(f"{path}:{edit.line}: {where}{one_line(edit.text)}{count}")
     for exchange, line in outcome.unknown:
         if as_json:
             emit("unknown_reply", file=path, line=line, exchange=exchange)
         else:
-            say_line(f"{path}:{line}: exchange {exchange}: no request on record led to this reply")
+            say_line(f"{path}:{line}: exchange {exchange}: no recorded request led to this reply")
 
 
 def _conclude(outcome: Verification, *, as_json: bool) -> None:
     if as_json:
         emit("verification", requests=outcome.requests, same=outcome.same, unknown=len(outcome.unknown))
     else:
-        say_line(f"{outcome.same} of {outcome.requests} requests still fit the chat")
+        say_line(f"{outcome.same} of {outcome.requests} requests still match the chat")
