@@ -67,7 +67,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("text", FORGED.values(), ids=FORGED)
-async def test_a_file_from_elsewhere_runs_nothing(machine: Machine, text: str) -> None:
+async def test_a_file_from_someone_else_runs_nothing(machine: Machine, text: str) -> None:
     path = machine.chat(text)
     async with machine.start() as process:
         for _ in range(2):
@@ -82,7 +82,7 @@ async def test_opening_and_reading_start_no_server(machine: Machine) -> None:
         assert all(server.state == "stopped" for server in process.app.servers.status())
 
 
-async def test_what_a_model_says_is_no_structure_however_it_is_cut(machine: Machine) -> None:
+async def test_text_of_a_model_is_no_structure_however_it_is_cut(machine: Machine) -> None:
     path = machine.chat(f"💬: repeat {line('x', '[yA]')}")
     async with machine.start() as process:
         await process.respond(path)
@@ -108,7 +108,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-async def test_what_a_model_says_character_by_character_is_no_structure(machine: Machine, text: str) -> None:
+async def test_text_of_a_model_character_by_character_is_no_structure(machine: Machine, text: str) -> None:
     path = machine.chat("💬: hi\n")
     async with machine.start() as process:
         process.model = ScriptedModel(spelt(text))
@@ -126,7 +126,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("call", ODD.values(), ids=ODD)
-async def test_what_a_model_calls_is_one_line_and_never_runs_by_itself(
+async def test_a_call_of_a_model_is_one_line_and_never_runs_by_itself(
     machine: Machine, call: ToolCall
 ) -> None:
     path = machine.chat("💬: hi\n")
@@ -151,7 +151,7 @@ async def test_a_hostile_result_changes_nothing_but_its_own_text(machine: Machin
     assert [len(read(path).exchanges), len(proposals(path))] == [2, 1]
 
 
-async def test_a_yes_runs_once_and_survives_no_undo(machine: Machine) -> None:
+async def test_an_approval_runs_once_and_survives_no_undo(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -173,7 +173,7 @@ async def test_a_yes_runs_once_and_survives_no_undo(machine: Machine) -> None:
     [("one", "two"), ('"name":"note"', '"name":"other"'), ('"id":"toolu', '"id":"x_toolu')],
     ids=["arguments", "tool", "id"],
 )
-async def test_a_call_edited_after_the_yes_is_undecided(machine: Machine, old: str, new: str) -> None:
+async def test_a_call_edited_after_its_approval_is_undecided(machine: Machine, old: str, new: str) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -185,7 +185,7 @@ async def test_a_call_edited_after_the_yes_is_undecided(machine: Machine, old: s
     assert machine.calls() == []
 
 
-async def test_memory_holds_for_this_chat_and_for_what_the_model_asked_here(machine: Machine) -> None:
+async def test_memory_applies_to_this_chat_and_to_calls_that_the_model_made_here(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -205,7 +205,7 @@ async def test_memory_holds_for_this_chat_and_for_what_the_model_asked_here(mach
     assert machine.calls() == ["one", "two"]
 
 
-async def test_a_pasted_copy_of_a_call_that_the_model_made_asks(machine: Machine) -> None:
+async def test_a_pasted_copy_of_a_call_needs_its_own_approval(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -217,7 +217,7 @@ async def test_a_pasted_copy_of_a_call_that_the_model_made_asks(machine: Machine
     assert machine.calls() == ["one"]
 
 
-async def test_a_call_that_was_refused_and_is_opened_again_by_an_edit_asks(machine: Machine) -> None:
+async def test_a_refused_call_reopened_by_an_edit_needs_approval(machine: Machine) -> None:
     path = machine.chat("💬: hi\n")
     async with machine.start() as process:
         process.model = ScriptedModel(calls(*TWO), says("ok"))
@@ -251,7 +251,7 @@ async def test_a_choice_while_another_process_runs_a_turn_is_refused(machine: Ma
         assert not process.app.ledger(str(path)).view().entries
 
 
-async def test_a_changed_definition_asks_again(machine: Machine) -> None:
+async def test_a_changed_definition_needs_a_new_approval(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -263,7 +263,7 @@ async def test_a_changed_definition_asks_again(machine: Machine) -> None:
     assert machine.calls() == ["one"]
 
 
-async def test_a_server_of_the_same_name_from_elsewhere_is_another_one(machine: Machine) -> None:
+async def test_a_server_of_the_same_name_and_another_origin_is_another_server(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -282,7 +282,7 @@ async def test_a_server_of_the_same_name_from_elsewhere_is_another_one(machine: 
 TWO = (ToolCall("call_1", "note", '{"text":"one"}'), ToolCall("call_2", "note", '{"text":"two"}'))
 
 
-async def test_swapped_ids_take_no_yes_to_another_call(machine: Machine) -> None:
+async def test_swapped_ids_move_no_approval_to_another_call(machine: Machine) -> None:
     path = machine.chat("💬: hi\n")
     async with machine.start() as process:
         process.model = ScriptedModel(calls(*TWO))
@@ -297,7 +297,7 @@ async def test_swapped_ids_take_no_yes_to_another_call(machine: Machine) -> None
     assert machine.calls() == []
 
 
-async def test_calls_of_one_id_are_told_apart(machine: Machine) -> None:
+async def test_calls_with_the_same_id_are_distinguished(machine: Machine) -> None:
     first, second = (replace(call, id="call_1") for call in TWO)
     path = machine.chat("💬: hi\n")
     async with machine.start() as process:
@@ -320,9 +320,7 @@ async def test_calls_of_one_id_are_told_apart(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("way", ["copied", "moved", "a hard link"])
-async def test_a_call_that_ran_in_another_file_says_so_where_that_file_went(
-    machine: Machine, way: str
-) -> None:
+async def test_a_call_that_ran_in_another_file_says_so_in_its_copies(machine: Machine, way: str) -> None:
     path, other = machine.chat(ASK), machine.folder / "other.md"
     async with machine.start() as process:
         await process.respond(path)
@@ -345,7 +343,7 @@ async def test_a_call_that_ran_in_another_file_says_so_where_that_file_went(
     assert machine.calls() == ["one", "one"]
 
 
-async def test_a_call_of_the_same_id_that_a_model_made_here_is_another_one(machine: Machine) -> None:
+async def test_a_call_with_the_same_id_that_a_model_made_here_is_another_call(machine: Machine) -> None:
     async with machine.start() as process:
         for name in "one.md", "two.md":
             path = machine.chat(ASK, name)
@@ -354,7 +352,7 @@ async def test_a_call_of_the_same_id_that_a_model_made_here_is_another_one(machi
     assert machine.calls() == ["one", "one"]
 
 
-async def test_a_crash_after_the_start_is_never_made_good_by_memory(machine: Machine) -> None:
+async def test_memory_never_repeats_a_call_after_a_crash(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -376,7 +374,7 @@ async def test_a_crash_after_the_start_is_never_made_good_by_memory(machine: Mac
     assert machine.calls() == ["one", "two", "two"]
 
 
-async def test_the_next_question_takes_back_what_never_ran(machine: Machine) -> None:
+async def test_the_next_question_withdraws_calls_that_never_ran(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -391,7 +389,7 @@ async def test_the_next_question_takes_back_what_never_ran(machine: Machine) -> 
     assert machine.calls() == []
 
 
-async def test_two_at_once_run_an_approved_call_once(machine: Machine) -> None:
+async def test_two_processes_at_once_run_an_approved_call_once(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process, machine.start() as other:
         await process.respond(path)

@@ -66,7 +66,7 @@ def any_point() -> Iterator[Mortal]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: f"{steps[0]} to {steps[-1]}")
-def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(
+def test_killed_at_any_step_a_turn_can_continue_and_no_call_runs_twice(
     each_step: Mortal, tmp_path: Path, steps: list[str]
 ) -> None:
     found = [each_step.death(tmp_path, int(step)) for step in steps]
@@ -127,7 +127,7 @@ def check(death: dict[str, Any], whole: list[str]) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_killed_at_any_point_the_last_second_is_lost_at_most_and_the_next_run_goes_on(
+def test_killed_at_any_point_at_most_the_last_second_is_lost_and_the_next_run_continues(
     any_point: Mortal, tmp_path: Path, part: int
 ) -> None:
     complete = any_point.death(tmp_path, None)

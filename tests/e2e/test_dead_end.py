@@ -102,7 +102,7 @@ class Chat:
 @pytest.mark.parametrize("name", CHATS)
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("kind", SAYS)
-async def test_a_chat_that_is_too_long_goes_on(
+async def test_a_chat_that_is_too_long_continues(
     server: FaultyServer, kind: str, window: Window, name: str
 ) -> None:
     chat = Chat(server, kind, window, CHATS[name])
@@ -124,7 +124,7 @@ async def test_a_chat_that_is_too_long_goes_on(
 OFFER = "this chat fills 87 % of the window of some-model: :ParleyCompact sums up older exchanges"
 
 
-async def test_at_four_fifths_of_the_window_it_is_offered_once_to_sum_up(server: FaultyServer) -> None:
+async def test_at_four_fifths_of_the_window_a_summary_is_proposed_once(server: FaultyServer) -> None:
     exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 17_900}\n\n" for n in range(5))
     chat = Chat(server, "chat", Window("some-model", 10**9, ""), f"{exchanges}💬: and now?\n")
     assert await chat.respond() == End("complete")
@@ -135,7 +135,7 @@ async def test_at_four_fifths_of_the_window_it_is_offered_once_to_sum_up(server:
     await chat.app.close()
 
 
-async def test_where_the_reply_has_most_of_the_window_what_is_left_out_is_told_all_the_same(
+async def test_omissions_are_reported_even_if_the_reply_has_most_of_the_window(
     server: FaultyServer,
 ) -> None:
     exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 10_000}\n\n" for n in range(5))
@@ -147,7 +147,7 @@ async def test_where_the_reply_has_most_of_the_window_what_is_left_out_is_told_a
     await chat.app.close()
 
 
-async def test_where_all_is_summed_up_nothing_is_offered(server: FaultyServer) -> None:
+async def test_if_everything_is_summarized_nothing_is_proposed(server: FaultyServer) -> None:
     exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 17_900}\n📝: s\n\n" for n in range(5))
     chat = Chat(server, "chat", Window("some-model", 10**9, ""), f"{exchanges}💬: and now?\n")
     assert await chat.respond() == End("complete")

@@ -70,7 +70,7 @@ class Terminal:
         (120, "parley", PROXIES),
     ],
 )
-def test_a_session_of_the_demo_is_two_keys_and_fits_the_screen(
+def test_a_demo_session_is_two_keys_and_fits_the_screen(
     tmp_path: Path, columns: int, folder: str, env: dict[str, str]
 ) -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); from parley.nvim.demo import main; "

@@ -86,7 +86,7 @@ def machine(tmp_path: Path) -> Machine:
     return machine
 
 
-def test_the_demo_installs_what_is_locked_and_nothing_else_and_only_once(machine: Machine) -> None:
+def test_the_demo_installs_only_locked_packages_and_only_once(machine: Machine) -> None:
     ran = machine.run("demo")
     assert (ran.returncode, ran.stdout.count("\n")) == (0, 1), ran.stderr
     log = machine.log()
@@ -97,7 +97,7 @@ def test_the_demo_installs_what_is_locked_and_nothing_else_and_only_once(machine
     assert "install" not in machine.log()
 
 
-def test_what_tests_need_is_enough_for_the_demo_and_not_the_other_way_round(machine: Machine) -> None:
+def test_packages_for_tests_suffice_for_the_demo_but_not_the_reverse(machine: Machine) -> None:
     machine.run("demo")
     machine.log()
     assert machine.run("all").returncode == 0
@@ -108,7 +108,7 @@ def test_what_tests_need_is_enough_for_the_demo_and_not_the_other_way_round(mach
     assert "requirements.lock" in machine.log()
 
 
-def test_uv_is_taken_where_it_is(machine: Machine) -> None:
+def test_uv_is_used_if_it_is_installed(machine: Machine) -> None:
     machine.has("uv", UV)
     assert machine.run("demo").returncode == 0
     log = machine.log()
@@ -118,9 +118,7 @@ def test_uv_is_taken_where_it_is(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("has_uv", [False, True])
-def test_the_python_that_is_named_is_taken_and_makes_the_environment_anew(
-    machine: Machine, has_uv: bool
-) -> None:
+def test_the_named_python_is_used_and_recreates_the_environment(machine: Machine, has_uv: bool) -> None:
     machine.has("python3.12", PYTHON)
     if has_uv:
         machine.has("uv", UV)
@@ -135,21 +133,21 @@ def test_the_python_that_is_named_is_taken_and_makes_the_environment_anew(
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_uv_goes_without_a_cache_where_it_cannot_have_one(machine: Machine, is_there: bool) -> None:
+def test_uv_runs_without_a_cache_if_it_cannot_have_one(machine: Machine, is_there: bool) -> None:
     machine.has("uv", UV)
     place = "/dev/null/uv" if not is_there else str(machine.folder / "cache" / "uv")
     assert machine.run("demo", CACHE=place).returncode == 0
     assert f"no cache: {'' if is_there else '1'}\n" in machine.log()
 
 
-def test_a_python_that_cannot_be_taken_takes_nothing_away(machine: Machine) -> None:
+def test_an_unusable_python_removes_nothing(machine: Machine) -> None:
     machine.has("python3.9", OLD_PYTHON)
     machine.run("demo")
     assert machine.run("demo", PYTHON="python3.9").returncode == 1
     assert machine.run("demo").stdout == ""
 
 
-def test_a_newer_python_is_found_beside_an_old_one(machine: Machine) -> None:
+def test_a_newer_python_is_found_next_to_an_old_one(machine: Machine) -> None:
     machine.has("python3", OLD_PYTHON)
     machine.has("python3.13", PYTHON)
     assert machine.run("demo").returncode == 0
@@ -157,7 +155,7 @@ def test_a_newer_python_is_found_beside_an_old_one(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("named", [{}, {"PYTHON": "python3.9"}])
-def test_an_old_python_is_named_with_what_to_do(machine: Machine, named: dict[str, str]) -> None:
+def test_an_old_python_is_named_with_a_remedy(machine: Machine, named: dict[str, str]) -> None:
     machine.has("python3", OLD_PYTHON)
     machine.has("python3.9", OLD_PYTHON)
     ran = machine.run("demo", **named)
@@ -169,14 +167,14 @@ def test_an_old_python_is_named_with_what_to_do(machine: Machine, named: dict[st
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_machine_without_python_is_told_so(machine: Machine) -> None:
+def test_a_machine_without_python_gets_a_message(machine: Machine) -> None:
     (machine.folder / "bin" / "python3").unlink()
     ran = machine.run("demo")
     assert "and python3 is not to be run: install one (Debian: apt install" in ran.stderr
     assert ran.stderr.count("\n") == 1
 
 
-def test_the_neovim_of_the_path_is_taken_if_it_is_new_enough(machine: Machine) -> None:
+def test_the_neovim_in_the_path_is_used_if_it_is_new_enough(machine: Machine) -> None:
     machine.has("nvim", NEW_NVIM)
     machine.run("demo")
     ran = machine.run("nvim")
@@ -185,7 +183,7 @@ def test_the_neovim_of_the_path_is_taken_if_it_is_new_enough(machine: Machine) -
 
 
 @pytest.mark.parametrize("has_old", [False, True])
-def test_a_neovim_is_fetched_where_there_is_none_or_an_old_one(machine: Machine, has_old: bool) -> None:
+def test_a_neovim_is_fetched_if_there_is_none_or_an_old_one(machine: Machine, has_old: bool) -> None:
     if has_old:
         machine.has("nvim", OLD_NVIM)
     machine.run("demo")
@@ -197,9 +195,7 @@ def test_a_neovim_is_fetched_where_there_is_none_or_an_old_one(machine: Machine,
 
 @pytest.mark.parametrize("what", ["nvim", "all"])
 @pytest.mark.parametrize("old", ["", "NVIM v0.9.5"])
-def test_a_machine_for_which_there_is_no_neovim_is_told_what_to_do(
-    machine: Machine, what: str, old: str
-) -> None:
+def test_a_machine_without_a_neovim_build_gets_a_remedy(machine: Machine, what: str, old: str) -> None:
     if old:
         machine.has("nvim", OLD_NVIM)
     machine.run("demo")

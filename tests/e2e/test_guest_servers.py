@@ -122,7 +122,7 @@ async def test_a_server_over_stdio_is_called_from_a_chat(machine: Machine, guest
         assert guest.result in await played(process, path)
 
 
-async def test_a_picture_is_kept_beside_the_chat_and_shown_to_the_model(machine: Machine) -> None:
+async def test_a_picture_is_kept_next_to_the_chat_and_sent_to_the_model(machine: Machine) -> None:
     path = machine.chat("💬: call get-tiny-image {}\n")
     async with machine.start(settings(LOCAL[0].settings(machine.folder))) as process:
         assert (
@@ -200,7 +200,7 @@ async def test_a_task_outlives_the_kill_of_the_process_that_began_it(tmp_path: P
     assert "Research Report: owls" in outcome.text
 
 
-async def test_a_resource_is_brought_into_the_question(machine: Machine) -> None:
+async def test_a_resource_is_included_in_the_question(machine: Machine) -> None:
     path = machine.chat("💬: say: @@guest:demo://resource/static/document/features.md@@\n")
     async with machine.start(settings(LOCAL[0].settings(machine.folder))) as process:
         await ready(process.app.servers)

@@ -134,7 +134,7 @@ def test_the_build_script_runs_nothing_of_the_folder(
 
 @pytest.mark.guests
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_a_package_that_is_not_what_the_lock_says_is_not_installed(
+def test_a_package_that_differs_from_the_lock_is_not_installed(
     tmp_path: Path, there: Hostile, checkout: Checkout, tool: str
 ) -> None:
     lock = checkout.root / "requirements.lock"
@@ -145,7 +145,7 @@ def test_a_package_that_is_not_what_the_lock_says_is_not_installed(
     assert there.ran() == []
 
 
-def test_another_lock_is_another_environment(tmp_path: Path, checkout: Checkout) -> None:
+def test_another_lock_makes_another_environment(tmp_path: Path, checkout: Checkout) -> None:
     def folder() -> str:
         with child(tmp_path, root=checkout.root) as nvim:
             return str(nvim.lua("return require('parley.install').dir()"))
@@ -248,9 +248,7 @@ def check_started(user: User, there: Hostile, stderr: str) -> None:
     assert "command: not found or not executable: ./server; set cwd, or write the full path" in stderr
 
 
-def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(
-    tmp_path: Path, there: Hostile, user: User
-) -> None:
+def test_a_turn_in_neovim_starts_nothing_from_the_folder(tmp_path: Path, there: Hostile, user: User) -> None:
     init = "vim.g.parley_python = " + json.dumps(sys.executable)
     with child(tmp_path, init=init, env={**user.environ, "PYTHONPATH": os.pathsep}, width=200) as nvim:
         nvim.command(f"cd {there.folder}")
@@ -269,7 +267,7 @@ def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(
 @pytest.mark.parametrize(
     "way", [["-m", "parley"], ["-P", "-m", "parley"], ["-I", "-m", "parley"]], ids=" ".join
 )
-def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User, way: list[str]) -> None:
+def test_the_shell_starts_nothing_from_the_folder(there: Hostile, user: User, way: list[str]) -> None:
     if way == ["-m", "parley"]:  # Python itself takes that package before any line of Parley runs
         shutil.rmtree(there.folder / "parley")
     chat = there.folder / "chat.md"
@@ -290,7 +288,7 @@ def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User,
 
 @pytest.mark.guests
 @pytest.mark.skipif(shutil.which("npx") is None, reason="npx is not installed")
-async def test_npx_takes_neither_program_nor_registry_of_the_folder(
+async def test_npx_uses_no_program_or_registry_from_the_folder(
     tmp_path: Path, there: Hostile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(there.folder)
@@ -310,7 +308,7 @@ async def test_npx_takes_neither_program_nor_registry_of_the_folder(
 @pytest.mark.guests
 @pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed")
 @pytest.mark.parametrize("way", [("run", "--offline"), ("tool", "run", "--offline")], ids=" ".join)
-async def test_uv_takes_neither_project_nor_program_nor_index_of_the_folder(
+async def test_uv_uses_no_project_program_or_index_from_the_folder(
     tmp_path: Path, there: Hostile, monkeypatch: pytest.MonkeyPatch, way: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(there.folder)

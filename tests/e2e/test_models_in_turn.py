@@ -140,7 +140,7 @@ def settings(urls: dict[str, str]) -> Settings:
 
 
 @pytest.mark.parametrize("first", range(len(SHAPES)))
-async def test_a_tool_loop_goes_from_model_to_model_and_each_request_is_accepted(
+async def test_a_tool_loop_passes_from_model_to_model_and_each_request_is_accepted(
     tmp_path: Path, first: int
 ) -> None:
     names = [*SHAPES][first:] + [*SHAPES][:first]

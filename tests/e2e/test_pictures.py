@@ -64,7 +64,7 @@ def machine(folder: Path, text: str = "What is this?") -> tuple[Machine, Path]:
 
 
 @pytest.mark.parametrize("agent", SEEING)
-async def test_a_model_that_sees_is_shown_the_picture(tmp_path: Path, agent: str) -> None:
+async def test_a_model_that_sees_gets_the_picture(tmp_path: Path, agent: str) -> None:
     where, path = machine(tmp_path)
     async with where.start(replace(SETTINGS, agent=agent)) as process:
         assert await respond(process, path) == []
@@ -80,7 +80,7 @@ async def test_a_model_that_sees_is_shown_the_picture(tmp_path: Path, agent: str
         assert encoded(form.body(request)) == encoded(sent)
 
 
-async def test_a_model_that_sees_none_is_sent_words_and_the_user_is_told_once(tmp_path: Path) -> None:
+async def test_a_model_that_cannot_see_gets_words_and_the_user_is_told_once(tmp_path: Path) -> None:
     where, path = machine(tmp_path)
     async with where.start(replace(SETTINGS, agent="Demo-Text", tool_mode="off")) as process:
         assert await respond(process, path) == ["demo-text sees no pictures: it is sent words for them"]
@@ -95,7 +95,7 @@ async def test_a_model_that_sees_none_is_sent_words_and_the_user_is_told_once(tm
 
 
 @pytest.mark.parametrize("agent", SEEING)
-async def test_without_the_folder_the_chat_goes_on_in_words(tmp_path: Path, agent: str) -> None:
+async def test_without_the_folder_the_chat_continues_in_words(tmp_path: Path, agent: str) -> None:
     where, path = machine(tmp_path)
     (tmp_path / "chat.assets").rename(tmp_path / "lost")
     async with where.start(replace(SETTINGS, agent=agent)) as process:
@@ -124,7 +124,7 @@ def tooled(folder: Path, agent: str) -> tuple[Machine, Path, Settings]:
 
 
 @pytest.mark.parametrize("agent", SEEING)
-async def test_a_picture_that_a_tool_returns_lies_beside_the_chat_and_is_shown_to_the_model(
+async def test_a_picture_from_a_tool_is_kept_next_to_the_chat_and_sent_to_the_model(
     tmp_path: Path, agent: str
 ) -> None:
     where, path, settings = tooled(tmp_path, agent)
@@ -140,7 +140,7 @@ async def test_a_picture_that_a_tool_returns_lies_beside_the_chat_and_is_shown_t
     assert read(path).problems == ()
 
 
-async def test_a_model_without_tools_or_eyes_is_told_of_the_picture(tmp_path: Path) -> None:
+async def test_a_model_without_tools_or_vision_is_told_about_the_picture(tmp_path: Path) -> None:
     where, path, settings = tooled(tmp_path, "Demo-Text")
     async with where.start(settings) as process:
         told = await respond(process, path)
@@ -158,7 +158,7 @@ LONG, ROOM = 15_000, 10_000
 
 
 @pytest.mark.parametrize("agent", SEEING)
-async def test_a_long_result_lies_beside_the_chat_and_is_read_on_without_asking(
+async def test_a_long_result_is_kept_next_to_the_chat_and_readable_without_asking(
     tmp_path: Path, agent: str
 ) -> None:
     where, path, settings = tooled(tmp_path, agent)
@@ -185,7 +185,7 @@ async def test_a_long_result_lies_beside_the_chat_and_is_read_on_without_asking(
     assert read(path).problems == ()
 
 
-async def test_a_reference_to_a_picture_becomes_one_of_the_chat(tmp_path: Path) -> None:
+async def test_a_referenced_picture_becomes_an_attachment(tmp_path: Path) -> None:
     where = Machine(tmp_path)
     path = where.chat("💬: What is in @@pic.png@@?\n")
     (tmp_path / "work").mkdir()

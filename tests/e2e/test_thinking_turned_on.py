@@ -50,7 +50,7 @@ def calls() -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("how", BEGUN)
 @pytest.mark.parametrize("model", [*MANUAL, *ADAPTIVE])
-async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_once(
+async def test_a_loop_without_thinking_stays_so_and_the_user_is_told_once(
     tmp_path: Path, model: str, how: str
 ) -> None:
     path = tmp_path / "chat.md"
@@ -93,7 +93,7 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
 
 
 @pytest.mark.parametrize("model", MANUAL)
-def test_the_check_of_the_demo_refuses_what_the_provider_refuses(model: str) -> None:
+def test_the_check_of_the_demo_refuses_the_same_as_the_provider(model: str) -> None:
     made = {"type": "tool_use", "id": "toolu_1", "name": "web_search", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
     messages = [

@@ -58,12 +58,12 @@ class Form:
 # --- Resources --------------------------------------------------------------------------------------------
 
 
-async def test_a_resource_is_its_text_made_visible() -> None:
+async def test_a_resource_is_its_visible_text() -> None:
     async with servers_of(fake()) as servers:
         assert await servers.read_resource("fake", "note://a") == "one\n\\x1b[2Jtwo\nthree"
 
 
-async def test_a_resource_is_bounded_as_results_are() -> None:
+async def test_a_resource_is_bounded_like_a_result() -> None:
     servers = new_servers({"fake": fake()}, max_bytes=6)
     assert await servers.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
     await servers.close()
@@ -85,7 +85,7 @@ async def test_a_resource_is_bounded_as_results_are() -> None:
         ("lost", "note://a", "mcp.servers.lost.command: not found or not executable: no-such-command"),
     ],
 )
-async def test_a_resource_that_cannot_be_read_is_one_line_in_the_question(
+async def test_an_unreadable_resource_is_one_line_in_the_question(
     server: str, uri: str, complaint: str
 ) -> None:
     lost = ServerSettings("lost", "no-such-command")
@@ -108,7 +108,7 @@ async def test_a_resource_goes_into_the_question_as_text() -> None:
     assert brought == [ReferenceText("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
 
 
-async def test_resources_are_listed_of_the_servers_that_run_and_none_is_started() -> None:
+async def test_resources_of_running_servers_are_listed_and_no_server_starts() -> None:
     async with servers_of(fake(), MOCK, ServerSettings("lost", "no-such-command")) as servers:
         assert await servers.resources() == {}
         assert {server.state for server in servers.status()} == {"stopped"}
@@ -123,7 +123,7 @@ async def test_resources_are_listed_of_the_servers_that_run_and_none_is_started(
 # --- Prompts ----------------------------------------------------------------------------------------------
 
 
-async def test_prompts_are_listed_by_server_and_servers_without_any_do_no_harm() -> None:
+async def test_prompts_are_listed_by_server_and_servers_without_prompts_do_no_harm() -> None:
     async with servers_of(fake(), MOCK, ServerSettings("lost", "no-such-command")) as servers:
         assert await servers.prompts() == (
             Prompt(
@@ -150,7 +150,7 @@ async def test_a_prompt_is_the_text_of_one_question() -> None:
 # --- What servers ask -------------------------------------------------------------------------------------
 
 
-async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
+async def test_the_user_fills_in_the_form_of_an_older_server() -> None:
     form = Form({"colour": "red"})
     async with servers_of(fake("--more"), elicitor=form) as servers:
         ask = await tool_of(servers, "ask")
@@ -176,7 +176,7 @@ def visiting(*args: str, **more: Any) -> ServerSettings:
 
 
 @pytest.mark.parametrize("answer", ["accept", "decline", "cancel"])
-async def test_a_page_that_a_server_wants_opened_is_opened_by_the_user_alone(answer: Any) -> None:
+async def test_only_the_user_opens_a_page_for_a_server(answer: Any) -> None:
     user = Form(answer)
     async with servers_of(visiting(ADDRESS), elicitor=user) as servers:
         reply = await servers.call(await tool_of(servers, "visit"), {})
@@ -184,7 +184,7 @@ async def test_a_page_that_a_server_wants_opened_is_opened_by_the_user_alone(ans
         assert user.requests == [("far", "Sign in, \\x1b[31mplease", [ADDRESS])]
 
 
-async def test_a_page_that_nobody_should_open_is_shown_to_nobody() -> None:
+async def test_an_address_that_must_not_be_opened_is_not_shown() -> None:
     user = Form("accept")
     async with servers_of(visiting("file:///etc/passwd"), elicitor=user) as servers:
         reply = json.loads((await servers.call(await tool_of(servers, "visit"), {})).text)
@@ -194,7 +194,7 @@ async def test_a_page_that_nobody_should_open_is_shown_to_nobody() -> None:
         assert user.requests == []
 
 
-async def test_a_call_that_requires_a_page_is_made_again_once_the_server_says_that_all_is_done(
+async def test_a_call_that_requires_a_page_is_repeated_when_the_server_reports_the_end(
     tmp_path: Path,
 ) -> None:
     user = Form("accept")
@@ -208,7 +208,7 @@ async def test_a_call_that_requires_a_page_is_made_again_once_the_server_says_th
         )
 
 
-async def test_a_call_that_requires_a_page_is_made_again_once_the_user_says_that_all_is_done(
+async def test_a_call_that_requires_a_page_is_repeated_when_the_user_has_finished(
     tmp_path: Path,
 ) -> None:
     user = Form("accept")
@@ -225,7 +225,7 @@ async def test_a_call_that_requires_a_page_is_made_again_once_the_user_says_that
         assert told == Outcome("error", what)
 
 
-async def test_a_resource_that_requires_a_page_is_read_once_it_was_opened(tmp_path: Path) -> None:
+async def test_a_resource_that_requires_a_page_is_read_after_it_was_opened(tmp_path: Path) -> None:
     user, done = Form("decline"), tmp_path / "done"
     async with servers_of(visiting(ADDRESS, str(done)), elicitor=user) as servers:
         with pytest.raises(ServerError, match=r"wants a page of sign\.example to be opened first"):
@@ -234,7 +234,7 @@ async def test_a_resource_that_requires_a_page_is_read_once_it_was_opened(tmp_pa
         assert await servers.read_resource("far", "note://a") == "unlocked"
 
 
-async def test_where_nobody_opens_pages_the_result_of_a_call_names_the_one_that_it_requires() -> None:
+async def test_without_a_user_the_result_of_a_call_names_the_required_page() -> None:
     async with servers_of(visiting(ADDRESS)) as servers:
         told = await servers.call(await tool_of(servers, "locked"), {})
         assert told.status == "error"
@@ -244,7 +244,7 @@ async def test_where_nobody_opens_pages_the_result_of_a_call_names_the_one_that_
         )
 
 
-async def test_what_nobody_can_answer_is_not_offered_and_refused() -> None:
+async def test_requests_without_an_answerer_are_not_offered_and_are_refused() -> None:
     async with servers_of(fake("--more", roots=False)) as servers:
         for name in ("ask", "roots", "sample"):
             reply = json.loads((await servers.call(await tool_of(servers, name), {})).text)
@@ -260,13 +260,15 @@ async def test_a_server_is_told_the_working_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["{}", "--folder={}"])
-async def test_a_server_whose_arguments_name_a_folder_is_told_no_other(tmp_path: Path, argument: str) -> None:
+async def test_a_server_whose_arguments_name_a_folder_is_told_no_other_folder(
+    tmp_path: Path, argument: str
+) -> None:
     async with servers_of(fake("--more", argument.format(tmp_path))) as servers:
         reply = json.loads((await servers.call(await tool_of(servers, "roots"), {})).text)
         assert reply["message"].endswith("not supported")
 
 
-async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
+async def test_the_time_of_a_call_pauses_while_the_user_thinks() -> None:
     form = Form({"colour": "red"})
     form.thought.clear()
     other = fake("--more", name="other", timeout_s=0.3)
@@ -279,7 +281,7 @@ async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
         assert (await asking).status == "ok"
 
 
-async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> None:
+async def test_the_model_replies_to_a_server_with_sampling(tmp_path: Path) -> None:
     servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
     app = App(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
     try:
@@ -293,7 +295,7 @@ async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("messages", [[], [("assistant", "hello")], [("user", "a"), ("assistant", "b")]])
-def test_what_asks_the_model_nothing_is_refused(messages: list[tuple[str, str]]) -> None:
+def test_a_sampling_request_must_end_with_a_user_message(messages: list[tuple[str, str]]) -> None:
     with pytest.raises(ServerError, match="has to end with a text of the user"):
         conversation(messages)
 
@@ -303,7 +305,7 @@ class Colour(BaseModel):
 
 
 def asking_server() -> MCPServer:
-    """A server of the newest revision: what it has to know is required before it goes on."""
+    """A server of the newest revision, which requires its inputs before it continues."""
     server = MCPServer("asking", log_level="CRITICAL")
 
     def which() -> Elicit[Colour]:
@@ -323,7 +325,7 @@ def asking_server() -> MCPServer:
     return server
 
 
-async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_same_way(tmp_path: Path) -> None:
+async def test_inputs_that_the_newest_revision_requires_are_asked_in_the_same_way(tmp_path: Path) -> None:
     form = Form({"colour": "blue"})
     async with served([], mcp=asking_server()) as url:
         server = ServerSettings("web", url=url)
@@ -337,7 +339,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
         await servers.close()
 
 
-async def test_a_call_that_requires_what_nobody_answers_is_an_error() -> None:
+async def test_a_call_that_requires_an_unanswered_input_is_an_error() -> None:
     async with served([], mcp=asking_server()) as url:
         servers = new_servers({"web": ServerSettings("web", url=url, roots=False)})
         for name in ("paint", "look"):

@@ -46,7 +46,7 @@ async def listed(**answers: Any) -> ResourceList:
         return lists["table"]
 
 
-async def test_resources_and_templates_are_listed_anew_each_time_and_never_by_themselves() -> None:
+async def test_resources_and_templates_are_listed_each_time_and_only_on_request() -> None:
     async with library() as (servers, server):
         assert server.requests == []
         lists = (await servers.resources())["docs"]
@@ -62,7 +62,7 @@ async def test_resources_and_templates_are_listed_anew_each_time_and_never_by_th
         assert server.requests == ["list", "list"]
 
 
-async def test_values_for_a_template_are_what_the_server_proposes() -> None:
+async def test_the_server_proposes_values_for_a_template() -> None:
     name, part = blank_of(PAGE, "page://t"), blank_of(PAGE, "page://tea/")
     assert name
     assert part
@@ -81,7 +81,7 @@ async def test_values_for_a_template_are_what_the_server_proposes() -> None:
         ("error -32603", 0),
     ],
 )
-async def test_values_are_bounded_and_an_error_is_none(answer: Any, values: int) -> None:
+async def test_values_are_bounded_and_an_error_means_no_values(answer: Any, values: int) -> None:
     blank = blank_of(PAGE, "page://t")
     assert blank
     capable = {**OFFER, "capabilities": {"tools": {}, "completions": {}}}
@@ -92,7 +92,7 @@ async def test_values_are_bounded_and_an_error_is_none(answer: Any, values: int)
             assert len(await servers.values("table", blank)) == count
 
 
-async def test_a_malformed_definition_loses_only_itself() -> None:
+async def test_a_malformed_definition_costs_only_itself() -> None:
     good, more = {"uri": "a:b", "name": "b"}, {"uriTemplate": "a:{b}", "name": "b"}
     lists = await listed(
         resources={"resources": [5, {"uri": "a:c"}, {**good, "size": "large"}, {"name": "d"}]},
@@ -101,12 +101,12 @@ async def test_a_malformed_definition_loses_only_itself() -> None:
     assert lists == ResourceList((Resource("a:b", "b"),), (Resource("a:{b}", "b"),))
 
 
-async def test_a_server_without_templates_has_its_resources() -> None:
+async def test_a_server_without_templates_still_lists_resources() -> None:
     lists = await listed(resources={"resources": [{"uri": "a:b", "name": "b"}]})
     assert lists == ResourceList((Resource("a:b", "b"),))
 
 
-async def test_a_list_without_end_is_cut_and_says_so() -> None:
+async def test_an_endless_list_is_cut_and_says_so() -> None:
     page = {"resources": [{"uri": f"a:{n}", "name": str(n)} for n in range(700)], "nextCursor": "again"}
     lists = await listed(resources=page, templates={"resourceTemplates": []})
     assert (len(lists.resources), lists.unlisted) == (1000, "only the first 1,000 are listed")
@@ -120,7 +120,7 @@ async def test_a_list_without_end_is_cut_and_says_so() -> None:
         ({"resources": "all"}, "MCP server 'table' failed: it sent an invalid reply: "),
     ],
 )
-async def test_a_server_that_cannot_list_them_says_why(
+async def test_a_server_that_cannot_list_its_resources_says_why(
     answer: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_LIST_S", 0.5)
@@ -150,7 +150,7 @@ async def test_a_resource_is_the_result_of_a_call(uri: str, result: Outcome) -> 
         assert server.requests == [uri]
 
 
-async def test_of_a_long_resource_there_is_the_head_and_all_of_it() -> None:
+async def test_a_long_resource_has_its_head_and_its_whole_text() -> None:
     async with library() as (servers, _):
         outcome = await servers.call(reader(await tool_of(servers, "say")), {"uri": "note://long"})
         assert outcome.whole == LONG
@@ -158,7 +158,7 @@ async def test_of_a_long_resource_there_is_the_head_and_all_of_it() -> None:
         assert "bytes omitted]" in outcome.text
 
 
-async def test_a_server_that_is_another_one_is_not_asked() -> None:
+async def test_a_server_that_was_replaced_is_not_asked() -> None:
     async with library() as (servers, server):
         tool = await tool_of(servers, "say")
         for other in (replace(tool, identity="{}"), replace(tool, instructions="Else.")):
@@ -181,6 +181,6 @@ async def test_a_server_that_ends_or_knows_no_resources_is_an_error_for_the_mode
         assert none == Outcome("error", "Tool 'read_resource' of MCP server 'table' failed: no such thing")
 
 
-async def test_a_picture_within_a_result_is_a_picture() -> None:
+async def test_a_picture_resource_in_a_result_is_a_picture() -> None:
     async with library() as (servers, _):
         assert await servers.call(await tool_of(servers, "show"), {}) == Outcome("ok", "", (PIXEL,))

@@ -38,13 +38,13 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-async def test_a_server_that_cannot_be_asked_in_the_newest_way_is_asked_in_the_older(kind: str) -> None:
+async def test_a_server_that_fails_in_the_newest_way_is_asked_in_the_older_way(kind: str) -> None:
     async with servers_of(table({**ANSWERS, **WRONG[kind]})) as servers:
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
         assert (only(servers).state, only(servers).protocol) == ("ready", "2025-11-25")
 
 
-async def test_the_way_that_did_is_taken_again() -> None:
+async def test_the_way_that_worked_is_used_again() -> None:
     async with servers_of(table({**ANSWERS, "server/discover": "exit"})) as servers:
         await servers.catalogue()
         servers.restart("table")
@@ -61,28 +61,28 @@ async def test_a_server_that_falls_silent_is_asked_in_the_older_way_when_it_star
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
 
 
-async def test_a_server_that_leaves_out_the_hints_of_the_newest_revision_speaks_it() -> None:
+async def test_a_server_of_the_newest_revision_may_leave_out_the_hints() -> None:
     async with servers_of(table({**ANSWERS, "server/discover": DISCOVERED})) as servers:
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
         assert only(servers).protocol == "2026-07-28"
 
 
 @pytest.mark.parametrize("protocol", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-async def test_an_older_revision_that_is_set_is_the_one_that_is_asked_for(protocol: Protocol) -> None:
+async def test_an_older_revision_in_the_settings_is_requested(protocol: Protocol) -> None:
     async with servers_of(table({**NEWEST, **ANSWERS}, protocol=protocol)) as servers:
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
         assert only(servers).protocol == protocol
         assert only(servers).stderr[0] == f"{protocol} initialize"
 
 
-async def test_the_newest_revision_that_is_set_is_spoken_without_a_question() -> None:
+async def test_the_newest_revision_in_the_settings_is_spoken_at_once() -> None:
     async with servers_of(table(ANSWERS, protocol="2026-07-28")) as servers:
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
         assert only(servers).protocol == "2026-07-28"
         assert only(servers).stderr[0] == "2026-07-28 tools/list"
 
 
-async def test_what_a_server_said_before_it_ended_is_told_though_it_was_started_again(tmp_path: Path) -> None:
+async def test_last_lines_of_a_server_are_reported_even_after_a_restart(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     script = f"if [ -e {flag} ]; then sleep 60; fi; : >{flag}; echo the disk is full >&2"
     async with servers_of(ServerSettings("s", "/bin/sh", ("-c", script), start_timeout_s=0.5)) as servers:
@@ -92,7 +92,7 @@ async def test_what_a_server_said_before_it_ended_is_told_though_it_was_started_
         )
 
 
-async def test_an_error_of_the_code_that_stands_for_a_lost_connection_ends_nothing() -> None:
+async def test_an_error_with_the_code_of_a_lost_connection_ends_nothing() -> None:
     async with servers_of(table({**ANSWERS, "tools/call": "error -32000"})) as servers:
         called = await servers.call(await tool_of(servers, "echo"), {})
         assert called == Outcome("error", "Tool 'echo' of MCP server 'table' failed: no such thing")
@@ -119,7 +119,7 @@ PRIVATE = {
 }
 
 
-async def test_a_local_server_gets_what_reaches_the_world_and_no_key(
+async def test_a_local_server_gets_proxies_and_certificates_but_no_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {**PASSED_ON, **PRIVATE}.items():
@@ -154,7 +154,7 @@ async def first_method(server: ServerSettings, state: Path) -> str:
         return only(servers).stderr[0]
 
 
-async def test_the_next_process_takes_the_way_that_did_and_a_wrong_memory_heals_itself(
+async def test_the_next_process_uses_the_way_that_worked_and_a_wrong_memory_heals(
     tmp_path: Path,
 ) -> None:
     flag = tmp_path / "flag"
@@ -190,7 +190,7 @@ async def test_the_next_process_takes_the_way_that_did_and_a_wrong_memory_heals_
 
 
 @pytest.mark.parametrize("kind", ["refuses", "answers nonsense", "knows older ones"])
-async def test_the_older_revision_is_remembered_whenever_it_was_agreed(kind: str, tmp_path: Path) -> None:
+async def test_the_older_revision_is_remembered_however_it_was_agreed(kind: str, tmp_path: Path) -> None:
     known = {"server/discover": {**DISCOVERED, **HINTS, "supportedVersions": ["2025-11-25"]}}
     server = table({**ANSWERS, **{**WRONG, "knows older ones": known}[kind]})
     assert await first_method(server, tmp_path) == "2026-07-28 server/discover"
@@ -204,7 +204,7 @@ async def test_the_newest_revision_is_not_forgotten_for_an_older_one(tmp_path: P
 
 
 @pytest.mark.parametrize("junk", [b"", b"[]", b"\x00", b"{", b'{"a": 1}', b"[" * 100_000])
-async def test_a_memory_that_cannot_be_read_or_written_is_none(tmp_path: Path, junk: bytes) -> None:
+async def test_an_unreadable_or_unwritable_memory_counts_as_none(tmp_path: Path, junk: bytes) -> None:
     place = tmp_path / "parley" / "ways.json"
     place.parent.mkdir()
     place.write_bytes(junk)

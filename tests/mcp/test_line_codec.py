@@ -18,13 +18,13 @@ def test_any_cut_gives_the_same_text_and_only_whole_lines(text: bytes, cuts: lis
     assert whole == b"\n".join(text.split(b"\n")).decode("utf-8", "replace")
 
 
-def test_a_line_that_would_fill_the_memory_is_dropped_and_told_once_and_the_next_one_is_not() -> None:
+def test_a_line_that_would_fill_the_memory_is_dropped_and_reported_once() -> None:
     decoder = LineDecoder("strict", most=10)
     pieces = [decoder.decode(piece) for piece in (b"abc", b"defghij", b"k" * 100, b"l\nnext", b" one\n")]
     assert pieces == ["", "", f"{TOO_LONG}\n", "", "next one\n"]
     assert decoder.decode(b"x" * 11 + b"\ny") == f"{TOO_LONG}\n"
 
 
-def test_it_is_an_encoding_that_writes_as_utf_8_does() -> None:
+def test_the_codec_writes_utf_8() -> None:
     assert "grün\n".encode(NAME) == "grün\n".encode()
     assert codecs.getincrementaldecoder(NAME) is LineDecoder

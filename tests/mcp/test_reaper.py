@@ -86,9 +86,7 @@ SUBREAPER = 36
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the first process of a container is Linux's")
-async def test_what_has_ended_and_nobody_waits_for_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_zombie_does_not_delay_closing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses, pids, sleep = tmp_path / "pauses", tmp_path / "pids", tmp_path / "sleep"
     real = shutil.which("sleep")
     sleep.write_text(f'#!/bin/sh\necho "$1" >>{pauses}\nexec {real} "$1"\n', encoding="utf-8")
@@ -122,7 +120,7 @@ async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path
     assert server.returncode == 3
 
 
-async def test_a_server_that_ended_is_forgotten_and_the_others_stay() -> None:
+async def test_an_ended_server_is_forgotten_and_the_others_stay() -> None:
     reaper = Reaper()
     first = await start(reaper, "exit 0")
     await first.wait()
@@ -135,7 +133,7 @@ async def test_a_server_that_ended_is_forgotten_and_the_others_stay() -> None:
     await reaper.close()
 
 
-async def test_a_reaper_that_was_killed_or_lost_its_fifo_is_replaced() -> None:
+async def test_a_killed_reaper_or_one_without_its_fifo_is_replaced() -> None:
     reaper = Reaper()
     reaper.launch("x", [])
     reaper._guards[0].process.kill()
@@ -186,7 +184,7 @@ async def dies_with_its_host(script: str, pids: Path, count: int) -> None:
     await until(lambda: not any(map(alive, pids_in(pids))))
 
 
-async def test_what_ignores_everything_or_is_in_a_session_of_its_own_dies_with_a_host_that_was_killed(
+async def test_stubborn_servers_and_their_own_sessions_die_with_a_killed_host(
     tmp_path: Path,
 ) -> None:
     hup, term, stray = (tmp_path / name for name in ("hup", "term", "stray"))
@@ -197,7 +195,7 @@ async def test_what_ignores_everything_or_is_in_a_session_of_its_own_dies_with_a
     )
 
 
-async def test_what_a_server_leaves_in_a_session_of_its_own_dies_soon_after_it_and_no_other(
+async def test_children_in_their_own_session_die_soon_after_their_server(
     tmp_path: Path,
 ) -> None:
     reaper = Reaper()

@@ -57,7 +57,7 @@ async def added(servers: Servers, size: int = 0) -> Outcome:
 
 
 @pytest.mark.parametrize("protocol", ["2025-11-25", "2026-07-28"])
-async def test_a_result_of_megabytes_comes_whole(protocol: Protocol) -> None:
+async def test_a_result_of_megabytes_arrives_whole(protocol: Protocol) -> None:
     async with (
         served([], mcp=counting()) as url,
         servers_of(ServerSettings("web", url=url, protocol=protocol)) as servers,
@@ -71,7 +71,7 @@ async def test_a_result_of_megabytes_comes_whole(protocol: Protocol) -> None:
 # --- The oldest transport ---------------------------------------------------------------------------------
 
 
-async def test_a_server_with_the_oldest_transport_is_found_and_found_again_when_it_has_ended() -> None:
+async def test_a_server_with_the_oldest_transport_is_found_again_after_it_ended() -> None:
     async with hosted(counting().sse_app(), []) as url:
         web = ServerSettings("web", url=f"{url}/sse")
         async with servers_of(web) as servers:
@@ -82,7 +82,7 @@ async def test_a_server_with_the_oldest_transport_is_found_and_found_again_when_
             assert await added(servers) == Outcome("ok", "3")
 
 
-async def test_a_server_with_the_oldest_transport_that_went_away_is_found_again() -> None:
+async def test_a_server_with_the_oldest_transport_is_found_again_after_an_outage() -> None:
     async with hosted(counting().sse_app(), []) as url:
         servers = new_servers({"web": ServerSettings("web", url=f"{url}/sse")})
         assert await added(servers) == Outcome("ok", "1")
@@ -96,7 +96,7 @@ async def test_a_server_with_the_oldest_transport_that_went_away_is_found_again(
     "place",
     ["http://{other}/x", "//{other}/x", "http://{here}@{other}/x", "https://{here}/x", "javascript:1"],
 )
-async def test_a_server_with_the_oldest_transport_sends_nobody_elsewhere(place: str) -> None:
+async def test_a_server_with_the_oldest_transport_cannot_name_another_host(place: str) -> None:
     requests = list[dict[str, str]]()
     async with hosted(without_lifespan(Response("{}")), requests) as other:
 
@@ -153,7 +153,7 @@ FORGOTTEN = {
 
 
 @pytest.mark.parametrize("kind", FORGOTTEN)
-async def test_calls_in_a_session_that_ended_run_in_a_new_one_once_each(kind: str) -> None:
+async def test_calls_in_an_ended_session_run_once_each_in_a_new_session(kind: str) -> None:
     app = Forgetful(*FORGOTTEN[kind])
     async with (
         hosted(app, []) as url,
@@ -198,7 +198,7 @@ def page_refusal(_: str) -> Response:
     )
 
 
-async def test_an_expired_token_is_printed_anew_and_the_call_runs_once(tmp_path: Path) -> None:
+async def test_an_expired_token_is_printed_again_and_the_call_runs_once(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)
     app = Guarded(json_refusal)
@@ -229,7 +229,7 @@ async def error_of(refusal: Callable[[str], Response]) -> str:
         return only(servers).error
 
 
-async def test_a_server_that_wants_a_token_says_so_and_what_to_do() -> None:
+async def test_a_server_that_requires_a_token_says_so_with_the_remedy() -> None:
     assert await error_of(json_refusal) == (
         "MCP server 'web': HTTP 401 Unauthorized: The token has\\x1b[31m expired. "
         "What to do: :ParleyLogin web, "
@@ -249,7 +249,7 @@ async def newest_only(scope: Any, receive: Any, send: Any) -> None:
     await (json_refusal("") if request["method"] == "server/discover" else other)(scope, receive, send)
 
 
-async def test_a_server_of_the_newest_revision_only_says_that_it_wants_a_token() -> None:
+async def test_a_server_of_only_the_newest_revision_says_that_it_requires_a_token() -> None:
     async with (
         hosted(without_lifespan(newest_only), []) as url,
         servers_of(ServerSettings("web", url=f"{url}/mcp")) as servers,
@@ -259,7 +259,7 @@ async def test_a_server_of_the_newest_revision_only_says_that_it_wants_a_token()
         assert only(servers).account == "signed out"
 
 
-async def test_the_page_of_a_refusal_is_shown_as_far_as_a_person_reads_it() -> None:
+async def test_the_readable_part_of_a_refusal_page_is_shown() -> None:
     error = await error_of(page_refusal)
     assert error.startswith("MCP server 'web': HTTP 403 Forbidden: No Ask Ada. xxx")
     assert len(error) < 400
@@ -274,7 +274,7 @@ async def plain_page(request: Request) -> Response:
 
 
 @pytest.mark.parametrize("more", [{}, {"token_command": (SECRET,)}])
-async def test_what_is_told_of_a_failure_is_short_and_holds_no_secret(more: dict[str, Any]) -> None:
+async def test_the_message_of_a_failure_is_short_and_has_no_secret(more: dict[str, Any]) -> None:
     app = Starlette(routes=[Route("/mcp", plain_page, methods=["POST", "GET"])])
     async with hosted(app, []) as url:
         url = url.replace("http://", f"http://me:{SECRET}@")
@@ -297,7 +297,7 @@ async def test_what_is_told_of_a_failure_is_short_and_holds_no_secret(more: dict
         (b"502 Bad Gateway", "HTTP 502 Bad Gateway"),
     ],
 )
-async def test_what_a_proxy_answers_reads_the_same_over_tls(
+async def test_a_proxys_refusal_reads_the_same_over_tls(
     monkeypatch: pytest.MonkeyPatch, scheme: str, answer: bytes, error: str
 ) -> None:
     reply = b"HTTP/1.1 " + answer + b"\r\ncontent-length: 0\r\n\r\n"

@@ -41,7 +41,7 @@ USED: dict[str, Any] = {
 }
 
 
-async def test_a_tool_that_names_a_parameter_for_a_header_badly_is_told() -> None:
+async def test_a_tool_with_an_invalid_header_parameter_is_reported() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "no token"}}}
     listed = {"tools/list": {"tools": [{**ODD, "inputSchema": schema}, ECHO]}}
     async with servers_of(table(listed, protocol="2026-07-28")) as servers:
@@ -51,7 +51,7 @@ async def test_a_tool_that_names_a_parameter_for_a_header_badly_is_told() -> Non
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", LOST)
-async def test_a_broken_definition_loses_itself_alone_and_is_told(kind: str, protocol: Protocol) -> None:
+async def test_a_broken_definition_costs_only_itself_and_is_reported(kind: str, protocol: Protocol) -> None:
     definition, name = LOST[kind]
     server = table({"tools/list": {"tools": [definition, ECHO]}}, protocol=protocol)
     async with servers_of(server) as servers:
@@ -63,9 +63,7 @@ async def test_a_broken_definition_loses_itself_alone_and_is_told(kind: str, pro
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", USED)
-async def test_a_definition_that_is_broken_where_it_need_not_be_is_used(
-    kind: str, protocol: Protocol
-) -> None:
+async def test_a_definition_with_a_broken_optional_field_is_used(kind: str, protocol: Protocol) -> None:
     answers = {
         "tools/list": {"tools": [USED[kind], ECHO], "_meta": "none"},
         "tools/call": {"content": [{"type": "text", "text": "done"}]},
@@ -96,9 +94,7 @@ BLOCKS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", BLOCKS)
-async def test_a_block_that_nobody_knows_is_there_in_words_and_takes_no_other_away(
-    kind: str, protocol: Protocol
-) -> None:
+async def test_an_unknown_block_becomes_words_and_costs_no_other_block(kind: str, protocol: Protocol) -> None:
     block, words = BLOCKS[kind]
     result = {"content": [TEXT, block, {**TEXT, "text": "three"}]}
     server = table({"tools/list": {"tools": [ECHO]}, "tools/call": result}, protocol=protocol)
@@ -120,7 +116,7 @@ async def test_a_block_that_nobody_knows_is_there_in_words_and_takes_no_other_aw
     ],
 )
 @pytest.mark.parametrize("protocol", REVISIONS)
-async def test_a_result_that_lacks_its_form_is_used_as_far_as_it_goes(
+async def test_a_malformed_result_is_used_as_far_as_possible(
     result: dict[str, Any], words: str, protocol: Protocol
 ) -> None:
     server = table({"tools/list": {"tools": [ECHO]}, "tools/call": result}, protocol=protocol)
@@ -138,9 +134,7 @@ UNFIT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", UNFIT)
-async def test_a_result_that_does_not_fit_the_schema_of_its_tool_is_not_lost(
-    kind: str, protocol: Protocol
-) -> None:
+async def test_a_result_that_violates_its_output_schema_is_kept(kind: str, protocol: Protocol) -> None:
     answers = {
         "tools/list": {"tools": [{**ECHO, "outputSchema": OUTPUT}]},
         "tools/call": {"content": [TEXT], **UNFIT[kind]},
@@ -150,7 +144,7 @@ async def test_a_result_that_does_not_fit_the_schema_of_its_tool_is_not_lost(
     assert (called.status, called.text) == ("ok", "one")
 
 
-async def test_a_prompt_and_a_resource_are_used_as_far_as_they_go() -> None:
+async def test_a_malformed_prompt_or_resource_is_used_as_far_as_possible() -> None:
     answers = {
         "tools/list": {"tools": []},
         "prompts/list": {"prompts": [5, {"name": "greet", "arguments": "none"}]},

@@ -76,7 +76,7 @@ async def test_failing_hostile_long_and_binary_tools_are_outcomes() -> None:
         assert not catalogue.get("write_note").annotations["readOnlyHint"]  # type: ignore[union-attr]
 
 
-async def test_progress_is_told_and_calls_run_at_the_same_time() -> None:
+async def test_progress_is_reported_and_calls_run_concurrently() -> None:
     told: list[tuple[float, float | None, str | None]] = []
     async with servers_of(EXTRA) as servers:
         slow = await tool_of(servers, "slow")
@@ -104,7 +104,7 @@ async def test_a_cancelled_call_in_this_process_is_cancelled_at_the_server(
         assert only(servers).state == "ready"
 
 
-async def test_the_mock_server_answers_over_stdio_and_hears_of_a_cancelled_call() -> None:
+async def test_the_mock_server_answers_over_stdio_and_receives_cancellations() -> None:
     server = ServerSettings(name="s", command=sys.executable, args=("-m", "parley.mock_server", "--extra"))
     async with servers_of(server) as servers:
         search = await tool_of(servers, "web_search")
@@ -133,7 +133,7 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
         await servers.close()
 
 
-async def test_an_http_server_that_refuses_says_with_what_status() -> None:
+async def test_a_refusal_of_an_http_server_names_the_status() -> None:
     async with served([]) as url:
         servers = new_servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
         assert (await servers.catalogue()).names() == ()
@@ -141,7 +141,7 @@ async def test_an_http_server_that_refuses_says_with_what_status() -> None:
         await servers.close()
 
 
-async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() -> None:
+async def test_an_http_server_that_went_away_is_an_error_until_it_returns() -> None:
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url)
@@ -156,7 +156,7 @@ async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() 
         await servers.close()
 
 
-async def test_a_server_of_an_older_revision_is_spoken_to() -> None:
+async def test_a_server_of_an_older_revision_works() -> None:
     async with servers_of(fake()) as servers:
         echo = await tool_of(servers, "echo")
         assert await servers.call(echo, {"a": 1}) == Outcome("ok", '{"a": 1}')
@@ -207,7 +207,7 @@ async def test_a_server_that_cannot_start_says_why_and_harms_no_other(
         assert failed.error.startswith(complaint)
 
 
-async def test_a_server_that_hangs_at_its_start_does_not_hold_up_the_others() -> None:
+async def test_a_server_that_hangs_at_its_start_does_not_delay_the_others() -> None:
     async with servers_of(fake("--mute"), MOCK) as servers:
         await servers.begin()
         assert servers.awaited() == ("fake", "mock")
@@ -217,7 +217,7 @@ async def test_a_server_that_hangs_at_its_start_does_not_hold_up_the_others() ->
         assert [status.state for status in servers.status()] == ["starting", "ready"]
 
 
-async def test_a_server_that_hangs_at_its_start_is_waited_for_until_it_has_failed() -> None:
+async def test_a_server_that_hangs_at_its_start_is_awaited_until_it_fails() -> None:
     async with servers_of(fake("--mute", start_timeout_s=0.3), MOCK) as servers:
         assert (await servers.catalogue()).missing == ("fake",)
         assert [status.state for status in servers.status()] == ["failed", "ready"]
@@ -238,7 +238,7 @@ async def test_a_server_that_hangs_at_its_start_delays_no_call_of_another() -> N
         assert servers.status()[1].stderr.count("listed") == 1
 
 
-async def test_a_server_that_failed_is_tried_again_only_after_a_while_or_for_who_asks() -> None:
+async def test_a_failed_server_is_retried_only_after_a_while_or_on_request() -> None:
     async with servers_of(fake("--die")) as servers:
         await servers.catalogue()
         before = only(servers)
@@ -251,7 +251,7 @@ async def test_a_server_that_failed_is_tried_again_only_after_a_while_or_for_who
         assert only(servers) == before
 
 
-async def test_a_server_that_dies_in_a_call_is_an_error_and_starts_again() -> None:
+async def test_a_server_that_dies_during_a_call_is_an_error_and_restarts() -> None:
     async with servers_of(fake()) as servers:
         die, echo = await tool_of(servers, "die"), await tool_of(servers, "echo")
         assert await servers.call(die, {}) == Outcome(
@@ -260,7 +260,7 @@ async def test_a_server_that_dies_in_a_call_is_an_error_and_starts_again() -> No
         assert await servers.call(echo, {}) == Outcome("ok", "{}")
 
 
-async def test_a_server_that_died_while_idle_starts_again_before_the_next_call() -> None:
+async def test_a_server_that_died_while_idle_restarts_before_the_next_call() -> None:
     async with servers_of(fake()) as servers:
         echo = await tool_of(servers, "echo")
         await until_stderr(servers, "pid ")
@@ -297,7 +297,7 @@ async def test_junk_on_stdout_and_a_flood_on_stderr_disturb_nothing() -> None:
         assert len(only(servers).stderr) == 200
 
 
-async def test_a_flood_of_junk_on_stdout_is_passed_over() -> None:
+async def test_a_flood_of_junk_on_stdout_is_skipped() -> None:
     async with servers_of(fake("--more")) as servers:
         assert await servers.call(await tool_of(servers, "spill"), {}) == Outcome("ok", "{}")
         assert only(servers).state == "ready"
@@ -310,7 +310,7 @@ async def test_a_result_of_fifty_megabytes_is_cut() -> None:
         assert result == Outcome("ok", head, whole="x" * 50_000_000)
 
 
-async def test_a_server_of_three_hundred_tools_is_listed_once_and_then_from_memory() -> None:
+async def test_three_hundred_tools_are_listed_once_and_then_cached() -> None:
     async with servers_of(fake("--many")) as servers:
         first = await servers.catalogue()
         assert len(first.tools) == 307
@@ -320,7 +320,7 @@ async def test_a_server_of_three_hundred_tools_is_listed_once_and_then_from_memo
         assert only(servers).stderr.count("listed") == 1  # of all that was ever asked
 
 
-async def test_a_name_of_dots_and_128_characters_is_called_by_what_a_provider_takes() -> None:
+async def test_a_long_name_with_dots_is_called_by_a_name_that_providers_take() -> None:
     async with servers_of(fake("--odd")) as servers:
         ((wire, tool),) = [pair for pair in (await servers.catalogue()).tools if len(pair[1].name) == 128]
         assert len(wire) <= 64
@@ -328,21 +328,21 @@ async def test_a_name_of_dots_and_128_characters_is_called_by_what_a_provider_ta
         assert await servers.call(tool, {"a": 1}) == Outcome("ok", '{"a": 1}')
 
 
-async def test_a_schema_that_is_none_keeps_nobody_from_calling() -> None:
+async def test_a_broken_schema_prevents_no_call() -> None:
     async with servers_of(fake("--odd")) as servers:
         strange = await tool_of(servers, "strange")
         assert check_arguments('{"a": 1}', strange.input_schema) is None
         assert await servers.call(strange, {"a": 1}) == Outcome("ok", '{"a": 1}')
 
 
-async def test_a_tool_that_runs_as_a_task_only_is_not_offered_and_named() -> None:
+async def test_a_tool_that_only_runs_as_a_task_is_reported_and_not_offered() -> None:
     async with servers_of(fake("--odd")) as servers:
         names = (await servers.catalogue()).names()
         assert [name for name in names if name.startswith("task")] == ["task_optional"]
         assert only(servers).error == "left out: tools that run as tasks only: 1 (task_required)"
 
 
-async def test_what_a_server_says_of_its_tools_is_bounded_visible_and_part_of_each_of_them() -> None:
+async def test_instructions_of_a_server_are_bounded_visible_and_part_of_each_tool() -> None:
     texts = ["Ask \x1b[31mfirst.\n", "é" * 9_000, "  "]
     tools = list[Tool]()
     for text in texts:
@@ -358,7 +358,7 @@ async def test_what_a_server_says_of_its_tools_is_bounded_visible_and_part_of_ea
     assert len({tool.digest for tool in tools}) == 3
 
 
-async def test_the_last_messages_for_a_log_are_kept_a_bounded_line_each() -> None:
+async def test_the_last_log_messages_are_kept_as_bounded_lines() -> None:
     async with servers_of(fake("--logs", "--more")) as servers:
         await servers.catalogue()
         await until(lambda: len(only(servers).log) == 3)
@@ -373,7 +373,7 @@ async def test_the_last_messages_for_a_log_are_kept_a_bounded_line_each() -> Non
         assert len(only(servers).log) == 20
 
 
-async def test_a_server_whose_list_is_none_says_so_in_a_line_and_harms_no_other() -> None:
+async def test_a_server_with_an_invalid_list_says_so_in_a_line_and_harms_no_other() -> None:
     async with servers_of(table({"tools/list": {"tools": "none"}}), MOCK) as servers:
         assert (await servers.catalogue()).names() == ("web_search",)
         failed = servers.status()[0]
@@ -390,7 +390,7 @@ async def test_a_changed_list_of_tools_is_a_changed_catalogue() -> None:
         assert (await servers.catalogue()).get("grown") is not None
 
 
-async def test_a_server_of_the_newest_revision_tells_its_changes_to_those_who_listen() -> None:
+async def test_a_server_of_the_newest_revision_reports_changes_to_subscribers() -> None:
     growing = MCPServer("growing", log_level="CRITICAL")
 
     async def grow(ctx: Context) -> str:
@@ -409,7 +409,7 @@ async def test_a_server_of_the_newest_revision_tells_its_changes_to_those_who_li
         await servers.close()
 
 
-async def test_a_list_in_pages_is_read_to_its_end_even_if_its_cursors_repeat() -> None:
+async def test_a_paged_list_is_read_to_its_end_even_if_its_cursors_repeat() -> None:
     async with servers_of(fake("--pages", "4")) as servers:
         assert set((await servers.catalogue()).names()) == set(fake_tools())
 
@@ -427,7 +427,7 @@ async def test_two_servers_with_the_same_tools_are_told_apart() -> None:
             assert await servers.call(tool, {"to": wire}) == Outcome("ok", json.dumps({"to": wire}))
 
 
-async def test_a_tool_that_is_not_what_was_approved_is_not_called() -> None:
+async def test_a_tool_that_differs_from_the_approved_one_is_not_called() -> None:
     async with servers_of(fake(), replace(MOCK, enabled=False)) as servers:
         echo = await tool_of(servers, "echo")
         changed = await servers.call(replace(echo, description="other"), {})
@@ -440,7 +440,7 @@ async def test_a_tool_that_is_not_what_was_approved_is_not_called() -> None:
     assert disabled.text == "MCP server 'mock' is not available"
 
 
-async def test_closing_answers_the_calls_that_run_and_ends_a_server_that_will_not() -> None:
+async def test_closing_answers_running_calls_and_ends_a_stubborn_server() -> None:
     async with servers_of(fake("--stubborn")) as servers:
         hang = await tool_of(servers, "hang")
         call = asyncio.create_task(servers.call(hang, {}))
@@ -455,7 +455,7 @@ async def test_closing_answers_the_calls_that_run_and_ends_a_server_that_will_no
             os.kill(int(pid), 0)
 
 
-async def test_closing_in_the_middle_of_a_start_leaves_nothing() -> None:
+async def test_closing_during_a_start_leaves_nothing_running() -> None:
     async with servers_of(fake("--mute"), EXTRA) as servers:
         catalogue = asyncio.create_task(servers.catalogue())
         await until(lambda: any(status.stderr for status in servers.status()))
@@ -463,7 +463,7 @@ async def test_closing_in_the_middle_of_a_start_leaves_nothing() -> None:
         assert len((await catalogue).tools) in (0, 7)
 
 
-async def test_a_token_that_a_command_prints_goes_along_with_each_request() -> None:
+async def test_a_token_that_a_command_prints_is_in_each_request() -> None:
     seen = list[dict[str, str]]()
     async with served(seen) as url:
         web = ServerSettings("web", url=url, token_command=("echo", "printed-token"))
@@ -475,7 +475,7 @@ async def test_a_token_that_a_command_prints_goes_along_with_each_request() -> N
             assert only(servers).error == "mcp.servers.web.token_command: false printed no key"
 
 
-async def test_a_server_that_cannot_be_used_says_what_is_missing_and_why() -> None:
+async def test_an_unusable_server_says_what_is_missing_and_why() -> None:
     async with servers_of(MOCK, ServerSettings("gone", "/no/such/program")) as servers:
         assert servers.news(()) == {}
         missing = (await servers.catalogue()).missing

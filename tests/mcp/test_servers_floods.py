@@ -33,7 +33,7 @@ async def test_a_call_gets_its_result_in_spite_of_a_flood_of_notes(kind: str) ->
         assert (await servers.catalogue()).names() == ("echo",)
 
 
-async def test_tools_that_change_all_the_time_are_listed_ever_less_often() -> None:
+async def test_constantly_changing_tools_are_listed_ever_less_often() -> None:
     async with servers_of(flooding("a list with each change")) as servers:
         await tool_of(servers, "echo")
         supervisor = servers._supervisors["flood"]
@@ -55,7 +55,7 @@ LARGE = "left out: tools with too large a definition: {} (more than 100 kB each 
         ("descriptions", 11, LARGE.format(39)),
     ],
 )
-async def test_of_tools_without_measure_a_part_is_used_and_the_user_is_told_once(
+async def test_only_some_of_countless_tools_are_used_and_the_user_is_told_once(
     kind: str, count: int, told: str
 ) -> None:
     async with servers_of(flooding(kind)) as servers:
@@ -71,14 +71,14 @@ async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> Non
         assert only(servers).error == ""
 
 
-def test_what_is_too_long_for_the_id_of_a_page_is_not_kept() -> None:
+def test_too_long_an_id_of_a_page_is_not_kept() -> None:
     signals = Signals(asyncio.Event())
     for number in range(100):
         signals.visit_finished(f"{number}{'i' * 1_000}")
     assert not signals._finished
 
 
-async def test_a_server_that_asks_on_and_takes_no_answer_is_broken_off() -> None:
+async def test_a_server_that_keeps_asking_without_reading_replies_is_disconnected() -> None:
     async with servers_of(flooding("questions")) as servers:
         outcome = await servers.call(await tool_of(servers, "echo"), {})
         assert outcome.status == "error"
@@ -102,7 +102,7 @@ class Crowd(NoVisitor):
         return "decline"
 
 
-async def test_of_forms_without_measure_few_are_asked() -> None:
+async def test_only_a_few_of_countless_forms_are_shown() -> None:
     crowd = Crowd()
     async with servers_of(flooding("forms"), elicitor=crowd) as servers:
         outcome = await servers.call(await tool_of(servers, "echo"), {})
@@ -118,7 +118,7 @@ async def test_a_result_of_too_many_parts_says_so() -> None:
     assert outcome == Outcome("ok", text)
 
 
-async def test_a_line_without_end_ends_the_server_and_the_call_at_once() -> None:
+async def test_an_endless_line_ends_the_server_and_the_call_at_once() -> None:
     async with servers_of(flooding("a line")) as servers:
         outcome = await servers.call(await tool_of(servers, "echo"), {})
     assert outcome == Outcome(

@@ -85,7 +85,7 @@ def login_file(state: Path) -> Path:
 # --- Signing in ---------------------------------------------------------------------------------------------
 
 
-async def test_a_server_that_wants_a_login_says_so_and_nothing_else_is_begun(state: Path) -> None:
+async def test_a_server_that_requires_a_login_says_so_and_starts_nothing_else(state: Path) -> None:
     async with guarded(Provider()) as provider, at(provider.url, state) as servers:
         assert not (await servers.catalogue()).tools
         status = only(servers)
@@ -96,7 +96,7 @@ async def test_a_server_that_wants_a_login_says_so_and_nothing_else_is_begun(sta
         assert not provider.clients
 
 
-async def test_after_signing_in_the_server_is_used_and_the_browser_was_told_to_go(state: Path) -> None:
+async def test_after_the_sign_in_the_server_works_and_the_browser_may_close(state: Path) -> None:
     person = Person()
     async with guarded(Provider()) as provider, at(provider.url, state) as servers:
         await servers.catalogue()
@@ -118,7 +118,7 @@ async def test_another_process_uses_the_login_without_a_browser(state: Path) -> 
             assert await whoami(servers) == "somebody who signed in"
 
 
-async def test_only_the_user_can_read_what_was_granted(state: Path) -> None:
+async def test_only_the_user_can_read_a_login(state: Path) -> None:
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
     path = login_file(state)
@@ -139,7 +139,7 @@ async def test_another_url_never_gets_the_token(state: Path) -> None:
             assert provider.bearers() == before
 
 
-async def test_a_login_moved_to_the_name_of_another_url_is_none(state: Path) -> None:
+async def test_a_login_file_moved_to_another_url_is_invalid(state: Path) -> None:
     async with guarded(Provider()) as provider, guarded(Provider()) as other:
         await signed_in(provider, state)
         path = login_file(state)
@@ -178,7 +178,7 @@ async def test_signing_out_forgets_the_login(state: Path) -> None:
             assert not servers.sign_out("tracker")
 
 
-async def test_a_server_that_asks_nobody_to_sign_in_says_so(state: Path) -> None:
+async def test_signing_in_at_a_server_without_sign_in_says_so(state: Path) -> None:
     from tests.mcp_servers import served
 
     async with served([]) as url, at(url, state) as servers:
@@ -205,7 +205,7 @@ async def failing(provider: Provider, state: Path, person: Person | None = None)
     return str(caught.value)
 
 
-async def test_a_person_who_says_no_is_not_signed_in(state: Path) -> None:
+async def test_a_user_who_declines_is_not_signed_in(state: Path) -> None:
     person = Person()
     async with guarded(Provider(will="no")) as provider:
         text = await failing(provider, state, person)
@@ -213,7 +213,7 @@ async def test_a_person_who_says_no_is_not_signed_in(state: Path) -> None:
     assert "The sign-in was refused" in person.responses[-1].text
 
 
-async def test_a_browser_that_comes_back_with_another_state_is_turned_away_and_the_right_one_waited_for(
+async def test_a_browser_with_another_state_is_refused_and_the_right_one_awaited(
     state: Path,
 ) -> None:
     person = Person()
@@ -230,7 +230,7 @@ async def test_a_browser_that_comes_back_with_another_state_is_turned_away_and_t
         assert await whoami(servers) == "somebody who signed in"
 
 
-async def test_a_code_that_another_challenge_was_for_gives_no_token(state: Path) -> None:
+async def test_a_code_for_another_challenge_gives_no_token(state: Path) -> None:
     def changed(url: str) -> str:
         return with_parameters(url, code_challenge="A" * 43)
 
@@ -241,7 +241,7 @@ async def test_a_code_that_another_challenge_was_for_gives_no_token(state: Path)
     )
 
 
-async def test_a_server_where_programs_cannot_register_says_what_to_do(state: Path) -> None:
+async def test_a_server_where_programs_cannot_register_names_the_remedy(state: Path) -> None:
     async with guarded(Provider(registers=False)) as provider:
         text = await failing(provider, state)
     assert "cannot register there (HTTP 400: invalid_client_metadata: ask the desk for a token)" in text
@@ -258,7 +258,7 @@ async def test_a_server_where_programs_cannot_register_says_what_to_do(state: Pa
         ({"lasts_s": 10**400}, "the site's reply does not follow OAuth"),
     ],
 )
-async def test_a_page_or_a_token_that_is_not_as_oauth_says_is_told(
+async def test_a_page_or_token_that_violates_oauth_is_reported(
     oddity: dict[str, Any], why: str, state: Path
 ) -> None:
     async with guarded(Provider(**oddity)) as provider:
@@ -277,7 +277,7 @@ async def test_an_authorization_server_is_the_same_with_and_without_a_trailing_s
         assert await whoami(servers) == "somebody who signed in"
 
 
-async def test_a_browser_that_comes_back_from_another_authorization_server_gives_no_token(
+async def test_a_browser_from_another_authorization_server_gives_no_token(
     state: Path,
 ) -> None:
     person = Person()
@@ -294,7 +294,7 @@ async def test_a_browser_that_comes_back_from_another_authorization_server_gives
 
 
 @pytest.mark.parametrize("methods", [None, [], ["plain"]])
-async def test_nobody_signs_in_without_a_challenge_that_the_server_promises_to_check(
+async def test_no_sign_in_happens_without_a_challenge_that_the_server_checks(
     methods: list[str] | None, state: Path
 ) -> None:
     person = Person()
@@ -305,7 +305,7 @@ async def test_nobody_signs_in_without_a_challenge_that_the_server_promises_to_c
     assert text.endswith("Set `headers` or `token_command` with a token from the site")
 
 
-async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Path) -> None:
+async def test_a_second_key_cancels_the_sign_in_and_closes_its_port(state: Path) -> None:
     pages: list[Visit] = []
     async with guarded(Provider()) as provider, at(provider.url, state) as servers:
         attempt = asyncio.ensure_future(servers.sign_in("tracker", pages.append))
@@ -320,7 +320,7 @@ async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Pat
         assert only(servers).account == "none"
 
 
-async def test_a_port_that_cannot_be_had_is_told(state: Path) -> None:
+async def test_an_unavailable_port_is_reported(state: Path) -> None:
     with listening() as listener:
         listener.listen()
         port = listener.getsockname()[1]
@@ -331,12 +331,12 @@ async def test_a_port_that_cannot_be_had_is_told(state: Path) -> None:
     assert str(caught.value).endswith(why)
 
 
-async def test_two_at_once_have_a_port_each(tmp_path: Path) -> None:
+async def test_two_sign_ins_at_once_have_a_port_each(tmp_path: Path) -> None:
     async with guarded(Provider()) as one, guarded(Provider()) as other:
         await asyncio.gather(signed_in(one, tmp_path / "a"), signed_in(other, tmp_path / "b"))
 
 
-async def test_only_one_request_with_the_path_counts() -> None:
+async def test_only_one_request_with_this_path_counts() -> None:
     async with Loopback() as loopback, httpx2.AsyncClient(trust_env=False) as client:
         answer = asyncio.ensure_future(loopback.answer("s" * 20))
         await asyncio.sleep(0)
@@ -359,9 +359,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post", "none"])
-async def test_a_client_that_was_registered_before_signs_in_without_registering(
-    state: Path, method: Any
-) -> None:
+async def test_a_registered_client_signs_in_without_registering(state: Path, method: Any) -> None:
     port, secret = free_port(), "" if method == "none" else "t" * 20
     client = OAuthClientInformationFull(
         client_id="parley-of-ada",
@@ -412,7 +410,7 @@ async def test_a_call_that_lacks_a_scope_says_so_and_the_next_sign_in_asks_for_i
 
 
 @pytest.mark.timeout(5)
-def test_a_challenge_is_widened_in_linear_time() -> None:
+def test_a_scope_is_added_to_a_challenge_in_linear_time() -> None:
     assert with_scope('Bearer scope="a b", error="x"', "c") == 'Bearer, error="x", scope="c"'
     assert with_scope("Bearer error=x ,scope=a", "c") == 'Bearer error=x, scope="c"'
     for unit in (",", ", ", ' scope="', ",scope=,"):
@@ -440,7 +438,7 @@ async def test_an_expired_token_is_renewed_before_it_is_sent(state: Path) -> Non
         assert stat.S_IMODE(login_file(state).stat().st_mode) == 0o600
 
 
-async def test_a_token_that_is_refused_is_renewed_once(state: Path) -> None:
+async def test_a_refused_token_is_renewed_once(state: Path) -> None:
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
         async with at(provider.url, state) as servers:
@@ -450,7 +448,7 @@ async def test_a_token_that_is_refused_is_renewed_once(state: Path) -> None:
         assert [path for _, path, _ in provider.requests].count("/token") == 2
 
 
-async def test_processes_that_renew_at_once_do_so_one_after_the_other(state: Path) -> None:
+async def test_concurrent_processes_renew_one_after_the_other(state: Path) -> None:
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
         has_expired(state)
@@ -459,7 +457,7 @@ async def test_processes_that_renew_at_once_do_so_one_after_the_other(state: Pat
         assert [path for _, path, _ in provider.requests].count("/token") == 2
 
 
-async def test_a_login_that_cannot_be_renewed_wants_another(state: Path) -> None:
+async def test_a_login_that_cannot_be_renewed_requires_a_sign_in(state: Path) -> None:
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
         provider.refuse_tokens()
@@ -473,7 +471,7 @@ async def test_a_login_that_cannot_be_renewed_wants_another(state: Path) -> None
             assert await whoami(servers) == "somebody who signed in"
 
 
-async def test_a_call_that_is_refused_for_want_of_a_login_says_which_command_signs_in(state: Path) -> None:
+async def test_a_call_refused_without_a_login_names_the_command_to_sign_in(state: Path) -> None:
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
         async with at(provider.url, state) as servers:
@@ -486,7 +484,7 @@ async def test_a_call_that_is_refused_for_want_of_a_login_says_which_command_sig
 
 
 @pytest.mark.parametrize("junk", ["", "[]", "{}", '{"url": 1}', "\x00"])
-async def test_a_login_that_cannot_be_read_is_none(state: Path, junk: str) -> None:
+async def test_an_unreadable_login_counts_as_none(state: Path, junk: str) -> None:
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
         login_file(state).write_text(junk)
@@ -498,9 +496,7 @@ async def test_a_login_that_cannot_be_read_is_none(state: Path, junk: str) -> No
 # --- Secrets ------------------------------------------------------------------------------------------------
 
 
-async def test_no_token_is_in_any_error_or_log_whatever_is_refused(
-    state: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_error_or_log_contains_a_token(state: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     texts = []
     async with guarded(Provider()) as provider:

@@ -31,7 +31,7 @@ async def test_the_last_lines_are_kept_however_they_were_cut(output: bytes, line
         assert list(tail.lines)[-len(lines) or LINES :] == lines
 
 
-async def test_opening_again_forgets_what_an_earlier_child_wrote() -> None:
+async def test_opening_again_forgets_the_lines_of_an_earlier_child() -> None:
     tail = StderrTail()
     os.write(tail.open().fileno(), b"old, half\xc3")
     os.write(tail.open().fileno(), b"new\n")

@@ -55,7 +55,7 @@ async def dug(servers: Servers, began: Began, tool: str = "dig", task: str = "",
 
 
 @SHAPES
-async def test_a_task_is_asked_after_until_its_result_is_there(newest: bool) -> None:
+async def test_a_task_is_polled_until_its_result_exists(newest: bool) -> None:
     began, heard = Began(), list[str | None]()
     with serving(newest=newest) as (tasks, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
@@ -78,7 +78,7 @@ async def test_a_task_is_asked_after_until_its_result_is_there(newest: bool) -> 
             assert len(began) == 3
 
 
-async def test_at_a_server_of_this_machine_only_those_run_as_tasks_that_must() -> None:
+async def test_at_a_local_server_calls_run_as_tasks_only_if_they_must() -> None:
     began = Began()
     async with servers_of(ServerSettings("near", sys.executable, (SERVER,))) as servers:
         assert (await dug(servers, began, "sift")).text == "at once"
@@ -90,7 +90,7 @@ async def test_at_a_server_of_this_machine_only_those_run_as_tasks_that_must() -
         assert "Task not found: task-1. It may have run" in lost.text
 
 
-async def test_a_tool_that_must_run_as_a_task_is_left_out_where_no_task_is_run() -> None:
+async def test_a_tool_that_must_run_as_a_task_is_dropped_if_the_server_has_no_tasks() -> None:
     with serving(newest=False, runs_tasks=False) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             assert (await servers.catalogue()).names() == ("look", "sift")
@@ -119,7 +119,7 @@ async def test_a_tool_that_must_run_as_a_task_is_left_out_where_no_task_is_run()
         ),
     ],
 )
-async def test_a_task_that_comes_to_nothing_is_an_error_that_says_so(
+async def test_a_failed_task_is_an_error_that_says_so(
     newest: bool, arguments: dict[str, Any], text: str
 ) -> None:
     with serving(newest=newest) as (_, url):
@@ -130,7 +130,7 @@ async def test_a_task_that_comes_to_nothing_is_an_error_that_says_so(
             assert text in outcome.text
 
 
-async def test_the_result_of_another_task_is_none() -> None:
+async def test_the_result_of_another_task_is_refused() -> None:
     with serving(newest=False) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             outcome = await dug(servers, Began(), end="other")
@@ -138,7 +138,7 @@ async def test_the_result_of_another_task_is_none() -> None:
 
 
 @SHAPES
-async def test_what_a_server_says_of_a_task_is_one_line_that_shows(newest: bool) -> None:
+async def test_the_message_of_a_task_is_one_visible_line(newest: bool) -> None:
     says = "a\x00\x1b[2J\u202e\n" + "x" * 1_000_000
     with serving(newest=newest) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
@@ -157,7 +157,7 @@ async def test_an_odd_id_does_no_harm(newest: bool) -> None:
 
 
 @SHAPES
-async def test_a_task_that_says_nothing_more_of_itself_is_left_to_be_collected(newest: bool) -> None:
+async def test_a_silent_task_is_left_to_be_collected(newest: bool) -> None:
     with serving(newest=newest) as (tasks, url):
         async with servers_of(ServerSettings("web", url=url, timeout_s=0.5)) as servers:
             with pytest.raises(PendingError, match=r"no answer within 0.5 s\. Its result is collected"):
@@ -166,7 +166,7 @@ async def test_a_task_that_says_nothing_more_of_itself_is_left_to_be_collected(n
 
 
 @SHAPES
-async def test_a_server_that_is_gone_leaves_the_task_to_be_collected(newest: bool) -> None:
+async def test_a_server_that_is_gone_leaves_its_task_to_be_collected(newest: bool) -> None:
     with serving(newest=newest) as (tasks, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             began = Began()
@@ -178,7 +178,7 @@ async def test_a_server_that_is_gone_leaves_the_task_to_be_collected(newest: boo
 
 
 @pytest.mark.parametrize("collects", [False, True])
-async def test_a_task_in_a_session_that_ended_is_asked_after_in_a_new_one(collects: bool) -> None:
+async def test_a_task_in_an_ended_session_is_polled_in_a_new_one(collects: bool) -> None:
     with serving(newest=False) as (tasks, url):
         tasks.session = "first"
         async with servers_of(ServerSettings("web", url=url)) as servers:
@@ -197,7 +197,7 @@ async def test_a_task_in_a_session_that_ended_is_asked_after_in_a_new_one(collec
 
 
 @SHAPES
-async def test_a_server_that_does_not_say_how_a_task_is_is_asked_again_then_later(newest: bool) -> None:
+async def test_a_server_that_reports_no_task_state_is_polled_again_then_later(newest: bool) -> None:
     why = r"does not report its state: database is locked\. "
     with serving(newest=newest) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
@@ -209,7 +209,7 @@ async def test_a_server_that_does_not_say_how_a_task_is_is_asked_again_then_late
 
 
 @SHAPES
-async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_at_its_server(newest: bool) -> None:
+async def test_a_call_without_a_waiter_is_cancelled_at_its_server(newest: bool) -> None:
     with serving(newest=newest) as (tasks, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             began = Began()
@@ -234,13 +234,13 @@ async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_at_its_server(
         ("colour", 'dug {"colour": {"action": "cancel"}}'),
     ],
 )
-async def test_what_a_task_asks_of_nobody_is_not_answered(ask: str, text: str) -> None:
+async def test_an_unanswerable_request_of_a_task_is_not_answered(ask: str, text: str) -> None:
     with serving(newest=True) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             assert (await dug(servers, Began(), ask=ask, polls=4)).text == text
 
 
-async def test_a_task_that_ends_with_nothing_says_so() -> None:
+async def test_a_task_that_ends_without_a_result_says_so() -> None:
     with serving(newest=True) as (tasks, url):
         tasks.outcome = lambda _: None  # type: ignore[method-assign,assignment,return-value]
         async with servers_of(ServerSettings("web", url=url)) as servers:
@@ -249,7 +249,7 @@ async def test_a_task_that_ends_with_nothing_says_so() -> None:
 
 
 @pytest.mark.parametrize("answer", [{"colour": "red"}, "decline"])
-async def test_what_a_task_asks_is_asked_as_any_other_question(answer: Any) -> None:
+async def test_a_request_of_a_task_is_asked_like_any_other(answer: Any) -> None:
     accepted = {"action": "accept", "content": answer} if isinstance(answer, dict) else {"action": answer}
     texts = set[str]()
     form = Form(answer)
@@ -309,7 +309,7 @@ async def test_a_task_is_collected_in_its_own_session_by_another_process(tmp_pat
             assert await call == Outcome("ok", "dug")
 
 
-async def test_a_session_in_which_a_task_runs_is_not_ended_and_others_are(tmp_path: Path) -> None:
+async def test_a_session_with_a_running_task_stays_open_and_others_end(tmp_path: Path) -> None:
     with in_sessions() as (tasks, url):
         async with process(url, tmp_path) as servers:
             call = await begun(servers, tasks)
@@ -323,7 +323,7 @@ async def test_a_session_in_which_a_task_runs_is_not_ended_and_others_are(tmp_pa
         assert tasks.ended == ["session-2"]
 
 
-async def test_a_task_whose_session_is_gone_is_asked_for_in_the_session_of_now(tmp_path: Path) -> None:
+async def test_a_task_whose_session_is_gone_is_polled_in_the_current_session(tmp_path: Path) -> None:
     with in_sessions() as (tasks, url):
         async with process(url, tmp_path) as servers:
             call = await begun(servers, tasks)

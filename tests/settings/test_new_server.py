@@ -53,7 +53,7 @@ def is_toml(text: str) -> bool:
 @example(PIECES[11], "new", "")
 @example(PIECES[9], "a.b", "")
 @example(f"{PIECES[7]}\n{PIECES[3]}\n{PIECES[6]}", "x y", "\n")
-def test_a_file_says_what_it_said_and_the_server_and_keeps_its_lines(text: str, name: str, end: str) -> None:
+def test_a_file_keeps_its_meaning_and_lines_and_gains_the_server(text: str, name: str, end: str) -> None:
     text = text.replace("\n", "\r\n") + end if end == "\r\n" else text + end
     server = ServerSettings(name, "npx", ("-y", "x"), {"A": "1"})
     try:
@@ -80,7 +80,7 @@ def config(folder: Path, text: str | None = None) -> tuple[dict[str, str], Path]
 
 
 @pytest.mark.parametrize("text", [None, "", "# mine\nagent = 'Demo'\n"])
-def test_the_settings_have_the_server_that_was_added(tmp_path: Path, text: str | None) -> None:
+def test_the_settings_have_the_added_server(tmp_path: Path, text: str | None) -> None:
     environ, path = config(tmp_path, text)
     assert add_server(NEW, environ) == path
     settings, problems = load_settings(environ)
@@ -109,21 +109,21 @@ def test_a_link_to_dotfiles_stays_a_link(tmp_path: Path) -> None:
         ("mcp = 3\n", "Add it by hand"),
     ],
 )
-def test_a_file_that_takes_no_server_stays_as_it_is(tmp_path: Path, text: str, why: str) -> None:
+def test_a_file_that_takes_no_server_stays_unchanged(tmp_path: Path, text: str, why: str) -> None:
     environ, path = config(tmp_path, text)
     with pytest.raises(ParleyError, match=why):
         add_server(NEW, environ)
     assert path.read_text(encoding="utf-8") == text
 
 
-def test_an_address_that_is_none_is_not_added(tmp_path: Path) -> None:
+def test_an_invalid_address_is_not_added(tmp_path: Path) -> None:
     environ, path = config(tmp_path)
     with pytest.raises(ParleyError, match="has to begin with http:// or https://"):
         add_server(ServerSettings("web", url="example.com"), environ)
     assert not path.exists()
 
 
-def test_the_words_of_a_command_line_are_a_server(tmp_path: Path) -> None:
+def test_the_words_of_a_command_line_describe_a_server(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     table: dict[str, Any] = {"mcpServers": {"hub": {"command": "hub", "env": {"A": 1}}}}
     file.write_text(json.dumps(table), encoding="utf-8")

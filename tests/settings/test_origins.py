@@ -68,7 +68,7 @@ def rows(environ: Mapping[str, str], toml: str | None = None) -> dict[str, tuple
     return {row.name: (row.value, row.origin) for row in entries(settings, settings_file(environ), environ)}
 
 
-def test_without_a_file_all_are_defaults_and_those_that_hold_are_told(environ: dict[str, str]) -> None:
+def test_without_a_file_all_settings_are_defaults_in_effect(environ: dict[str, str]) -> None:
     known = rows(environ)
     assert {origin for _, origin in known.values()} == {"default"}
     assert known["agent"] == ("Demo", "default")
@@ -103,7 +103,7 @@ def test_an_agent_has_the_line_of_its_table(environ: dict[str, str]) -> None:
     assert [known[f"agents[{n}]"][1] for n in (1, 2)] == ["config.toml:1", "config.toml:5"]
 
 
-def test_nothing_that_may_be_a_secret_is_among_the_values(environ: dict[str, str]) -> None:
+def test_no_value_contains_a_possible_secret(environ: dict[str, str]) -> None:
     known = rows(environ, TOML)
     assert SECRET not in repr(known).lower()
     assert known["providers.corp.base_url"][0] == "https://…@corp.example/v1?…"
@@ -144,7 +144,7 @@ def test_nothing_that_may_be_a_secret_is_among_the_values(environ: dict[str, str
         (["-y", "@scope/server@1.2", "--port", "80", "/a/b:c", "https://h/p"], None),
     ],
 )
-def test_however_a_program_is_given_a_secret_it_is_not_among_the_values(
+def test_no_value_contains_a_secret_in_the_arguments_of_a_program(
     environ: dict[str, str], arguments: list[str], hidden: list[str] | None
 ) -> None:
     texts = [text.format(*[SECRET] * 2) if hidden else text for text in arguments]
@@ -152,7 +152,7 @@ def test_however_a_program_is_given_a_secret_it_is_not_among_the_values(
     assert known["mcp.servers.a.args"][0] == (hidden or arguments)
 
 
-def test_a_variable_sets_an_address_a_folder_and_who_answers(environ: dict[str, str]) -> None:
+def test_a_variable_sets_an_address_a_folder_and_the_agent(environ: dict[str, str]) -> None:
     environ |= {"OPENAI_BASE_URL": f"http://u:{SECRET}@localhost:1/v1", "XDG_DATA_HOME": "/d"}
     environ |= {"OPENAI_API_KEY": SECRET, "CORP_URL": "http://corp.example"}
     toml = '[providers.corp]\nbase_url = "http://old.example"\nbase_url_env = "CORP_URL"\n'

@@ -119,7 +119,7 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("table", "problem"), WRONG, ids=[problem for _, problem in WRONG])
-def test_a_wrong_value_is_told_by_its_path(table: Any, problem: str) -> None:
+def test_a_wrong_value_is_reported_by_its_path(table: Any, problem: str) -> None:
     _, problems = read_settings(table)
     assert problems == (f"parley: {problem}",)
 
@@ -163,7 +163,7 @@ def read(table: Any) -> Settings:
 
 
 @pytest.mark.parametrize("empty", [{}, [], ()])
-def test_an_empty_table_of_lua_is_a_table_and_a_list(empty: Any) -> None:
+def test_an_empty_lua_table_is_a_table_and_a_list(empty: Any) -> None:
     assert read(empty) == Settings()
     tables = ["loop", "mcp", "thinking", "approval", "keys", "providers", "agents", "max_tool_calls"]
     assert read(dict.fromkeys(tables, empty)) == Settings()
@@ -175,7 +175,7 @@ def test_an_empty_table_of_lua_is_a_table_and_a_list(empty: Any) -> None:
     assert read(inside) == Settings()
 
 
-def test_luas_numbers_may_be_whole(tmp_path: Path) -> None:
+def test_lua_numbers_may_be_integers(tmp_path: Path) -> None:
     assert read({"loop": {"max_iterations": 3.0, "timeout_s": 5}}).loop.max_iterations == 3
 
 
@@ -190,7 +190,7 @@ def test_short_spellings() -> None:
 
 
 @pytest.mark.parametrize("slip", [{"args": {"path": 5}}, {"arg": {"path": "/home/.*"}}, {"args": "/home/.*"}])
-def test_a_rule_with_a_slip_in_it_allows_nothing_and_forbids_all_it_names(slip: Any) -> None:
+def test_a_rule_with_a_slip_allows_nothing_and_forbids_all_that_it_names(slip: Any) -> None:
     rule = {"tool": "fs/*", **slip}
     settings, problems = read_settings({"approval": {"auto": [rule, "a/b"], "deny": [rule]}})
     assert settings.approval.auto == (Pattern("a/b"),)
@@ -198,7 +198,7 @@ def test_a_rule_with_a_slip_in_it_allows_nothing_and_forbids_all_it_names(slip: 
     assert len(problems) == 2
 
 
-def test_what_is_named_by_its_key_knows_its_name() -> None:
+def test_a_value_named_by_its_key_knows_its_name() -> None:
     settings = read({"mcp": {"servers": {"s": {"command": "c"}}}, "providers": {"p": {"kind": "openai"}}})
     assert settings.mcp.servers == {"s": ServerSettings("s", "c")}
     provider = settings.provider("p")
@@ -206,12 +206,12 @@ def test_what_is_named_by_its_key_knows_its_name() -> None:
     assert provider.name == "p"
 
 
-def test_a_value_that_is_wrong_leaves_the_others_as_they_are() -> None:
+def test_a_wrong_value_leaves_the_others_unchanged() -> None:
     settings, problems = read_settings({"loop": {"max_iterations": "x", "parallel": False}})
     assert (settings.loop.max_iterations, settings.loop.parallel, len(problems)) == (10, False, 1)
 
 
-def test_an_own_agent_takes_the_place_of_the_built_in_one_of_its_name() -> None:
+def test_an_agent_of_the_user_replaces_the_built_in_one_of_its_name() -> None:
     settings = read({"agents": [{"name": "Claude", "provider": "demo", "model": "m"}]})
     assert settings.named_agent("Claude") == Agent("Claude", "demo", "m")
     assert len(settings.all_agents()) == len(AGENTS)
@@ -226,7 +226,7 @@ def test_without_a_key_the_demo_answers() -> None:
 DEFAULTS = Settings()
 
 
-def test_the_variable_of_a_key_that_is_missing_is_known() -> None:
+def test_the_variable_of_a_missing_key_is_known() -> None:
     def missing(name: str, settings: Settings = DEFAULTS, **environ: str) -> str:
         agent = settings.named_agent(name)
         assert agent
@@ -251,7 +251,7 @@ def environ(tmp_path: Path, text: str | bytes | None) -> dict[str, str]:
     return home
 
 
-def test_where_the_file_is() -> None:
+def test_the_path_of_the_settings_file() -> None:
     assert config_path({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}) == Path("/c/parley/config.toml")
     assert config_path({"HOME": "/h"}) == Path("/h/.config/parley/config.toml")
 
@@ -286,7 +286,7 @@ def test_setup_goes_on_top_of_the_file_key_by_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("setup", [None, {}, [], {"loop": []}, {"loop": {}}])
-def test_luas_empty_tables_take_nothing_away_from_the_file(tmp_path: Path, setup: Any) -> None:
+def test_empty_lua_tables_remove_nothing_from_the_file(tmp_path: Path, setup: Any) -> None:
     settings, problems = load_settings(environ(tmp_path, "[loop]\nmax_iterations = 3\n"), setup)
     assert (settings.loop.max_iterations, problems) == (3, ())
 
@@ -301,7 +301,9 @@ def test_luas_empty_tables_take_nothing_away_from_the_file(tmp_path: Path, setup
         ("agent = 1979-05-27\n", "agent: expected a text, got datetime.date(1979, 5, 27)"),
     ],
 )
-def test_a_broken_file_is_told_and_setup_still_holds(tmp_path: Path, text: str | bytes, problem: str) -> None:
+def test_a_broken_file_is_reported_and_setup_still_applies(
+    tmp_path: Path, text: str | bytes, problem: str
+) -> None:
     settings, problems = load_settings(environ(tmp_path, text), {"loop": {"parallel": False}})
     assert settings.loop.parallel is False
     assert len(problems) == 1
@@ -334,7 +336,7 @@ provider = "demo"
 """
 
 
-def test_what_is_wrong_is_told_with_where_it_was_written(tmp_path: Path) -> None:
+def test_a_flaw_is_reported_with_its_line(tmp_path: Path) -> None:
     setup = {"nonsense": 1, "loop": {"max_iterations": 0}, "max_tool_calls": "x"}
     _, problems = load_settings(environ(tmp_path, PLACED), setup)
     assert [problem.removeprefix("parley: ").partition(": expected")[0] for problem in problems] == [
@@ -350,9 +352,7 @@ def test_what_is_wrong_is_told_with_where_it_was_written(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("items", "line"), [(200, ":205"), (1_500, "")])
-def test_the_line_below_a_long_list_is_looked_for_within_bounds(
-    tmp_path: Path, items: int, line: str
-) -> None:
+def test_the_search_for_a_line_below_a_long_list_is_bounded(tmp_path: Path, items: int, line: str) -> None:
     text = "approval.auto = [\n" + '  "server/some_tool",\n' * items + "]\n\n\nnonsense = 1\n"
     file = SettingsFile(tmp_path / "config.toml", text, tomllib.loads(text))
     read, before = list[int](), sys.getprofile()
@@ -370,18 +370,18 @@ def test_the_line_below_a_long_list_is_looked_for_within_bounds(
     assert 0 < sum(read) < 2_000_000
 
 
-def test_a_setting_of_both_is_wrong_where_it_holds(tmp_path: Path) -> None:
+def test_a_wrong_setting_in_both_is_reported_for_the_effective_one(tmp_path: Path) -> None:
     _, problems = load_settings(environ(tmp_path, "tool_mode = 'x'\n"), {"tool_mode": "y"})
     assert [problem.split(": ")[1] for problem in problems] == ["setup"]
 
 
-def test_a_file_too_long_to_look_for_the_line_is_named_all_the_same(tmp_path: Path) -> None:
+def test_a_file_too_long_to_search_is_named_without_a_line(tmp_path: Path) -> None:
     text = "#" * 70_000 + "\nnonsense = 1\n"
     _, problems = load_settings(environ(tmp_path, text), None)
     assert problems == ("parley: config.toml: nonsense: there is no such setting",)
 
 
-def test_a_folder_in_place_of_the_file_is_told_and_no_file_is_fine(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_reported_and_no_file_is_fine(tmp_path: Path) -> None:
     home = environ(tmp_path, None)
     assert load_settings(home) == (Settings(), ())
     config_path(home).mkdir()
@@ -389,12 +389,12 @@ def test_a_folder_in_place_of_the_file_is_told_and_no_file_is_fine(tmp_path: Pat
     assert "Is a directory" in problem
 
 
-def test_a_setup_that_is_no_table_is_told(tmp_path: Path) -> None:
+def test_a_setup_that_is_not_a_table_is_reported(tmp_path: Path) -> None:
     settings, problems = load_settings(environ(tmp_path, None), "x")
     assert (settings, problems) == (Settings(), ('parley: setup: expected a table, got "x"',))
 
 
-def test_the_name_of_the_built_in_server_is_taken() -> None:
+def test_the_name_of_the_built_in_server_is_reserved() -> None:
     settings, problems = read_settings(
         {"mcp": {"servers": {"mock": {"command": "x"}, "s": {"command": "c"}}}}
     )
@@ -402,7 +402,7 @@ def test_the_name_of_the_built_in_server_is_taken() -> None:
     assert problems == ("parley: mcp.servers.mock: this name is reserved for the built-in server",)
 
 
-def test_a_file_of_servers_goes_below_the_settings(tmp_path: Path) -> None:
+def test_the_settings_have_precedence_over_a_server_file(tmp_path: Path) -> None:
     path = tmp_path / "servers.json"
     path.write_text('{"mcpServers": {"s": {"command": "other"}, "t": {"command": "t"}, "u": {}}}')
     setup = {"mcp": {"servers": {"s": {"command": "c"}}, "config_file": str(path)}}
@@ -412,7 +412,7 @@ def test_a_file_of_servers_goes_below_the_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.json", ".", "a\0b", "~nobody-of-this-name/x"])
-def test_a_file_of_servers_that_cannot_be_read_is_a_problem(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_server_file_is_a_problem(tmp_path: Path, name: str) -> None:
     path = name if name.startswith("~") else str(tmp_path / name)
     settings, problems = load_settings({"HOME": str(tmp_path)}, {"mcp": {"config_file": path}})
     assert settings == Settings(mcp=settings.mcp)
@@ -420,7 +420,7 @@ def test_a_file_of_servers_that_cannot_be_read_is_a_problem(tmp_path: Path, name
     assert problems[0].startswith("parley: mcp.config_file: ")
 
 
-def test_an_agent_that_cannot_be_is_left_out() -> None:
+def test_an_impossible_agent_is_dropped() -> None:
     settings, problems = read_settings({"agents": [{"provider": "openai"}, {"name": "A", "model": "m"}]})
     assert settings.agents == ()
     assert len(problems) == 3
@@ -437,12 +437,12 @@ def test_an_agent_that_cannot_be_is_left_out() -> None:
         ({"enabled": False, "yo": ""}, ChoiceKeys(enabled=False, yo=Key(""))),
     ],
 )
-def test_choices_are_switched_off_or_have_other_keys(choices: object, keys: ChoiceKeys) -> None:
+def test_choices_can_be_disabled_or_have_other_keys(choices: object, keys: ChoiceKeys) -> None:
     settings, problems = read_settings({"keys": {"choices": choices}})
     assert (settings.keys.choices, problems) == (keys, ())
 
 
-def test_a_key_is_switched_off_with_false() -> None:
+def test_false_disables_a_key() -> None:
     settings, problems = read_settings({"keys": {"respond": False, "stop": 5}})
     assert (settings.keys.respond, settings.keys.stop) == ("", "<C-g>x")
     assert problems == ("parley: keys.stop: expected a key or false, got 5",)
@@ -471,7 +471,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_file_of_settings_is_told_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
+def test_a_hostile_settings_file_is_reported_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "parley").mkdir()
     (tmp_path / "parley" / "config.toml").write_text(text, encoding="utf-8")
     settings, problems = load_settings({"XDG_CONFIG_HOME": str(tmp_path)})
@@ -481,7 +481,7 @@ def test_a_hostile_file_of_settings_is_told_on_a_line_and_stops_nothing(text: st
 
 
 @pytest.mark.parametrize("text", [f"models = {DEEP}", f"style = {HUGE}", f"json = {HUGE}", "\0"])
-def test_a_hostile_template_is_told_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
+def test_a_hostile_template_is_reported_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text, encoding="utf-8")
     templates, problems = load_templates(str(tmp_path))
     assert templates == builtin_templates()
@@ -490,7 +490,7 @@ def test_a_hostile_template_is_told_on_a_line_and_stops_nothing(text: str, tmp_p
 
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
 @pytest.mark.parametrize("place", ["config.toml", "mcp.config_file", "prompt_tools.templates"])
-def test_what_has_no_end_is_a_problem_where_a_file_of_settings_should_be(
+def test_an_endless_file_in_place_of_a_settings_file_is_a_problem(
     tmp_path: Path, place: str, kind: str
 ) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
@@ -517,7 +517,7 @@ def test_what_has_no_end_is_a_problem_where_a_file_of_settings_should_be(
 
 
 @pytest.mark.parametrize("place", ["config.toml", "mcp.config_file"])
-def test_a_file_of_settings_without_end_is_not_read(tmp_path: Path, place: str) -> None:
+def test_an_endless_settings_file_is_not_read(tmp_path: Path, place: str) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
     config = config_path(environ)
     config.parent.mkdir()
@@ -547,6 +547,6 @@ def test_a_provider_in_place_of_a_built_in_one_has_its_quirks(
     assert settings.providers[name].quirks == quirks
 
 
-def test_a_server_of_an_empty_table_of_luas_knows_its_name() -> None:
+def test_a_server_from_an_empty_lua_table_knows_its_name() -> None:
     settings, problems = read_settings({"mcp": {"servers": {"dull": []}}})
     assert (settings.mcp.servers["dull"].name, problems) == ("dull", ())

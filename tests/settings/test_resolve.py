@@ -52,16 +52,16 @@ ALL = ["demo/read_file", "other/remove", "demo/web_search", "mock/web_search"]
         ("", (), []),
     ],
 )
-def test_tools_can_only_become_fewer(front_matter: str, globs: Any, left: list[str]) -> None:
+def test_a_chat_can_only_reduce_the_tools(front_matter: str, globs: Any, left: list[str]) -> None:
     assert sorted(offered(look(front_matter, agent=replace(AGENT, tools=globs)))) == sorted(left)
 
 
-def test_tools_that_the_agent_has_off_stay_off() -> None:
+def test_tools_that_the_agent_disables_stay_off() -> None:
     off = replace(AGENT, tool_mode="off")
     assert look("tool_mode: native\ntools: ['*']", agent=off).tools is None
 
 
-def test_the_mock_server_is_for_the_demo_and_for_who_asks_for_it() -> None:
+def test_the_mock_server_is_for_the_demo_and_on_request() -> None:
     own = Settings(mcp=Mcp({"demo": ServerSettings("demo", "x")}))
     claude = replace(AGENT, provider="anthropic")
     assert "mock/web_search" not in offered(look(using=own, agent=claude))
@@ -72,7 +72,7 @@ def test_the_mock_server_is_for_the_demo_and_for_who_asks_for_it() -> None:
     )
 
 
-def test_the_gemini_agent_names_a_model_that_moves_on() -> None:
+def test_the_gemini_agent_names_an_alias_that_stays_current() -> None:
     """Its provider keeps this alias pointing at a served model (ai.google.dev, 2026-11-24)."""
     (gemini,) = (agent for agent in AGENTS if agent.provider == "gemini")
     assert gemini.model in ("gemini-pro-latest", "gemini-flash-latest", "gemini-flash-lite-latest")
@@ -92,12 +92,12 @@ def test_the_gemini_agent_names_a_model_that_moves_on() -> None:
         (CallLimits(5, None), "0", (0, None)),
     ],
 )
-def test_limits_can_only_become_lower(set_: CallLimits, wish: str, left: tuple[Any, Any]) -> None:
+def test_a_chat_can_only_lower_limits(set_: CallLimits, wish: str, left: tuple[Any, Any]) -> None:
     limits = look(f"max_tool_calls: {wish}", Settings(max_tool_calls=set_)).limits
     assert (limits.per_message, limits.per_session) == left
 
 
-def test_the_bound_on_tokens_holds_for_agent_and_file() -> None:
+def test_the_token_limit_applies_to_agent_and_file() -> None:
     bound = Settings(safety=Safety(max_tokens_per_request=500))
     assert look().request.max_tokens == 1000
     assert look("max_tokens: 2000").request.max_tokens == 2000
@@ -107,7 +107,7 @@ def test_the_bound_on_tokens_holds_for_agent_and_file() -> None:
     assert look("max_tokens: 0", bound).request.max_tokens == 500
 
 
-def test_the_system_prompt_is_replaced_or_added_to() -> None:
+def test_the_system_prompt_is_replaced_or_extended() -> None:
     base = Settings(system_prompt="Base.")
     assert look("", base).request.system == "Base."
     assert look("system_prompt: Mine.", base).request.system == "Mine."
@@ -119,14 +119,14 @@ def test_the_system_prompt_is_replaced_or_added_to() -> None:
     assert look("", base, replace(AGENT, system_prompt="")).request.system == ""
 
 
-def test_thinking_may_be_switched() -> None:
+def test_thinking_can_be_switched() -> None:
     thinking = Settings(thinking=ThinkingSettings(budget_tokens=5000))
     assert look("thinking: false", thinking).request.thinking == ThinkingSettings(False, 5000)
     assert look("thinking: {enabled: false}", thinking).request.thinking == ThinkingSettings(False, 5000)
     assert look("thinking: {enabled: nonsense}", thinking).request.thinking == ThinkingSettings(True, 5000)
 
 
-def test_all_of_thinking_may_be_set_by_a_file() -> None:
+def test_a_file_can_set_all_of_thinking() -> None:
     base = Settings(thinking=ThinkingSettings(budget_tokens=5000))
     every = "{enabled: true, budget_tokens: 2000, effort: low, show: false}"
     assert look(f"thinking: {every}", base).request.thinking == ThinkingSettings(True, 2000, "low", False)
@@ -163,7 +163,7 @@ def whom(front_matter: str, chosen: str | None = None, using: Settings | None = 
         ("ollama", "llama3.1", "xml", ToolRoom(8_000)),
     ],
 )
-def test_tools_have_a_share_of_the_window_and_of_what_the_provider_takes(
+def test_tools_have_a_share_of_the_window_and_of_the_provider_limit(
     provider: str, model: str, mode: Any, room: ToolRoom
 ) -> None:
     agent = Agent("A", provider, model, tool_mode=mode)
@@ -172,7 +172,7 @@ def test_tools_have_a_share_of_the_window_and_of_what_the_provider_takes(
     assert look(using=budget, agent=agent).request.tool_room == replace(room, tokens=77)
 
 
-def test_whom_a_chat_talks_to() -> None:
+def test_the_agent_of_a_chat() -> None:
     claude = ("Claude", "anthropic", "claude-sonnet-5-5")
     assert whom("topic: x") == ("Demo", "demo", "demo")
     assert whom("agent: Claude") == claude

@@ -78,7 +78,7 @@ CASES |= {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_turn_begins_where_nothing_is_in_its_way(case: str) -> None:
+def test_a_turn_begins_if_nothing_prevents_it(case: str) -> None:
     text, chosen, outcome = CASES[case]
     agreed = {"agent Gemini"}
     assert start(parse(text), Settings(), KEYS, chosen, may_want=agreed.__contains__) == outcome
@@ -88,7 +88,7 @@ def test_a_turn_begins_where_nothing_is_in_its_way(case: str) -> None:
     ("text", "chosen", "begins"),
     [(chat(), None, False), (chat(), "Demo", True), (chat("agent: Gemini"), None, True)],
 )
-def test_where_the_settings_name_nobody_no_other_provider_is_asked(
+def test_if_the_settings_name_no_agent_no_other_provider_is_asked(
     text: str, chosen: str | None, begins: bool
 ) -> None:
     outcome = start(parse(text), Settings(agent="Mine"), KEYS, chosen, may_want=lambda _: True)
@@ -106,19 +106,19 @@ def test_where_the_settings_name_nobody_no_other_provider_is_asked(
         (chat("agent: Demo"), Settings(), None, ""),
     ],
 )
-def test_whoever_talks_to_the_demo_for_want_of_a_key_is_told(
+def test_a_user_who_gets_the_demo_without_a_key_is_told(
     text: str, settings: Settings, chosen: str | None, hint: str
 ) -> None:
     assert start(parse(text), settings, {}, chosen, may_want=lambda _: True) == Ready(hint)
 
 
 @pytest.mark.parametrize(("question", "begins"), [("hello", True), ("", False), (" \n\t\n", False)])
-def test_a_question_may_still_be_put_into_the_chat(question: str, begins: bool) -> None:
+def test_a_question_need_not_be_in_the_chat_yet(question: str, begins: bool) -> None:
     outcome = start(parse(""), Settings(), KEYS, None, may_want=lambda _: True, question=question)
     assert outcome == (Ready("") if begins else Refusal("no question", NOTHING_ASKED))
 
 
-def test_a_key_in_place_of_its_variables_name_is_nowhere_told() -> None:
+def test_a_key_in_place_of_its_variables_name_is_never_shown() -> None:
     corp, mine = ProviderSettings("corp", api_key_env="gsk_1234"), Agent("Mine", "corp", "m")
     settings = Settings(agents=(mine,), providers={"corp": corp})
     ready = start(parse(chat()), settings, {}, None, may_want=lambda wish: True)
@@ -127,7 +127,7 @@ def test_a_key_in_place_of_its_variables_name_is_nowhere_told() -> None:
     assert [("…" in text, "gsk_" in text) for text in hidden] == [(True, False)] * 3
 
 
-def test_before_a_demo_agent_answers_nothing_is_said_of_who_answered_last() -> None:
+def test_a_demo_agent_answers_without_naming_the_previous_agent() -> None:
     text = parse(answered(agent="ChatGPT"))
     outcome = start(text, Settings(agent="Demo"), KEYS, None, may_want=lambda _: True)
     assert outcome == Ready("")

@@ -36,13 +36,13 @@ def test_any_change_of_the_definition_changes_the_digest(change: dict[str, objec
     assert replace(SEARCH, **change).digest != SEARCH.digest  # type: ignore[arg-type]
 
 
-def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
+def test_the_digest_ignores_the_order_of_keys() -> None:
     schema = {"properties": {"query": {"type": "string"}}, "type": "object"}
     assert replace(SEARCH, input_schema=schema).digest == SEARCH.digest
     assert len(SEARCH.digest) == 64
 
 
-def test_equal_tools_are_one_key_though_their_schemas_are_dicts() -> None:
+def test_equal_tools_are_one_key_although_their_schemas_are_dicts() -> None:
     assert len({SEARCH, replace(SEARCH), OTHER}) == 2
 
 
@@ -52,7 +52,7 @@ def test_the_same_tools_are_the_same_catalogue_in_every_order(tools: list[Tool])
     assert Catalogue.of(tools).names() == ("code__search", "files_read", "web__search")
 
 
-def test_a_tool_is_found_by_its_wire_name_and_by_its_own() -> None:
+def test_a_tool_is_found_by_its_wire_name_and_its_own_name() -> None:
     catalogue = Catalogue.of([SEARCH, READ])
     assert catalogue.get("files_read") == READ
     assert catalogue.get("files.read") == READ
@@ -62,7 +62,7 @@ def test_a_tool_is_found_by_its_wire_name_and_by_its_own() -> None:
     assert catalogue.get("nope") is None
 
 
-def test_a_plain_name_that_two_servers_have_means_no_tool() -> None:
+def test_a_plain_name_of_two_servers_means_no_tool() -> None:
     catalogue = Catalogue.of([SEARCH, OTHER])
     assert catalogue.get("search") is None
     assert catalogue.get("web__search") == SEARCH
@@ -71,7 +71,7 @@ def test_a_plain_name_that_two_servers_have_means_no_tool() -> None:
     assert catalogue.wire(READ) is None
 
 
-def test_the_nearest_name_is_offered_only_if_it_is_near() -> None:
+def test_the_nearest_name_is_proposed_only_if_it_is_near() -> None:
     catalogue = Catalogue.of([SEARCH, READ])
     assert catalogue.nearest("Serch") == "search"
     assert catalogue.nearest("quantum") is None

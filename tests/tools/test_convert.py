@@ -43,7 +43,7 @@ def test_a_definition_becomes_a_value() -> None:
     assert tool == Tool("web", "search", "Search", "Searches.", SCHEMA, identity="{}", trusted=True)
 
 
-def test_a_title_stands_in_for_a_missing_description() -> None:
+def test_a_title_replaces_a_missing_description() -> None:
     assert flat("a", {"name": "a", "title": "An A"})["description"] == "An A"
     assert "description" not in flat("a", {"name": "a"})
 
@@ -93,7 +93,7 @@ def test_schemas_are_repaired(schema: object, repaired: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "given_json", [[SEARCH], {"tools": [SEARCH]}, {"result": {"tools": [SEARCH]}}, SEARCH]
 )
-def test_definitions_are_taken_bare_and_in_a_result(given_json: object) -> None:
+def test_definitions_are_accepted_bare_and_in_a_result(given_json: object) -> None:
     assert convert_all(given_json, flat) == [flat("search", SEARCH)]
 
 
@@ -110,12 +110,12 @@ def test_definitions_get_wire_names_and_a_stable_order() -> None:
         ("x", "tool 1: expected an object, got str"),
     ],
 )
-def test_what_is_no_definition_is_named_by_its_place(given_json: object, message: str) -> None:
+def test_an_invalid_definition_is_named_by_its_place(given_json: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         convert_all(given_json, flat)
 
 
 @pytest.mark.parametrize("wrong", [{}, {"name": 3}, {"name": ""}])
-def test_what_has_no_name_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_definition_without_a_name_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match='a tool needs a "name"'):
         definition(wrong, "schema")

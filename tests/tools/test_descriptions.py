@@ -47,7 +47,7 @@ def test_every_word_of_an_entry_is_in_its_description_and_on_the_page(
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "GITHUB_TOKEN", "secret", "DB_PASSWORD"])
-def test_a_secret_that_a_file_spells_out_is_hidden_and_a_variable_is_not(name: str) -> None:
+def test_a_secret_that_a_file_spells_out_is_hidden_but_a_variable_is_not(name: str) -> None:
     server = ServerSettings("s", "x", env={name: "hunter2", "A_TOKEN": "${B}"})
     text = "\n".join(described(server, Findings()))
     assert "hunter2" not in text
@@ -62,12 +62,12 @@ STEERING = """
 
 
 @pytest.mark.parametrize("name", STEERING.split())
-def test_a_variable_that_decides_what_runs_is_marked(name: str) -> None:
+def test_a_variable_that_chooses_the_code_is_marked(name: str) -> None:
     server = ServerSettings("s", "x", env={name: "y"})
     assert f"! sets {name}=y, which may decide what code runs" in described(server, Findings())
 
 
 @pytest.mark.parametrize("name", ["GOOGLE_API_KEY", "LOG_LEVEL", "PORT", "LDAP_URL", "DATABASE_URL"])
-def test_other_variables_are_not(name: str) -> None:
+def test_other_variables_are_not_marked(name: str) -> None:
     server = ServerSettings("s", "x", env={name: "y"})
     assert not any("may decide" in line for line in described(server, Findings()))

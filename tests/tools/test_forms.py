@@ -25,7 +25,7 @@ FORM = {
 }
 
 
-def test_a_form_has_its_fields_in_its_order_with_what_can_be_chosen() -> None:
+def test_a_form_has_its_fields_in_order_with_their_choices() -> None:
     listed = {field.name: field for field in fields(FORM)}
     assert list(listed) == ["name", "age", "agreed", "colour", "size", "shape", "days"]
     assert [name for name, field in listed.items() if field.required] == ["name"]
@@ -42,20 +42,20 @@ def test_a_form_has_its_fields_in_its_order_with_what_can_be_chosen() -> None:
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": ["a"]}, {"properties": None, "required": None}])
-def test_what_is_no_form_has_no_fields(schema: dict[str, Any]) -> None:
+def test_an_invalid_form_has_no_fields(schema: dict[str, Any]) -> None:
     assert fields(schema) == ()
 
 
-def test_a_form_that_requires_nothing_that_can_be_read_requires_nothing() -> None:
+def test_a_form_with_unreadable_requirements_requires_nothing() -> None:
     assert fields({"properties": {"a": {}}, "required": 7}) == (Field("a", {}),)
 
 
-def test_names_that_are_not_one_for_each_value_are_left_out() -> None:
+def test_names_that_do_not_match_the_values_are_left_out() -> None:
     (field,) = fields({"properties": {"size": {"enum": ["s", "l"], "enumNames": ["small"]}}})
     assert field.options == (("s", "s"), ("l", "l"))
 
 
-def test_a_field_says_who_asks_for_what_in_one_bounded_line() -> None:
+def test_a_field_names_its_server_and_its_question_in_one_bounded_line() -> None:
     field = Field("n", {"title": "Your\nname", "description": "x" * 999}, server="bank")
     assert field.label.startswith("bank: Your name (xxx")
     assert len(field.label) <= len("bank: Your name (…)") + MOST_SHOWN
@@ -73,7 +73,7 @@ def test_a_field_says_who_asks_for_what_in_one_bounded_line() -> None:
         (COLOURS, "blue", "blue", False),
     ],
 )
-def test_a_typed_line_is_a_value_that_fits_or_is_complained_of(
+def test_a_typed_line_is_a_valid_value_or_gets_a_complaint(
     schema: dict[str, Any], typed: str, value: object, is_fit: bool
 ) -> None:
     field = Field("n", schema)
@@ -110,7 +110,7 @@ def test_a_typed_line_is_a_value_that_fits_or_is_complained_of(
         ),
     ],
 )
-def test_a_text_is_in_the_form_that_its_field_names_or_is_told_which_that_is(
+def test_a_text_matches_the_format_of_its_field_or_the_complaint_names_it(
     name: str, fit: list[str], unfit: list[str], noun: str
 ) -> None:
     field = Field("n", {"type": "string", "format": name})
@@ -121,5 +121,5 @@ def test_a_text_is_in_the_form_that_its_field_names_or_is_told_which_that_is(
 
 
 @pytest.mark.parametrize("schema", [{"format": "phone"}, {"format": 7}, {"format": ["email"]}, {}])
-def test_a_form_of_a_text_that_nobody_knows_is_left_to_the_server(schema: dict[str, Any]) -> None:
+def test_an_unknown_format_is_left_to_the_server(schema: dict[str, Any]) -> None:
     assert complaint(Field("n", schema), "anything") is None

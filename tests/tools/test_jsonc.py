@@ -59,13 +59,13 @@ def test_json_with_comments_and_trailing_commas_reads_as_the_json_without(pair: 
 
 
 @given(VALUES, st.sampled_from([None, 2]))
-def test_plain_json_stays_what_it_is(value: Any, indent: int | None) -> None:
+def test_plain_json_stays_unchanged(value: Any, indent: int | None) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     assert plain_json(text) == text
 
 
 @given(st.text(alphabet=' \n\\"/*,[]{}:1a'))
-def test_every_line_and_column_stays_where_it_was(text: str) -> None:
+def test_every_line_and_column_stays_in_place(text: str) -> None:
     plain = plain_json(text)
     assert len(plain) == len(text)
     assert [i for i, c in enumerate(plain) if c == "\n"] == [i for i, c in enumerate(text) if c == "\n"]
@@ -90,13 +90,13 @@ def test_every_line_and_column_stays_where_it_was(text: str) -> None:
         "#1",
     ],
 )
-def test_nothing_else_is_forgiven(text: str) -> None:
+def test_no_other_flaw_is_accepted(text: str) -> None:
     with pytest.raises(ValueError, match="line 1"):
         json.loads(plain_json(text))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("piece", ['"\\', "/*", "//", ",", '\\"', " ", "/"])
-def test_a_file_made_to_be_slow_is_read_once(piece: str) -> None:
+def test_a_file_made_to_be_slow_is_scanned_once(piece: str) -> None:
     text = piece * 200_000
     assert len(plain_json(text)) == len(text)

@@ -19,13 +19,13 @@ TAIL = re.compile(
 
 
 @given(st.text(max_size=60), st.integers(0, 40))
-def test_the_head_that_a_body_shows_is_the_beginning_of_the_text(text: str, max_bytes: int) -> None:
+def test_the_head_in_a_body_is_the_beginning_of_the_text(text: str, max_bytes: int) -> None:
     body = cut(text, max_bytes)
     assert text.startswith(head_of(body)) or "… [truncated: " in text
 
 
 @given(st.text(min_size=1, max_size=80), st.integers(1, 20), st.none() | st.integers(1, 30))
-def test_part_by_part_the_whole_text_is_read(text: str, max_bytes: int, length: int | None) -> None:
+def test_the_whole_text_can_be_read_part_by_part(text: str, max_bytes: int, length: int | None) -> None:
     offset, pieces = 0, list[str]()
     while offset < len(text):
         arguments = {"call": "c", "offset": offset} | ({"length": length} if length else {})
@@ -40,13 +40,13 @@ def test_part_by_part_the_whole_text_is_read(text: str, max_bytes: int, length: 
     assert "".join(pieces) == text
 
 
-def test_without_an_offset_it_begins_where_the_head_ends() -> None:
+def test_without_an_offset_a_part_begins_after_the_head() -> None:
     part = excerpt("0123456789", {"call": "c"}, 4, 3)
     assert part == "456\n[Characters 4 to 7 of 10; 3 are left: go on with offset 7]"
     assert excerpt("0123456789", {"call": "c", "offset": 7}, 4, 9).endswith("to 10 of 10; this is the end]")
 
 
-def test_beyond_the_end_there_is_nothing_and_it_says_so() -> None:
+def test_an_offset_beyond_the_end_says_so() -> None:
     assert excerpt("0123", {"call": "c", "offset": 9}, 0, 3) == (
         "[This result has 4 characters: there are none from 9 on]"
     )
@@ -64,7 +64,7 @@ def test_beyond_the_end_there_is_nothing_and_it_says_so() -> None:
         ({"call": "c", "path": "/etc/passwd"}, False),
     ],
 )
-def test_the_tool_takes_nothing_but_a_call_an_offset_and_a_length(
+def test_the_tool_takes_only_a_call_an_offset_and_a_length(
     arguments: dict[str, object], is_fit: bool
 ) -> None:
     assert (check_arguments(json.dumps(arguments), READ_RESULT.input_schema) is None) == is_fit

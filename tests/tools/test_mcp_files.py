@@ -68,7 +68,7 @@ def test_the_file_of_vs_code_is_read_with_its_comments() -> None:
 
 @pytest.mark.parametrize("kind", ["http", "sse", "streamable-http", "streamableHttp", "streamable_http"])
 @pytest.mark.parametrize(("type_", "url"), [("type", "url"), ("transport", "serverUrl"), ("type", "httpUrl")])
-def test_a_remote_server_is_one_however_it_is_spelled(type_: str, url: str, kind: str) -> None:
+def test_a_remote_server_is_read_in_every_spelling(type_: str, url: str, kind: str) -> None:
     assert read({"s": {type_: kind, url: "http://x"}}) == ServersFile(
         {"s": ServerSettings("s", url="http://x")}
     )
@@ -77,13 +77,13 @@ def test_a_remote_server_is_one_however_it_is_spelled(type_: str, url: str, kind
 @pytest.mark.parametrize(
     "entry", [{"disabled": True}, {"enabled": False}, {"disabled": True, "enabled": True}]
 )
-def test_a_server_that_is_switched_off_in_its_file_is_off(entry: dict[str, bool]) -> None:
+def test_a_server_that_its_file_disables_is_off(entry: dict[str, bool]) -> None:
     assert read({"s": {"command": "x", **entry}}) == ServersFile(
         {"s": ServerSettings("s", "x", enabled=False)}
     )
 
 
-def test_tools_that_a_file_leaves_out_are_left_out() -> None:
+def test_tools_that_a_file_excludes_are_excluded() -> None:
     server = read({"s": {"command": "x", "disabledTools": ["rm", "echo"]}}).servers["s"]
     assert [tool for tool in ("rm", "list", "echo") if server.takes(tool)] == ["list"]
 
@@ -99,7 +99,7 @@ def test_tools_that_a_file_leaves_out_are_left_out() -> None:
         ("serverUrl", {"serverUrl": "http://x"}, "ignored: it is for a server with a url"),
     ],
 )
-def test_a_field_that_goes_unused_is_told_by_file_server_and_field(
+def test_an_ignored_field_is_reported_with_file_server_and_field(
     field: str, entry: dict[str, object], why: str
 ) -> None:
     found = read({"s": {"command": "x", **entry}})
@@ -108,7 +108,7 @@ def test_a_field_that_goes_unused_is_told_by_file_server_and_field(
     )
 
 
-def test_of_a_name_that_stands_twice_the_last_one_counts_and_is_told() -> None:
+def test_the_last_value_of_a_repeated_name_counts_and_is_reported() -> None:
     found = read_text('{"mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "b")}
     assert found.problems == ("parley: f.json: s: occurs twice in one table: the last value counts",)
@@ -117,7 +117,7 @@ def test_of_a_name_that_stands_twice_the_last_one_counts_and_is_told() -> None:
     assert found.problems == ("parley: f.json: servers.s: mcpServers has a server of this name",)
 
 
-def test_what_only_vs_code_asks_for_is_told_with_what_to_write_instead() -> None:
+def test_an_input_of_vs_code_is_reported_with_a_replacement() -> None:
     found = read_text(
         """{
           "inputs": [{"type": "promptString", "id": "github-token", "description": "Token of GitHub"}],
@@ -137,7 +137,7 @@ def test_what_only_vs_code_asks_for_is_told_with_what_to_write_instead() -> None
     assert "servers.other: VS Code asks for ${input:a}, but Parley does not: write ${env:A} instead" in other
 
 
-def test_words_for_folders_are_those_of_the_project() -> None:
+def test_folder_placeholders_refer_to_the_project() -> None:
     entry = {
         "command": "${workspaceFolder}/serve",
         "args": ["${userHome}${/}x", "${workspaceFolderBasename}"],
@@ -160,7 +160,7 @@ def test_words_for_folders_are_those_of_the_project() -> None:
         ("/p/.vscode/.mcp.json", "/p/.vscode"),
     ],
 )
-def test_the_folder_of_a_project_is_not_the_one_of_an_editor_in_it(path: str, folder: str) -> None:
+def test_the_folder_of_a_project_is_not_its_editor_folder(path: str, folder: str) -> None:
     assert project_of(Path(path)) == Path(folder)
 
 
@@ -207,7 +207,7 @@ REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
         ({"mock": {"command": "x"}}, "mcpServers.mock: this name is reserved for the built-in server"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_by_its_path_and_costs_one_server(servers: object, problem: str) -> None:
+def test_an_invalid_value_is_reported_by_its_path_and_costs_one_server(servers: object, problem: str) -> None:
     found = read({**servers, "well": {"command": "x"}} if isinstance(servers, dict) else servers)
     assert found.problems == (f"parley: f.json: {problem}",)
     assert tuple(found.servers) == (("well",) if isinstance(servers, dict) else ())
@@ -222,7 +222,7 @@ def test_a_name_that_rules_or_people_could_misread_is_refused(name: str) -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b"null"])
-def test_what_is_no_such_file_is_one_problem(content: bytes) -> None:
+def test_an_invalid_file_is_one_problem(content: bytes) -> None:
     found = read_servers(content, "f.json")
     assert found.servers == {}
     assert len(found.problems) == 1
@@ -260,18 +260,18 @@ MANY = 20_000
     ],
     ids=["servers", "fields", "beginnings of variables", "a name", "descriptions", "doubles"],
 )  # fmt: skip
-def test_a_file_that_wastes_time_is_told_of_in_few_lines(text: str) -> None:
+def test_a_file_that_wastes_time_is_reported_in_few_lines(text: str) -> None:
     found = read_text(text)
     assert len(found.problems) <= 21
     assert sum(map(len, found.problems)) < 11_000
 
 
-def test_a_digest_tells_contents_apart_to_the_byte() -> None:
+def test_a_digest_distinguishes_contents_to_the_byte() -> None:
     assert digest(b"{}") != digest(b"{} ")
     assert digest(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-def test_a_file_that_is_nested_too_deep_says_so_and_costs_no_other_server() -> None:
+def test_a_too_deeply_nested_entry_says_so_and_costs_no_other_server() -> None:
     found = read_text('{"mcpServers": ' + "[" * 100_000)
     assert found.problems == ("parley: f.json: the file: is nested too deeply",)
     for depth in range(100, 990, 10):

@@ -18,7 +18,7 @@ keys = st.lists(st.tuples(st.sampled_from(["a", "b", "a__b", "é"]), _crowded | 
 
 
 @given(keys)
-def test_every_tool_has_a_name_of_its_own_that_providers_accept(keys: list[Key]) -> None:
+def test_every_tool_has_a_unique_name_that_providers_accept(keys: list[Key]) -> None:
     names = wire_names(keys)
     assert set(names) == set(keys)
     assert len(set(names.values())) == len(names)
@@ -33,7 +33,7 @@ def test_names_do_not_depend_on_the_order(keys: list[Key], random: object) -> No
 
 
 @given(st.sets(st.text("abc_-", min_size=1, max_size=64)))
-def test_names_that_are_fit_and_of_one_server_stay_as_they_are(names: set[str]) -> None:
+def test_valid_names_of_one_server_stay_unchanged(names: set[str]) -> None:
     assert wire_names(("s", name) for name in names) == {("s", name): name for name in names}
 
 
@@ -47,12 +47,14 @@ def test_names_that_are_fit_and_of_one_server_stay_as_they_are(names: set[str]) 
         ([("web", "")], ["_"]),
     ],
 )
-def test_a_name_says_the_server_only_where_two_have_it(given_keys: list[Key], expected: list[str]) -> None:
+def test_a_name_contains_the_server_only_if_two_servers_have_it(
+    given_keys: list[Key], expected: list[str]
+) -> None:
     names = wire_names(given_keys)
     assert [names[key] for key in given_keys] == expected
 
 
-def test_a_long_name_is_cut_and_keeps_a_hash_of_the_whole() -> None:
+def test_a_long_name_is_cut_and_gets_a_hash_of_the_whole() -> None:
     one, two = ("s", "x" * 70 + "1"), ("s", "x" * 70 + "2")
     names = wire_names([one, two])
     assert re.fullmatch(r"x{55}_[0-9a-f]{8}", names[one])
@@ -60,19 +62,19 @@ def test_a_long_name_is_cut_and_keeps_a_hash_of_the_whole() -> None:
     assert names[one] == wire_names([one])[one]
 
 
-def test_names_that_fold_into_one_all_get_a_hash() -> None:
+def test_colliding_names_all_get_a_hash() -> None:
     names = wire_names([("s", "a.b"), ("s", "a_b")])
     assert all(re.fullmatch(r"a_b_[0-9a-f]{8}", name) for name in names.values())
 
 
-def test_a_tool_that_is_really_called_like_a_hashed_name_does_not_take_it() -> None:
+def test_a_tool_really_named_like_a_hashed_name_does_not_take_it() -> None:
     pair: list[Key] = [("s", "a.b"), ("s", "a_b")]
     imitation = wire_names(pair)["s", "a.b"]
     for order in permutations([*pair, ("s", imitation)]):
         assert len(set(wire_names(order).values())) == 3
 
 
-def test_a_tool_that_is_called_like_the_second_hash_too_does_not_take_it() -> None:
+def test_a_tool_also_named_like_the_second_hash_does_not_take_it() -> None:
     keys: list[Key] = [("s", "a.b"), ("s", "a_b")]
     taken = set[str]()
     for _ in range(3):
@@ -92,7 +94,7 @@ parameters = st.lists(
 
 
 @given(parameters)
-def test_every_parameter_has_a_name_of_its_own_that_providers_accept(names: list[str]) -> None:
+def test_every_parameter_has_a_unique_name_that_providers_accept(names: list[str]) -> None:
     wires = parameter_names(names)
     on_the_wire = [wires.get(name, name) for name in sorted(set(names))]
     assert len(set(on_the_wire)) == len(on_the_wire)
@@ -107,7 +109,7 @@ def test_names_of_parameters_do_not_depend_on_the_order(names: list[str], random
     assert parameter_names(mixed) == parameter_names(names)
 
 
-def test_a_parameter_is_called_as_like_as_can_be() -> None:
+def test_a_parameter_name_stays_as_similar_as_possible() -> None:
     assert parameter_names(["file name", "filter[id]", "größe", "a.b-c_d"]) == {
         "file name": "file_name",
         "filter[id]": "filter_id_",

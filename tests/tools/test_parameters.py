@@ -32,7 +32,7 @@ def inverse(names: Any) -> dict[str, str]:
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=6), st.sampled_from([None, 1]), st.booleans())
-def test_arguments_go_to_the_wire_and_come_back_as_they_were(
+def test_arguments_survive_the_way_to_the_wire_and_back(
     arguments: dict[str, Any], indent: int | None, is_ascii: bool
 ) -> None:
     names = wire_parameters(tool(properties={name: {} for name in arguments}))
@@ -43,7 +43,7 @@ def test_arguments_go_to_the_wire_and_come_back_as_they_were(
     assert json.loads(renamed(there, inverse(names))) == arguments
 
 
-def test_only_the_names_of_the_tool_s_own_parameters_change_and_nothing_is_written_anew() -> None:
+def test_only_names_of_the_own_parameters_change() -> None:
     text = (
         '{ "file name" : 1.0,"other":{"file name":[{"file name":"file name"}]},\\n"n":12345678901234567890}'
     )
@@ -57,17 +57,17 @@ def test_only_the_names_of_the_tool_s_own_parameters_change_and_nothing_is_writt
     "text",
     ["", "{", "[]", '"file_name"', '{"file_name": 1, "file_name": 2}', '{"file_name": 1, "file name": 2}'],
 )
-def test_what_is_no_object_or_would_have_a_key_twice_stays(text: str) -> None:
+def test_text_without_an_object_or_with_a_repeated_key_stays(text: str) -> None:
     assert renamed(text, {"file_name": "file name"}) == text
 
 
-def test_a_tool_whose_parameters_are_fit_is_the_very_same() -> None:
+def test_a_tool_with_valid_parameters_stays_the_same_object() -> None:
     fit = tool(properties={"a": {"properties": {"b c": {}}}, "d.e-f_g": True})
     assert wire_tool(fit) is fit
     assert wire_tool(tool()).input_schema == {"type": "object"}
 
 
-def test_a_schema_says_the_same_of_other_names() -> None:
+def test_a_renamed_schema_means_the_same() -> None:
     schema = {
         "properties": {
             "file name": {"type": "string", "description": "Which."},
@@ -107,7 +107,7 @@ def test_a_schema_says_the_same_of_other_names() -> None:
     }
 
 
-def test_names_in_the_branches_of_a_schema_count_as_the_providers_see_them() -> None:
+def test_names_in_the_branches_of_a_schema_count_as_providers_see_them() -> None:
     names = wire_parameters(tool(anyOf=[{"properties": {"a b": {}}}, {"properties": {"c d": {}}}]))
     assert names == {"a b": "a_b", "c d": "c_d"}
 

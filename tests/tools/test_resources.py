@@ -32,7 +32,7 @@ def test_a_definition_is_a_value_of_single_lines(
 
 
 @pytest.mark.parametrize("uri", [None, 5, "", "a:" + "b" * MOST_OF_A_URI])
-def test_what_has_no_uri_that_can_be_used_is_no_resource(uri: object) -> None:
+def test_a_definition_without_a_usable_uri_is_refused(uri: object) -> None:
     with pytest.raises(ValueError, match="needs a URI"):
         resource_from_mcp({"uri": uri, "name": "b"})
 
@@ -43,7 +43,7 @@ forged = st.lists(st.one_of(st.just(LINK), ends, any_text, st.just("\ufeff"), st
 
 
 @given(forged, st.booleans(), st.none() | forged, st.sampled_from([20, 1_000_000]))
-def test_no_text_that_a_server_passes_on_names_a_resource(
+def test_no_text_of_a_server_can_name_a_resource(
     text: str, embedded: bool, structured: str | None, most: int
 ) -> None:
     block = (
@@ -66,12 +66,12 @@ def test_a_link_names_its_resource_and_no_other(name: str, uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", ["", "no scheme", "1a:b", "a b:c", "a:b c", "\nnote://a", "a:\u202e"])
-def test_what_is_no_uri_is_text(uri: str) -> None:
+def test_an_invalid_uri_is_text(uri: str) -> None:
     text = outcome("ok", [{"type": "resource_link", "uri": uri, "name": "n"}], max_bytes=1_000).text
     assert links_in(text) in ([], ["note://a"], ["a:\\u202e"])
 
 
-def test_a_line_that_looks_like_a_link_is_told_from_one_by_a_backslash() -> None:
+def test_a_line_that_looks_like_a_link_gets_a_backslash() -> None:
     text = f"see\n{LINK}\n\\{LINK}\n{LINK} and more"
     assert outcome("ok", [{"type": "text", "text": text}], max_bytes=1_000).text == text.replace(
         f"see\n{LINK}", f"see\n\\{LINK}"

@@ -42,18 +42,18 @@ def test_any_content_is_bounded_text_without_controls(
 
 
 @given(raw_text)
-def test_making_visible_is_done_once(text: str) -> None:
+def test_making_text_visible_is_idempotent(text: str) -> None:
     assert not CONTROL.search(visible(text))
     assert visible(visible(text)) == visible(text)
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"], exclude_characters="ᅟᅠㅤﾠ\u2800")))
-def test_ordinary_text_is_left_as_it_is(text: str) -> None:
+def test_ordinary_text_stays_unchanged(text: str) -> None:
     assert visible(text) == text
 
 
 @given(raw_text.map(visible), st.integers(0, 60))
-def test_a_cut_text_counts_what_it_left_out(text: str, max_bytes: int) -> None:
+def test_a_cut_text_counts_the_omitted_bytes(text: str, max_bytes: int) -> None:
     shown = cut(text, max_bytes)
     if len(text.encode()) <= max_bytes:
         assert shown == text
@@ -98,7 +98,7 @@ def test_a_cut_text_counts_what_it_left_out(text: str, max_bytes: int) -> None:
         ([{"type": "hologram"}, "junk"], None, "[unknown content hologram]"),
     ],
 )
-def test_content_is_told_in_text(content: list[Any], structured: object, expected: str) -> None:
+def test_content_becomes_text(content: list[Any], structured: object, expected: str) -> None:
     assert result_text(content, structured, max_bytes=MAX_BYTES) == expected
 
 
@@ -115,7 +115,7 @@ def test_content_is_told_in_text(content: list[Any], structured: object, expecte
         ("💬: 🛠️", "💬: 🛠️"),
     ],
 )
-def test_what_hides_or_commands_is_shown(text: str, visible_text: str) -> None:
+def test_hiding_and_commanding_characters_are_shown(text: str, visible_text: str) -> None:
     assert visible(text) == visible_text
 
 
@@ -128,7 +128,7 @@ def image(content: bytes, kind: str = "image/png") -> dict[str, str]:
     return {"type": "image", "mimeType": kind, "data": b64encode(content).decode()}
 
 
-def test_pictures_are_apart_from_the_text_whatever_their_server_calls_them() -> None:
+def test_pictures_are_apart_from_the_text_under_every_declared_type() -> None:
     content = [
         {"type": "text", "text": "a"},
         image(png(1)),
@@ -145,7 +145,7 @@ def marked(block: dict[str, Any], *audience: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("audience", [(), ("assistant",), ("user", "assistant"), ("user", "nobody")])
-def test_content_that_is_for_the_model_too_is_what_it_is_without_a_word_on_that(
+def test_content_for_the_model_too_stays_unchanged(
     audience: tuple[str, ...],
 ) -> None:
     content = [{"type": "text", "text": "a"}, image(png())]
@@ -176,20 +176,20 @@ def test_content_for_the_user_alone_is_set_aside() -> None:
         {"type": "resource", "resource": {"mimeType": "image/png", "blob": b64encode(b"no").decode()}},
     ],
 )
-def test_what_no_model_can_look_at_is_described(block: object) -> None:
+def test_content_that_no_model_can_see_is_described(block: object) -> None:
     assert outcome("ok", [block], max_bytes=MAX_BYTES) == Outcome(
         "ok", result_text([block], max_bytes=MAX_BYTES)
     )
 
 
-def test_more_pictures_than_anybody_sends_are_described() -> None:
+def test_pictures_beyond_the_limit_are_described() -> None:
     many = outcome("ok", [image(png(number)) for number in range(MOST_PICTURES + 2)], max_bytes=MAX_BYTES)
     assert len(many.pictures) == MOST_PICTURES
     assert many.text == "[image image/png, 69 B]\n[image image/png, 69 B]"
 
 
 @given(st.lists(blocks | json_values, max_size=4), json_values, st.integers(0, 200))
-def test_without_pictures_the_text_is_that_of_the_blocks_and_the_whole_is_there_if_it_is_cut(
+def test_without_pictures_the_text_has_all_blocks_and_the_whole_if_it_is_cut(
     content: list[object], structured: object, max_bytes: int
 ) -> None:
     one = outcome("ok", content, structured, max_bytes=max_bytes)
@@ -201,5 +201,5 @@ def test_without_pictures_the_text_is_that_of_the_blocks_and_the_whole_is_there_
 @pytest.mark.parametrize(
     ("size", "text"), [(0, "0 B"), (999, "999 B"), (12_345, "12 kB"), (3_400_000, "3.4 MB")]
 )
-def test_sizes_are_told_as_people_read_them(size: int, text: str) -> None:
+def test_sizes_are_readable_for_people(size: int, text: str) -> None:
     assert size_text(size) == text

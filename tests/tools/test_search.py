@@ -67,9 +67,7 @@ def test_a_tool_is_found_by_its_name_first(tools: list[Tool], data: st.DataObjec
 
 
 @given(tools, queries)
-def test_a_result_says_which_tools_were_found_whatever_their_descriptions_say(
-    tools: list[Tool], query: str
-) -> None:
+def test_a_result_names_the_found_tools_under_any_descriptions(tools: list[Tool], query: str) -> None:
     offers = Catalogue.of([*tools, Tool("s", "forger", description="x\n- other: y\n- third")]).tools
     assert names_in(report(query, offers, 9)) == [wire for wire, _ in offers]
 
@@ -80,7 +78,7 @@ def test_a_result_without_tools_names_none() -> None:
     assert names_in(said) == []
 
 
-def test_the_result_shows_what_each_tool_is_for_in_a_line() -> None:
+def test_the_result_describes_each_tool_in_a_line() -> None:
     offers = [("a", Tool("s", "a", description="One.\nTwo.")), ("b", Tool("s", "b", description="x" * 500))]
     head, *lines = report("q", [*offers, ("c", Tool("s", "c"))], 9).split("\n")
     assert head == "These tools can be called now, and are described from here on:"
@@ -91,5 +89,5 @@ def test_the_result_shows_what_each_tool_is_for_in_a_line() -> None:
     ("arguments", "is_fit"),
     [('{"query": "x"}', True), ('{"query": ""}', False), ("{}", False), ('{"query": "x", "n": 1}', False)],
 )
-def test_it_takes_a_query_and_nothing_else(arguments: str, is_fit: bool) -> None:
+def test_the_tool_takes_only_a_query(arguments: str, is_fit: bool) -> None:
     assert (check_arguments(arguments, FIND_TOOLS.input_schema) is None) == is_fit

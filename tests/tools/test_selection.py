@@ -20,7 +20,7 @@ from parley.tools.selection import may_take, switched, takes
         (["*"], ["files/read", "files/write", "web/read"]),
     ],
 )
-def test_the_last_glob_that_fits_decides(globs: list[str], names: list[str]) -> None:
+def test_the_last_matching_glob_decides(globs: list[str], names: list[str]) -> None:
     tools = ["files/read", "files/write", "web/read"]
     assert [tool for tool in tools if takes(globs, (tool, tool.split("/")[1]))] == names
 
@@ -56,7 +56,7 @@ GLOBS = st.lists(
     tool=st.none() | st.sampled_from(("read", "write")),
     on=st.booleans(),
 )
-def test_what_is_switched_is_so_and_nothing_else_changes(
+def test_only_the_switched_tool_or_server_changes(
     globs: tuple[str, ...] | None, server: str, tool: str | None, on: bool
 ) -> None:
     after = switched(globs, server, tool, on)
@@ -87,5 +87,5 @@ def test_what_is_switched_is_so_and_nothing_else_changes(
         ([], False),
     ],
 )
-def test_whether_a_server_of_unknown_tools_may_have_one_that_is_in(globs: list[str], may: bool) -> None:
+def test_a_server_with_unknown_tools_may_have_a_selected_one(globs: list[str], may: bool) -> None:
     assert may_take(globs, "slow") is may

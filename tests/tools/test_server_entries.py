@@ -99,7 +99,7 @@ extensions:
 """
 
 
-def test_the_yaml_of_goose_is_read_without_what_is_built_into_it() -> None:
+def test_the_yaml_of_goose_is_read_without_its_built_in_extensions() -> None:
     env = {"A": "1", "B": "${B}"}
     assert read(GOOSE) == ServersFile(
         {
@@ -139,7 +139,7 @@ TOOLS = ("read", "write", "run")
         ({"includeTools": None}, set(TOOLS)),
     ],
 )
-def test_lists_that_narrow_what_is_offered_are_honoured(entry: dict[str, object], offered: set[str]) -> None:
+def test_lists_that_narrow_the_offer_both_count(entry: dict[str, object], offered: set[str]) -> None:
     file = read({"mcpServers": {"s": {"command": "x", **entry}}})
     assert file.problems == ()
     assert {tool for tool in TOOLS if file.servers["s"].takes(tool)} == offered

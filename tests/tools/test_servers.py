@@ -6,7 +6,7 @@ from parley.errors import SettingsError
 from parley.tools.servers import ServerSettings, expand, placeholders
 
 
-def test_variables_are_filled_in_wherever_they_stand() -> None:
+def test_variables_are_filled_in_everywhere() -> None:
     server = ServerSettings(
         name="web",
         command="${BIN}/server",
@@ -47,40 +47,40 @@ def test_an_unknown_variable_is_an_error_that_names_it_and_the_setting() -> None
         ("http://${HOST:-localhost:80}/", "http://localhost:80/"),
     ],
 )
-def test_a_variable_is_spelled_as_other_programs_do_and_may_have_a_default(text: str, value: str) -> None:
+def test_a_variable_has_the_spellings_of_other_programs_and_a_default(text: str, value: str) -> None:
     server = ServerSettings(name="web", command="x", args=(text,))
     assert server.expanded({"KEY": "k", "EMPTY": ""}).args == (value,)
 
 
-def test_the_variables_are_named_however_they_are_spelled() -> None:
+def test_variables_are_listed_in_every_spelling() -> None:
     server = ServerSettings(name="web", command="${A}", args=("${env:B}", "${C:-${D}"), env={"X": "${A:-1}"})
     assert server.variables == ("A", "B", "C")
 
 
 @pytest.mark.parametrize("text", ["${input:token}", "${config:a.b}", "${A:-${B}}", "${env:a:b}"])
-def test_what_is_no_variable_is_an_error_that_says_what_is(text: str) -> None:
+def test_an_invalid_placeholder_is_an_error_that_names_valid_ones(text: str) -> None:
     server = ServerSettings(name="web", url="http://x", headers={"A": text})
     with pytest.raises(SettingsError, match=r"mcp.servers.web.headers.A: \$\{.*: write \$\{VAR\}, "):
         server.expanded({"A": "1", "B": "2"})
 
 
-def test_what_nothing_closes_is_no_variable() -> None:
+def test_an_unclosed_placeholder_is_text() -> None:
     assert expand("${A:-b}${A", {}, "x") == "b${A"
     assert placeholders("${A} ${B") == ["A"]
 
 
-def test_a_text_full_of_beginnings_of_variables_is_read_once() -> None:
+def test_a_text_full_of_unclosed_placeholders_is_scanned_once() -> None:
     server = ServerSettings("s", "x", args=("${" * 500_000,))
     assert server.variables == ()
     assert server.expanded({}) == server
 
 
-def test_what_a_variable_holds_is_not_expanded_again() -> None:
+def test_the_value_of_a_variable_is_not_expanded_again() -> None:
     server = ServerSettings(name="web", command="${A}")
     assert server.expanded({"A": "${B}", "B": "no"}).command == "${B}"
 
 
-def test_the_identity_says_where_a_server_comes_from_and_holds_no_secret() -> None:
+def test_the_identity_names_the_origin_of_a_server_and_holds_no_secret() -> None:
     stdio = ServerSettings(name="a", command="run", args=("x",), cwd="/d", env={"TOKEN": "secret"})
     assert stdio.identity == '{"args":["x"],"command":"run","cwd":"/d"}'
     http = ServerSettings(name="a", url="http://h/", headers={"Authorization": "secret"})

@@ -13,7 +13,7 @@ NEWER = {"taskId": "t", "status": "working", "statusMessage": "digging", "ttlMs"
 
 
 @pytest.mark.parametrize("result", [{"task": OLDER, "_meta": {"a": 1}}, {"resultType": "task", **NEWER}])
-def test_a_task_in_place_of_a_result_is_found_in_what_the_sdk_takes_for_one(result: dict[str, Any]) -> None:
+def test_a_task_in_place_of_a_result_is_found_in_its_wrapper(result: dict[str, Any]) -> None:
     shape = as_result(result)
     assert shape is not None
     assert shape["content"] == []
@@ -30,7 +30,7 @@ def test_a_task_in_place_of_a_result_is_found_in_what_the_sdk_takes_for_one(resu
         {},
     ],
 )
-def test_any_other_result_is_one(result: dict[str, Any]) -> None:
+def test_any_other_result_stays_a_result(result: dict[str, Any]) -> None:
     assert as_result(result) is None
     assert task_in(result) is None
 
@@ -46,7 +46,7 @@ def test_any_other_result_is_one(result: dict[str, Any]) -> None:
         ({"taskId": "u", "status": "working"}, "another task"),
     ],
 )
-def test_what_is_no_task_says_why(task: dict[str, Any], flaw: str) -> None:
+def test_an_invalid_task_says_why(task: dict[str, Any], flaw: str) -> None:
     with pytest.raises(ValueError, match=flaw):
         state(task, "t")
 
@@ -58,11 +58,11 @@ def test_what_is_no_task_says_why(task: dict[str, Any], flaw: str) -> None:
         *((10**400, 60), (-(10**400), 0.05), (float("inf"), 60), (float("nan"), 60)),
     ],
 )
-def test_it_is_asked_after_as_often_as_its_server_wants_within_bounds(interval: Any, seconds: float) -> None:
+def test_a_task_is_polled_as_often_as_its_server_wants_within_limits(interval: Any, seconds: float) -> None:
     assert state(OLDER | {"pollInterval": interval}).pause_s == seconds
 
 
-def test_odd_parts_of_a_task_are_none() -> None:
+def test_odd_fields_of_a_task_are_ignored() -> None:
     odd = {
         "taskId": "t",
         "status": "paused",
@@ -77,7 +77,7 @@ def test_odd_parts_of_a_task_are_none() -> None:
     assert state(NEWER | {"status": "failed", "error": {"code": 1, "message": "no"}}).error == "no"
 
 
-def test_a_result_that_names_its_task_is_of_no_other() -> None:
+def test_a_result_that_names_its_task_belongs_to_no_other() -> None:
     def related(task: object) -> dict[str, Any]:
         return {"_meta": {"io.modelcontextprotocol/related-task": task}}
 

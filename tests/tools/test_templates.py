@@ -12,7 +12,7 @@ PAGE = "page://{name}/{part}"
 @pytest.mark.parametrize(
     ("template", "start"), [(PAGE, "page://"), ("{all}", ""), ("note://tea", "note://tea"), ("a:{?q}", "a:")]
 )
-def test_a_template_begins_as_all_of_its_uris_do(template: str, start: str) -> None:
+def test_a_template_has_the_common_beginning_of_its_uris(template: str, start: str) -> None:
     assert start_of(template) == start
 
 
@@ -29,7 +29,7 @@ def test_a_template_begins_as_all_of_its_uris_do(template: str, start: str) -> N
         ),
     ],
 )
-def test_the_variable_that_is_typed_is_the_first_that_does_not_end(
+def test_the_typed_variable_is_the_first_unfinished_one(
     template: str, text: str, blank: Blank, uri: str
 ) -> None:
     assert blank_of(template, text) == blank
@@ -39,7 +39,7 @@ def test_the_variable_that_is_typed_is_the_first_that_does_not_end(
 @pytest.mark.parametrize(
     ("template", "uri"), [("a:{+p}", "a:x/y?z%20"), ("a:{p*}", "a:x/y%3Fz%20"), ("a:{p}", "a:x%2Fy%3Fz%20")]
 )
-def test_values_are_escaped_as_their_variable_wants_it(template: str, uri: str) -> None:
+def test_values_are_escaped_as_their_variable_requires(template: str, uri: str) -> None:
     blank = blank_of(template, "a:")
     assert blank is not None
     assert blank.uri("x/y?z ") == uri
@@ -60,6 +60,6 @@ def test_values_are_escaped_as_their_variable_wants_it(template: str, uri: str) 
         ("", ""),
     ],
 )
-def test_elsewhere_nothing_is_typed(template: str, text: str) -> None:
+def test_a_text_that_does_not_match_has_no_typed_variable(template: str, text: str) -> None:
     blank = blank_of(template, text)
     assert blank is None or (template, blank.variable) == ("a:{b}{?q}", "b")

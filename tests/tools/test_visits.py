@@ -48,12 +48,12 @@ def test_an_address_is_shown_as_it_is_opened(url: str, shown: str | None, host: 
         "",
     ],
 )
-def test_an_address_that_nobody_should_open_is_refused(url: str) -> None:
+def test_an_address_that_must_not_be_opened_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"^[\x20-\x7e…]*$"):
         visit(url, "")
 
 
-def test_what_is_sent_in_the_open_is_known() -> None:
+def test_an_address_without_encryption_is_known() -> None:
     assert visit("http://a.example/", "").is_open
     assert not visit("https://a.example/", "").is_open
     assert not visit("http://localhost:8080/", "").is_open
@@ -62,7 +62,7 @@ def test_what_is_sent_in_the_open_is_known() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.example.org", "localhost.example.org", "127.0.0.1.example.org"])
-def test_a_host_that_only_looks_like_this_machine_is_another(host: str) -> None:
+def test_a_host_that_only_looks_like_this_machine_is_remote(host: str) -> None:
     assert visit(f"http://{host}/", "").is_open
 
 
@@ -76,12 +76,12 @@ def test_an_error_names_the_pages_that_a_call_requires() -> None:
 @pytest.mark.parametrize(
     "details", [None, [], {}, {"elicitations": []}, {"elicitations": [7]}, {"elicitations": [{"url": 1}]}]
 )
-def test_an_error_that_names_no_page_is_told(details: object) -> None:
+def test_an_error_that_names_no_page_is_refused(details: object) -> None:
     with pytest.raises(ValueError, match=r"no page is named|a page has no address"):
         required_visits(details)
 
 
-def test_what_a_server_says_of_a_page_is_bounded() -> None:
+def test_the_message_about_a_page_is_bounded() -> None:
     page = visit("https://a.example/", "m" * 3_000_000, "i" * 3_000_000)
     assert page.message.startswith("mmm")
     assert len(page.message) < 2_100
