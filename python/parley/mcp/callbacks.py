@@ -64,7 +64,7 @@ class Elicitor(Protocol):
         ...
 
     def finish(self, server: str, page: Visit) -> Coroutine[Any, Any, bool]:
-        """Whether the user has finished at a page; cancelled when the server reports the end."""
+        """Whether the user has finished at a page; cancelled when the server reports it."""
         ...
 
 

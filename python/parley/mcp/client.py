@@ -302,7 +302,7 @@ class SdkSession:
         return f"MCP server '{self._settings.name}' wants a page"
 
     async def _visit(self, page: Visit) -> None:
-        """Have the user open a page; return when the user or the server reports the end."""
+        """Have the user open a page; return when the user or the server reports that it is done."""
         user, server = self._elicitor, self._settings.name
         if user is None:
             raise ServerError(

@@ -136,13 +136,13 @@ class Signals:
         self.event.set()
 
     def visit_finished(self, visit_id: str) -> None:
-        """Note that the server reports the end at a page that it wanted opened."""
+        """Note the server's report that the user has finished at a page."""
         if len(visit_id) <= LONGEST_ID:  # an unusable id is not kept
             self._finished.append(visit_id)
             self._finish.set()
 
     async def until_finished(self, visit_id: str) -> None:
-        """Return when the server reports the end at this page; it need not."""
+        """Return when the server reports that the user has finished at a page; it need not."""
         while not visit_id or visit_id not in self._finished:
             self._finish.clear()
             await self._finish.wait()

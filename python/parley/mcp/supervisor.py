@@ -107,7 +107,7 @@ class Supervisor:
     async def settled(self) -> None:
         """Wait until its tools are known or it has failed, within the time for a start.
 
-        A repeated listing is awaited less long: the known tools suffice.
+        A repeated listing is awaited for less time: the known tools suffice.
         """
         left = _RELIST_S
         if self.state == "starting":

@@ -1,6 +1,6 @@
 """Calls that run at their servers as tasks: begin, poll, answer, collect and cancel them.
 
-Knows the requests for both forms of tasks, for which the SDK has no methods; not the use of a
+Knows the requests of both forms of tasks, which the SDK lacks, but not the use of a
 task's result.
 """
 
@@ -30,7 +30,7 @@ _UNKNOWN = (_NO_SUCH_TASK, -32601)
 
 
 class TaskError(ServerError):
-    """A server reports that a task failed, or that it is not its own."""
+    """A server reports that a task failed, or that it does not know the task."""
 
 
 class TaskRequests:
@@ -48,7 +48,7 @@ class TaskRequests:
         return bool(requests and requests.tools and requests.tools.call is not None)
 
     async def begin(self, name: str, arguments: Mapping[str, Any], progress: Any) -> dict[str, Any]:
-        """The answer to a call that shall run as a task."""
+        """The answer to a request to run a call as a task."""
         parameters = {"name": name, "arguments": dict(arguments), "task": {"ttl": _LIFE_MS}}
         return await self._send("tools/call", parameters, progress)
 

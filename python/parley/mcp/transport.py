@@ -19,7 +19,7 @@ _FIRST = "2025-11-25"
 """The revision by which the SDK judges results before one is agreed."""
 _INTERNAL = -32603
 _UNSUPPORTED = -32022
-"""Unsupported revision; the SDK reads the supported ones from the error's data."""
+"""Unsupported revision; the SDK reads the supported revisions from the error's data."""
 MOST_QUESTIONS = 1_000
 """The maximum of a server's unanswered requests: without it, they could fill the memory."""
 _BROKEN_OFF = "SSE stream"

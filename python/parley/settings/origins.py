@@ -62,7 +62,7 @@ def entries(settings: Settings, file: SettingsFile, environ: Mapping[str, str]) 
 
 
 def address(url: str) -> str:
-    """An address for people: without user, password, query, and placeholders' defaults."""
+    """An address for display: without user, password, query, and placeholders' defaults."""
     try:
         parts = urlsplit(_without_fallback(url))
     except ValueError:
@@ -160,7 +160,7 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
 
 
 def _secret(text: str) -> str:
-    """A possible secret, for people: shown only if all of it is filled in from variables."""
+    """A possible secret, for display: shown only if all of it is filled in from variables."""
     bare = _without_fallback(text)
     return bare if _FILLED_IN.fullmatch(bare) else HIDDEN
 

@@ -41,7 +41,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """A host of models; `kind` is the wire format; a variable has the key, or a command prints it.
+    """A provider of models; `kind` is the wire format. A variable has the key, or a command does.
 
     `quirks` are its server's differences from the format maker's server; `official` marks that
     server.
@@ -60,12 +60,12 @@ class ProviderSettings:
 
     @property
     def key_variable(self) -> str:
-        """The variable of its key, for people."""
+        """The variable of its key, for display."""
         return variable_name(self.api_key_env or "")
 
 
 def variable_name(text: str) -> str:
-    """A variable's name for people: an invalid name is hidden, since it may be a key."""
+    """A variable's name for display: an invalid name is hidden, since it may be a key."""
     return text if not text or _VARIABLE.fullmatch(text) else HIDDEN
 
 
@@ -142,7 +142,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class PromptTools:
-    """Tools that are described in words: how a failed call is tried again.
+    """Tools that are described in words: how a failed call is retried.
 
     `records` is a file that gets each failed reply with the corrected one, as a line of JSON;
     `templates` is a file or folder of your own prompt templates.
@@ -333,7 +333,7 @@ class Settings:
         return next(usable, demo)
 
     def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
-        """The variable, for people, that lacks this agent's key; "" if none does."""
+        """The name, for display, of the variable that lacks this agent's key; "" if none does."""
         provider = self.provider(agent.provider)
         if provider is None or provider.builtin or provider.api_key_command or not provider.api_key_env:
             return ""

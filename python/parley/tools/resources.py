@@ -29,7 +29,7 @@ class Resource:
 
     @property
     def about(self) -> str:
-        """The description that the user sees beside the URI, on one line."""
+        """The description that the user sees next to the URI, on one line."""
         title = f"{self.name} ({self.mime_type})" if self.mime_type else self.name
         return f"{title}: {self.description}" if self.description else title
 

@@ -30,7 +30,7 @@ _SAFE = "%/?:@!$&'()*+,;=~-._"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A page to open: `url` is printable ASCII; with this `id` the server reports the end."""
+    """A page to open: `url` is printable ASCII; the server reports its end with this `id`."""
 
     url: str
     message: str

@@ -89,7 +89,7 @@ def _schema(schema: object, levels: int, *, or_boolean: bool = False) -> Schema 
 
 
 _NOTHING = object()
-"""The value of an omitted keyword."""
+"""Marks an omitted keyword."""
 
 
 def _keyword(key: str, value: Any, levels: int) -> Any:
