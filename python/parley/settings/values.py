@@ -41,7 +41,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """A provider of models; `kind` is the wire format. A variable has the key, or a command does.
+    """A provider of models; `kind` is the wire format. Its key comes from a variable or a command.
 
     `quirks` are its server's differences from the format maker's server; `official` marks that
     server.
