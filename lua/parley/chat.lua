@@ -152,6 +152,7 @@ function M.ask(method, arguments, opts)
     require("parley.host").message(no_chat, "warn")
     return
   end
+  require("parley.messages").clear()
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if
@@ -334,16 +335,27 @@ function M.keep(buf)
   then
     return
   elseif not vim.deep_equal(H.stamp(buf), H.on_disk[buf]) then
-    -- `:update` would ask whether to overwrite the file, in a prompt that `:silent` hides.
-    local text =
-      "the file was changed outside of this buffer and is not saved: :w! keeps this text, :e! that one"
-    require("parley.host").message(text, "warn")
+    -- `:update` would ask whether to overwrite it, in a prompt that `:silent` hides.
+    require("parley.host").message(H.conflict(buf), "warn")
     return
   end
   vim.api.nvim_buf_call(buf, function()
     pcall(vim.cmd, "silent! noautocmd lockmarks update")
   end)
   H.on_disk[buf] = H.stamp(buf)
+end
+
+--- Why a buffer is not saved, and whether its answer or the file's text is newer.
+function H.conflict(buf)
+  local stat = vim.uv.fs_stat(vim.api.nvim_buf_get_name(buf))
+  if not stat then
+    return "not saved: this chat's file was deleted. :w writes it again"
+  end
+  local text = "not saved: another program wrote this file at " .. os.date("%H:%M", stat.mtime.sec)
+  if require("parley.edit").written(buf) > stat.mtime.sec + stat.mtime.nsec / 1e9 then
+    return text .. ". The answer here is newer: :w! keeps it, :e! takes the file's text"
+  end
+  return text .. ", after the last answer here. :e! takes the file's text, :w! keeps this one"
 end
 
 --- The time and size of a buffer's file when last written, nil if there is none.

@@ -9,7 +9,7 @@ local changes = require("parley.changes")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
 local preserve_ms = 500
-local H = { steps = {}, preserves = {} }
+local H = { steps = {}, preserves = {}, written = {} }
 local ns = api.nvim_create_namespace("parley.undo")
 
 --- The changes since the text of `tick`, and the row of the current exchange.
@@ -86,7 +86,13 @@ function M.undone(buf)
 end
 
 function M.forget(buf)
-  H.steps[buf] = nil
+  H.steps[buf], H.written[buf] = nil, nil
+end
+
+--- When Parley last wrote into a buffer, in seconds since 1970.
+---@return number
+function M.written(buf)
+  return H.written[buf] or 0
 end
 
 --- Write into the buffer of a handle: one undo step with the handle's previous text, and with no
@@ -113,6 +119,8 @@ function M.write(handle, change)
   end
   handle.tick = api.nvim_buf_get_changedtick(buf)
   handle.writing = false
+  local seconds, microseconds = vim.uv.gettimeofday()
+  H.written[buf] = seconds + microseconds / 1e6
   H.preserve_soon(buf)
   if not ok then
     error(why, 0)

@@ -133,6 +133,18 @@ function H.say(messages, history)
   H.make_room(H.rows(messages))
   vim.cmd.redraw() -- earlier messages make room
   vim.api.nvim_echo(chunks, history, {})
+  H.is_shown = true
+end
+
+--- The user asks for something new: remove the last message, which would stay below what comes.
+function M.clear()
+  if H.is_shown and H.is_plain() and vim.api.nvim_get_mode().mode == "n" then
+    if H.restore then
+      H.restore()
+    end
+    vim.api.nvim_echo({ { "" } }, false, {})
+  end
+  H.is_shown = false
 end
 
 --- Give back the rows, when the user acts or after a while.

@@ -24,6 +24,7 @@ from tests.nvim.test_turn import MARKER
 
 QUESTION = f"{MARKER} write 400 words"
 NOTICE = f"🔒: {UNFINISHED.text}"
+REMOVED = "the answer was removed"
 RECORD = """
 _G.texts = {}
 local remote = require('parley.remote')
@@ -103,6 +104,17 @@ def test_undone_and_redone_in_mid_stream_it_says_so(nvim: Child) -> None:
     assert "the file is" in nvim.text()
     assert nvim.lines()[-1] == NOTICE
     assert not is_complete(nvim.text())
+
+
+def test_the_message_of_a_turn_that_ended_is_gone_when_the_next_one_begins(nvim: Child) -> None:
+    streaming(nvim)
+    nvim.keys("u")
+    nvim.until_screen(REMOVED)
+    nvim.keys("<C-g><C-g>")
+    nvim.until(lambda: "Writing a reply" in nvim.screen(), "a new answer")
+    assert REMOVED not in nvim.screen()
+    nvim.command("ParleyStop")
+    nvim.until_idle()
 
 
 @pytest.mark.parametrize("keys", ["Gdd", "GAmine<Esc>", "Gomine<Esc>", "Gcc🔒: mine<Esc>"])

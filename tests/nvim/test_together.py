@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def outcome(nvim: Child) -> str:
     if nvim.lua("return require('parley.handle').busy(0)"):
         return ""
     nvim.flush()
-    if "another Neovim or command runs a turn" in nvim.messages():
+    if "another Neovim or command is running a turn" in nvim.messages():
         return "told that another runs it"
     if waits(nvim) and any("may have run already" in problem for problem in problems(nvim)):
         return "told that it may have run"
@@ -83,7 +84,7 @@ def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(tm
         assert "complete" in came
         assert all(
             each in ("complete", "told that another runs it", "told that it may have run")
-            or "another Neovim or command runs a turn" in each
+            or "another Neovim or command is running a turn" in each
             or "wait for a choice" in each
             or "nothing is asked here" in each  # it came when the answer was complete
             for each in came
@@ -98,16 +99,31 @@ def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(tm
     assert chat.calls() == 1
 
 
+CHANGED = "another program wrote this file at "
+NEWER_HERE = ". The answer here is newer: :w! keeps it, :e! takes the file's text"
+NEWER_THERE = ", after the last answer here. :e! takes the file's text, :w! keeps this one"
+
+
 @pytest.mark.timeout(120)
-def test_a_turn_never_writes_over_what_another_program_wrote_and_says_so(nvim: Child, home: Path) -> None:
+def test_a_turn_never_writes_over_what_another_program_wrote_and_says_which_answer_is_newer(
+    nvim: Child, home: Path
+) -> None:
     path = home / "data" / "parley" / "chats" / "shared.md"
     nvim.edit(str(path), "💬: say: one\n")
     until(nvim, lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     path.write_text("💬: something else\n", encoding="utf-8")
     nvim.command("ParleyRespond")
-    until(nvim, lambda: "is not saved: :w! keeps this text" in nvim.messages(), "the message")
+    until(nvim, lambda: NEWER_HERE in nvim.messages(), "the message")
+    assert CHANGED in nvim.messages()
     assert path.read_text(encoding="utf-8") == "💬: something else\n"
     assert nvim.text().endswith("\none\n\n💬: ")
-    nvim.command("write!")
-    nvim.keys("Gasay: two<Esc><C-g><C-g>")
-    until(nvim, lambda: path.read_text(encoding="utf-8").endswith("\ntwo\n\n💬: \n"), "the saved file")
+    nvim.command("messages clear | write! | call append('$', 'and more')")
+    later = path.stat().st_mtime + 100
+    path.write_text("💬: something else\n\n🤖:[A]\n\ntheirs\n", encoding="utf-8")
+    os.utime(path, (later, later))
+    nvim.lua("require('parley.chat').keep(vim.api.nvim_get_current_buf())")
+    until(nvim, lambda: NEWER_THERE in nvim.messages(), "the message")
+    path.unlink()
+    nvim.lua("require('parley.chat').keep(vim.api.nvim_get_current_buf())")
+    until(nvim, lambda: "this chat's file was deleted. :w writes it again" in nvim.messages(), "the message")
+    assert not path.exists()
