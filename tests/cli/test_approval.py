@@ -158,7 +158,7 @@ def test_six_calls_with_long_arguments_fit_the_terminal_and_a_yes_asks_to_see_th
         assert any("rows, K" in row for row in area)
         assert all(len(row) < columns for row in area)
         glass.press("ya")
-        rows = glass.until_row("not all of")
+        rows = glass.until_row("was not fully shown")
         assert "❓:[ya]" not in shell.text
         glass.press("6")
         glass.until_row("▸6 ❓")
@@ -173,7 +173,7 @@ def test_no_key_counts_before_its_call_could_be_read(shell: Shell, respond: Resp
         glass.until_row(CHOOSE)
         for key in ("ya", "yA", "ya", "yo"):
             glass.press(key)
-            glass.until_row(f"has only just appeared: read it, then press {key} again")
+            glass.until_row(f"has just appeared: read it, then press {key} again")
         glass.press("q")
         assert glass.end() == 3
     assert "❓: `" in shell.text
@@ -196,10 +196,10 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
         glass.until_row(CHOOSE)
         glass.press("ya")
         if not pages:
-            glass.until_row("not all of")
+            glass.until_row("was not fully shown")
             glass.press("ya")
         assert glass.end() == 0
-        assert ("not all of" in glass.terminal.text) == (pages == 0)
+        assert ("was not fully shown" in glass.terminal.text) == (pages == 0)
 
 
 def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: Shell, respond: Respond) -> None:
@@ -212,9 +212,9 @@ def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: She
     shell.chat.write_text(before, encoding="utf-8")
     with respond() as glass:
         rows = glass.until_row(CHOOSE)
-        assert "this call may have run already" in " ".join(rows)
+        assert "this call may already have run" in " ".join(rows)
         glass.press("ya")
-        glass.until_row("runs it once more")
+        glass.until_row("no result in the file. ya reruns it")
         glass.press("ya")
         assert glass.end() == 0
 
@@ -236,7 +236,7 @@ def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(shell: She
     with respond(columns=40, rows=3) as glass:
         glass.until_row(CHOOSE)
         glass.press("ya")
-        glass.until(lambda text: "press ya again" in " ".join(text.split()), "the doubt")
+        glass.until(lambda text: "press K or ya again" in " ".join(text.split()), "the doubt")
         assert "❓:[" not in shell.text
         glass.press("ya")
         assert glass.end() == 0

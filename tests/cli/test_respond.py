@@ -19,7 +19,7 @@ def test_older_exchanges_are_summed_up(shell: Shell) -> None:
     shell.chat.write_text(CHAT, encoding="utf-8")
     done = shell.run("compact", "chat.md")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert "2 of 2 older exchanges are summed up" in done.stderr.decode()
+    assert "2 of 2 older exchanges are summarized" in done.stderr.decode()
     text = CHAT
     for number in range(2):
         line = f"📝: you said “question {number}”, and I answered."
@@ -64,7 +64,7 @@ def test_a_reference_that_cannot_be_brought_stops_the_question_once(shell: Shell
     shell.ask("say: hello @@none.txt@@")
     stopped = shell.run("respond", "chat.md")
     assert (stopped.returncode, stopped.stdout) == (1, b"")
-    message = "@@none.txt@@: No such file or directory; asking again goes on without it"
+    message = "@@none.txt@@: No such file or directory; ask again to continue without it"
     assert f"not asked: {message}" in stopped.stderr.decode()
     assert shell.text == "💬: say: hello @@none.txt@@\n"
     assert shell.run("respond", "chat.md").returncode == 0
@@ -79,7 +79,7 @@ def test_what_only_an_editor_has_stops_the_question(shell: Shell, name: str) -> 
     stopped = shell.run("respond", "chat.md")
     assert stopped.returncode == 1
     why = f"@@{name}@@: only an editor has it. Ask in Neovim, or name a file"
-    assert f"not asked: {why}; asking again goes on without it" in stopped.stderr.decode()
+    assert f"not asked: {why}; ask again to continue without it" in stopped.stderr.decode()
     assert shell.text == f"💬: say: hello @@{name}@@\n"
 
 

@@ -411,4 +411,4 @@ async def test_a_body_of_another_api_is_refused_by_any_server(path: str, body: d
     async with await start(pace=0) as server, httpx2.AsyncClient() as client:
         refused = await client.post(f"{server.url}{path}", json=body)
     assert refused.status_code == 400
-    assert "not one of this API" in refused.json()["error"]["message"]
+    assert "not valid for this API" in refused.json()["error"]["message"]

@@ -109,7 +109,7 @@ async def test_a_chat_that_is_too_long_continues(
     assert await chat.respond() == End("complete")
     (notice,) = chat.asides
     assert notice.startswith(f"this chat is too long for {window.model}; not sent: ")
-    assert notice.endswith(". :ParleyCompact sums up older exchanges") == ("twelve" in name)
+    assert notice.endswith(". :ParleyCompact summarizes older exchanges") == ("twelve" in name)
     assert "Fine." in chat.document.text[-100:]
     assert "and now?" in json.dumps(server.requests[-1])
     if "known" in window.words:
@@ -121,7 +121,7 @@ async def test_a_chat_that_is_too_long_continues(
     await chat.app.close()
 
 
-OFFER = "this chat fills 87 % of the window of some-model: :ParleyCompact sums up older exchanges"
+OFFER = "this chat fills 87 % of the window of some-model: :ParleyCompact summarizes older exchanges"
 
 
 async def test_at_four_fifths_of_the_window_a_summary_is_proposed_once(server: FaultyServer) -> None:

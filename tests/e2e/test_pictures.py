@@ -83,7 +83,7 @@ async def test_a_model_that_sees_gets_the_picture(tmp_path: Path, agent: str) ->
 async def test_a_model_that_cannot_see_gets_words_and_the_user_is_told_once(tmp_path: Path) -> None:
     where, path = machine(tmp_path)
     async with where.start(replace(SETTINGS, agent="Demo-Text", tool_mode="off")) as process:
-        assert await respond(process, path) == ["demo-text sees no pictures: it is sent words for them"]
+        assert await respond(process, path) == ["demo-text cannot see pictures: it is sent words instead"]
         text = path.read_text(encoding="utf-8")
         assert "I have no rule for that question" in text
         path.write_text(f"{text}and now?\n", encoding="utf-8")
@@ -100,7 +100,7 @@ async def test_without_the_folder_the_chat_continues_in_words(tmp_path: Path, ag
     (tmp_path / "chat.assets").rename(tmp_path / "lost")
     async with where.start(replace(SETTINGS, agent=agent)) as process:
         (aside,) = await respond(process, path)
-        assert aside == "chat.assets/c47dd946….png: no such file. It is sent in words"
+        assert aside == "chat.assets/c47dd946….png: no such file. Words are sent instead"
         assert "[image image/png, 69 B]" in json.dumps(await requests(process))
     assert "🔒:" not in path.read_text(encoding="utf-8")
 
@@ -146,8 +146,8 @@ async def test_a_model_without_tools_or_vision_is_told_about_the_picture(tmp_pat
         told = await respond(process, path)
         *_, last = map(json.dumps, await requests(process))
     assert told == [
-        "demo-text has no tools of its own: they are described to it in words",
-        "demo-text sees no pictures: it is sent words for them",
+        "demo-text has no tools of its own: Parley describes them in words",
+        "demo-text cannot see pictures: it is sent words instead",
     ]
     assert b64encode(PIXEL).decode() not in last
     assert "[image image/png, 68 B]" in last

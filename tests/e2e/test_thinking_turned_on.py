@@ -25,7 +25,7 @@ from tests.faulty_server import SAYS, FaultyServer, Response, event
 
 ADAPTIVE = ("claude-sonnet-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-sonnet-5-5", "claude-opus-5-5")
 MANUAL = ("claude-3-7-sonnet", "claude-sonnet-4-0", "claude-opus-4-1", "claude-haiku-4-5", "claude-opus-4-5")
-PAUSED = "goes on with this answer without thinking, since the answer was begun without its own"
+PAUSED = "continues this answer without thinking: the answer does not start with its own thinking"
 
 CALL = f"❓:[ya] `{proposal_json(ToolCall('call_1', 'web_search', '{}'))}`"
 RESULT = "🛠️: [web_search][call_1]\n\n`found`\n"

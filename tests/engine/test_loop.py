@@ -124,7 +124,7 @@ async def test_the_question_after_the_answer_goes_on_with_all_that_was_said() ->
     assert await turns.run() == End("complete")
     assert turns.text.endswith("💬: thanks\n\n🤖:[Demo]\n\nYou are welcome.\n\n💬: \n")
     turns.document.anchor = 10**6
-    assert await turns.run() == End("nothing", "nothing is asked here: write your question after 💬: first")
+    assert await turns.run() == End("nothing", "there is no question here: write it after 💬: first")
     assert [len(request.turns()) for request in model.asks] == [1, 2, 4]
 
 
@@ -278,7 +278,7 @@ async def test_a_yes_for_a_line_that_cannot_be_read_is_no_yes() -> None:
     assert "❓: {nope\n" in turns.text
     assert "❓:[ya] `{" in turns.text
     made = await turns.press("yo", "{nope")
-    assert made.message == "this line cannot be read as a tool call: mend it, or decline it with yn"
+    assert made.message == "this line cannot be read as a tool call: fix it, or decline it with yn"
     assert await turns.run() == End("waiting")
     await turns.press("yn", "{nope")
     assert "❓:[yn] {nope\n" in turns.text
@@ -955,7 +955,7 @@ async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> 
     other = replace(drawn, digest=tool(title="Post to the web").digest)
     made = await choose(turns.ports, turns.resolve, 4, "ya", "key", seen=Seen({other: 1.0}))
     assert not made.decided
-    assert "is not the one that was shown" in made.message
+    assert "web_search is not the tool shown" in made.message
     assert turns.ledger.view().entries == ()
     made = await choose(turns.ports, turns.resolve, 4, "ya", "key", seen=Seen({drawn: 1.0}))
     assert made.decided
@@ -970,7 +970,7 @@ async def test_a_yes_that_comes_before_its_call_could_be_read_is_not_taken() -> 
         early = Seen({drawn[0]: 0.39, drawn[1]: 0.39})
         made = await choose(turns.ports, turns.resolve, 4, key, "key", seen=early, is_repeated=True)
         assert (made.decided, made.is_from_afar) == (False, False)
-        assert "has only just appeared: read it, then press" in made.message
+        assert "has just appeared: read it, then press" in made.message
         assert {doubt.kind for doubt in made.doubts} == {"early"}
     assert turns.ledger.view().entries == ()
     assert (await choose(turns.ports, turns.resolve, 4, "yn", "key", seen=Seen())).decided

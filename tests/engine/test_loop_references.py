@@ -43,7 +43,7 @@ class Chat(Turns):
 
 
 def stopped(name: str, more: str = "", why: str = "no such file") -> End:
-    return End("nothing", f"not asked: @@{name}@@: {why}{more}; asking again goes on without it")
+    return End("nothing", f"not asked: @@{name}@@: {why}{more}; ask again to continue without it")
 
 
 async def test_nothing_is_asked_or_written_as_long_as_a_reference_cannot_be_brought() -> None:

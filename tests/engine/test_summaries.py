@@ -25,7 +25,7 @@ async def test_each_older_answer_gets_its_line_and_nothing_else_is_changed() -> 
     turns = chat(5, says("One."), says("📝: Two.\n"), says("Th\nree."))
     before = turns.text
     end = await sum_up(turns.ports, turns.resolve, 2)
-    assert end == End("answered", "3 of 3 older exchanges are summed up")
+    assert end == End("answered", "3 of 3 older exchanges are summarized")
     for number, words in enumerate(["One.", "Two.", "Th ree."]):
         before = before.replace(f"answer {number}\n", f"answer {number}\n\n📝: {words}\n")
     assert turns.text == before
@@ -47,7 +47,7 @@ async def test_the_model_is_asked_for_one_exchange_at_a_time_without_tools_or_th
 async def test_a_failure_leaves_what_is_written() -> None:
     turns = chat(6, says("One."), says("Two."), [ModelError("lab answered 500", reason="x")])
     end = await sum_up(turns.ports, turns.resolve, 2)
-    assert end == End("interrupted", "2 of 4 older exchanges are summed up: lab answered 500")
+    assert end == End("interrupted", "2 of 4 older exchanges are summarized: lab answered 500")
     assert turns.text.count("📝:") == 2
     assert "Interrupted" not in turns.text
 
@@ -75,13 +75,13 @@ async def test_what_is_typed_meanwhile_stays_and_an_answer_that_is_changed_is_le
 async def test_empty_and_refused_replies_are_no_summaries() -> None:
     turns = chat(3, says(" \n"), [TextDelta("I cannot"), Finished("refusal")], says("Three."))
     end = await sum_up(turns.ports, turns.resolve, 0)
-    assert end.message == "1 of 3 older exchanges is summed up"
+    assert end.message == "1 of 3 older exchanges is summarized"
     assert turns.text.count("📝:") == 1
 
 
 async def test_where_nothing_lacks_a_summary_nobody_is_asked() -> None:
     turns = chat(3)
-    message = "nothing to sum up: all complete answers but the last 3 have a 📝: line"
+    message = "nothing to summarize: all complete answers but the last 3 have a 📝: line"
     assert await sum_up(turns.ports, turns.resolve, 3) == End("answered", message)
     assert turns.model.asks == []
 

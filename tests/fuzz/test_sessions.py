@@ -24,7 +24,7 @@ from tests.examples import examples
 from tests.nvim.counting import Chat, environ, furnish, opened, until
 from tests.nvim.harness import Child, child
 
-SAYS = "may have run already"
+SAYS = "may have run: no result in the file"
 WATCH = """
 local chat = require('parley.chat')
 local ask = chat.ask

@@ -112,7 +112,7 @@ async def test_the_page_of_an_error_in_deflate_is_read(faulty: FaultyProviders) 
 @pytest.mark.parametrize("packed", ["br", "zstd", "gzip, gzip", "gzip", "deflate"])
 async def test_a_reply_packed_in_another_way_is_told(faulty: FaultyProviders, packed: str) -> None:
     faulty.plan(Response([b"\x1b\x7f nothing that unpacks"], 200, {**STREAM, "content-encoding": packed}))
-    check_message(await faulty.fail(faulty.provider("chat")), "faulty sent what cannot be read")
+    check_message(await faulty.fail(faulty.provider("chat")), "faulty sent an unreadable response")
     assert len(faulty.server.requests) == 1
 
 
@@ -121,7 +121,7 @@ async def test_a_stream_of_nothing_but_comments_ends(faulty: FaultyProviders) ->
     faulty.plan(Response([comments], 200, {**STREAM, **GZIP}))
     with Peak() as peak:
         error = await faulty.fail(faulty.provider("chat"))
-    check_message(error, "faulty sent what cannot be read (it sent more than 134.2 MB)")
+    check_message(error, "faulty sent an unreadable response (it sent more than 134.2 MB)")
     assert peak.mb < 60
     assert len(faulty.server.requests) == 1
 
@@ -193,7 +193,7 @@ async def test_a_chat_and_its_key_go_to_no_other_address(
         assert other.heads == []
     check_message(
         error,
-        "faulty wants the request sent to another address; nothing was sent there",
+        "faulty redirected the request to another address; nothing was sent there",
         f"(HTTP {status}: {place})",
         "if that address is right, set providers.faulty.base_url to it",
     )
@@ -208,7 +208,7 @@ ODD = ["//evil.example/v1", "http://user:word@127.0.0.1:9/", "https://127.0.0.1/
 async def test_an_odd_redirect_is_told(faulty: FaultyProviders, kind: str, place: str) -> None:
     faulty.plan(Response([b"moved"], 308, {"location": place}))
     error = await faulty.fail(faulty.provider(kind))
-    check_message(error, "faulty wants the request sent to another address")
+    check_message(error, "faulty redirected the request to another address")
     assert "word" not in str(error)
 
 

@@ -160,7 +160,7 @@ def test_one_exchange_that_is_too_long_is_cut_in_the_middle(text: str) -> None:
     assert "word End" in sent
     assert "[the middle of this text was left out]" in sent
     assert 450_000 < request.memory().size < 512_000
-    assert crowding(request).endswith("not sent: the middle of what is longest in the last exchange")
+    assert crowding(request).endswith("not sent: the middle of the longest texts in the last exchange")
 
 
 def test_the_question_in_hand_stays_whole_as_long_as_may_be() -> None:
@@ -352,7 +352,7 @@ def test_a_model_that_sees_nothing_is_sent_words_from_then_on(words: str, status
     other = amended(SHOWING, "chat", status, words)
     assert other
     assert other.request == replace(SHOWING, is_blind=True)
-    assert other.aside == "qwen3 sees no pictures: it is sent words for them"
+    assert other.aside == "qwen3 cannot see pictures: it is sent words instead"
     assert amended(other.request, "", status, words) is None
 
 
@@ -403,7 +403,8 @@ def test_a_tool_that_is_refused_by_name_is_left_out(words: str, named: list[str]
     assert other.request.catalogue.names() == tuple(name for name in "abc" if name not in named)
     assert {tool.name for tool in other.request.refused_tools} == set(named)
     tools = f"the tool{'s' if len(named) > 1 else ''} {', '.join(named)}"
-    assert other.aside == f"acme refused {tools} ({words}): m is asked without"
+    them = "them" if len(named) > 1 else "it"
+    assert other.aside == f"acme refused {tools} ({words}): m is asked without {them}"
     assert other.status == f"Asking again without {tools}..."
     assert other.request.without(other.request.refused_tools) is other.request
     assert amended(other.request, "", status, "Invalid schema for function 'b'" * ("b" in named)) is None

@@ -125,16 +125,16 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
     "an order": (swapped, [(2, "the exchange was moved", 1), (3, "the exchange was moved", 1)]),
     "system prompt": (
         replaced("Be kind", "Be rude"),
-        [(0, "the key system_prompt of the front matter was changed", 4)],
+        [(0, "the front matter key system_prompt was changed", 4)],
     ),
     "model": (
         replaced("topic:", "model: other\ntopic:"),
-        [(0, "the key model of the front matter was added", 4)],
+        [(0, "the front matter key model was added", 4)],
     ),
     "agent": (replaced("[Demo]\n\nA cat", "[Claude]\n\nA cat"), [(2, "the answer was given by Demo", 1)]),
     "attachment": (
         replaced(PICTURE, OTHER_PICTURE),
-        [(2, "an attachment was replaced by another one", 2)],
+        [(2, "an attachment was replaced", 2)],
     ),
     "no attachment": (
         replaced(f"{PICTURE}\n", ""),
@@ -257,18 +257,18 @@ async def test_settings_are_told_apart_from_edits() -> None:
     }
     assert settings_changes(then, then, has_tools=True) == []
     assert settings_changes(then, now, has_tools=True) == [
-        "the model of Demo was claude-sonnet-5-5, and is m",
+        "the model of Demo was claude-sonnet-5-5 and is now m",
         "the system prompt has changed",
         "temperature, max_tokens, thinking or tool_mode has changed",
-        "max_full_exchanges was None, and is 2",
+        "max_full_exchanges was None and is now 2",
         "the tool clock is gone",
         "the tool new is new",
         "the definition of the tool weather has changed",
     ]
     missing = {**then, "tools": {}, "missing": ["mock"]}
-    assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are missing now"]
+    assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are now missing"]
     del then["servers"]  # as in records from before they were kept
-    assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are missing now"]
+    assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are now missing"]
     for key in ("system_prompt", "model"):  # who changed the file is told so as of an edit
         other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
         name = {"system_prompt": "the model of", "model": "the system"}[key]
@@ -303,9 +303,9 @@ def test_of_servers_that_are_missing_alone_no_tool_is_called_gone() -> None:
     then = header(request_with(Catalogue.of(tools)), "")
     now = header(request_with(Catalogue.of([other, Tool("y", "find")], ["x"])), "")
     assert settings_changes(then, now, has_tools=True) == [
-        "the tools of x are missing now",
+        "the tools of x are now missing",
         "the tool list is gone",
-        "the name of the tool y__read is read now",
+        "the tool y__read is now named read",
     ]
 
 

@@ -44,7 +44,7 @@ def test_a_picture_that_is_gone_is_sent_in_words_and_said_so(nvim: Child, home: 
     ask(nvim, home, "gone.md")
     (home / "gone.assets").rename(home / "lost.assets")
     nvim.command("ParleyRespond")
-    nvim.until(lambda: "no such file. It is sent in words" in nvim.messages(), "the reason")
+    nvim.until(lambda: "no such file. Words are sent instead" in nvim.messages(), "the reason")
     nvim.until_idle()
     assert "🔒:" not in nvim.text()
 

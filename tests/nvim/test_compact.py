@@ -56,7 +56,7 @@ def test_sixty_exchanges_are_summed_up_and_one_undo_takes_all_back(nvim: Child) 
     for number in range(COUNT - 3):
         text = text.replace(f"answer {number}\n", summed_up(number))
     assert nvim.text() == text
-    assert "57 of 57 older exchanges are summed up" in nvim.messages()
+    assert "57 of 57 older exchanges are summarized" in nvim.messages()
     assert "Summing up 3 of 57..." in nvim.lua("return vim.g.seen")
     assert nvim.cursor == (cursor[0] + 2 * 57, cursor[1])
     assert nvim.lua("return vim.fn.winsaveview().topline") == view + 2 * 57
@@ -70,7 +70,7 @@ def test_a_number_says_how_many_are_left_and_what_has_a_line_keeps_it(nvim: Chil
     hand = CHAT.replace("answer 1\n", "answer 1\n📝: by hand\n")
     open_chat(nvim, "number.md", hand)
     nvim.command("ParleyCompact 57")
-    nvim.until(lambda: "2 of 2 older exchanges are summed up" in nvim.messages(), "the end")
+    nvim.until(lambda: "2 of 2 older exchanges are summarized" in nvim.messages(), "the end")
     nvim.until_idle()
     assert nvim.text() == hand.rstrip("\n").replace("answer 0\n", summed_up(0)).replace(
         "answer 2\n", summed_up(2)

@@ -268,7 +268,7 @@ def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_anot
     desk.command("normal! G$")
     desk.command("ParleyRespond")
     desk.until(
-        lambda: "demo-text sees no pictures: it is sent words for them" in desk.messages(), "the reason"
+        lambda: "demo-text cannot see pictures: it is sent words instead" in desk.messages(), "the reason"
     )
     complete(desk)
     desk.keys("GAand now?<Esc>")

@@ -110,7 +110,7 @@ def respond(nvim: Child) -> None:
 
 
 LAST_WORDS = "\U0001f4dd: you had me call a tool, and I told you what it returned.\n"
-WARNING = "may have run already: its result is not in this text"
+WARNING = "may have run: no result in the file"
 
 
 def go_on(nvim: Child, chat: Chat, death: Death) -> None:
@@ -126,7 +126,7 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
     if not is_complete(nvim):
         assert waits(nvim), f"{death}\n{nvim.report()}"
         if before:
-            until(nvim, lambda: any("may have run already" in said for said in problems(nvim)), "the problem")
+            until(nvim, lambda: any("may already have run" in said for said in problems(nvim)), "the problem")
         nvim.command("ParleyApprove yN" if before else "ParleyApprove ya")
         until(nvim, lambda: is_complete(nvim) or WARNING in nvim.messages(), f"an end after {death}")
         if not is_complete(nvim):  # it was started, and never got to its server: the first yes says so

@@ -34,7 +34,7 @@ def test_one_that_cannot_be_brought_stops_the_question(nvim: Child) -> None:
     nvim.until_idle()
     text = "💬: say: hello\n\nsee @@none.txt@@"
     assert (nvim.text(), path.read_text(encoding="utf-8")) == (text, f"{text}\n")
-    why = "@@none.txt@@: No such file or directory; asking again goes on without it"
+    why = "@@none.txt@@: No such file or directory; ask again to continue without it"
     assert problems(nvim) == [(2, why)]
     assert not {"ParleyAnswered", "ParleyStopped"} & set(nvim.lua("return _G.ends"))
     assert nvim.lua("return vim.b.parley_status") == ""

@@ -34,7 +34,7 @@ def stopped(nvim: Child, why: str) -> None:
     """The question was not asked, its reader knows why, and nothing was written."""
     nvim.until(lambda: problems(nvim), "the problem")
     nvim.until_idle()
-    assert [text.removesuffix("; asking again goes on without it") for _, text in problems(nvim)] == [why]
+    assert [text.removesuffix("; ask again to continue without it") for _, text in problems(nvim)] == [why]
     assert f"not asked: {why}" in " ".join(nvim.messages().split("\n"))
     assert "🤖" not in nvim.text()
 

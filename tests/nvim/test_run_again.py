@@ -17,7 +17,8 @@ from tests.forks import forks
 from tests.nvim.counting import BOUND_S, Chat, environ, furnish, is_complete, opened, problems, until, waits
 from tests.nvim.harness import Child, child
 
-SAYS = "may have run already"
+SAYS = "may already have run"
+TELLS = "may have run: no result in the file"
 _number = count(1)
 
 
@@ -82,8 +83,8 @@ def is_told(nvim: Child, how: str, chat: Chat, calls: int) -> None:
     """A yes only says that the call may have run; the next one, after that, runs it."""
     nvim.command("messages clear")
     say_yes(nvim, how)
-    until(nvim, lambda: SAYS in nvim.messages(), "the message")
-    until(nvim, lambda: any("One more yes" in said for said in problems(nvim)), "the problem")
+    until(nvim, lambda: TELLS in nvim.messages(), "the message")
+    until(nvim, lambda: any("The next approval" in said for said in problems(nvim)), "the problem")
     until(nvim, lambda: waits(nvim), "the choice")
     assert chat.calls() == calls
     say_yes(nvim, how)
@@ -166,8 +167,8 @@ def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(
     assert f"this call {SAYS}" in shell(home, "respond", file).stdout
     told = shell(home, "respond", file, "--choose", "ya", "--choose", "ya")
     assert (told.returncode, chat.calls()) == (3, 1)
-    assert f"{SAYS}: its result is not in this text. --choose ya again runs it once more" in told.stderr
-    assert "One more yes runs it once more" in shell(home, "check", file).stdout
+    assert f"{TELLS}. --choose ya reruns it" in told.stderr
+    assert "The next approval runs it again" in shell(home, "check", file).stdout
     assert shell(home, "respond", file, "--choose", "ya").returncode == 0
     assert chat.calls() == 2
     chat.path.write_text(asked, encoding="utf-8")
@@ -203,7 +204,7 @@ def test_a_shell_killed_in_mid_call_is_followed_by_one_that_says_so_before_it_ru
     assert "\U0001f6e0" not in text
     assert f": warning: this call {SAYS}" in shell(tmp_path, "check", file).stdout
     told = shell(tmp_path, "respond", file, "--choose", "ya", "--choose", "ya")
-    assert f"{SAYS}: its result is not in this text. --choose ya again runs it once more" in told.stderr
+    assert f"{TELLS}. --choose ya reruns it" in told.stderr
     assert (told.returncode, chat.calls()) == (3, 1)
     assert shell(tmp_path, "respond", file, "--choose", "ya").returncode == 0
     assert chat.calls() == 2

@@ -15,8 +15,8 @@ import pytest
 from tests.nvim.counting import Chat, furnish, is_complete, opened, until, waits
 from tests.nvim.harness import Child, child
 
-UNSEEN = "was on the screen as it is now"
-REDEFINED = "is not the one that was shown"
+UNSEEN = "was not fully shown as it is"
+REDEFINED = "is not the tool shown"
 TALL = "\n".join(["long"] * 60)
 _number = count(1)
 
@@ -172,7 +172,7 @@ def test_a_chat_that_is_opened_again_is_decided_at_once_unless_its_tool_is_anoth
             is_told(nvim, "key", chat, REDEFINED)
 
 
-EARLY = "has only just appeared: read it, then press"
+EARLY = "has just appeared: read it, then press"
 
 
 @pytest.fixture(scope="module")

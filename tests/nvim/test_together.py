@@ -39,7 +39,7 @@ def outcome(nvim: Child) -> str:
     nvim.flush()
     if "another Neovim or command is running a turn" in nvim.messages():
         return "told that another runs it"
-    if waits(nvim) and any("may have run already" in problem for problem in problems(nvim)):
+    if waits(nvim) and any("may already have run" in problem for problem in problems(nvim)):
         return "told that it may have run"
     return "complete" if is_complete(nvim) else ""
 

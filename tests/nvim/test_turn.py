@@ -116,7 +116,7 @@ def test_an_approved_call_that_ran_and_was_undone_does_not_run_again(nvim: Child
     nvim.until_idle()
     assert "\U0001f6e0" not in nvim.text()
     found = nvim.lua("return vim.tbl_map(function(d) return d.message end, vim.diagnostic.get(0))")
-    assert any("may have run already" in message for message in found)
+    assert any("may already have run" in message for message in found)
 
 
 def test_stop_leaves_a_notice_and_the_turn_can_be_resumed(nvim: Child) -> None:

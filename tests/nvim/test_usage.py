@@ -58,7 +58,7 @@ def test_summing_up_is_counted_and_leaves_the_share_of_the_chat_as_it_was(tmp_pa
         nvim.until_idle()
         before = nvim.variable("parley_usage")
         nvim.command("ParleyCompact")
-        nvim.until(lambda: "2 of 2 older exchanges are summed up" in nvim.messages(), "the end")
+        nvim.until(lambda: "2 of 2 older exchanges are summarized" in nvim.messages(), "the end")
         nvim.until_idle()
         after = nvim.variable("parley_usage")
         assert after["chat"]["input"] == before["chat"]["input"] + after["turn"]["input"]

@@ -192,7 +192,7 @@ def test_memory_lapses_when_its_tool_is_defined_anew_and_is_not_remembered_since
 
 ASKED_BECAUSE = {
     "no rule allows it, and the tool is not remembered": (asked(2), view(wrote=(asked(2),))),
-    "it may have run already": (asked(2), view(yes(asked(2), state="used"))),
+    "it may already have run": (asked(2), view(yes(asked(2), state="used"))),
     "the definition of the tool changed since it was remembered": (
         asked(2),
         view(yes(asked(1), OLDER, choice="yA", state="used"), wrote=(asked(2),)),

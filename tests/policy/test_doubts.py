@@ -67,9 +67,7 @@ def test_a_call_that_has_only_just_appeared_is_not_decided(drawn: Sighting) -> N
     (doubt,) = doubts([CALL], approvals, Seen({drawn: 0.1, other: 60.0}))
     assert doubt.kind == "early"
     assert doubts([CALL], approvals, Seen({drawn: 0.1}, least=0.0)) == []
-    assert message([doubt], "ya") == (
-        'web_search {"query":"x"} has only just appeared: read it, then press ya again'
-    )
+    assert message([doubt], "ya") == "web_search has just appeared: read it, then press ya again"
 
 
 def test_a_warning_that_has_only_just_appeared_is_not_heeded() -> None:
@@ -158,17 +156,14 @@ def test_what_is_said_names_the_call_the_key_and_how_many_more() -> None:
     approvals = Approvals(chat(answer(CALL, asked(2))), TOOLS, view(USED))
     both = doubts([CALL, asked(2)], approvals, Seen())
     assert [doubt.kind for doubt in both] == ["started", "unseen"]
-    assert message(both, "ya") == (
-        'web_search {"query":"x"} may have run already: its result is not in this text. '
-        "ya again runs it once more (1 more to look at)"
-    )
+    assert message(both, "ya") == ("web_search may have run: no result in the file. ya reruns it (1 more)")
     assert sighting(CALL, approvals) == replace(DRAWN, starts=1)
     long = asked(1, arguments='{"query":"' + "x" * 500 + '"}')
     assert len(message([Doubt(long, "unseen")], "ya")) < 160
 
 
 REASONS = {
-    "it may have run already": (CALL, view(USED), TOOLS),
+    "it may already have run": (CALL, view(USED), TOOLS),
     "the definition of the tool changed since it was proposed": (
         CALL,
         replace(view(), proposed=PROPOSED),

@@ -59,7 +59,7 @@ async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_an
     words = f"This model is only supported in {second[1:]} and not in {first[1:]}."
     faulty.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, provider.name, model)
-    notice = Aside(f"{model} is asked through {name}, as faulty wants it")
+    notice = Aside(f"{model} is asked through {name}, as faulty requires")
     assert await events_of(client, provider, request) == [notice, TextDelta("Whole")]
     assert faulty.server.paths == [first, second]
     assert await events_of(client, provider, request) == [TextDelta("Whole")]
@@ -175,7 +175,7 @@ async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_
     client = fresh(faulty)
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
-    words = f"{model} cannot be told how much to think: the setting thinking is left out"
+    words = f"{model} cannot be told how much to think: the setting thinking is ignored"
     assert await events_of(client, faulty.provider(kind), request) == [
         *([Aside(words)] if has_notice else []),
         TextDelta("Whole"),

@@ -50,10 +50,10 @@ class Fault:
 
 
 AGAIN = ":ParleyRespond asks again"
-OTHERWISE = f"put the question another way; {AGAIN}"
+OTHERWISE = f"rephrase the question; {AGAIN}"
 WAIT = "wait, then :ParleyRespond"
 RETRY = "try :ParleyRespond again"
-SEE = "see :ParleyRequest"
+SEE = ":ParleyRequest shows"
 TOO_LONG = "the conversation is larger than the model's context window"
 
 LOST = ("faulty broke off the connection", AGAIN, "faulty broke off the connection")
@@ -61,9 +61,9 @@ SILENT = ("faulty did not answer in time", WAIT, "faulty did not answer in time"
 EARLY = ("faulty ended the stream before the reply was complete", AGAIN, "the stream ended early")
 UNREADABLE = ("not JSON", AGAIN, "an unreadable event")
 PACKED = (
-    "faulty sent what cannot be read (it cannot be unpacked",
+    "faulty sent an unreadable response (it cannot be unpacked",
     "check the base URL",
-    "faulty sent what cannot be read",
+    "faulty sent an unreadable response",
 )
 AWAY = ("faulty cannot be reached", "check the network and the base URL", "faulty cannot be reached")
 CUT = ("the reply was cut at max_tokens", "set max_tokens higher", "the reply was cut at max_tokens")
@@ -196,7 +196,7 @@ def faults(kind: str) -> Mapping[str, Fault]:
     strange = event({"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7})
     torn = gzip.compress(b"".join(SAYS[kind]("never seen")))[:15]
     tomorrow = {"retry-after": "86400"}
-    no_stream = "faulty answered with no stream of events"
+    no_stream = "faulty sent no event stream"
     return {
         "400 wrong request": refused(400, SEE),
         "401 wrong key": refused(401, "the key is not accepted: check FAULTY_KEY"),
@@ -227,7 +227,11 @@ def faults(kind: str) -> Mapping[str, Fault]:
         "529 overloaded": refused(529, f"the provider is overloaded: {WAIT}", tries=4),
         "too long for the model": too_long(kind),
         "a proxy's page": page(
-            200, HTML.encode(), "answered with text/html instead of a stream", "check the base URL", no_stream
+            200,
+            HTML.encode(),
+            "answered with text/html instead of an event stream",
+            "check the base URL",
+            no_stream,
         ),
         "a page in the place of events": instead([HTML.encode()], EARLY),
         "nothing": instead([], EARLY),

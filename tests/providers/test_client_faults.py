@@ -40,14 +40,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 # --- Refused requests -------------------------------------------------------------------------------------
 
 REFUSALS = {
-    400: (False, "see :ParleyRequest"),
+    400: (False, ":ParleyRequest shows"),
     401: (False, "check FAULTY_KEY"),
     403: (False, "check FAULTY_KEY and the account"),
     404: (False, "check the agent's model 'some-model' and the base URL"),
     408: (True, "try :ParleyRespond again"),
     409: (True, "try :ParleyRespond again"),
     413: (False, "shorten the question"),
-    422: (False, "see :ParleyRequest"),
+    422: (False, ":ParleyRequest shows"),
     429: (True, "wait, then :ParleyRespond"),
     500: (True, "try :ParleyRespond again"),
     503: (True, "try :ParleyRespond again"),
@@ -216,7 +216,9 @@ async def test_an_address_that_answers_as_no_model_does_is_told_by_its_content_t
     headers = {"content-type": content_type} if content_type else {}
     faulty.plan(Response([HTML.encode()], 200, headers))
     error = await faulty.fail(faulty.provider(kind))
-    check_message(error, f"answered with {content_type or 'no content type'} instead of a stream", "base URL")
+    check_message(
+        error, f"answered with {content_type or 'no content type'} instead of an event stream", "base URL"
+    )
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -285,7 +287,7 @@ async def test_a_command_that_prints_no_key_is_told(
 ) -> None:
     error = await faulty.fail(faulty.provider("chat", api_key_command=command))
     assert told in str(error)
-    assert "look at providers.faulty.api_key_command" in str(error)
+    assert "check providers.faulty.api_key_command" in str(error)
     assert "secret-word" not in str(error)
 
 

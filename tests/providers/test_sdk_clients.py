@@ -166,4 +166,4 @@ async def test_where_a_request_goes_is_told_in_words_where_that_is_no_address() 
     assert client.url(PROVIDERS["openai"], "/responses") == "https://gate.example/v1/responses"
     assert client.url(PROVIDERS["demo"], "/v1/messages") == "a small program on this machine"
     broken = ProviderSettings("lab", base_url="nowhere")
-    assert client.url(broken, "/chat/completions") == "lab has no base URL that can be used"
+    assert client.url(broken, "/chat/completions") == "lab has no usable base URL"

@@ -275,7 +275,7 @@ async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> N
         "json",
     ]
     told = [event.text for event in chat.observer.events if isinstance(event, Aside)]
-    assert told == ["tiny has no tools of its own: they are described to it in words"]
+    assert told == ["tiny has no tools of its own: Parley describes them in words"]
 
 
 async def test_other_refusals_are_told() -> None:

@@ -175,7 +175,7 @@ async def test_where_nothing_can_be_kept_pictures_are_described_and_the_user_is_
     result, told = await returned(Outcome("ok", "head…", (), "head and tail"), "")
     assert result == Result("ok", "head…")
     assert told == [
-        "The whole of a long result is not kept: it needs a file next to the chat. Save the chat first"
+        "The full text of a long result is not kept: it needs a file next to the chat. Save the chat first"
     ]
 
 

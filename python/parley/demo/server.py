@@ -32,7 +32,7 @@ PACE = 0.02
 PACE_HEADER = "x-parley-pace"
 _REMEMBERED = 50
 _NOT_JSON = "The request body is not valid JSON: {}"
-_UNREADABLE = "The request body is not one of this API: {}"
+_UNREADABLE = "The request body is not valid for this API: {}"
 _MODELS = ("demo", TEXT_ONLY)
 _RATE_HEADERS = {
     "x-ratelimit-limit-requests": "1000",

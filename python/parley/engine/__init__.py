@@ -1,4 +1,4 @@
-"""The engine: the loop, and the ports it reaches the world through."""
+"""The engine: the loop, and the ports through which it reaches the world."""
 
 from parley.engine.choices import ChoiceMade, choose, regenerate
 from parley.engine.loop import run_turn

@@ -1,4 +1,5 @@
-"""Calls of the answer in hand: found again in the document as it is now, marked, run, given their results."""
+"""The calls of the current answer: finds them again in the document, marks them, runs them, adds
+results."""
 
 from __future__ import annotations
 
@@ -38,18 +39,18 @@ T = TypeVar("T")
 
 
 def _current(snapshot: Snapshot, pairs: Sequence[tuple[Proposal, T]]) -> Iterator[tuple[Proposal, T]]:
-    """The same calls in the document as it is now, each once; not those that are gone or answered."""
+    """The same calls in the document as it is now, each once, without deleted or answered ones."""
     open_calls = [call for call in plan.waiting(snapshot.answer) if isinstance(call, Proposal)]
     for proposal, what in pairs:
         same = [call for call in open_calls if call.call == proposal.call]
-        if same:  # of lines that a person doubled, the one that was meant
+        if same:  # if the user duplicated the line, the original
             current = next((call for call in same if call == proposal), same[0])
             open_calls.remove(current)
             yield current, what
 
 
 async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
-    """Begin to give calls their results, as far as they are still there and have none."""
+    """Start writing results into the calls that still exist and have none."""
 
     def change(shot: Snapshot) -> list[Edit]:
         return [edits.put_result(shot.lines, call, result) for call, result in _current(shot, results)]
@@ -58,7 +59,7 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
-    """Give calls that are not to run the results that say why."""
+    """Refuse calls: each gets a result that says why."""
     ports.ledger.disown((proposal.call.id, proposal.call.arguments) for proposal, _ in results)
     await settle(ports, results)
     for proposal, result in results:
@@ -66,9 +67,9 @@ async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 
 async def cut_off(ports: Ports, why: str) -> None:
-    """Give the calls that were sent, and cancelled before their results came, a result that says so.
+    """Give a result to each call that was sent and then cancelled: it says so.
 
-    They ran, if not to their end: the model is told, and the next request is a valid one.
+    They ran, perhaps not to the end. The model learns that, and the next request is valid.
     """
     shot, result = await ports.document.read(), Result("error", f"The call was cancelled: {why}")
     answered = Counter((p.call.id, p.call.arguments) for p in all_proposals(shot.transcript) if p.has_run)
@@ -82,7 +83,7 @@ async def cut_off(ports: Ports, why: str) -> None:
 
 
 async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None:
-    """Mark calls, as far as they are still there."""
+    """Mark the calls that still exist."""
 
     def change(shot: Snapshot) -> list[Edit]:
         return [edits.mark(shot.lines, call, choice) for call, choice in _current(shot, choices)]
@@ -93,7 +94,7 @@ async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None
 def explain(
     ports: Ports, observation: Observation, what: Explained, reasons: Sequence[tuple[Proposal, str]]
 ) -> None:
-    """Put on record why these calls wait, or do not run."""
+    """Record why these calls wait, or do not run."""
     named = [(p, observation.catalogue.get(p.call.name), why) for p, why in reasons]
     ports.ledger.explain(
         what,
@@ -109,14 +110,15 @@ def enter_decisions(ports: Ports, observation: Observation, decisions: Sequence[
 
 
 def too_long(settings: ChatSettings) -> str:
-    """The words for a turn that has taken its time."""
+    """The words for a turn that exceeded its time limit."""
     return f"it took longer than {settings.timeout_s:g} seconds"
 
 
 async def run_tools(
     ports: Ports, observation: Observation, proposals: Sequence[Proposal], started: float
 ) -> Notice | None:
-    """Run approved calls, each result into the document when it comes; why not all have one, else None."""
+    """Run approved calls and write each result when it arrives; the notice if some have none, else
+    None."""
     settings, approvals = observation.settings, observation.situation.approvals
     pending = list[PendingError]()
     ports.observer.status(status.using(proposal.call.name for proposal in proposals))
@@ -141,7 +143,7 @@ async def run_tools(
 async def _run(
     ports: Ports, observation: Observation, approvals: Approvals, proposal: Proposal
 ) -> tuple[Proposal, Result | PendingError | None]:
-    """Run one call, or collect its result; none comes of one that may not run, or still does."""
+    """Run one call, or collect its result; None if it may not run or has not finished."""
     tool, sent = observation.catalogue.get(proposal.call.name), approvals.task(proposal)
     if tool is None:
         return proposal, _unreachable(proposal, sent) if sent else None
@@ -169,9 +171,10 @@ def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:
 
 
 async def _begin_task(ports: Ports, proposal: Proposal, tool: Tool, task: str) -> None:
-    """Name the task as which a call runs, in the ledger and in the document: from there it is collected.
+    """Write the id of a call's task into the ledger and the document, so that its result can be
+    collected.
 
-    An id that a line cannot show is nowhere: then the result comes now, or not at all.
+    An id that a line cannot hold is not written: then the result must arrive during this call.
     """
     if TASK_ID.fullmatch(task) is None:
         return

@@ -1,4 +1,4 @@
-"""Decisions of a person: a choice on calls, and an answer to be given anew."""
+"""The user's decisions: a choice on calls, and regenerating an answer."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from parley.policy.approval import Rule, call_key
 from parley.policy.choice import Reach, chosen
 from parley.policy.doubts import Doubt, Seen, doubts, message
 
-UNREADABLE = "this line cannot be read as a tool call: mend it, or decline it with yn"
+UNREADABLE = "this line cannot be read as a tool call: fix it, or decline it with yn"
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceMade:
-    """The effect of a key: whether it decided anything, and what to tell the user."""
+    """The effect of a key: whether it decided anything, and the message for the user."""
 
     decided: bool
     message: str = ""
     doubts: tuple[Doubt, ...] = ()
-    """Reasons for which a yes was not taken: to be shown, so that the next one is."""
+    """Why an approval was not recorded. Once these are shown, the next approval is."""
     is_from_afar: bool = False
-    """Whether it was not taken since it came from none of the lines of its calls: said again, it is."""
+    """Whether it was rejected because the cursor was on none of the calls' lines; when repeated, it
+    counts."""
 
 
 async def choose(
@@ -44,15 +45,16 @@ async def choose(
     name: str = "",
     reach: Reach | None = None,
 ) -> ChoiceMade:
-    """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
+    """Carry out a choice on a line of the current exchange: first in the ledger, then in the file.
 
-    `seen` are the calls as the user saw them, None if nothing is drawn: a yes is one to those. A call that
-    was not shown for long enough, or may have run before, is told instead, and the next yes counts. So does
-    a key that would decide several calls from none of their lines, unless `is_repeated`: it was pressed
-    right before, too, and the user was told so. `name` is
-    what to press again, where that is not the `key`; `reach` which calls are meant, where the key does not
-    say it. Raises BusyError when another process runs a turn in this chat: what is seen here may be settled
-    there.
+    `seen` has the calls as the user saw them, None if nothing is drawn: an approval counts for
+    those. If a call was shown too briefly or may have run before, the first approval only warns,
+    and the next one counts. The same holds for a key that would decide several calls from none of
+    their lines, unless `is_repeated`: the user pressed it right before and was told so.
+
+    `name` is the key or command to repeat, if it is not `key`; `reach` says which calls are meant,
+    if the key does not. Raises BusyError when another process runs a turn in this chat, because
+    that turn may settle the calls seen here.
     """
     with ports.ledger.lease():
         return await _choose(
@@ -123,7 +125,7 @@ async def _choose(
 
 
 def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: str) -> ChoiceMade:
-    """The yes is not taken: what is to be known first is kept as told, and on record."""
+    """Record the warnings instead of the approval."""
     ports.ledger.warn(doubt.warning for doubt in left if doubt.warning)
     text = message(left, name)
     explain(ports, observation, "warned", [(doubt.proposal, text) for doubt in left])
@@ -131,7 +133,7 @@ def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: 
 
 
 async def regenerate(ports: Ports, agent: str) -> None:
-    """Empty the last answer of the exchange in hand, so that the next turn gives it anew.
+    """Empty the last answer of the current exchange, so that the next turn regenerates it.
 
     Raises BusyError when another process runs a turn in this chat.
     """

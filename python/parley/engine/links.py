@@ -1,4 +1,5 @@
-"""The resources that results in a chat named: by the server whose tool it was that named them. Pure."""
+"""The resources that results in a chat named, by the server whose tool returned the result.
+Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +11,20 @@ from parley.tools.resources import links_in, reader
 
 
 def readers(catalogue: Catalogue, transcript: Transcript) -> list[Tool]:
-    """The tools that read resources: one for each server that named some."""
+    """The tools that read resources: one for each such server."""
     named = {tool.server: tool for tool, _ in _links(catalogue, transcript)}
     return [reader(tool) for tool in named.values()]
 
 
 def resources_of(server: str, catalogue: Catalogue, transcript: Transcript) -> list[str]:
-    """The URIs that results of a server named, in order, each once."""
+    """The URIs that a server's results named, in order, each once."""
     links = [uri for tool, uris in _links(catalogue, transcript) if tool.server == server for uri in uris]
     return list(dict.fromkeys(links))
 
 
 def _links(catalogue: Catalogue, transcript: Transcript) -> Iterator[tuple[Tool, Sequence[str]]]:
-    """The tools whose results name resources, with the URIs; what Parley's own tools return names none."""
+    """The tools whose results name resources, with the URIs. Results of Parley's own tools do not
+    count."""
     for exchange in transcript.exchanges:
         for name, uris in _links_of(exchange):
             tool = catalogue.get(name)

@@ -1,4 +1,4 @@
-"""Reading on in a long result: the one tool of Parley's own, which needs no server."""
+"""Parley's own tool that reads on in a long result, without a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from parley.tools.schema import decode_arguments
 
 
 async def read_result(ports: Ports, observation: Observation, arguments: str) -> Result:
-    """The part of a long result that the arguments ask for; its attachment is read, and proved, each time."""
+    """The part of a long result that the arguments ask for; reads and verifies its attachment each
+    time."""
     try:
         decoded = decode_arguments(arguments)
     except ValueError as error:
@@ -27,7 +28,7 @@ async def read_result(ports: Ports, observation: Observation, arguments: str) ->
         names = ", ".join(outcome.id for outcome in known or every)
         return Result("error", f"No long result of a call {call!r}. Calls with long results: {names}")
     outcome, whole = fitting[-1], fitting[-1].whole
-    assert whole is not None, "they are those that have one"
+    assert whole is not None, "each of them has one"
     content = (await ports.attachments.read([whole]))[whole.path]
     if isinstance(content, str):
         return Result("error", f"The result of {outcome.id} cannot be read: {content}")

@@ -1,6 +1,6 @@
-"""The loop: look at the file, take the step that follows, write what came of it, look again.
+"""The loop: read the file, take the next step, write its outcome, repeat.
 
-It holds no state of the conversation: between two steps all of it is in the document.
+It holds no state of the conversation: between two steps, the document has all of it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from parley.policy.plan import next_step
 
 
 async def run_turn(ports: Ports, resolve: Resolve) -> End:
-    """Move the exchange in hand on until it is the user's turn again.
+    """Continue the current exchange until it is the user's turn again.
 
-    Raises GoneError when the document or the answer was taken away, and then nothing more was written;
-    BusyError when another process runs a turn in this chat.
+    Raises GoneError when the document or the answer was removed; then nothing more was written.
+    Raises BusyError when another process runs a turn in this chat.
     """
     try:
         with ports.ledger.lease():
@@ -56,17 +56,17 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
 
 
 def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
-    """Put on record what the model said, as the file has it now."""
+    """Record the model's reply as it is in the file now."""
     replies = rounds(snapshot.answer) if snapshot.exchange.answers else ()
     if replies:
         ports.ledger.enter_reply(reply_units(replies[-1]))
 
 
 async def _take(ports: Ports, observation: Observation, step: plan.Step, started: float) -> End | None:  # noqa: C901 - a case a step
-    """Carry out one step; an End where it is the user's turn after it."""
+    """Carry out one step; returns an End if it is then the user's turn."""
     match step:
         case plan.AwaitQuestion():
-            return End("nothing", "nothing is asked here: write your question after 💬: first")
+            return End("nothing", "there is no question here: write it after 💬: first")
         case plan.AwaitChoices(calls):
             readable = [call for call in calls if isinstance(call, Proposal)]
             if refused := await refused_resources(ports, observation, readable):
@@ -106,7 +106,7 @@ async def _refuse(ports: Ports, observation: Observation, results: Sequence[tupl
 
 
 async def _start_answer(ports: Ports, observation: Observation) -> End | None:
-    """Bring in what the question refers to; where that cannot be brought, its reader is told first."""
+    """Include the question's references; if one cannot be included, tell the user first."""
     question, agent = observation.snapshot.exchange.question or Question(), observation.settings.agent
     contents = await ports.references.bring(references(question))
     lacking = lacks(question, contents)
@@ -116,7 +116,7 @@ async def _start_answer(ports: Ports, observation: Observation) -> End | None:
     if lacking:
         ports.ledger.unwarn(lacking)
     texts = [content.picture or expansion(content) for content in contents]
-    # The model is asked while it is written, as with results: nothing that could run comes of either.
+    # The model is asked while this is written, as with results: neither can run anything.
     await ports.document.begin(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
     return None
 

@@ -14,7 +14,7 @@ from parley.policy import status
 
 
 async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
-    """Say, in the file too, why the answer in hand is not complete; then it is the user's turn."""
+    """Write into the file why the current answer is not complete; then it is the user's turn."""
     notice = Notice(kind, reason)
     ports.observer.status(status.stopped(reason))
     await ports.document.change(lambda s: edits.append_notice(s.lines, s.answer, notice))
@@ -22,7 +22,7 @@ async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
 
 
 async def open_question(document: Document) -> None:
-    """Room for the next question, where the exchange in hand is the last."""
+    """Make room for the next question, if the current exchange is the last."""
 
     def change(shot: Snapshot) -> list[Edit]:
         last = shot.at == len(shot.transcript.exchanges) - 1
@@ -32,9 +32,10 @@ async def open_question(document: Document) -> None:
 
 
 async def stopped(ports: Ports) -> bool:
-    """The user ended the turn: say so in the file, where an answer was begun, and to the calls that ran.
+    """Record that the user stopped the turn: in the file, if an answer was begun, and in the calls
+    that ran.
 
-    False where there was none: then the file is as it was.
+    False if there was no answer: then the file is unchanged.
     """
     with suppress(GoneError):
         await ports.document.settle()

@@ -1,4 +1,4 @@
-"""Ports of the loop: what it needs of the world, implemented for Neovim, files and tests."""
+"""Ports of the loop: what it needs from the world, implemented for Neovim, files and tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Events whose source is told at once when nobody listens any more: its connection, its tasks end."""
+    """Events whose source is closed as soon as the consumer stops: its connection and tasks end."""
     try:
         yield events
     finally:
@@ -49,29 +49,29 @@ async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 
 
 class Snapshot:
-    """The document at one moment; `anchor` is a line (counted from 0) of the exchange in hand."""
+    """The document at one moment; `anchor` is a line (counted from 0) of the current exchange."""
 
     def __init__(
         self, lines: list[str], anchor: int, read: Callable[[list[str]], Transcript] = parse_lines
     ) -> None:
-        """`read` makes the transcript of the lines, once it is needed."""
+        """`read` parses the lines when the transcript is first needed."""
         self.lines = lines
         self.anchor = anchor
         self._read = read
 
     @classmethod
     def of(cls, text: str, anchor: int) -> Snapshot:
-        """A snapshot of a text."""
+        """The snapshot of a text."""
         return cls(split_lines(text), anchor)
 
     @cached_property
     def transcript(self) -> Transcript:
-        """The text as values."""
+        """The parsed text."""
         return self._read(self.lines)
 
     @cached_property
     def at(self) -> int:
-        """The number of the exchange in hand. Raises GoneError where there is none any more."""
+        """The number of the current exchange. Raises GoneError if none is left."""
         at = exchange_at(self.transcript, self.anchor)
         if at is None:
             raise GoneError(NOTHING_ASKED)
@@ -79,12 +79,12 @@ class Snapshot:
 
     @property
     def exchange(self) -> Exchange:
-        """The exchange in hand."""
+        """The current exchange."""
         return self.transcript.exchanges[self.at]
 
     @property
     def answer(self) -> Answer:
-        """The answer in hand. Raises GoneError where it was taken away."""
+        """The current answer. Raises GoneError if it was removed."""
         if not self.exchange.answers:
             raise GoneError(REMOVED)
         return self.exchange.answers[-1]
@@ -95,22 +95,24 @@ Narrow: TypeAlias = Callable[[Catalogue], Catalogue]
 
 
 class Document(Protocol):
-    """The chat being worked on. Methods raise GoneError once it, or the answer in hand, was taken away."""
+    """The chat being worked on. Methods raise GoneError once the chat or the current answer was
+    removed."""
 
     async def read(self) -> Snapshot:
         """The document as it is now."""
         ...
 
     async def change(self, change: Change) -> None:
-        """Apply the edits that `change` finds for the lines as they are, at once; retried when they moved."""
+        """Apply the edits that `change` makes for the current lines, at once; retried if the lines
+        changed."""
         ...
 
     async def begin(self, change: Change) -> None:
-        """Begin such a change: `read` has it at once, and what is written after it waits for it."""
+        """Start such a change: `read` shows it at once, and later writes wait for it."""
         ...
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Begin an edit, and let `append` write at the line it names, wherever that line moves to."""
+        """Start an edit and let `append` write at the line it names, even if that line moves."""
         ...
 
     async def append(self, text: str) -> None:
@@ -118,7 +120,7 @@ class Document(Protocol):
         ...
 
     async def settle(self) -> None:
-        """Return when all that was appended is in the document."""
+        """Return when all appended text is in the document."""
         ...
 
 
@@ -134,26 +136,28 @@ class Tools(Protocol):
     """The MCP servers."""
 
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
-        """The tools on offer; starts the servers, and waits for those of which `narrow` may leave a tool.
+        """The tools on offer. Starts the servers, and waits for those whose tools `narrow` may
+        keep.
 
-        Where `calls` wait to be run, by their names, it need not know of other tools than theirs.
+        If `calls` names the tools of calls that wait to run, it needs to know only those tools.
         """
         ...
 
     def go_without(self) -> None:
-        """Wait no longer for the servers that `catalogue` waits for."""
+        """Stop waiting for the servers that `catalogue` waits for."""
         ...
 
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        """Run one call; its failure is a result. `request` says which model made it, and how it is asked.
+        """Run one call; a failure is a result. `request` says which model made the call, and how it
+        is asked.
 
-        Of one that runs as a `task` already, the result is collected. Raises PendingError where it still runs
-        and cannot be asked after.
+        If the call already runs as a `task`, collect its result. Raises PendingError if it still
+        runs and cannot be queried.
         """
         ...
 
     async def resources(self, server: str) -> Sequence[str]:
-        """The URIs of the resources that a server lists now; none where it cannot."""
+        """The URIs of the resources that a server lists now; none if it cannot list them."""
         ...
 
 
@@ -161,12 +165,13 @@ class References(Protocol):
     """The texts that a question may refer to."""
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """The texts of a question's references: one each, one a file of a glob, or why there is none."""
+        """The texts of a question's references: one each, one for each file of a glob, or why there
+        is none."""
         ...
 
 
 class NoReferences:
-    """No place for texts: references stay what was typed."""
+    """No source of texts: references stay as typed."""
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """Nothing."""
@@ -174,15 +179,16 @@ class NoReferences:
 
 
 class Attachments(Protocol):
-    """The files beside the chat."""
+    """The files next to the chat."""
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The contents of attachments by their paths, each proved by its name; or why there is none."""
+        """The contents of attachments by their paths, each verified by its name; or why there are
+        none."""
         ...
 
 
 class NoAttachments:
-    """No place beside the chat."""
+    """No folder next to the chat."""
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """Nothing."""
@@ -197,70 +203,76 @@ class Ledger(Protocol):
         ...
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
-        """All that it holds, and which of these calls (id, arguments) were started for another file."""
+        """All records, and which of these calls (id, arguments) were started for another file."""
         ...
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
-        """Record yeses, and why where nobody was asked; each revokes the live entries of its call."""
+        """Record approvals, and the reason if Parley did not ask; each revokes its call's live
+        entries."""
         ...
 
     def explain(self, what: Explained, calls: Iterable[tuple[str, str, str]]) -> None:
-        """Record why calls (id, tool, reason) wait or do not run: once, however often one looks."""
+        """Record why calls (id, tool, reason) wait or do not run: once, however often this is
+        called."""
         ...
 
     def revoke(self, call_ids: Iterable[str]) -> None:
-        """Take back the live yeses for these calls."""
+        """Revoke the live approvals of these calls."""
         ...
 
     def forget(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Close the books on calls (id, arguments) that leave the file, with their results if they ran."""
+        """Close calls (id, arguments) that leave the file, with their results if they ran."""
         ...
 
     def disown(self, calls: Iterable[tuple[str, str]]) -> None:
-        """These calls (id, arguments) were refused: if opened again, only a person decides."""
+        """Record that these calls (id, arguments) were refused: if reopened, only the user
+        decides."""
         ...
 
     def start(self, key: CallKey) -> bool:
-        """Use up the yes for this call: True once for each, and only then may it be sent to its server."""
+        """Use up the approval of this call. Only the caller that gets True may send it to its
+        server."""
         ...
 
     def begin_task(self, key: CallKey, task: str) -> None:
-        """A call that was started runs at its server as the task with this id."""
+        """Record that a started call runs at its server as the task with this id."""
         ...
 
     def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
-        """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their tools."""
+        """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their
+        tools."""
         ...
 
     def enter_reply(self, units: Sequence[str]) -> None:
-        """Keep the digests of the request that was sent last, and these of what the model replied."""
+        """Keep the digests of the last request sent, and these digests of the model's reply."""
         ...
 
     def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """Whoever decides now was told this of calls (id, arguments, what), or of a question's references."""
+        """Record warnings shown to the user: about calls (id, arguments, text), or about a
+        question's references."""
         ...
 
     def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """What was told so has been heeded: next time it is told anew."""
+        """Forget warnings that the user has acted on: next time they are shown again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerWait:
-    """The turn waits for these servers to start; for none any more where there are none."""
+    """The turn waits for these servers to start; an empty tuple ends the wait."""
 
     servers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTools:
-    """The turn goes on without the tools of these servers; why was told before."""
+    """The turn continues without the tools of these servers; the reason was given before."""
 
     servers: tuple[str, ...]
 
     @property
     def message(self) -> str:
-        """What the user is told of it."""
+        """The message to the user."""
         return without(self.servers)
 
 
@@ -274,14 +286,14 @@ class CallBegan:
 
 @dataclass(frozen=True, slots=True)
 class TaskBegan:
-    """A call runs at its server as a task, which the document names now."""
+    """A call runs at its server as a task that the document now names."""
 
     proposal: Proposal
 
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """A call of this tool with these arguments has come this far, as its server says."""
+    """Progress of a call of this tool with these arguments, as reported by its server."""
 
     tool: Tool
     arguments: str
@@ -298,7 +310,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call is not run, and its result says why."""
+    """A call does not run; its result says why."""
 
     proposal: Proposal
     result: Result
@@ -310,26 +322,27 @@ TurnEvent: TypeAlias = (
 
 
 class Observer(Protocol):
-    """Who is told what happens."""
+    """Receives everything that happens."""
 
     def status(self, text: str) -> None:
-        """Show what is being done; "" when nothing is."""
+        """Show the current activity; "" for none."""
         ...
 
     def on_event(self, what: TurnEvent) -> None:
-        """Take note of what the model said, or of a call that began, ended or was refused."""
+        """Note an event of the model, or a call that began, ended or was refused."""
         ...
 
 
 class Clock(Protocol):
-    """The time of a turn, and work that is done within some of it."""
+    """The clock of a turn, and work within a time limit."""
 
     def now(self) -> float:
         """Seconds on a clock that never goes back."""
         ...
 
     def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """Do all at once, yield what comes of each as it comes; after `limit_s` seconds cancel the rest."""
+        """Do all work at once and yield each outcome as it arrives; after `limit_s` seconds, cancel
+        the rest."""
         ...
 
 
@@ -349,15 +362,15 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """The settings of one look at one chat: agent, defaults of its requests, limits and rules."""
+    """The settings for one look at one chat: agent, request defaults, limits and rules."""
 
     agent: str
     request: Request
-    """The request without what the document says and the tools."""
+    """The request without the document's content and the tools."""
     limits: Limits
     rules: Rules
     tools: Narrow | None
-    """Narrows the catalogue to what this chat may use; None where it may use no tool."""
+    """Narrows the catalogue to the tools that this chat may use; None if it may use none."""
     scope: Scope
     parallel: bool
     timeout_s: float
@@ -370,7 +383,7 @@ EndKind: TypeAlias = Literal["complete", "waiting", "stopped", "interrupted", "n
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of a turn, and a message on it for the user ("" for none)."""
+    """The end of a turn, with a message for the user ("" for none)."""
 
     kind: EndKind
     message: str = ""

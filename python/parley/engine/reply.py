@@ -1,4 +1,4 @@
-"""One reply of the model on its way into the document."""
+"""One reply of the model, streamed into the document."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from parley.policy.approval import call_key, departed, written_key
 
 
 async def ask_model(ports: Ports, request: Request) -> End | None:
-    """Stream one reply into the document; an End where the turn cannot go on from it."""
+    """Stream one reply into the document; returns an End if the turn cannot continue."""
     ports.observer.status(_what_for(request))
     reply = _Reply(ports, request)
     await reply.begin()
@@ -56,7 +56,7 @@ async def ask_model(ports: Ports, request: Request) -> End | None:
 
 
 def _what_for(request: Request) -> str:
-    """The status while the model has said nothing yet."""
+    """The status before the model's first event."""
     results = _results(request)
     if not results:
         return status.ANALYZING
@@ -67,13 +67,13 @@ def _what_for(request: Request) -> str:
 
 
 def _results(request: Request) -> list[Proposal]:
-    """The calls of the answer in hand that have results."""
+    """The calls of the current answer that have results."""
     exchange = request.transcript.exchanges[request.at]
     return [p for p in exchange.answers[-1].proposals if p.result] if exchange.answers else []
 
 
 class _Trouble(NamedTuple):
-    """The trouble of a reply that is no complete one, and what the user can do."""
+    """Why a reply is not complete, and what the user can do."""
 
     cause: str
     action: str
@@ -83,18 +83,19 @@ _AGAIN = ":ParleyRespond asks again"
 _EMPTY = _Trouble("the model's reply was empty", _AGAIN)
 TROUBLE: Mapping[Reason, _Trouble] = {
     "length": _Trouble("the reply was cut at max_tokens", f"set max_tokens higher; {_AGAIN}"),
-    "context": _Trouble(TOO_LONG, f"{_AGAIN}, with less of it"),
-    "refusal": _Trouble("the model refused to answer", f"put the question another way; {_AGAIN}"),
+    "context": _Trouble(TOO_LONG, f"{_AGAIN}, with less of the chat"),
+    "refusal": _Trouble("the model refused to answer", f"rephrase the question; {_AGAIN}"),
     "content_filter": _Trouble(
-        "the provider's content filter cut the reply", f"put the question another way; {_AGAIN}"
+        "the provider's content filter cut the reply", f"rephrase the question; {_AGAIN}"
     ),
     "pause": _Trouble("the provider paused the reply before it was complete", _AGAIN),
 }
-"""Each reason for the end of a reply but those of a complete one."""
+"""The reasons for which a reply ends incomplete."""
 
 
 class _Reply:
-    """One reply on its way into the document: prose and thinking as they come, the calls when all is said."""
+    """One reply on its way into the document: prose and thinking as they arrive, the calls at the
+    end."""
 
     def __init__(self, ports: Ports, request: Request) -> None:
         self.ports = ports
@@ -107,17 +108,19 @@ class _Reply:
         self._block = False
         self._shows = request.thinking.show
         self._is_last = bool(_results(request)) or not (request.tools_on and request.catalogue.tools)
-        """Whether its text may be the response itself: before any result it says what it is going to do."""
+        """Whether its text may be the final answer: before any result, it announces what the model
+        will do."""
         self._status = ""
-        """The status of what comes now: text or thinking."""
+        """The status for the current text or thinking."""
         self._unshown = ""
 
     async def begin(self) -> None:
-        """Room for what comes."""
+        """Make room for the reply."""
         await self.ports.document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
 
     async def take(self, event: Event) -> None:
-        """One event of the model; thinking that is not shown is held till it is known to be signed."""
+        """Take one event of the model; hidden thinking is held back until its signature is
+        known."""
         self._tell(event)
         if isinstance(event, ThinkingDelta) and not self._shows:
             self._unshown += event.text
@@ -142,7 +145,7 @@ class _Reply:
                 pass
 
     def _tell(self, event: Event) -> None:
-        """Say that the model thinks, or writes, when it begins to."""
+        """Show that the model is thinking or writing, when it starts."""
         match event:
             case ThinkingDelta():
                 now = status.THINKING
@@ -161,7 +164,7 @@ class _Reply:
 
     async def _end_thinking(self, signature: str, redacted: bool) -> None:
         unshown, self._unshown = self._unshown, ""
-        if unshown and signature:  # it covers the text, so that has to be in the file
+        if unshown and signature:  # the signature covers the text, so the text must be in the file
             self._block = True
             await self._append(self.writer.thinking(self.provider, self.model, unshown))
         thinking = Thinking(self.provider, self.model, None, signature, redacted) if signature else None
@@ -175,7 +178,7 @@ class _Reply:
             await self.ports.document.change(lambda s: edits.sign_thinking(s.answer, signature))
 
     async def _withdraw(self) -> None:
-        """Nothing of what was said so far stays."""
+        """Remove everything written so far."""
         await self.ports.document.settle()
         await self.ports.document.change(lambda s: edits.withdraw(s.lines, s.answer))
         self.writer, self.has_text, self._block, self._unshown = ReplyWriter(), False, False, ""
@@ -183,7 +186,7 @@ class _Reply:
         await self.begin()
 
     async def end(self) -> None:
-        """The reply is through: write what was held back, then its calls, or that it is complete."""
+        """End a complete reply: write the held-back text, then its calls or the end mark."""
         await self.cut()
         if self.trouble():
             return
@@ -193,7 +196,7 @@ class _Reply:
             await self.ports.document.change(lambda s: edits.end_reply(s.lines, s.answer))
 
     async def _propose(self) -> None:
-        """Write the calls, and put on record that we did."""
+        """Write the calls, and record that Parley wrote them."""
         view, proposals = self.ports.ledger.view(), list[Proposal]()
 
         def change(shot: Snapshot) -> list[Edit]:
@@ -206,12 +209,12 @@ class _Reply:
         self.ports.ledger.wrote(map(written_key, proposals), [call_key(p, tool) for p, tool in tools])
 
     async def cut(self) -> None:
-        """The reply ends here: what was said stays, its calls are dropped."""
+        """End the reply here: its text stays, its calls are dropped."""
         await self._append(self.writer.end())
         await self.ports.document.settle()
 
     def trouble(self) -> _Trouble | None:
-        """The reason that the reply is no complete one, None where it is."""
+        """Why the reply is not complete; None if it is."""
         finished = self.finished or Finished("complete")
         if trouble := TROUBLE.get(finished.reason):
             return trouble._replace(cause=f"{trouble.cause}{_explanation(finished)}")
@@ -219,9 +222,9 @@ class _Reply:
         return _EMPTY._replace(cause=f"{_EMPTY.cause}{_explanation(finished)}") if is_empty else None
 
     def news(self) -> str:
-        """The provider's word on the end of a complete reply; "" if it said no more than that."""
+        """The provider's remark on the end of a complete reply; "" if it made none."""
         said = "" if self.finished is None or self.trouble() else self.finished.detail
-        return f"{self.provider} says of the end of the reply: {said}" if said else ""
+        return f"{self.provider} says about the end of the reply: {said}" if said else ""
 
 
 def _explanation(finished: Finished) -> str:

@@ -1,4 +1,5 @@
-"""Which resources the tool that reads them may ask a server for: a tool of Parley's own for each server."""
+"""Decides which resources Parley's reading tool may ask a server for. Each server has a tool of its
+own."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ _LENGTH = 200
 async def unknown_resource(
     ports: Ports, observation: Observation, tool: Tool, call: ToolCall
 ) -> Result | None:
-    """The result of a call of `tool` for a resource that is not to be read; None where it is.
+    """The error for a call of `tool` whose resource must not be read; None if it may be.
 
-    The server is asked for what its own results named, and for what it lists. Any other URI may come from
-    another server, or from a text.
+    A server is only asked for resources that its own results named or that it lists. Any other URI
+    may come from another server, or from a text.
     """
     try:
         uri = str(decode_arguments(call.arguments)["uri"])
@@ -43,7 +44,8 @@ async def unknown_resource(
 async def refused_resources(
     ports: Ports, observation: Observation, calls: Iterable[Proposal]
 ) -> list[tuple[Proposal, Result]]:
-    """The waiting calls for resources that are not to be read, with results: nothing is to be decided."""
+    """Waiting calls for resources that must not be read, with their results: the user need not
+    decide."""
     refused = list[tuple[Proposal, Result]]()
     for call in calls:
         tool = observation.catalogue.get(call.call.name)

@@ -1,6 +1,6 @@
-"""Summing up: the model is asked for the `📝:` lines that older answers lack, and each is written at once.
+"""Asks the model for the `📝:` lines that older answers lack, and writes each at once.
 
-Nothing else of the document is changed, and a stop or a failure leaves what is written.
+The rest of the document stays unchanged, and a stop or failure keeps the lines already written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from parley.tools.catalogue import Catalogue
 
 
 async def sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
-    """Sum up all exchanges but the last `keep`, where a summary is missing.
+    """Summarize all exchanges but the last `keep` that have no summary.
 
-    Raises BusyError when another process works in this chat, GoneError when the document was taken away.
+    Raises BusyError when another process works in this chat, GoneError when the document was
+    removed.
     """
     try:
         with ports.ledger.lease():
@@ -34,7 +35,7 @@ async def _sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
     exchanges = unsummed(transcript, keep)
     if not exchanges:
         but = f" but the last {keep}" if keep else ""
-        return End("answered", f"nothing to sum up: all complete answers{but} have a 📝: line")
+        return End("answered", f"nothing to summarize: all complete answers{but} have a 📝: line")
     request = resolve(transcript).request
     for number, exchange in enumerate(exchanges, 1):
         ports.observer.status(status.summing_up(number, len(exchanges)))
@@ -49,11 +50,11 @@ async def _sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
 
 
 def _count(lines: int, count: int) -> str:
-    return f"{lines} of {count} older exchanges {'is' if lines == 1 else 'are'} summed up"
+    return f"{lines} of {count} older exchanges {'is' if lines == 1 else 'are'} summarized"
 
 
 def _request(request: Request, exchange: Exchange) -> Request:
-    """A request of its own for the summary of an exchange."""
+    """The separate request for an exchange's summary."""
     return replace(
         request,
         transcript=Transcript((Exchange(Question((Text(summary_prompt(exchange)),))),)),
@@ -67,7 +68,7 @@ def _request(request: Request, exchange: Exchange) -> Request:
 
 
 async def _reply(ports: Ports, request: Request) -> str:
-    """The text of the reply, "" if it is no complete one."""
+    """The text of the reply; "" if it is not complete."""
     pieces = list[str]()
     async with closing(ports.model.stream(request)) as events:
         async for event in events:

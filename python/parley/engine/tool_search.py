@@ -1,4 +1,4 @@
-"""Finding tools by words: a tool of Parley's own, which needs no server."""
+"""Parley's own tool that finds tools by words, without a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.tools.search import ranking, report
 
 
 def find_tools(observation: Observation, arguments: str) -> Result:
-    """The tools that fit the query of the arguments, as many as a request has room for."""
+    """The tools that match the query in the arguments, as many as the request has room for."""
     try:
         query = str(decode_arguments(arguments)["query"])
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""Texts and tool calls that arrive in pieces, cut anywhere, until they are whole.
+"""Assembles texts and tool calls that arrive in pieces, cut anywhere.
 
-Knows what the file can hold, and nothing of any wire format.
+Knows what the file can hold; knows no wire format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call that is being written: its tool's name, "" where it is not known, and its characters so far."""
+    """A call being written: its tool's name ("" if unknown) and its size so far in characters."""
 
     name: str
     size: int
@@ -44,7 +44,7 @@ class PartialCall:
 
     @property
     def arguments(self) -> str:
-        """The arguments so far, as they came."""
+        """The arguments so far, as received."""
         return "".join(self._pieces)
 
     @arguments.setter
@@ -53,12 +53,12 @@ class PartialCall:
         self._pieces, self._scan, self._scanned = [text], JsonScan(), 0
 
     def add(self, piece: str) -> None:
-        """The next piece of the arguments."""
+        """Add the next piece of the arguments."""
         self.size += len(piece)
         self._pieces.append(piece)
 
     def is_whole(self) -> bool:
-        """Whether the arguments are a JSON value that needs nothing more; blank ones may be cut."""
+        """Whether the arguments are a complete JSON value; blank ones may be cut."""
         try:
             json.loads(self.arguments)
         except (ValueError, RecursionError):
@@ -66,7 +66,8 @@ class PartialCall:
         return True
 
     def seems_whole(self) -> bool:
-        """The same for an object or array, asked after each piece: looks at none of them twice."""
+        """The same for an object or array, checked after each piece without reading any piece
+        twice."""
         for piece in self._pieces[self._scanned :]:
             self._scan.feed(piece, 0)
         self._scanned = len(self._pieces)
@@ -74,16 +75,17 @@ class PartialCall:
 
 
 class CallAccumulator:
-    """The calls of one reply in Chat Completions, put together from their pieces."""
+    """The calls of one Chat Completions reply, assembled from their pieces."""
 
     def __init__(self) -> None:
         self.all: list[PartialCall] = []
         self._at: dict[int, PartialCall] = {}
 
     def feed(self, piece: Mapping[str, Any]) -> PartialCall:
-        """The call of a piece: the last one of its index, unless the piece brings another id, or a name anew.
+        """The call of a piece: the last one with its index, unless the piece has another id, or
+        names a tool again.
 
-        Gemini sends parallel calls whole, some of them all under index 0 and without an id.
+        Gemini sends parallel calls whole, some of them all with index 0 and without an id.
         """
         index, call_id, function = number(piece, "index"), text(piece, "id"), mapping(piece, "function")
         name, arguments = text(function, "name"), function.get("arguments")
@@ -98,7 +100,7 @@ class CallAccumulator:
 
 
 def _as_text(arguments: object) -> str:
-    """Arguments that come as the object itself, as some servers send them."""
+    """Arguments that some servers send as the object itself."""
     return json.dumps(arguments, ensure_ascii=False) if arguments else ""
 
 
@@ -109,7 +111,8 @@ def _is_another(call: PartialCall, call_id: str, name: str) -> bool:
 
 
 def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a call that OpenAI does not know: they go into the file and back to whom they came from."""
+    """The keys of a call that OpenAI does not know: stored in the file and sent back to their
+    provider."""
     own = {key: value for key, value in piece.items() if key not in ("index", "id", "type", "function")}
     inner = {key: value for key, value in function.items() if key not in ("name", "arguments")}
     extra = own | ({"function": inner} if inner else {})
@@ -117,9 +120,10 @@ def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, 
 
 
 def finished_calls(partial_calls: Sequence[PartialCall], *, cut: bool) -> list[Call]:
-    """The calls of a reply, numbered; of a reply cut at its length, the last only if it is whole.
+    """The calls of a reply, numbered. If the reply was cut at its length, the last call counts only
+    if complete.
 
-    An id that is missing, given twice or unfit for the file is replaced by one made of the position.
+    A missing, repeated or unusable id is replaced by one made from the position.
     """
     whole = (
         partial_calls[:-1] if cut and partial_calls and not partial_calls[-1].is_whole() else partial_calls
@@ -148,25 +152,25 @@ def _own_id(index: int, known: set[str]) -> str:
 
 
 class Pieces:
-    """Text that arrives in pieces cut anywhere, even between the halves of a surrogate pair."""
+    """Text that arrives in pieces, cut anywhere, even between the halves of a surrogate pair."""
 
     def __init__(self) -> None:
         self._half = ""
 
     def feed(self, piece: str) -> str:
-        """The text as far as it is whole; what no text of a file holds is replaced."""
+        """The complete part of the text, without characters that a text file cannot hold."""
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             piece, self._half = piece[:-1], piece[-1]
         return fit(_joined(piece)) if piece else ""
 
     def end(self) -> str:
-        """A half that never found its other."""
+        """The half of a surrogate pair whose other half never arrived."""
         return self.feed(" ")[:-1] if self._half else ""
 
 
 def _joined(piece: str) -> str:
-    """The text with the halves of a surrogate pair, as JSON's escapes leave them in two texts, made one."""
+    """The text with surrogate halves joined, as JSON escapes may leave them in two texts."""
     if not _SURROGATE.search(piece):
         return piece
     return piece.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

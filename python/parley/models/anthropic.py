@@ -1,7 +1,8 @@
-"""Anthropic's Messages API: a `Request` as a request body, the events of its stream as Parley's.
+"""Anthropic's Messages API: makes the request body of a `Request`, and Parley's events of the
+stream.
 
-As of API version 2026-10-21. Temperature goes nowhere: that version refuses it even at its default value.
-Knows nothing of clients, keys and hosts.
+As of API version 2026-10-21. Temperature is never sent: that version refuses even its default
+value. Knows nothing of clients, keys and hosts.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Block = dict[str, Any]
 
 
 def request_body(request: Request) -> Body:
-    """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
+    """The body of a streamed request, as the client expects it; equal requests give equal bytes."""
     turns = request.turns()
     messages = _messages(turns, request)
     mode = claude_thinking(request.model, request.thinking, request.max_tokens)
@@ -69,7 +70,7 @@ def definition(tool: Mapping[str, Any]) -> Body:
 
 
 def _messages(turns: Sequence[Turn], request: Request) -> list[Body]:
-    """Messages of blocks, their roles alternating."""
+    """Messages of blocks, with alternating roles."""
     ids, images = wire_ids(turns, STRICT_ID), request.images(turns)
     messages = list[Body]()
     for role, blocks in _sides(turns, ids, request, images):
@@ -101,7 +102,7 @@ def _question(turn: UserTurn, images: Mapping[str, bytes]) -> list[Block]:
 
 
 def _blocks(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Block]:
-    """The blocks of what has pictures to be seen; none where it is all text."""
+    """The blocks of a content with visible pictures; none if it is all text."""
     return list(map(_block, mixed(parts, images, gap)))
 
 
@@ -130,8 +131,8 @@ def _prose_and_thinking(reply: ModelTurn, request: Request) -> Iterator[Block]:
                     yield {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
 
 
-# The results of all calls are in the very next message, before any text of it: "`tool_use` ids were found
-# without `tool_result` blocks immediately after" (a refusal; the rule is in
+# All results must be in the next message, before any text in it: "`tool_use` ids were found without
+# `tool_result` blocks immediately after" (a refusal; the rule is in
 # platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls, 2026-11-22).
 def _calls(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
     for outcome in reply.calls:
@@ -148,33 +149,34 @@ def _results(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, byte
 
 
 def _content(outcome: CallOutcome, images: Mapping[str, bytes]) -> str | list[Block]:
-    """The text of a result, or its blocks where there are pictures to be seen.
+    """The text of a result, or its blocks if it has visible pictures.
 
-    Not of a failed one: "all content must be type 'text' if 'is_error' is true" (a refusal,
-    github.com/vellum-ai/vellum-assistant/pull/18387, 2026-11-23).
+    A failed result is always text: "all content must be type 'text' if 'is_error' is true" (a
+    refusal, github.com/vellum-ai/vellum-assistant/pull/18387, 2026-11-23).
     """
     blocks = _blocks(result_parts(outcome), images, "\n") if outcome.status == "ok" else []
     return blocks or bare_text(outcome)
 
 
 def thinking_paused(request: Request) -> str:
-    """The notice that thinking is left out of an open tool loop; "" where it is not."""
+    """The notice that thinking pauses during an open tool loop; "" if it does not."""
     mode = claude_thinking(request.model, request.thinking, request.max_tokens)
     if not mode.config or _may_think(mode.config, _messages(request.turns(), request)):
         return ""
     return (
-        f"{request.model} goes on with this answer without thinking, "
-        "since the answer was begun without its own"
+        f"{request.model} continues this answer without thinking: "
+        "the answer does not start with its own thinking"
     )
 
 
 def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
-    """Manual mode refuses an open loop that does not begin with thinking, so it pauses till the next one.
+    """Manual mode refuses an open loop that does not begin with thinking, so thinking pauses until
+    the next loop.
 
-    "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the
-    lastmost set of `tool_use` and `tool_result` blocks)" (a refusal of Claude 4.5 and earlier); "a tool-use
-    loop is one assistant turn, so change the configuration only between turns"
-    (platform.claude.com/docs/build-with-claude/thinking-tool-workflows, 2026-11-22).
+    "When `thinking` is enabled, a final `assistant` message must start with a thinking block
+    (preceeding the lastmost set of `tool_use` and `tool_result` blocks)" (a refusal by Claude 4.5
+    and earlier); "a tool-use loop is one assistant turn, so change the configuration only between
+    turns" (platform.claude.com/docs/build-with-claude/thinking-tool-workflows, 2026-11-22).
     """
     sides = [(message["role"], message["content"]) for message in messages]
     questions = [
@@ -185,11 +187,13 @@ def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
     return config["type"] != "enabled" or first in ("thinking", "redacted_thinking")
 
 
-# --- The stream -------------------------------------------------------------------------------------------
+# --- The stream
+# -------------------------------------------------------------------------------------------
 
-# All values of `StopReason` in anthropic 2.12, types/stop_reason.py. "pause_turn: A server-tool loop reached
-# its iteration limit. Send the assistant content back to continue."; "model_context_window_exceeded: … Treat
-# the response as truncated." (platform.claude.com/docs/build-with-claude/handling-stop-reasons, 2026-11-22)
+# All values of `StopReason` in anthropic 2.12, types/stop_reason.py. "pause_turn: A server-tool
+# loop reached its iteration limit. Send the assistant content back to continue.";
+# "model_context_window_exceeded: … Treat the response as truncated."
+# (platform.claude.com/docs/build-with-claude/handling-stop-reasons, 2026-11-22)
 _REASONS: Mapping[str, Reason] = {
     "end_turn": "complete",
     "stop_sequence": "complete",
@@ -203,10 +207,10 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_cr
 
 
 class Decoder(decoder.Decoder):
-    """The events of one stream, in the order of arrival; calls are held until the reply is complete.
+    """The events of one stream, in order of arrival; calls are held until the reply is complete.
 
-    That moves text and thinking that follow a call before it, where the file has them; such thinking
-    loses its signature, which would not hold there.
+    Text and thinking after a call thus move before it, as in the file. Such thinking loses its
+    signature, which would be invalid there.
     """
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
@@ -223,7 +227,7 @@ class Decoder(decoder.Decoder):
                 "type": "content_block_delta",
                 "index": int(index),
                 "delta": {"type": "text_delta", "text": str(piece)},
-            } if type(index) is int and index in self._kinds:  # True is an int, too
+            } if type(index) is int and index in self._kinds:  # True is also an int
                 return piece
         return None
 
@@ -247,7 +251,7 @@ class Decoder(decoder.Decoder):
 
     def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
         kind = self._kinds[index] = text(block, "type")
-        if kind != "text":  # texts side by side are one: a citation cuts a sentence
+        if kind != "text":  # adjacent texts are one: a citation cuts a sentence
             self._part()
         match kind:
             case "text":
@@ -260,12 +264,12 @@ class Decoder(decoder.Decoder):
                     yield ThinkingEnd(data, redacted=True)
             case "tool_use":
                 self._open_call = self._calls[index] = PartialCall(text(block, "id"), text(block, "name"))
-                if arguments := mapping(block, "input"):  # whole at once: compatible servers do so
+                if arguments := mapping(block, "input"):  # whole at once, from compatible servers
                     self._calls[index].arguments = json.dumps(arguments, ensure_ascii=False)
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
         if index not in self._kinds:
-            raise ValueError(f"a piece of block {index}, which was never begun")
+            raise ValueError(f"a piece of block {index}, which never started")
         match delta.get("type"):
             case "text_delta":
                 yield from self._say(text(delta, "text"))
@@ -295,19 +299,21 @@ class Decoder(decoder.Decoder):
         yield from self._conclude([self._calls[index] for index in sorted(self._calls)], *self._stop)
 
 
-# --- The provider's cache ---------------------------------------------------------------------------------
+# --- The provider's cache
+# ---------------------------------------------------------------------------------
 
-# "A maximum of 4 blocks with cache_control may be provided." (a refusal; "exactly Anthropic's per-request
-# limit", github.com/microsoft/vscode/pull/315505, 2026-11-22)
+# "A maximum of 4 blocks with cache_control may be provided." (a refusal; "exactly Anthropic's
+# per-request limit", github.com/microsoft/vscode/pull/315505, 2026-11-22)
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 _CACHED_TURNS = 2
 
 
 def _mark_cached(body: Body) -> None:
-    """Mark the parts that the provider keeps in its cache: what stays the same till the next request.
+    """Mark the parts for the provider's cache: the parts that stay the same until the next request.
 
-    At most four marks are allowed. They go on the last tool, the system prompt and the last two turns of the
-    user: the last to write what is new, the one before it to read what the request before wrote.
+    At most four marks are allowed: the last tool, the system prompt and the user's last two turns.
+    The last turn's mark writes the new part; the one before reads the part that the previous
+    request wrote.
     """
     turns = [message["content"] for message in body["messages"] if message["role"] == "user"]
     for blocks in [body.get("tools"), body.get("system"), *turns[-_CACHED_TURNS:]]:
@@ -316,7 +322,7 @@ def _mark_cached(body: Body) -> None:
 
 
 def unstreamed(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The payloads of the stream that a message in one piece would have been."""
+    """The payloads of the stream that would have carried an unstreamed message."""
     yield {"type": "message_start", "message": message}
     for index, block in enumerate(sequence(message, "content")):
         yield {"type": "content_block_start", "index": index, "content_block": block}

@@ -1,6 +1,6 @@
-"""Trying again: what each further try of a request is like, and what of a try may be shown while it runs.
+"""Retries: how each further try of a request differs, and how much of a try is shown while it runs.
 
-Nobody waits here. Knows nothing of what made a try fail beyond its words.
+It never waits. Knows only the words of a failure.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, Usage, Withdrawn
 
 PATIENCE = 240
-"""Characters of a reply that are held back where a person looks on: a call comes within the first few lines
-or not at all, and a longer answer is to be seen while it comes."""
+"""Characters of a reply that are held back while the user watches. A call comes in the first few
+lines or not at all; a longer answer should be visible as it arrives."""
 
 USUAL_TEMPERATURE = 0.7
-"""The temperature of models when nobody sets one, more or less: from there it is lowered."""
+"""The approximate temperature of models by default: retries lower it from there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The tries of one request that failed, and how it goes on. `errors` has one line for each."""
+    """The failed tries of one request and the rules for more. `errors` has one line for each."""
 
     max_retries: int
     retry_delay_ms: int
@@ -28,32 +28,33 @@ class Attempts:
     errors: tuple[str, ...] = ()
 
     def after(self, error: str) -> Attempts:
-        """One more has failed."""
+        """The state after one more failure."""
         return replace(self, errors=(*self.errors, error))
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether it is not tried again."""
+        """Whether no tries are left."""
         return len(self.errors) > self.max_retries
 
     def temperature(self, first: float | None) -> float | None:
-        """That of the next try, where the first one's was `first`; None leaves it to the model."""
+        """The next try's temperature, if the first one's was `first`; None leaves it to the
+        model."""
         if not self.errors:
             return first
         usual = USUAL_TEMPERATURE if first is None else first
         return max(0.0, round(usual - self.temperature_reduction * len(self.errors), 3))
 
     def delay_s(self, luck: float) -> float:
-        """Seconds to wait before the next try, doubled with each; `luck`, 0 … 1, makes it more or less."""
+        """Seconds to wait before the next try, doubled each time and varied by `luck`, 0 … 1."""
         return self.retry_delay_ms / 1000 * 2.0 ** (len(self.errors) - 1) * (0.75 + luck / 2)
 
 
 class Preview:
-    """The part of one try that is shown while it runs: a short one when it is known to be sound, a longer one
-    as it comes, and then it is withdrawn should it fail.
+    """The part of one try that is shown while it runs. A short reply is shown once it is known to
+    be sound, a longer one as it arrives; if it then fails, it is withdrawn.
 
-    `patience` are the characters of a short one; None: none is ever withdrawn. Usage is told at once, on top
-    of what the tries before have `spent`.
+    `patience` is the length of a short reply in characters; None means that none is ever withdrawn.
+    Usage is reported at once, added to the tokens `spent` by earlier tries.
     """
 
     def __init__(self, patience: int | None, spent: Usage | None = None) -> None:
@@ -77,7 +78,7 @@ class Preview:
             yield from self.rest()
 
     def rest(self) -> Iterator[Event]:
-        """The events held back, since the reply ends here or is broken off."""
+        """The events held back, when the reply ends or is broken off."""
         buffer, self._buffer, self._is_open = self._buffer, [], True
         yield from buffer
 

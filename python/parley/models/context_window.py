@@ -1,6 +1,7 @@
-"""How far models reach: the tokens that they take and give, known by their names, and what texts come to.
+"""Context windows and output limits of models, known by their names, and the size of texts in
+tokens.
 
-A model that is not known here gets a cautious guess. Knows no requests.
+An unknown model gets a cautious guess. Knows no requests.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ _CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", re
 
 
 def claude_version(model: str) -> Version | None:
-    """(4, 7) for `claude-opus-4-7` in any provider's spelling; None for what is no numbered Claude."""
+    """(4, 7) for `claude-opus-4-7` in any provider's spelling; None for any name without a Claude
+    version."""
     match = _CLAUDE.search(model)
     return (int(match[1]), int(match[2] or 0)) if match else None
 
 
-# "Context window: 1M tokens · Max output: 128K tokens" (platform.claude.com/docs/en/models/opus-4-6/overview,
-# with the current models beside it, 2026-11-22); for older ones no source was kept.
+# "Context window: 1M tokens · Max output: 128K tokens"
+# (platform.claude.com/docs/en/models/opus-4-6/overview, with the current models beside it,
+# 2026-11-22); for older ones no source was kept.
 _CLAUDE_REACH: tuple[tuple[Version, int, int], ...] = (
     ((4, 6), 1_000_000, 128_000),
     ((4, 5), 200_000, 64_000),
@@ -30,8 +33,9 @@ _CLAUDE_REACH: tuple[tuple[Version, int, int], ...] = (
     ((3, 5), 200_000, 8_192),
     ((0, 0), 200_000, 4_096),
 )
-# "Context Length: 1,050,000 tokens" (docs.oxen.ai/inference-api/reference/models/gpt-5-4-2026-03-05,
-# 2026-11-22; OpenAI's own pages of its models and Google's could not be read that day).
+# "Context Length: 1,050,000 tokens"
+# (docs.oxen.ai/inference-api/reference/models/gpt-5-4-2026-03-05, 2026-11-22; OpenAI's and Google's
+# own pages about their models could not be read that day).
 _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"gpt-(5\.[4-9]|6)"), 1_050_000),
     (re.compile(r"gpt-5"), 400_000),
@@ -44,7 +48,8 @@ _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The tokens that a provider said it takes, what it counted in a prompt, and kept for the reply."""
+    """The tokens that a provider says it accepts, its count for the prompt, and its reserve for the
+    reply."""
 
     tokens: int
     prompt: int | None = None
@@ -56,19 +61,19 @@ ASSUMED_OUTPUT = 8_192
 
 
 def context_window(model: str) -> int:
-    """The tokens that prompt and reply may have together; a cautious guess for models not known here."""
+    """The tokens that prompt and reply may have together; a cautious guess for unknown models."""
     return known_window(model) or _ASSUMED_WINDOW
 
 
 def known_window(model: str) -> int | None:
-    """The tokens that prompt and reply may have together; None for models not known here."""
+    """The tokens that prompt and reply may have together; None for unknown models."""
     if (version := claude_version(model)) is not None:
         return next(window for least, window, _ in _CLAUDE_REACH if version >= least)
     return next((window for pattern, window in _WINDOWS if pattern.search(model)), None)
 
 
 def max_output(model: str) -> int:
-    """The tokens that a reply of this Claude may have, thinking included."""
+    """The tokens that this Claude's reply may have, thinking included."""
     version = claude_version(model)
     if version is None:
         return ASSUMED_OUTPUT
@@ -78,4 +83,4 @@ def max_output(model: str) -> int:
 
 
 BYTES_PER_TOKEN = 4
-"""Of English, more or less; of other languages a letter is more bytes, and more tokens."""
+"""Approximately, for English. In other languages a letter has more bytes, and more tokens."""

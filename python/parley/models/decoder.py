@@ -1,7 +1,7 @@
-"""The common part of the decoders of all formats: how text, thinking and the end are said, and failure.
+"""The common part of all formats' decoders: text, thinking, the end of a reply, and failures.
 
-Unknown kinds of events pass, since providers add some monthly; known ones that are not what they must be
-are a `ModelError`, and after one a decoder only fails again.
+Unknown kinds of events are ignored, because providers add some every month. A malformed known event
+raises `ModelError`; after that, the decoder only fails again.
 """
 
 from __future__ import annotations
@@ -23,45 +23,46 @@ MESSAGE_SHOWN = 300
 REASON_SHOWN = 100
 
 _WHOLE: frozenset[Reason] = frozenset({"complete", "tool_calls", "pause"})
-"""After any other end the last call may be cut."""
+"""After any other end, the last call may be cut."""
 
 _KEY = re.compile(r"\b(?:sk-|gsk_|xai-|AIza|Bearer )[\w.-]{8,}")
 _SIGNATURE = re.compile(r"\S([^\n]*\S)?")
 
 
 class Decoder(ABC):
-    """Turns the decoded payloads of one stream into events; once it has failed it only fails again."""
+    """Turns the decoded payloads of one stream into events; after a failure it only fails again."""
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
-        """`quirks` are those of the provider's server."""
+        """`quirks` are the provider's server's."""
         self.provider = provider
         self.model = model
         self.wants_no_more = False
-        """Whether the reply is complete though the provider would go on: then its stream is to be closed."""
+        """Whether the reply is complete but the provider would continue: then the caller closes the
+        stream."""
         self.own_call: Callable[[ToolCall], ToolCall] = lambda call: call
-        """What a call from the wire is in the words of its tool's server."""
+        """Turns a call from the wire into the words of its tool's server."""
         self._failure: ModelError | None = None
         self.is_over = False
-        """Whether the reply is complete, and nothing that may follow says any more."""
+        """Whether the reply is complete, and later payloads do not matter."""
         self._is_thinking = False
         self._open_call: PartialCall | None = None
         """The call whose pieces are arriving."""
         self._prose = Pieces()
         self._thoughts = Pieces()
         self._has_said = False
-        """Whether there is prose since the last thinking, which prose to come is written after."""
+        """Whether there is prose since the last thinking; later prose is appended to it."""
         self._gap = ""
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """The call that the model is writing now, None where it does something else."""
+        """The call that the model is writing now, None if it is not writing one."""
         return PendingCall(self._open_call.name, self._open_call.size) if self._open_call else None
 
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-        """The events of payloads that came together, prose side by side as one. Raises ModelError.
+        """The events of payloads that arrived together, adjacent prose joined. Raises ModelError.
 
-        A stream is prose for the most part, and looking through each payload for all that it might hold
-        costs several times as much.
+        Most of a stream is prose; examining each payload for everything it might hold costs several
+        times as much.
         """
         prose = list[str]()
         try:
@@ -83,15 +84,15 @@ class Decoder(ABC):
         return self._guarded(lambda: self._say("".join(prose))) if prose else []
 
     def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
-        """The text of a payload that holds nothing else; None where that is not certain."""
+        """The text of a payload that certainly holds nothing else, otherwise None."""
         return None
 
     def feed(self, raw: Mapping[str, Any]) -> list[Event]:
-        """All events that this payload made possible; raises ModelError."""
+        """All events that this payload allows; raises ModelError."""
         return self._guarded(lambda: self._take(raw))
 
     def end(self) -> list[Event]:
-        """The events that the end of the stream makes possible; raises ModelError if it came too early."""
+        """The events at the end of the stream; raises ModelError if it came too early."""
         return self._guarded(self._finish)
 
     def _guarded(self, step: Callable[[], Iterable[Event]]) -> list[Event]:
@@ -114,10 +115,10 @@ class Decoder(ABC):
 
     @abstractmethod
     def _finish(self) -> Iterable[Event]:
-        """The events at the end of the stream, if the reply has not been concluded before."""
+        """The events at the end of the stream, if the reply has not ended before."""
 
     def _say(self, piece: str) -> Iterator[Event]:
-        """Prose; it ends a thinking block whose end the format does not tell."""
+        """Prose; it also ends a thinking block whose end the format does not mark."""
         if whole := self._prose.feed(piece):
             self._open_call = None
             yield from self._end_thinking()
@@ -125,7 +126,8 @@ class Decoder(ABC):
             yield TextDelta(gap + whole)
 
     def _part(self) -> None:
-        """Keep prose to come apart from the prose before: the model did something else in between."""
+        """Separate the next prose from the prose before: the model did something else in
+        between."""
         self._gap = "\n\n" if self._has_said else ""
 
     def _think(self, piece: str) -> Iterator[Event]:
@@ -144,7 +146,8 @@ class Decoder(ABC):
         self._is_thinking = False
 
     def _conclude(self, calls: Sequence[PartialCall], reason: Reason, detail: str) -> Iterator[Event]:
-        """The calls, then the end; whether there are calls is seen from them, not from what was said."""
+        """The calls, then the end. Whether there are calls is decided by the calls, not by the
+        given reason."""
         self.is_over, self._open_call = True, None
         yield from self._end_thinking()
         if rest := self._prose.end():
@@ -157,7 +160,7 @@ class Decoder(ABC):
 
 
 def stream_failed(provider: str, error: object) -> ModelError:
-    """The error for a provider that says, within the stream, that it cannot go on, and says it somehow."""
+    """The error for a provider that reports a failure within the stream, in whatever form."""
     facts = error if isinstance(error, Mapping) else {"message": error}
     kind = str(facts.get("type") or facts.get("code") or "")
     message = _words(str(facts.get("message") or kind.replace("_", " ") or "no reason given"))
@@ -168,9 +171,9 @@ def stream_failed(provider: str, error: object) -> ModelError:
     )
 
 
-# Anthropic's page says that an error may come in a stream after status 200, and has the types of the first
-# line (docs.anthropic.com/zh-CN/api/errors, 2026-11-22). For the others no source was kept; 529 is
-# `OverloadedError` in anthropic 2.12, _exceptions.py.
+# Anthropic's page says that an error may come in a stream after status 200, and lists the types of
+# the first line (docs.anthropic.com/zh-CN/api/errors, 2026-11-22). For the others no source was
+# kept; 529 is `OverloadedError` in anthropic 2.12, _exceptions.py.
 _PASSING = frozenset(
     [
         *["overloaded_error", "api_error", "rate_limit_error", "timeout_error"],  # Anthropic
@@ -178,7 +181,7 @@ _PASSING = frozenset(
         *["429", "500", "502", "503", "529"],  # compatible servers that pass a status on
     ]
 )
-"""Errors that say nothing against the request."""
+"""Errors that are not the request's fault."""
 
 
 def ended_early(provider: str) -> ModelError:
@@ -189,12 +192,12 @@ def ended_early(provider: str) -> ModelError:
 
 
 def _words(words: str) -> str:
-    """A provider's words as one bounded line, without what looks like a key."""
+    """A provider's words as one bounded line, without anything like a key."""
     line = _KEY.sub("…", one_line(words[: 4 * MESSAGE_SHOWN]))
     return line if len(line) <= MESSAGE_SHOWN else line[: MESSAGE_SHOWN - 1] + "…"
 
 
 def sound_signature(signature: str) -> str:
-    """The signature, or "" for one that the file could not hold as it is."""
+    """The signature, or "" if the file could not hold it unchanged."""
     is_sound = _SIGNATURE.fullmatch(signature) and fit(signature) == signature
     return signature if is_sound and signature.split(" ")[0] != "redacted" else ""

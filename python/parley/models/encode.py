@@ -1,6 +1,6 @@
-"""The parts that a request says in another way than the file: ids, names and arguments of calls, characters.
+"""The parts that differ between request and file: ids, names and arguments of calls, characters.
 
-Mapped the same way each time, so that the same file makes the same request. Knows no wire format.
+Equal files give equal requests. Knows no wire format.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
 
 MAX_LENGTH = 64
-# No page has these; refusals have, read 2026-11-22: "messages.1.content.1.tool_use.id: String should match
-# pattern '^[a-zA-Z0-9_-]+$'" (Anthropic, github.com/RooCodeInc/Roo-Code/pull/10649), "Invalid
-# 'input[95].call_id': string too long. Expected a string with maximum length 64" (OpenAI,
+# No page has these; refusals have, read 2026-11-22: "messages.1.content.1.tool_use.id: String
+# should match pattern '^[a-zA-Z0-9_-]+$'" (Anthropic, github.com/RooCodeInc/Roo-Code/pull/10649),
+# "Invalid 'input[95].call_id': string too long. Expected a string with maximum length 64" (OpenAI,
 # github.com/AnswerDotAI/fastllm/issues/45).
 STRICT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Ids of Anthropic's."""
+"""Anthropic's ids."""
 SHORT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-"""Ids of OpenAI's."""
+"""OpenAI's ids."""
 
 RAW = "_raw"
-"""The one key of the object that stands for arguments which are no JSON object."""
+"""The only key of the object that replaces arguments which are not a JSON object."""
 
 _DIGEST = 12
 
 
 def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
-    """An id that `fits` for each call of the turns, no two alike; one that fits is left as it is.
+    """A distinct id that `fits` for each call of the turns; fitting ids stay as they are.
 
-    Decided in the order of the turns, so that what is said later changes no earlier id: providers cache
+    The order of the turns decides, so that later text changes no earlier id: providers cache
     requests by their beginning.
     """
     ids = dict[str, str]()
@@ -54,7 +54,7 @@ def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
 
 
 def wire_name(name: str) -> str:
-    """A called tool's name as every provider takes it, whatever the model called."""
+    """A called tool's name in a form that every provider accepts."""
     folded = fold(name)
     return folded if len(folded) <= MAX_LENGTH else _hashed(name, 0)
 
@@ -65,10 +65,10 @@ def _hashed(text: str, salt: int) -> str:
 
 
 def arguments_object(arguments: str) -> dict[str, Any]:
-    """The arguments as the object that a wire format wants; blank ones are `{}`.
+    """The arguments as the object that a wire format expects; blank ones are `{}`.
 
-    What is not one unambiguous JSON object goes whole under the key `_raw`, so that the model sees what
-    it wrote. Big integers, `1.0` and the order of keys survive.
+    Text that is not one unambiguous JSON object is sent whole under the key `_raw`, so that the
+    model sees its own words. Big integers, `1.0` and the order of keys survive.
     """
     text = fit(arguments)
     try:
@@ -78,10 +78,10 @@ def arguments_object(arguments: str) -> dict[str, Any]:
 
 
 def arguments_text(arguments: str, *, exact: bool) -> str:
-    """The arguments as JSON text; blank ones are `{}`, and text of an object is left as it is.
+    """The arguments as JSON text: blank ones are `{}`, and an object's text stays as it is.
 
-    Unless `exact`, what is no object becomes one: compatible servers parse the arguments of past calls and
-    fail on anything else.
+    Unless `exact`, anything else becomes an object: compatible servers parse the arguments of past
+    calls and fail on other values.
     """
     if exact and arguments.strip():
         return fit(arguments)
@@ -90,12 +90,12 @@ def arguments_text(arguments: str, *, exact: bool) -> str:
 
 
 def result_parts(outcome: CallOutcome) -> tuple[str | Attachment, ...]:
-    """The parts of a result that has pictures, with a word on how to read on in a long one."""
+    """The parts of a result with pictures, with a hint on how to read on in a long one."""
     return (*outcome.parts, *_how_to_go_on(outcome)) if outcome.parts else ()
 
 
 def bare_text(outcome: CallOutcome) -> str:
-    """The text of a result, with a word on how to read on in a long one."""
+    """The text of a result, with a hint on how to read on in a long one."""
     return "\n".join([outcome.content, *_how_to_go_on(outcome)])
 
 
@@ -108,26 +108,27 @@ def _how_to_go_on(outcome: CallOutcome) -> list[str]:
 
 
 def result_text(outcome: CallOutcome) -> str:
-    """The result of a call as the model reads it where the format has no field for failure."""
+    """A call's result as the model reads it, in a format without a field for failure."""
     text = bare_text(outcome)
     return text if outcome.status == "ok" else f"Error: {text}"
 
 
 class Piece(dict[str, Any]):
-    """A part of a request's body that is never changed; its JSON is made once."""
+    """A part of a request's body that never changes; its JSON is made once."""
 
     @cached_property
     def json(self) -> bytes:
-        """The JSON of it."""
+        """Its JSON."""
         return _json(self)
 
 
 def pieces(
     turn: Turn, key: Hashable, make: Callable[[], Iterable[Mapping[str, Any]]]
 ) -> tuple[dict[str, Any], ...]:
-    """The parts of a request's body that `make` makes of a turn, kept with it under a key.
+    """The parts of a request's body that `make` makes from a turn, kept with the turn under a key.
 
-    The key says all that they depend on beside the turn. An open one may end otherwise: it keeps nothing.
+    The key includes everything that they depend on besides the turn. An open turn keeps nothing,
+    because it may change.
     """
     if isinstance(turn, ModelTurn) and turn.open:
         return tuple(map(fit_body, make()))
@@ -164,7 +165,8 @@ def _json(value: object) -> bytes:
 
 
 def fit_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The request body with every text as UTF-8 can carry it; schemas and extra keys may hold anything."""
+    """The request body with every text made valid UTF-8; schemas and extra keys may hold
+    anything."""
     return {fit(key): _fit_value(value) for key, value in body.items()}
 
 

@@ -1,7 +1,7 @@
-"""Events of a model's reply, whoever it is: what decoders make of a stream.
+"""Events of a model's reply, for every provider: decoders make them from a stream.
 
-A reply is text and thinking in the order of arrival, then its calls, then `Finished`; `Usage` may come at
-any time, and so may the other three. Knows nothing of streams and providers.
+A reply is text and thinking in order of arrival, then its calls, then `Finished`. `Usage` and the
+other three events may come at any time. Knows nothing of streams and providers.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ThinkingDelta:
 class ThinkingEnd:
     """The end of one thinking block; blocks come one after another.
 
-    A redacted block is this event alone, with the provider's encrypted content as `signature`;
-    a block whose provider shows no text is this event alone, too.
+    A redacted block is only this event, with the provider's encrypted content as `signature`; so is
+    a block whose text the provider hides.
     """
 
     signature: str = ""
@@ -53,9 +53,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of the request so far, replacing what was said before.
+    """Tokens of the request so far; each report replaces the one before.
 
-    `input` is all of the prompt, what was read from or written to a cache included; `output` includes
+    `input` is the whole prompt, including tokens read from or written to a cache; `output` includes
     `thinking`.
     """
 
@@ -66,7 +66,7 @@ class Usage:
     thinking: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Of both together."""
+        """The sum of both."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
@@ -78,7 +78,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a million tokens of each kind; without one of its own, what is cached costs as input."""
+    """The price of a million tokens of each kind; without a price of their own, cached tokens cost
+    as input."""
 
     input: float = 0.0
     output: float = 0.0
@@ -93,7 +94,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The reply is over, and why; `detail` is the provider's own word where it says more."""
+    """The end of the reply, with its reason; `detail` is the provider's own word if it adds
+    something."""
 
     reason: Reason
     detail: str = ""
@@ -101,19 +103,19 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """All that the reply said so far is taken back: it failed, and another one comes in its place."""
+    """The whole reply so far is withdrawn: it failed, and another one replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """Limits by the provider's headers: names without the provider's prefix, values as sent."""
+    """The limits in the provider's headers: names without the provider's prefix, values as sent."""
 
     headers: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Something the user is to know about the request; no part of the reply."""
+    """A message for the user about the request; not part of the reply."""
 
     text: str
 
@@ -124,7 +126,7 @@ Event: TypeAlias = (
 
 
 def joined(events: Iterable[Event]) -> Iterator[Event]:
-    """The same with pieces that stand side by side made one; what comes before a failure still does."""
+    """The events with adjacent pieces joined; events before a failure are still yielded."""
     kind: type[TextDelta | ThinkingDelta] = TextDelta
     pieces = list[str]()
     try:

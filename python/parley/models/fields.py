@@ -1,7 +1,7 @@
-"""The fields of a provider's JSON, read with care.
+"""Reads the fields of a provider's JSON with care.
 
-`null` stands for an absent field everywhere, as compatible servers write it; a field of another type than
-it must be raises ValueError with a reason of one line.
+`null` counts as an absent field everywhere, as compatible servers write it. A field of a wrong type
+raises ValueError with a one-line reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from parley.tables import LARGEST
 
 
 def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object under `key`, an empty one where there is none."""
+    """The object under `key`; an empty one if absent."""
     value = raw.get(key)
     if value is None:
         return {}
@@ -24,7 +24,7 @@ def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """The objects of the array under `key`, none where there is none."""
+    """The objects of the array under `key`; none if absent."""
     value = raw.get(key)
     if value is None:
         return []
@@ -34,7 +34,7 @@ def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 def text(raw: Mapping[str, Any], key: str) -> str:
-    """The text under `key`, "" where there is none."""
+    """The text under `key`; "" if absent."""
     value = raw.get(key)
     if value is None:
         return ""
@@ -44,19 +44,19 @@ def text(raw: Mapping[str, Any], key: str) -> str:
 
 
 def number(raw: Mapping[str, Any], key: str) -> int:
-    """The whole number under `key`, 0 where there is none."""
+    """The whole number under `key`; 0 if absent."""
     value = raw.get(key)
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected a whole number as {key!r}, got {type(value).__name__}")
     if abs(value) > LARGEST:
-        raise ValueError(f"expected a whole number as {key!r}, got one that is too large")
+        raise ValueError(f"the whole number {key!r} is too large")
     return value
 
 
 def counted(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
-    """OpenAI's count of tokens, under the words that one of its formats has for prompt and reply."""
+    """OpenAI's token counts, given a format's words for prompt and reply."""
     prompt_details, reply_details = (
         mapping(usage, f"{prompt}_tokens_details"),
         mapping(usage, f"{reply}_tokens_details"),

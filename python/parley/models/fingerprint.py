@@ -1,7 +1,7 @@
-"""The fingerprint of a request: digests of its settings, and of each part of what a model is sent of a chat.
+"""The fingerprint of a request: digests of its settings, and of each part of the chat that is sent.
 
-There is no word of the chat in it. It is made of a request that was sent, to be kept, and of the file, to be
-compared. Knows no wire format: two formats of one conversation have one fingerprint.
+It holds none of the chat's words. It is made from a sent request, to be kept, and from the file, to
+be compared. Knows no wire format: two formats of one conversation have one fingerprint.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ Source: TypeAlias = UserTurn | Text | Thinking | CallOutcome | Attachment
 GoesBack: TypeAlias = Callable[[Thinking, ModelTurn], bool]
 
 REBUILT_FROM = ("provider", "model", "full", "thinks", "space")
-"""The keys of a header that units are rebuilt from."""
+"""The header keys that units are rebuilt from."""
 
 _STAND_INS = frozenset({OMITTED, NO_QUESTION, GO_ON})
 _DIGEST_BYTES = 10
 _OF_NO_REQUEST = frozenset({"topic", "tags", "forked_from"})
-"""Keys of the front matter that change nothing of a request."""
+"""Front matter keys that do not affect a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A request in digests: `header` is what is no part of the conversation, `units` are its parts in order.
+    """A request in digests: `header` has everything outside the conversation, `units` its parts in
+    order.
 
-    A unit is a letter for its kind and a digest.
+    A unit is a letter for its kind, and a digest.
     """
 
     header: Mapping[str, Any]
@@ -49,17 +50,17 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """The digest of it all."""
+        """The digest of the whole fingerprint."""
         return request_digest(canonical(self.header), self.units)
 
 
 def request_digest(header: str, units: Units) -> str:
-    """The digest of a request, of its header as canonical JSON and its units."""
+    """The digest of a request: of its header as canonical JSON, and its units."""
     return hashlib.sha256("\n".join([header, *units]).encode()).hexdigest()
 
 
 def fingerprint(request: Request, guidance: str) -> Fingerprint:
-    """The fingerprint of a request, whose system prompt ends in the guidance on its tools."""
+    """The fingerprint of a request whose system prompt ends in the guidance on its tools."""
     units = tuple(units_of(request.turns(), request.goes_back))
     return Fingerprint(header(request, guidance), units)
 
@@ -67,7 +68,7 @@ def fingerprint(request: Request, guidance: str) -> Fingerprint:
 def header(request: Request, guidance: str) -> dict[str, Any]:
     """The settings of a request: names as they are, the rest as digests.
 
-    `space` is there where not all was sent: what was left out depends on it.
+    `space` is present if parts of the chat were left out, because it decides which.
     """
     answers = request.transcript.exchanges[request.at].answers
     text_tools = request.text_tools.mode if request.text_tools else ""
@@ -88,18 +89,18 @@ def header(request: Request, guidance: str) -> dict[str, Any]:
 
 
 def front_matter(transcript: Transcript) -> dict[str, str]:
-    """What a file's front matter asks for that changes requests, by key."""
+    """The front matter's values that affect requests, by key."""
     keys = read_front_matter(transcript.front_matter).keys
     return {key: digest(value) for key, value in sorted(keys.items()) if key not in _OF_NO_REQUEST}
 
 
 def tools(catalogue: Catalogue) -> dict[str, str]:
-    """The tools on offer by their names on the wire."""
+    """The tools on offer, by their names on the wire."""
     return {wire: tool.digest[: 2 * _DIGEST_BYTES] for wire, tool in catalogue.tools}
 
 
 def servers(catalogue: Catalogue) -> dict[str, list[str]]:
-    """The names on the wire of the tools of each server, which alone do not tell whose they are."""
+    """The names on the wire of each server's tools: a name alone does not tell its server."""
     names = dict[str, list[str]]()
     for wire, tool in catalogue.tools:
         names.setdefault(tool.server, []).append(wire)
@@ -107,7 +108,7 @@ def servers(catalogue: Catalogue) -> dict[str, list[str]]:
 
 
 def rebuilt(transcript: Transcript, settings: Mapping[str, Any]) -> Units:
-    """The units of a request for the last answer of a transcript, with the settings of a header."""
+    """The units of a request for a transcript's last answer, with a header's settings."""
     model = settings["provider"], settings["model"]
     space = sys.maxsize if settings["space"] is None else settings["space"]
 
@@ -119,7 +120,7 @@ def rebuilt(transcript: Transcript, settings: Mapping[str, Any]) -> Units:
 
 
 def units_of(turns: Iterable[Turn], is_sent: GoesBack) -> Iterator[str]:
-    """The units of turns; `is_sent` says which thinking is."""
+    """The units of turns; `is_sent` says which thinking is sent."""
     for turn in turns:
         if isinstance(turn, ModelTurn) and turn.open:
             yield from (unit for unit, _ in sources(turn, is_sent))
@@ -130,7 +131,7 @@ def units_of(turns: Iterable[Turn], is_sent: GoesBack) -> Iterator[str]:
 
 
 def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
-    """The units of a turn, each with what it is of."""
+    """The units of a turn, each with its source."""
     if isinstance(turn, UserTurn):
         words = [part for part in turn.parts if isinstance(part, str)] if turn.parts else [turn.text]
         yield (STAND_IN if turn.text in _STAND_INS else QUESTION) + digest(*words), turn
@@ -151,7 +152,7 @@ def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
 
 
 def reply_sources(reply: Round) -> Iterator[tuple[str, Text | Thinking | Proposal]]:
-    """The units of what a model said, whatever came of its calls, each with what it is of."""
+    """The units of a model's reply, regardless of its calls' results, each with its source."""
     for segment in reply.segments:
         if isinstance(segment, Text):
             yield from ((unit, segment) for unit in _text_units(segment.text))
@@ -162,7 +163,7 @@ def reply_sources(reply: Round) -> Iterator[tuple[str, Text | Thinking | Proposa
 
 
 def reply_units(reply: Round) -> Units:
-    """The units of what a model said."""
+    """The units of a model's reply."""
     return tuple(unit for unit, _ in reply_sources(reply))
 
 
@@ -185,6 +186,6 @@ def _call_units(call: ToolCall, call_id: str) -> Iterator[str]:
 
 
 def digest(*values: object) -> str:
-    """The digest of some values."""
+    """The digest of these values."""
     text = "\0".join(value if isinstance(value, str) else repr(value) for value in values)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()

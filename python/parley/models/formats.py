@@ -1,7 +1,7 @@
-"""The one table of wire formats: an entry for each says all that tells it from the others.
+"""The table of wire formats: each entry has everything that distinguishes its format.
 
-Settings, clients, the shell, the health report and the conversion of tools read it. Knows the adapters and
-what the SDKs are called; imports no SDK, and knows nothing of keys and hosts.
+Settings, clients, the shell, the health report and the conversion of tools read it. Knows the
+adapters and the SDKs' names; imports no SDK, and knows nothing of keys and hosts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Raw: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SDK:
-    """A maker's library that sends requests: its package, the class of its client, its maker's address."""
+    """A provider's library that sends requests: its package, its client class, its default
+    address."""
 
     package: str
     client: str
@@ -35,12 +36,12 @@ class SDK:
 
     @property
     def root(self) -> str:
-        """The path that stands before those of the formats, as on its maker's host."""
+        """The path before the formats' own, as on the provider's own host."""
         return urlsplit(self.url).path
 
     @property
     def variables(self) -> str:
-        """The beginning of the names of all variables that it reads."""
+        """The common prefix of all variables that it reads."""
         return f"{self.package.upper()}_"
 
 
@@ -48,15 +49,15 @@ class SDK:
 class Format:
     """One wire format.
 
-    `name` is what `api` of a provider's entry says, `kind` what `kind` does: models are asked in the first
-    format of a kind, unless another is `preferred` for one at its maker's own host. `option` is its name in
-    the shell, `title` the one in messages.
+    `name` is the value of `api` in a provider's entry, `kind` that entry's `kind`. Models are asked
+    in the first format of a kind, unless another one is `preferred` for them on their maker's own
+    host. `option` is its name in the shell, `title` in messages.
 
-    `request_body` makes the body of a streamed request, `unstreamed` the payloads of the stream that a reply
-    in one piece would have been, `tool` the shape of an offered tool and `definition` the way back to MCP.
-    `notice` has what a user is to know before a request. `other` is the format to take where
-    `is_for_other(model, status, words)` says that a refusal asks for it. `most_tools` is how many tools a
-    request may have at most; None where no such limit is known.
+    `request_body` makes the body of a streamed request; `unstreamed` makes the payloads of the
+    stream that would have carried an unstreamed reply; `tool` makes the shape of an offered tool
+    and `definition` converts it back to MCP. `notice` returns a message for the user before a
+    request. `other` is the format to try if `is_for_other(model, status, words)` says that a
+    refusal asks for it. `most_tools` limits a request's tools; None if no limit is known.
     """
 
     name: str
@@ -77,17 +78,17 @@ class Format:
     most_tools: int | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The request's body, with the tools in its text where they are to be."""
+        """The request's body, with the tools in its text if the model needs them there."""
         return self.request_body(text_request(wire_request(request)))
 
     def unstreamed_body(self, request: Request) -> dict[str, Any]:
-        """The body of a request whose reply shall come in one piece."""
+        """The body of a request whose reply comes in one piece."""
         return {key: value for key, value in self.body(request).items() if key != "stream_options"} | {
             "stream": False
         }
 
     def reader(self, request: Request, secret: str = "") -> Decoder:
-        """The decoder of the reply to this request, which was sent with a key."""
+        """The decoder for the reply to this request, which was sent with a key."""
         decoder, catalogue = self.decoder(request.provider, request.model, request.quirks), request.catalogue
         decoder.own_call = lambda call: own_call(call, catalogue)
         return text_decoder(Redacting(decoder, secret), replace(request, catalogue=wire_catalogue(catalogue)))
@@ -96,8 +97,8 @@ class Format:
 _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")
 _OPENAI = SDK("openai", "AsyncOpenAI", "https://api.openai.com/v1")
 
-# "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length
-# 142 instead." (github.com/anomalyco/opencode/issues/4909, of 2025-11-29, read 2026-11-23).
+# "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with
+# length 142 instead." (github.com/anomalyco/opencode/issues/4909, of 2025-11-29, read 2026-11-23).
 _OPENAI_TOOLS = 128
 
 FORMATS: dict[str, Format] = {
@@ -154,7 +155,7 @@ FORMATS: dict[str, Format] = {
 }
 
 PACKAGE = "package"
-"""The kind of a provider that is made by an installed package, and asked by no SDK."""
+"""The kind of a provider that comes from an installed package, without an SDK."""
 _OF_PACKAGES = replace(
     FORMATS["chat"],
     name=PACKAGE,
@@ -168,22 +169,22 @@ _OF_PACKAGES = replace(
 
 
 def kinds() -> tuple[str, ...]:
-    """The kinds of providers."""
+    """All kinds of providers."""
     return (*dict.fromkeys(entry.kind for entry in FORMATS.values()), PACKAGE)
 
 
 def of_kind(kind: str) -> tuple[Format, ...]:
-    """The formats of a kind; its usual one is the first."""
+    """The formats of a kind, the usual one first."""
     return tuple(entry for entry in (*FORMATS.values(), _OF_PACKAGES) if entry.kind == kind)
 
 
 def apis() -> tuple[str, ...]:
-    """The names that `api` may say: of the formats of a kind that has several, and "auto"."""
+    """The allowed values of `api`: "auto", and the formats of a kind that has several."""
     return ("auto", *(name for name, entry in FORMATS.items() if len(of_kind(entry.kind)) > 1))
 
 
 def sdk(kind: str) -> SDK:
-    """The SDK of a kind, one for all its formats."""
+    """The SDK of a kind, shared by all its formats."""
     return of_kind(kind)[0].sdk
 
 
@@ -193,7 +194,7 @@ def sdks() -> tuple[SDK, ...]:
 
 
 def format_for(option: str) -> Format:
-    """The format of this name in the shell."""
+    """The format with this name in the shell."""
     return next(entry for entry in FORMATS.values() if entry.option == option)
 
 

@@ -1,9 +1,9 @@
-"""Memory: what of a chat is sent to a model that cannot take all of it.
+"""Memory: the part of a chat that is sent to a model with too little room for all of it.
 
-A ladder of steps, each of which leaves out a little more, is taken for as far as the request needs it, and no
-further. Its order does not depend on the room, so a model that takes more is never sent less. No step parts a
-call from its result, and the last ones cut what is asked now, so that there is a request for every chat.
-Knows bytes and no tokens, turns and no wire format.
+Each step of a ladder leaves out a little more, and only as many steps are taken as the request
+needs. The order does not depend on the room, so a model with more room never gets less. No step
+separates a call from its result. The last steps cut the current question, so that every chat has a
+request. Knows bytes, not tokens; turns, not wire formats.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from parley.chat.omissions import (
 from parley.chat.transcript import Attachment, Exchange, Text, Thinking
 
 RECENT = 3
-"""Exchanges, the one that is answered among them, that are left as they are for as long as may be."""
+"""Exchanges, including the current one, that stay complete as long as possible."""
 QUESTION = 400
-"""Bytes of the question that are left of an exchange without a summary, if there is no room for more."""
+"""Bytes of the question that stay of an exchange without a summary, without room for more."""
 RESULT = 16_000
-"""Bytes of a result that the model waits for: before more of it goes, what is older does."""
+"""Bytes of a result that the model waits for: before it gets shorter, older parts go."""
 LEAST = 400
-"""Bytes of each text that stay in any case."""
+"""Bytes that every text keeps."""
 FRAME = 16
-"""Bytes that a text takes beside its own: whose it is, and where it begins and ends."""
+"""Bytes that a text adds to its own: its author, its beginning and its end."""
 PICTURE = 6_000
-"""Bytes of text that cost as much as a picture, more or less."""
+"""The approximate cost of a picture, in bytes of text."""
 _BESIDE_QUESTION = FRAME + size(f"\n\n{OMITTED}")
 _LONGEST_NAME = 64
 
 Form: TypeAlias = Literal["bare", "summary", "question", "nothing"]
-"""How an older exchange is sent that is not sent whole: without results, and so on."""
+"""How an older exchange is sent if not whole, such as without results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The turns that are sent, their `size` in bytes and that of `all` turns, and what is left out.
+    """The turns to send, their `size` and the size of `all` turns in bytes, and the parts left out.
 
-    `results` are those of which only the size is sent. Exchanges that stand back are sent as their summary,
-    as the beginning of their question, or not at all; `is_cut` where what is asked now is cut.
+    `results` counts results sent as a size only. Older exchanges are sent as their summary, as the
+    beginning of their question, or not at all; `is_cut` if the current exchange is cut.
     """
 
     turns: tuple[Turn, ...]
@@ -66,7 +66,7 @@ class Memory:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing had to be left out."""
+        """Whether everything is sent."""
         return self.size == self.all
 
 
@@ -76,7 +76,7 @@ def memory(
     room: int,
     goes_back: Callable[[Thinking, ModelTurn], bool],
 ) -> Memory:
-    """The turns that ask for an answer to the last of the exchanges, in so many bytes where that can be.
+    """The turns that ask for an answer to the last exchange, in this many bytes if possible.
 
     `goes_back` says which thinking is sent.
     """
@@ -94,7 +94,7 @@ def memory(
 
 
 def _size_of(exchange: Exchange, turns: tuple[Turn, ...]) -> int:
-    """The size of turns that are kept with an older exchange, kept with them."""
+    """The size of an older exchange's turns, cached with them."""
     sizes: dict[int, tuple[tuple[Turn, ...], int]] = exchange.derived.setdefault("sizes", {})
     if id(turns) not in sizes:
         sizes[id(turns)] = turns, sum(map(_size, turns))
@@ -115,7 +115,7 @@ def _pictures(parts: Iterable[str | Attachment]) -> int:
 
 
 def _lengths(turn: Turn) -> Iterator[int]:
-    """The sizes of the texts of the model's turn that can be cut."""
+    """The sizes of the texts in the model's turn that can be cut."""
     if isinstance(turn, ModelTurn):
         yield from (size(part.text) for part in turn.parts if isinstance(part, Text))
         yield from (size(outcome.call.arguments) for outcome in turn.calls)
@@ -123,13 +123,13 @@ def _lengths(turn: Turn) -> Iterator[int]:
 
 
 def _results(turn: Turn) -> Iterator[int]:
-    """The sizes of the results in a turn."""
+    """The sizes of a turn's results."""
     if isinstance(turn, ModelTurn):
         yield from (size(outcome.content) for outcome in turn.calls)
 
 
 class _Ladder:
-    """The turns of the exchanges, which get fewer and shorter step by step."""
+    """The exchanges' turns, which get fewer and shorter step by step."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class _Ladder:
         excess: int,
         goes_back: Callable[[Thinking, ModelTurn], bool],
     ) -> None:
-        """`excess` is how many bytes are too many; `own` is what belongs to the exchange that is answered."""
+        """`excess` is the number of bytes too many; `own` refers to the current exchange."""
         self._exchanges = exchanges
         self._older = list(portions[:-1])
         self._sizes = sizes
@@ -154,7 +154,7 @@ class _Ladder:
         self._is_cut = False
 
     def memory(self, total: int) -> Memory:
-        """What is left."""
+        """The remaining turns."""
         own = tuple(turn for turn in self._own if turn is not None)
         forms = list(self._forms.values())
         bare = [self._older[number] for number, form in self._forms.items() if form == "bare"]
@@ -170,7 +170,7 @@ class _Ladder:
         )
 
     def steps(self) -> Iterator[int]:
-        """Take one step after the other; yields the bytes that are still too many."""
+        """Take one step after another; yields the bytes that are still too many."""
         count = len(self._older)
         older = range(max(count - RECENT + 1, 0))
         recent = range(len(older), count)
@@ -192,7 +192,8 @@ class _Ladder:
         yield from self._change_own(without_pictures)
         yield from self._cut_own(_question, cut_question, LEAST)
 
-    # --- Older exchanges ----------------------------------------------------------------------------------
+    # --- Older exchanges
+    # ----------------------------------------------------------------------------------
 
     def _without_results(self, numbers: range) -> Iterator[int]:
         for number in numbers:
@@ -209,7 +210,7 @@ class _Ladder:
                 yield self._excess
 
     def _questions(self, numbers: range) -> Iterator[int]:
-        """Of exchanges without a summary the question, with as much of it as there is room for."""
+        """Of exchanges without a summary, send the beginning of the question, as much as fits."""
         for number in numbers:
             exchange = self._exchanges[number]
             if not shortened(exchange):
@@ -221,7 +222,7 @@ class _Ladder:
                     yield self._excess
 
     def _nothing(self, numbers: range) -> Iterator[int]:
-        """Nothing of any exchange, but a word in place of them all."""
+        """Send nothing of these exchanges, but one note in place of all of them."""
         waiting, marker = list[int](), (UserTurn(OMITTED),)
         for number in filter(self._sizes.__getitem__, numbers):
             waiting.append(number)
@@ -233,7 +234,7 @@ class _Ladder:
                 yield self._excess
 
     def _put(self, number: int, form: Form, turns: tuple[Turn, ...]) -> bool:
-        """Send an exchange in another form, which is kept with it; False where that is no smaller one."""
+        """Send an exchange in another form, cached with it; False if that form is not smaller."""
         smaller = _size_of(self._exchanges[number], turns)
         if smaller >= self._sizes[number]:
             return False
@@ -244,10 +245,11 @@ class _Ladder:
         self._excess -= self._sizes[number] - smaller
         self._older[number], self._sizes[number], self._forms[number] = turns, smaller, form
 
-    # --- The exchange that is answered --------------------------------------------------------------------
+    # --- The exchange that is answered
+    # --------------------------------------------------------------------
 
     def _without_own_results(self) -> Iterator[int]:
-        """The results of all rounds but the last, the oldest first."""
+        """Omit the results of all rounds but the last, oldest first."""
         for number, turn in enumerate(self._own[:-1]):
             if turn and self._put_own(number, without_results(turn)):
                 self._own_results += _omitted(turn)
@@ -256,7 +258,7 @@ class _Ladder:
     def _cut_own(
         self, lengths: Callable[[Turn], Iterable[int]], change: Callable[[Turn, int], Turn], least: int
     ) -> Iterator[int]:
-        """The longest texts, all to the same length, which is the `least` if that has to be."""
+        """Cut the longest texts, all to the same length: no further than needed or than `least`."""
         most = _most([length for turn in self._own if turn for length in lengths(turn)], least, self._excess)
         yield from self._change_own(lambda turn: change(turn, most))
 
@@ -267,7 +269,7 @@ class _Ladder:
             yield self._excess
 
     def _last_reply_only(self) -> Iterator[int]:
-        """All replies but the last go, the oldest first, with their calls and results."""
+        """Drop all replies but the last, oldest first, with their calls and results."""
         replies = [number for number, turn in enumerate(self._own) if isinstance(turn, ModelTurn)]
         for number in replies[:-1]:
             self._put_own(number, None)
@@ -275,7 +277,7 @@ class _Ladder:
             yield self._excess
 
     def _put_own(self, number: int, turn: Turn | None) -> bool:
-        """Replace a turn by a shorter one; False where that is itself."""
+        """Replace a turn by a shorter one; False if it is the same."""
         if turn is self._own[number]:
             return False
         smaller = _size(turn, self._goes_back) if turn else 0
@@ -285,7 +287,7 @@ class _Ladder:
 
 
 def _omitted(turn: Turn) -> int:
-    """The number of calls whose results are left out of a turn that had them."""
+    """The number of calls whose results a turn without them has lost."""
     return len(turn.calls) if isinstance(turn, ModelTurn) else 0
 
 
@@ -295,7 +297,7 @@ def _question(turn: Turn) -> Iterator[int]:
 
 
 def _most(lengths: Sequence[int], least: int, excess: int) -> int:
-    """The most bytes that each of several texts may have, so that all are shorter by the excess together."""
+    """The most bytes that each of several texts may have so that together they lose the excess."""
 
     def is_too_much(most: int) -> bool:
         return sum(max(length - most, 0) for length in lengths) < excess

@@ -1,8 +1,8 @@
 """OpenAI's Chat Completions, which every compatible server speaks in its own way.
 
-A `Request` as a request body, the chunks of its stream as Parley's events. What servers differ in is a quirk
-of theirs, or taken as it comes: reasoning under several names, parallel calls, missing ids, nulls. Knows
-nothing of clients, keys and hosts.
+Makes the request body of a `Request`, and Parley's events of the stream's chunks. Servers'
+differences are quirks, or are accepted as they come: several names for reasoning, parallel calls,
+missing ids, nulls. Knows nothing of clients, keys and hosts.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from parley.tools.convert import definition as mcp_definition
 
 Body = dict[str, Any]
 
-# "skip_thought_signature_validator" stands for the signature of a call that Gemini did not make
+# "skip_thought_signature_validator" replaces the signature of a call that Gemini did not make
 # (ai.google.dev/gemini-api/docs/thought-signatures, 2026-11-22).
 SIGNATURE_BY_ANOTHER = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Gemini's own word for a call that it did not make."""
+"""Gemini's own value for a call by another model."""
 
 
 RETURNED_BY = "Returned by"
-"""The beginning of the line above the pictures of a result."""
+"""The beginning of the line above a result's pictures."""
 
 
 def request_body(request: Request) -> Body:
-    """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
+    """The body of a streamed request, as the client expects it; equal requests give equal bytes."""
     turns = request.turns()
     body: Body = {"model": request.model, "messages": _messages(request, turns), "stream": True}
     body["stream_options"] = {"include_usage": True}
@@ -72,17 +72,18 @@ def tool(name: str, definition: Definition) -> Body:
 
 
 def definition(tool: Mapping[str, Any]) -> Body:
-    """The MCP definition of a tool; raises ValueError if it is no function."""
+    """The MCP definition of a tool; raises ValueError if it is not a function."""
     function = tool.get("function")
     if tool.get("type", "function") != "function" or not isinstance(function, Mapping):
         raise ValueError(
-            'a tool of Chat Completions is {"type": "function", "function": {"name": …, "parameters": …}}'
+            'a Chat Completions tool is {"type": "function", "function": {"name": …, "parameters": …}}'
         )
     return mcp_definition(function, "parameters")
 
 
-# "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use
-# /v1/responses instead." (github.com/pipecat-ai/pipecat/issues/4043, of 2026-03-16, read 2026-11-22).
+# "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.
+# Please use /v1/responses instead." (github.com/pipecat-ai/pipecat/issues/4043, of 2026-03-16, read
+# 2026-11-22).
 _ONLY_RESPONSES = re.compile(
     r"only supported in v1/responses"
     r"|not supported in the v1/chat/completions"
@@ -92,7 +93,7 @@ _ONLY_RESPONSES = re.compile(
 
 
 def is_for_other(model: str, status: int, words: str) -> bool:
-    """Whether a refusal says that the model is served by Responses only."""
+    """Whether a refusal says that only Responses serves the model."""
     return bool(_ONLY_RESPONSES.search(words))
 
 
@@ -105,7 +106,8 @@ def _effort(request: Request, *, has_tools: bool) -> str | None:
 
 
 def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
-    """Messages in which no two of the user or the assistant stand side by side: some servers refuse that."""
+    """Messages in which user and assistant alternate: some servers refuse adjacent messages of one
+    role."""
     ids, images = wire_ids(turns, SHORT_ID), request.images(turns)
     current = max((n for n, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=0)
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
@@ -129,7 +131,7 @@ def _add(messages: list[Body], message: Body) -> None:
 
 
 def _joined(first: str | list[Body] | None, second: str | list[Body] | None) -> str | list[Body]:
-    """Contents of two messages as one; parts where one of them has parts."""
+    """The contents of two messages joined; parts if either has parts."""
     if isinstance(first, list) or isinstance(second, list):
         contents = [first or [], second or []]
         return [part for c in contents for part in ([_part(c)] if isinstance(c, str) else c)]
@@ -147,10 +149,11 @@ def _messages_of(
 
 
 def _looks(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]) -> list[Body]:
-    """The pictures of results, whose messages hold text only, as a message of the user's right after them.
+    """The pictures of results as a user message right after them: result messages hold only text.
 
     "content: Union[str, Iterable[ChatCompletionContentPartTextParam]]" (openai 3.54,
-    types/chat/chat_completion_tool_message_param.py, 2026-11-23). The results have them in words.
+    types/chat/chat_completion_tool_message_param.py, 2026-11-23). The results describe them in
+    words.
     """
     parts = list[Body]()
     for outcome in reply.calls:
@@ -161,7 +164,7 @@ def _looks(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]
 
 
 def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
-    """The parts of a content that has pictures to be seen; none where it is all text."""
+    """The parts of a content with visible pictures; none if it is all text."""
     return list(map(_part, mixed(parts, images, gap)))
 
 
@@ -191,7 +194,7 @@ def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Bod
 
 
 def _extra(outcome: CallOutcome, request: Request) -> Body:
-    """The signature that Gemini put beside a call; to others it is an unknown field."""
+    """The signature that Gemini put next to a call; other servers do not know the field."""
     is_known = "thought_signatures" in request.quirks and request.keep_thinking
     extra = json.loads(outcome.call.extra) if is_known and outcome.call.extra else {}
     return {"extra_content": extra["extra_content"]} if extra.get("extra_content") else {}
@@ -203,11 +206,12 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> B
     return message | name
 
 
-# --- The stream -------------------------------------------------------------------------------------------
+# --- The stream
+# -------------------------------------------------------------------------------------------
 
-# OpenAI's own are `stop`, `length`, `tool_calls`, `content_filter` and "`function_call` (deprecated)" (openai
-# 3.54, types/chat/chat_completion_chunk.py, 2026-11-22); the others are those of compatible servers, for
-# which no source was kept.
+# OpenAI's own are `stop`, `length`, `tool_calls`, `content_filter` and "`function_call`
+# (deprecated)" (openai 3.54, types/chat/chat_completion_chunk.py, 2026-11-22); the others come from
+# compatible servers; no source was kept for them.
 _REASONS: Mapping[str, Reason] = {
     "stop": "complete",
     "tool_calls": "tool_calls",
@@ -224,15 +228,16 @@ _REASONS: Mapping[str, Reason] = {
     "refusal": "refusal",
 }
 _TELLING = frozenset({"safety", "recitation", "prohibited_content", "blocklist", "spii"})
-"""Those that say more than what they are read as."""
+"""Reasons that say more than their translation."""
 _PROSE = frozenset({"role", "content"})
 _FAILURES = frozenset({"error", "malformed_function_call"})
 _THOUGHTS = ("reasoning_content", "reasoning")
-"""Where servers put thinking: DeepSeek and vLLM the one, Ollama and OpenRouter the other."""
+"""The fields for thinking: DeepSeek and vLLM use the first, Ollama and OpenRouter the second."""
 
 
 class Decoder(decoder.Decoder):
-    """The events of one stream. All that a last chunk may still change is said at the end of the stream."""
+    """The events of one stream. Everything that a last chunk may change waits for the end of the
+    stream."""
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)
@@ -267,7 +272,7 @@ class Decoder(decoder.Decoder):
             self._stop = text(choice, "finish_reason").lower() or self._stop
         if raw.get("usage"):
             usage = counted(mapping(raw, "usage"), "prompt", "completion")
-            if usage != self._usage:  # some servers count along in every chunk
+            if usage != self._usage:  # some servers count in every chunk
                 self._usage = usage
                 yield usage
 
@@ -314,6 +319,6 @@ class Decoder(decoder.Decoder):
 
 
 def unstreamed(completion: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The chunk that says all of a completion in one piece."""
+    """The chunk that holds a whole completion."""
     choices = [{**choice, "delta": choice.get("message")} for choice in sequence(completion, "choices")]
     yield {**completion, "choices": choices}

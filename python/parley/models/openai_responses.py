@@ -1,7 +1,9 @@
-"""OpenAI's Responses API, used without its memory: a `Request` as a body, the stream as Parley's events.
+"""OpenAI's Responses API, used without its memory: the body of a `Request`, and the stream's
+events.
 
-Nothing is stored at the provider. What a reasoning model thought comes back encrypted, is kept in the file
-as the signature of a thinking block, and is sent again in the same tool loop. Calls go by their `call_id`.
+The provider stores nothing. A reasoning model's thoughts come back encrypted. The file keeps them
+as the signature of a thinking block, and they are sent again in the same tool loop. Calls are
+identified by `call_id`.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ from parley.tools.convert import definition as mcp_definition
 Body = dict[str, Any]
 
 _LEAST_TOKENS = 16
-"""Fewer are refused: "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16"
-(github.com/UKGovernmentBEIS/inspect_evals/issues/694, of 2025-11-21, read 2026-11-22)."""
+"""Fewer are refused: "Invalid 'max_output_tokens': integer below minimum value. Expected a value >=
+16" (github.com/UKGovernmentBEIS/inspect_evals/issues/694, of 2025-11-21, read 2026-11-22)."""
 
 
 def request_body(request: Request) -> Body:
-    """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
+    """The body of a streamed request, as the client expects it; equal requests give equal bytes."""
     turns = request.turns()
     body: Body = {
         "model": request.model,
@@ -69,8 +71,9 @@ def _reasoning(request: Request) -> Body:
     effort = openai_effort(request.model, request.thinking)
     is_shown = request.thinking.enabled and request.thinking.show
     fields = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
-    # "The `encrypted_content` in `response.output_item.added` may be incomplete. This is especially important
-    # when `store` is `false`" (openai 3.54, types/responses/response_reasoning_item_param.py, 2026-11-22).
+    # "The `encrypted_content` in `response.output_item.added` may be incomplete. This is especially
+    # important when `store` is `false`" (openai 3.54,
+    # types/responses/response_reasoning_item_param.py, 2026-11-22).
     included = {"include": ["reasoning.encrypted_content"]}
     return included | ({"reasoning": fields} if fields else {})
 
@@ -81,14 +84,15 @@ def tool(name: str, definition: Definition) -> Body:
 
 
 def definition(tool: Mapping[str, Any]) -> Body:
-    """The MCP definition of a tool; raises ValueError if it is no function."""
+    """The MCP definition of a tool; raises ValueError if it is not a function."""
     if tool.get("type", "function") != "function":
-        raise ValueError('a tool of Responses is {"type": "function", "name": …, "parameters": …}')
+        raise ValueError('a Responses tool is {"type": "function", "name": …, "parameters": …}')
     return mcp_definition(tool, "parameters")
 
 
 def _lenient_tool(name: str, definition: Definition) -> Body:
-    """A tool; here `strict` is on unless told otherwise, and asks for what MCP schemas do not promise."""
+    """A tool without `strict`: its default, true, demands properties that MCP schemas do not
+    promise."""
     return tool(name, definition) | {"strict": False}
 
 
@@ -101,7 +105,7 @@ _ONLY_CHAT = re.compile(
 
 
 def is_for_other(model: str, status: int, words: str) -> bool:
-    """Whether a refusal asks for Chat Completions; also where a server knows no such address as this."""
+    """Whether a refusal asks for Chat Completions, or the server does not know this address."""
     is_unknown = status == 404 and model not in words
     return is_unknown or bool(_ONLY_CHAT.search(words))
 
@@ -127,7 +131,7 @@ def _items_of(
 
 
 def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
-    """The parts of a content that has pictures to be seen; none where it is all text."""
+    """The parts of a content with visible pictures; none if it is all text."""
     return list(map(_part, mixed(parts, images, gap)))
 
 
@@ -148,13 +152,14 @@ def _prose_and_thinking(reply: ModelTurn, request: Request, known: set[str]) -> 
                 yield {"role": "assistant", "content": text} | _phase(reply, request)
             case Thinking() if request.goes_back(part, reply):
                 item = unsealed(part)
-                if item and item["id"] not in known:  # an item may be sent once only
+                if item and item["id"] not in known:  # an item may be sent only once
                     known.add(item["id"])
                     yield item
 
 
 def _phase(reply: ModelTurn, request: Request) -> Body:
-    """Newer models label what they say, and do worse without; what stands before calls is no final answer."""
+    """Newer models label their text and do worse without labels; text before calls is not a final
+    answer."""
     is_labelled = "no_phases" not in request.quirks and prefers_responses(request.model)
     return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
 
@@ -173,10 +178,11 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], images: Mapping[str, b
     return {"type": "function_call_output", "call_id": ids[outcome.id], "output": output}
 
 
-# --- The stream -------------------------------------------------------------------------------------------
+# --- The stream
+# -------------------------------------------------------------------------------------------
 
 # OpenAI has "max_output_tokens", "max_messages", "content_filter" and "steered" (openai 3.54,
-# types/responses/response.py, 2026-11-22); what is not in the table is a cut like the first.
+# types/responses/response.py, 2026-11-22); reasons missing from the table are cuts like the first.
 _CUT: Mapping[str, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 # `ResponseStatus` in openai 3.54, types/responses/response_status.py, 2026-11-24.
@@ -184,16 +190,18 @@ _FAILED = frozenset({"failed", "cancelled"})
 
 
 class Decoder(decoder.Decoder):
-    """The events of one stream; calls are held until the reply is complete, in the order of its items.
+    """The events of one stream; calls are held until the reply is complete, in the order of its
+    items.
 
-    A thinking block is one reasoning item; its signature is JSON of what is needed to send it again.
+    A thinking block is one reasoning item; its signature is the JSON that is needed to send it
+    again.
     """
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)
         self._calls: dict[int, PartialCall] = {}
         self._streamed: set[int] = set()
-        """The items of which some text has come."""
+        """The items with some text so far."""
         self._summary = 0
         self._has_refused = False
 
@@ -251,7 +259,7 @@ class Decoder(decoder.Decoder):
             yield from self._think(gap + piece)
 
     def _close(self, at: int, item: Mapping[str, Any]) -> Iterator[Event]:
-        """A finished item; it holds all of it, which counts where the pieces did not come."""
+        """A finished item. It holds everything, which counts if its pieces did not arrive."""
         match item.get("type"):
             case "message" if at not in self._streamed:
                 for part in sequence(item, "content"):
@@ -283,7 +291,7 @@ class Decoder(decoder.Decoder):
 
 
 def unstreamed(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The payloads of the stream that a response in one piece would have been."""
+    """The payloads of the stream that would have carried an unstreamed response."""
     for index, item in enumerate(sequence(response, "output")):
         yield {"type": "response.output_item.added", "output_index": index, "item": item}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
@@ -291,13 +299,14 @@ def unstreamed(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 _GAP = "\n\n"
-"""What the file has between the summaries of one item."""
+"""The text between one item's summaries in the file."""
 
 
 def sealed(item: Mapping[str, Any]) -> str:
-    """The signature for a finished item, one line of JSON; "" for an item that cannot be sent again.
+    """The signature of a finished item, one line of JSON; "" if it cannot be sent again.
 
-    Of several summaries it has the lengths: in the file they are one text, and each may have blank lines.
+    It includes the lengths of several summaries: the file joins them, and each may have blank
+    lines.
     """
     parts: dict[str, Any] = {key: text(item, key) for key in ("id", "encrypted_content")}
     lengths = list(map(len, _summaries(item)))
@@ -306,7 +315,7 @@ def sealed(item: Mapping[str, Any]) -> str:
 
 
 def unsealed(thinking: Thinking) -> dict[str, Any] | None:
-    """The item that a signature stands for, None for a signature that is not one of `sealed`."""
+    """The item that a signature represents; None if `sealed` did not make it."""
     try:
         parts = json.loads(thinking.signature)
     except (ValueError, RecursionError):
@@ -325,7 +334,7 @@ def _summaries(item: Mapping[str, Any]) -> list[str]:
 
 
 def _parted(whole: str, lengths: object) -> list[str]:
-    """The summaries of these lengths; all as one if the text is not made of such any more."""
+    """The summaries of these lengths; one summary if the text has changed."""
     parts, at = list[str](), 0
     for length in lengths if isinstance(lengths, list) else ():
         if not isinstance(length, int):

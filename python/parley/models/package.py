@@ -1,6 +1,6 @@
-"""Providers of installed packages: what one is, what it is asked, and how what it says is read.
+"""Providers from installed packages: the interface, the request, and the check of its reply.
 
-Its messages have the shape of Chat Completions, since that is known best; its reply is Parley's own events.
+Messages have the shape of Chat Completions, the best-known one; the reply is Parley's own events.
 Knows nothing of packages, threads and time.
 """
 
@@ -22,7 +22,7 @@ from parley.tables import LARGEST
 from parley.text import one_line
 
 ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | Call | Usage | Finished
-"""What a provider's stream may hold; `Finished` is the last."""
+"""The events of a provider's stream; `Finished` comes last."""
 
 _REASONS: tuple[Reason, ...] = get_args(Reason)
 _LONGEST_NAME = 60
@@ -30,11 +30,12 @@ _LONGEST_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
-    """What a provider is asked.
+    """The request to a provider.
 
     `messages` and `tools` are JSON as in OpenAI's Chat Completions, the system prompt first; with
-    `tool_choice` "none" the tools may not be called. What is None is left to the model. `base_url` and
-    `api_key` are those of the provider's settings, the key as a variable or a command has it.
+    `tool_choice` "none" the model must not call tools. None leaves a value to the model. `base_url`
+    and `api_key` come from the provider's settings; the key is already read from its variable or
+    command.
     """
 
     model: str
@@ -49,10 +50,11 @@ class ProviderRequest:
 
 
 class Provider(Protocol):
-    """Makes the replies of models: a package offers one by an entry point in the group `parley.providers`.
+    """Makes the replies of models. A package offers one by an entry point in the group
+    `parley.providers`.
 
-    The entry point names a class, or a function, that is called without arguments and gives the provider.
-    All of it runs in an event loop of its own, in a thread of its own.
+    The entry point names a class or function that returns the provider when called without
+    arguments. All its code runs in an event loop and a thread of its own.
     """
 
     @property
@@ -61,14 +63,15 @@ class Provider(Protocol):
         ...
 
     def supports_tools(self, model: str) -> bool:
-        """Whether this model takes `tools`; where not, they are described to it in words."""
+        """Whether this model accepts `tools`; otherwise Parley describes them in words."""
         ...
 
     def stream(self, request: ProviderRequest) -> AsyncIterator[ProviderEvent]:
-        """The events of one reply, as they come: text and thinking in pieces, calls whole, the end last.
+        """The events of one reply as they come: text and thinking in pieces, calls whole, the end
+        last.
 
-        What it raises ends the reply; a `ModelError` says whether, and when, it may be tried again. Closing
-        the iterator early is how a reply is stopped.
+        An exception ends the reply; a `ModelError` says whether, and when, it may be retried.
+        Parley closes the iterator early to stop a reply.
         """
         ...
 
@@ -76,7 +79,8 @@ class Provider(Protocol):
 def provider_request(
     body: Mapping[str, Any], thinking: ThinkingSettings, base_url: str | None, api_key: str
 ) -> ProviderRequest:
-    """What is asked, of the body of a request in Chat Completions. Nothing of it is shared with the body."""
+    """The request, made from the body of a Chat Completions request. It shares nothing with the
+    body."""
     own = json.loads(encoded(body))
     return ProviderRequest(
         model=own["model"],
@@ -92,11 +96,11 @@ def provider_request(
 
 
 EVENT = "event"
-"""The key of an event in the table that the decoder reads."""
+"""The key of an event in the mapping that the decoder reads."""
 
 
 class EventDecoder(decoder.Decoder):
-    """Checks the events of a provider, and puts them in order: what it makes of them is a sound reply."""
+    """Checks a provider's events and orders them: the outcome is always a valid reply."""
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)
@@ -122,7 +126,7 @@ class EventDecoder(decoder.Decoder):
             case Finished(reason, str(detail)) if reason in _REASONS:
                 yield from self._conclude(self._calls, reason, detail)
             case TextDelta() | ThinkingDelta() | Call() | Usage() | Finished() as event:
-                raise ValueError(f"a field of the {type(event).__name__} is of another type or value")
+                raise ValueError(f"a field of the {type(event).__name__} has a wrong type or value")
             case other:
                 raise ValueError(f"it is of type {one_line(type(other).__name__, _LONGEST_NAME)}")
 

@@ -1,6 +1,7 @@
-"""Requests and calls in which parameters of tools have the names of the wire, or those of their servers.
+"""Translates tool parameters between the names on the wire and the servers' own names.
 
-The file holds the servers' names, a request the others. Knows no wire format, and not why a name is another.
+The file holds the servers' names, a request the others. Knows no wire format, and not why a name
+differs.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from parley.tools.parameters import renamed, wire_parameters, wire_tool
 
 
 def wire_catalogue(catalogue: Catalogue) -> Catalogue:
-    """The tools with their parameters as they are called on the wire."""
+    """The tools with their parameters as named on the wire."""
     return replace(catalogue, tools=tuple((name, wire_tool(tool)) for name, tool in catalogue.tools))
 
 
 def wire_request(request: Request) -> Request:
-    """The request with tools and past calls as they are on the wire; mostly that is the request itself."""
+    """The request with tools and past calls as named on the wire; usually the request itself."""
     if not any(wire_parameters(tool) for _, tool in request.catalogue.tools):
         return request
     turns = tuple(_wire_turn(turn, request.catalogue) for turn in request.turns())
@@ -28,7 +29,7 @@ def wire_request(request: Request) -> Request:
 
 
 def own_call(call: ToolCall, catalogue: Catalogue) -> ToolCall:
-    """A call from the wire, with its parameters as the tool's server calls them."""
+    """A call from the wire, with its parameters as the tool's server names them."""
     tool = catalogue.get(call.name)
     names = wire_parameters(tool) if tool else {}
     own = {wire: name for name, wire in names.items()}
@@ -36,7 +37,7 @@ def own_call(call: ToolCall, catalogue: Catalogue) -> ToolCall:
 
 
 def _wire_turn(turn: Turn, catalogue: Catalogue) -> Turn:
-    """A turn as it is sent, kept with the one of the file."""
+    """A turn as it is sent, cached with the file's turn."""
     if not isinstance(turn, ModelTurn):
         return turn
     calls = tuple(_wire_outcome(outcome, catalogue) for outcome in turn.calls)

@@ -1,7 +1,7 @@
-"""Text that waits until it is known what it is, kept in pieces so that each character is looked at once.
+"""Text whose meaning is not yet known, kept in pieces so that each character is read only once.
 
-Readers of a stream are the same however it is cut, so a piece that only goes on a run of blanks or backticks
-may wait for what ends it. Knows nothing of what the text may become.
+Stream readers must not depend on the cuts, so a piece that only continues a run of blanks or
+backticks may wait for its end. Knows nothing of the text's meaning.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ _MOST = 64
 
 
 def portions(piece: str) -> list[str]:
-    """A piece in portions small enough for a reader that cuts off what it settles."""
+    """A piece in portions small enough for a reader that cuts off the part it settles."""
     return [piece[start : start + _MOST] for start in range(0, len(piece), _MOST)]
 
 
 class PendingText:
-    """The text that came since a reader last looked."""
+    """The text that arrived since a reader last looked."""
 
     def __init__(self) -> None:
         self._pieces = list[str]()
@@ -25,11 +25,11 @@ class PendingText:
         self._pieces.append(piece)
 
     def goes_on(self, buffer: str, piece: str) -> bool:
-        """Whether a piece only goes on the run in which `buffer`, and what waits after it, ends."""
+        """Whether a piece only continues the run that ends `buffer` and the waiting text."""
         last = (self._pieces[-1] if self._pieces else buffer)[-1:]
         return (last == "`" and not piece.strip("`")) or (last.isspace() and not piece.strip())
 
     def take(self) -> str:
-        """All of it; nothing waits then."""
+        """All waiting text, which is then cleared."""
         pieces, self._pieces = self._pieces, []
         return "".join(pieces)

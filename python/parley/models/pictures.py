@@ -1,7 +1,7 @@
-"""Pictures on their way to a model: which models see any, and how many of what size a request may hold.
+"""Pictures for a model: which models see any, and how many of which size a request may hold.
 
-Models are known by their names; one that is not is sent pictures until it refuses them, which
-`models/refusals.py` reads. Knows no wire format and no files.
+Models are known by name. An unknown model is sent pictures until it refuses them, which
+`models/refusals.py` recognizes. Knows no wire format and no files.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from parley.media import PDF
 from parley.models.context_window import claude_version
 from parley.text import one_line, size_text
 
-# "You can obtain this error message by sending an image request to GPT 3.5, which does not support images"
-# (github.com/vllm-project/vllm/issues/11629); of OpenAI's models that reason "earlier mini reasoning models
-# were text-only" (vercel.com/ai-gateway/models/o4-mini.md). All read 2026-11-23.
+# "You can obtain this error message by sending an image request to GPT 3.5, which does not support
+# images" (github.com/vllm-project/vllm/issues/11629); on OpenAI's reasoning models: "earlier mini
+# reasoning models were text-only" (vercel.com/ai-gateway/models/o4-mini.md). All read 2026-11-23.
 _BLIND = re.compile(r"gpt-3\.5|gpt-4(-0314|-0613|-32k)?$|(^|/)o1-(mini|preview)|(^|/)o3-mini")
-# OpenAI's take files beside pictures: `file` and `input_file` (openai 3.54, types/chat/
-# chat_completion_content_part_param.py, types/responses/response_input_file_content_param.py, 2026-11-23).
+# OpenAI's models accept files as well as pictures: `file` and `input_file` (openai 3.54,
+# types/chat/chat_completion_content_part_param.py,
+# types/responses/response_input_file_content_param.py, 2026-11-23).
 _READERS = re.compile(r"(^|/)(gpt-4o|gpt-4\.1|gpt-[5-9]|o[134]($|-))|^demo")
 
 _VISION, _PDFS = (3, 0), (3, 5)
@@ -34,7 +35,7 @@ _VISION, _PDFS = (3, 0), (3, 5)
 
 
 def sees(model: str, media_type: str) -> bool:
-    """Whether a model is sent what has this type; one that is not known is, if it is a picture."""
+    """Whether a model is sent an attachment of this type; an unknown model is sent pictures."""
     if (version := claude_version(model)) is not None:
         return version >= (_PDFS if media_type == PDF else _VISION)
     return not _BLIND.search(model) and (media_type != PDF or bool(_READERS.search(model)))
@@ -42,27 +43,28 @@ def sees(model: str, media_type: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The most that a request takes: pictures, and bytes of base64, of one and of all."""
+    """The limits of a request: the number of pictures, and bytes of base64, for one and for all."""
 
     count: int
     one: int
     whole: int
 
 
-# "image exceeds 5 MB maximum: 5404560 bytes > 5242880 bytes" (a refusal; the number is that of the base64
-# text, github.com/anthropics/claude-code/issues/13381); "the per-image dimension cap is 8000x8000 pixels,
-# except when the request contains more than 20 images, in which case it drops to 2000x2000. The total request
-# payload limit is 32 MB" (platform.claude.com/docs/en/build-with-claude/vision, as quoted in
+# "image exceeds 5 MB maximum: 5404560 bytes > 5242880 bytes" (a refusal; the number counts the
+# base64 text, github.com/anthropics/claude-code/issues/13381); "the per-image dimension cap is
+# 8000x8000 pixels, except when the request contains more than 20 images, in which case it drops to
+# 2000x2000. The total request payload limit is 32 MB"
+# (platform.claude.com/docs/en/build-with-claude/vision, as quoted in
 # github.com/shellicar/claude-cli/issues/323).
 _CLAUDE = Room(20, 5_242_880, 24_000_000)
-# "Up to 20MB per image, up to 500 individual images per request, up to 50 MB image bytes per request"
-# (openai-hd4n6.mintlify.app/docs/guides/images, after OpenAI's guide). Others take less; no source was kept.
-# All read 2026-11-23.
+# "Up to 20MB per image, up to 500 individual images per request, up to 50 MB image bytes per
+# request" (openai-hd4n6.mintlify.app/docs/guides/images, after OpenAI's guide). Others accept less;
+# no source was kept. All read 2026-11-23.
 _OTHERS = Room(100, 20_000_000, 20_000_000)
 
 
 def room(model: str) -> Room:
-    """What a request to a model takes of pictures."""
+    """A model's limits on pictures in a request."""
     return _OTHERS if claude_version(model) is None else _CLAUDE
 
 
@@ -75,22 +77,22 @@ class Picture:
 
     @cached_property
     def base64(self) -> str:
-        """Its bytes as text."""
+        """Its bytes in base64."""
         return b64encode(self.content).decode()
 
     @property
     def url(self) -> str:
-        """An address that holds all of it."""
+        """A data URL with its whole content."""
         return f"data:{self.attachment.media_type};base64,{self.base64}"
 
     @property
     def name(self) -> str:
-        """A name for it as a file."""
+        """Its file name."""
         return self.attachment.path.rpartition("/")[2]
 
 
 def short_name(path: str) -> str:
-    """The path of an attachment as a message names it."""
+    """An attachment's path, shortened for messages."""
     return one_line(re.sub(r"([0-9a-f]{8})[0-9a-f]{56}(\.\w+)$", r"\1…\2", path))
 
 
@@ -103,9 +105,10 @@ def attachments_of(turn: Turn) -> Iterator[Attachment]:
 def selection(
     turns: Sequence[Turn], contents: Mapping[str, bytes | str], model: str
 ) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
-    """The contents that are sent, by the paths of their attachments, and why the others are not.
+    """The contents to send, by the paths of their attachments, and the reasons for leaving out the
+    others.
 
-    The newest come first; `contents` has for each the bytes, or why there are none.
+    The newest come first; `contents` has the bytes of each attachment, or why there are none.
     """
     attachments = [a for turn in reversed(turns) for a in reversed(list(attachments_of(turn)))]
     most, counts = room(model), Counter(attachment.path for attachment in attachments)
@@ -130,9 +133,10 @@ def selection(
 
 
 def mixed(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[str | Picture]:
-    """Texts and pictures in order: those that are not sent in words, and texts side by side as one.
+    """Texts and visible pictures in order: other pictures become words, and adjacent texts are
+    joined.
 
-    Nothing where there is no picture to be seen.
+    Empty if no picture is visible.
     """
     out = list[str | Picture]()
     for part in parts:

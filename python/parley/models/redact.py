@@ -1,6 +1,6 @@
-"""A decoder whose events never hold the key of the request, should the provider send it back.
+"""A decoder that removes the request's key from all events, in case the provider sends it back.
 
-Text that might be the beginning of the key waits for what follows it. Knows no provider.
+Text that may be the beginning of the key waits for its continuation. Knows no provider.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from parley.models.events import Call, Event, TextDelta, ThinkingDelta
 
 HIDDEN = "[key]"
 _SHORTEST = 8
-"""A shorter key is a word such as "none" or "ollama", which a reply may well hold."""
+"""A shorter key is a word such as "none" or "ollama", which a reply may contain."""
 
 
 class Redacting(Decoder):
-    """Stands before another decoder."""
+    """Wraps another decoder."""
 
     def __init__(self, decoder: Decoder, secret: str) -> None:
         super().__init__(decoder.provider, decoder.model)
@@ -30,11 +30,11 @@ class Redacting(Decoder):
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """The call that the other one's model is writing now."""
+        """The call that the wrapped decoder's model is writing now."""
         return self._decoder.pending_call
 
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-        """The events of payloads that came together, without the key. Raises ModelError."""
+        """The events of payloads that arrived together, without the key. Raises ModelError."""
         for event in self._decoder.read(payloads):
             yield from self._redacted([event])
         self._follow()

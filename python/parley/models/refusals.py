@@ -1,6 +1,6 @@
-"""Refusals of providers: whether, and how, a request that was refused might be taken otherwise.
+"""Providers' refusals: whether, and how, a refused request might be accepted in another form.
 
-Providers say so in words only, each in its own. Knows no clients and no files.
+Providers explain refusals only in words, each in its own. Knows no clients and no files.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from parley.tools.catalogue import Tool
 TOO_LONG = "the conversation is larger than the model's context window"
 SHORTEN = "shorten the question or the system prompt, lower max_tokens, or offer fewer tools"
 
-# As providers word it, read 2026-11-22 and 2026-11-23: "prompt is too long: 202128 tokens > 200000 maximum"
-# (Anthropic, github.com/stackblitz/bolt.new/issues/1748), "input length and `max_tokens` exceed context
-# limit: 178959 + 64000" (Anthropic, github.com/docker/docker-agent/issues/569), "This model's maximum context
-# length is 16384 tokens. However, you requested 122946 tokens (112946 in the messages, 10000 in the
-# completion)" (vLLM, github.com/vllm-project/vllm/issues/20409), "your messages resulted in 142422 tokens"
-# (OpenAI, github.com/brianpetro/obsidian-smart-connections/issues/867), "The input token count (3475108)
+# Providers' wordings, read 2026-11-22 and 2026-11-23: "prompt is too long: 202128 tokens > 200000
+# maximum" (Anthropic, github.com/stackblitz/bolt.new/issues/1748), "input length and `max_tokens`
+# exceed context limit: 178959 + 64000" (Anthropic, github.com/docker/docker-agent/issues/569),
+# "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946
+# in the messages, 10000 in the completion)" (vLLM, github.com/vllm-project/vllm/issues/20409),
+# "your messages resulted in 142422 tokens" (OpenAI,
+# github.com/brianpetro/obsidian-smart-connections/issues/867), "The input token count (3475108)
 # exceeds the maximum number of tokens allowed (1048576)" (Gemini,
 # github.com/google-gemini/gemini-cli/issues/4231), "the request exceeds the available context size"
-# (github.com/ggml-org/llama.cpp/pull/15780), "Requested tokens (2285) exceed context window of 2048"
-# (llama-cpp-python, github.com/fedora-copr/logdetective-website/pull/193). With status 429, though no waiting
-# helps: "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The input or
-# output tokens must be reduced in order to run successfully." (OpenAI,
-# github.com/vanna-ai/vanna-flask/issues/11). For the others no source was kept.
+# (github.com/ggml-org/llama.cpp/pull/15780), "Requested tokens (2285) exceed context window of
+# 2048" (llama-cpp-python, github.com/fedora-copr/logdetective-website/pull/193). With status 429,
+# although waiting does not help: "Request too large for gpt-4o on tokens per min (TPM): Limit
+# 30000, Requested 342389. The input or output tokens must be reduced in order to run successfully."
+# (OpenAI, github.com/vanna-ai/vanna-flask/issues/11). For the others no source was kept.
 _TOO_LONG = re.compile(
     r"prompt is too long"  # Anthropic
     r"|exceed(s|ed)? (the |its )?(model'?s )?(available |maximum )?context"  # Anthropic, OpenAI, llama.cpp
@@ -64,16 +65,16 @@ _REPLY = re.compile(
     re.IGNORECASE,
 )
 _TOO_LARGE = 413
-"""Whatever else is said: proxies say it of requests of too many bytes."""
+"""Regardless of the words: proxies send it for requests of too many bytes."""
 
 
 def says_too_long(words: str) -> bool:
-    """Whether a refusal means that the conversation does not fit into the model's context window."""
+    """Whether a refusal means that the conversation exceeds the model's context window."""
     return bool(_TOO_LONG.search(words))
 
 
 def limit_in(words: str) -> Limit | None:
-    """The limit that such a refusal names, None where it names none."""
+    """The limit named by such a refusal; None if it names none."""
     tokens = _number(_LIMIT, words)
     return Limit(tokens, _number(_PROMPT, words), _number(_REPLY, words)) if tokens else None
 
@@ -85,9 +86,9 @@ def _number(pattern: re.Pattern[str], words: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A request as it may be taken after it was refused.
+    """A request changed after a refusal, so that it may be accepted.
 
-    `status` is images while it is asked, `aside` is what the user is to know of it.
+    `status` is shown while it is asked; `aside` is the message for the user.
     """
 
     request: Request
@@ -96,10 +97,10 @@ class Amendment:
 
 
 def amended(request: Request, api: str, status: int | None, words: str) -> Amendment | None:
-    """How to ask again what was refused with these words; None where that is not known.
+    """How to repeat a request that was refused with these words; None if unknown.
 
-    `api` is the format it was asked in, "" where the user chose it. Each way is gone once only, or leads to
-    ever smaller requests.
+    `api` is the format that was used, "" if the user chose it. Each way is tried only once, or
+    leads to ever smaller requests.
     """
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
         return Amendment(replace(request, keep_thinking=False), "Asking again without earlier thoughts...")
@@ -114,13 +115,13 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
     if (says_too_long(words) or status == _TOO_LARGE) and (narrow := request.narrowed(limit_in(words))):
         return Amendment(narrow, f"{request.model} takes less than this chat: asking with less of it...")
     if request.api is None and (other := _other_api(request.model, api, status, words)):
-        aside = f"{request.model} is asked through {FORMATS[other].title}, as {request.provider} wants it"
+        aside = f"{request.model} is asked through {FORMATS[other].title}, as {request.provider} requires"
         return Amendment(replace(request, api=other), f"Asking through {FORMATS[other].title}...", aside)
     return None
 
 
 def crowding(request: Request) -> str:
-    """The notice of what of a chat is not sent, since it is too long; "" where all is."""
+    """The notice about the parts of a too long chat that are not sent; "" if all is sent."""
     memory = request.memory()
     if memory.is_whole:
         return ""
@@ -131,7 +132,7 @@ def crowding(request: Request) -> str:
         (memory.missing, "all of {}", "older exchange"),
     ]
     words = [text.format(_counted(count, noun)) for count, text, noun in omissions if count]
-    words += ["the middle of what is longest in the last exchange"] if memory.is_cut else []
+    words += ["the middle of the longest texts in the last exchange"] if memory.is_cut else []
     return f"this chat is too long for {request.model}; not sent: {', '.join(words)}"
 
 
@@ -140,9 +141,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 # "Invalid `signature` in `thinking` block. The block is bound to a different conversation"
-# (platform.claude.com/docs/en/build-with-claude/preserved-thinking, November 2026); "Item 'rs_*' of type
-# reasoning was provided without its required following item" (OpenAI, github.com/coder/mux/pull/59,
-# 2026-11-22).
+# (platform.claude.com/docs/en/build-with-claude/preserved-thinking, November 2026); "Item 'rs_*' of
+# type reasoning was provided without its required following item" (OpenAI,
+# github.com/coder/mux/pull/59, 2026-11-22).
 _ABOUT_THOUGHTS = re.compile(
     r"signature"  # Anthropic and Gemini
     r"|redacted_thinking"
@@ -153,17 +154,17 @@ _ABOUT_THOUGHTS = re.compile(
 
 
 # "Invalid content type. image_url is only supported by certain models." (OpenAI,
-# github.com/browser-use/web-ui/issues/274), "this model does not support image input" and "this model is
-# missing data required for image input" (Ollama, github.com/ollama/ollama/issues/17301,
-# github.com/valentinfrlch/ha-llmvision/issues/691), "Invalid value: 'input_image'. Supported values are:
-# 'input_text'." (github.com/can1357/oh-my-pi/issues/3421). Of one picture: "Could not process image",
-# "At least one of the image dimensions exceed max allowed size: 8000 pixels" (Anthropic,
-# github.com/anthropics/claude-code/issues/39534 and 4778). All read 2026-11-23.
+# github.com/browser-use/web-ui/issues/274), "this model does not support image input" and "this
+# model is missing data required for image input" (Ollama, github.com/ollama/ollama/issues/17301,
+# github.com/valentinfrlch/ha-llmvision/issues/691), "Invalid value: 'input_image'. Supported values
+# are: 'input_text'." (github.com/can1357/oh-my-pi/issues/3421). About one picture: "Could not
+# process image", "At least one of the image dimensions exceed max allowed size: 8000 pixels"
+# (Anthropic, github.com/anthropics/claude-code/issues/39534 and 4778). All read 2026-11-23.
 _ABOUT_PICTURES = re.compile(
     r"image|picture|\bvision\b|multi-?modal|mmproj|\bpdf\b|\bdocument\b|input_file", re.IGNORECASE
 )
 _OF_CONTENT = (400, 404, 413, 415, 422, 500)
-"""What is answered where the content is at fault, by one server or another."""
+"""The statuses that some server sends if the content is at fault."""
 _BLIND = re.compile(
     r"only supported by certain models"
     r"|(does|do) not support (image|vision|multi-?modal)"
@@ -179,19 +180,22 @@ _BLIND = re.compile(
 
 
 def _without_pictures(request: Request, images: frozenset[str], words: str) -> Amendment:
-    """The request with words for pictures: for all if the model sees none, else for those that it has."""
+    """The request with words instead of pictures: of all if the model sees none, otherwise of those
+    sent."""
     status = "Asking again with words for pictures..."
     if _BLIND.search(words):
-        aside = f"{request.model} sees no pictures: it is sent words for them"
+        aside = f"{request.model} cannot see pictures: it is sent words instead"
         return Amendment(replace(request, is_blind=True), status, aside)
-    aside = f"{request.provider} refused a picture ({words}): {request.model} is sent words for those so far"
+    refused = f"{request.provider} refused a picture ({words})"
+    aside = f"{refused}: {request.model} is sent words instead of the pictures so far"
     return Amendment(replace(request, refused=request.refused | images), status, aside)
 
 
-# As providers word it, read 2026-11-24: "Invalid schema for function 'NAME': …" (OpenAI,
-# github.com/gumloop/guMCP/pull/136), "invalid JSON schema for tool NAME, tools[24].function.parameters: …"
-# (Groq, github.com/usestrix/strix/issues/1204), "tools.12.custom.input_schema: JSON schema is invalid"
-# (Anthropic, github.com/anthropics/claude-code/issues/63673), "tools[0].function_declarations[5].parameters…"
+# Providers' wordings, read 2026-11-24: "Invalid schema for function 'NAME': …" (OpenAI,
+# github.com/gumloop/guMCP/pull/136), "invalid JSON schema for tool NAME,
+# tools[24].function.parameters: …" (Groq, github.com/usestrix/strix/issues/1204),
+# "tools.12.custom.input_schema: JSON schema is invalid" (Anthropic,
+# github.com/anthropics/claude-code/issues/63673), "tools[0].function_declarations[5].parameters…"
 # (Gemini, github.com/zed-industries/zed/issues/44875).
 _TOOL_BY_NAME = re.compile(r"schema for (?:function|tool) ['\"`]?([A-Za-z0-9_-]{1,64})", re.IGNORECASE)
 _TOOL_BY_NUMBER = re.compile(
@@ -204,7 +208,7 @@ _OF_TOOLS = (400, 422)
 
 
 def _refused_tools(request: Request, words: str) -> Mapping[str, Tool]:
-    """The tools that a refusal names, by their names on the wire."""
+    """The tools named by a refusal, by their names on the wire."""
     sent = request.catalogue.in_full
     numbers = (int(next(filter(None, match.groups()))) for match in _TOOL_BY_NUMBER.finditer(words))
     names = {sent[number][0] for number in numbers if number < len(sent)}
@@ -214,8 +218,10 @@ def _refused_tools(request: Request, words: str) -> Mapping[str, Tool]:
 
 def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) -> Amendment:
     """The request without these tools."""
-    named = f"the tool{'' if len(refused) == 1 else 's'} {', '.join(refused)}"
-    aside = f"{request.provider} refused {named} ({words}): {request.model} is asked without"
+    is_one = len(refused) == 1
+    named = f"the tool{'' if is_one else 's'} {', '.join(refused)}"
+    refusal = f"{request.provider} refused {named} ({words})"
+    aside = f"{refusal}: {request.model} is asked without {'it' if is_one else 'them'}"
     return Amendment(request.without(frozenset(refused.values())), f"Asking again without {named}...", aside)
 
 

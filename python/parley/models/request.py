@@ -1,4 +1,5 @@
-"""Everything a request depends on, as one value; the adapters make a request body of it and of nothing else.
+"""Everything that a request depends on, as one value: the adapters make a request body from it
+alone.
 
 Knows which tools are offered with which history. Knows no wire format.
 """
@@ -28,10 +29,11 @@ GONE = "This tool was called earlier; it cannot be called now."
 
 @dataclass(frozen=True, slots=True)
 class TextTools:
-    """How tools are described in the text of a request; in mode `auto` only if the provider has none.
+    """How tools are described in a request's text; in mode `auto`, only if the provider has no
+    tools.
 
-    `filter` says how many calls a reply in XML may have, `most_tokens` bounds the request's `max_tokens`;
-    `errors` are those of the tries before.
+    `filter` says how many calls an XML reply may have, `most_tokens` limits the request's
+    `max_tokens`; `errors` has the errors of earlier tries.
     """
 
     mode: Literal["auto", "json", "xml"]
@@ -42,24 +44,25 @@ class TextTools:
 
     @property
     def syntax(self) -> Literal["json", "xml"] | None:
-        """How calls are written in the text; None where the provider's own tools are used."""
+        """The syntax of calls in the text; None if the provider's own tools are used."""
         return None if self.mode == "auto" else self.mode
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to be: exchange `at` of the transcript, asked of a provider's model.
+    """A planned request: exchange `at` of the transcript, sent to a provider's model.
 
-    `tools_on` False forbids calls, and leaves the tools out only when the history holds none.
-    `keep_thinking` False sends no thinking back, for when the provider refused a signature.
-    `quirks` are the oddities of the provider's server. `api` and `window` are what the provider was found to
-    want: one of its wire formats, and the tokens that it takes; else the model's name tells. `text_tools` is
-    there where tools have to be, or may have to be, described in the text; `wire_turns` are the turns in the
-    words of the wire, where those are not the file's. `pictures` are the contents of attachments by their
-    paths, or why there is none; `refused` are paths of those that the provider refused, and with `is_blind`
-    it refused any. `refused_tools` are those that it refused, which are in the catalogue no more. `price` is
-    what its tokens cost, where that is known. `tool_room` is what the schemas of tools may take; without it
-    all are sent.
+    `tools_on` False forbids calls; the tools are left out only if the history has no calls.
+    `keep_thinking` False sends no thinking back, because the provider refused a signature. `quirks`
+    are the quirks of the provider's server. `api` and `window` were learnt from the provider: the
+    wire format, and the tokens it accepts; otherwise the model's name decides. `text_tools` is set
+    if tools must, or may have to, be described in the text. `wire_turns` are the turns with the
+    wire's names, if they differ from the file's.
+
+    `pictures` has the contents of attachments by their paths, or why there are none. `refused` has
+    the paths of pictures that the provider refused; with `is_blind` it refused all. `refused_tools`
+    are the tools that it refused, which are no longer in the catalogue. `price` is the price of its
+    tokens, if known. `tool_room` limits the schemas of tools; without it all are sent.
     """
 
     transcript: Transcript
@@ -86,7 +89,7 @@ class Request:
     refused_tools: frozenset[Tool] = frozenset()
     tool_room: ToolRoom | None = None
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
-    """What was worked out of the others, once it was."""
+    """Computed from the other fields, once."""
 
     @property
     def offers_tools(self) -> bool:
@@ -98,7 +101,7 @@ class Request:
         return self.memory().turns if self.wire_turns is None else self.wire_turns
 
     def memory(self) -> Memory:
-        """What of the transcript is sent: all of it where the model's window has room for that."""
+        """The part of the transcript that is sent: all of it if it fits into the model's window."""
         if not self._memories:
             exchanges = self.transcript.exchanges[: self.at + 1]
             self._memories.append(memory(exchanges, self.max_full_exchanges, self.space, self.goes_back))
@@ -106,26 +109,27 @@ class Request:
 
     @property
     def space(self) -> int:
-        """The bytes that the model has room for beside what is no part of the transcript."""
+        """The bytes that the model has room for, besides everything outside the transcript."""
         return (self.reach - self._answer(self.reach)) * BYTES_PER_TOKEN - self._rest()
 
     @property
     def reach(self) -> int:
-        """The tokens that the model takes, prompt and reply together, by what was found or by its name."""
+        """The tokens that the model accepts, prompt and reply together: learnt, or known by its
+        name."""
         return self.window or context_window(self.model)
 
     def tokens(self) -> int:
-        """The tokens that are sent, by the estimate that decides what fits."""
+        """The tokens to send, by the estimate that decides what fits."""
         return (self._rest() + self.memory().size) // BYTES_PER_TOKEN
 
     def fullness(self) -> float:
-        """The part of the model's window that the chat would take if nothing of it were left out."""
+        """The part of the model's window that the whole chat would fill."""
         return (self._rest() + self.memory().all) / BYTES_PER_TOKEN / self.reach
 
     def narrowed(self, limit: Limit | None = None) -> Request | None:
-        """The request made smaller, as small as the limit says that it was refused for, else by a quarter.
+        """The request made small enough for the limit that refused it, otherwise a quarter smaller.
 
-        None where it cannot be smaller.
+        None if it cannot be smaller.
         """
         tokens = self.tokens()
         window = self._window_for(tokens * 3 // 4)
@@ -138,30 +142,30 @@ class Request:
         return narrow if narrow.memory().size < self.memory().size else None
 
     def without(self, refused: frozenset[Tool]) -> Request:
-        """The request without tools that the provider refused; the same if it has none of them."""
+        """The request without tools that the provider refused; unchanged if it has none of them."""
         catalogue = self.catalogue.without(refused)
         if catalogue == self.catalogue and refused <= self.refused_tools:
             return self
         return replace(self, catalogue=catalogue, refused_tools=self.refused_tools | refused)
 
     def attachments(self) -> tuple[Attachment, ...]:
-        """The pictures of the chat that may be sent, each once: their contents are to be found."""
+        """The pictures of the chat that may be sent, each once: their contents must be read."""
         exchanges = self.transcript.exchanges[: self.at + 1]
         unique = {a.path: a for exchange in exchanges for a in _pictures(exchange)}
         return tuple(a for a in reversed(unique.values()) if self._takes(a))[: room(self.model).count]
 
     def images(self, turns: Sequence[Turn]) -> Mapping[str, bytes]:
-        """The contents that are sent with the turns, by the paths of their attachments."""
+        """The contents sent with the turns, by the paths of their attachments."""
         return self._selection(turns)[0] if self.pictures else {}
 
     def unseen(self) -> Iterator[str]:
-        """Notices of the chat's pictures that are sent in words only."""
+        """Notices about the chat's pictures that are sent only as words."""
         every = [a for exchange in self.transcript.exchanges[: self.at + 1] for a in _pictures(exchange)]
         if any(not self._takes(attachment) and attachment.path not in self.refused for attachment in every):
-            yield f"{self.model} is sent words for what it cannot look at: pictures, or PDFs"
+            yield f"{self.model} is sent words instead of the pictures or PDFs that it cannot read"
         if self.pictures:
             for path, why in self._selection(self.turns())[1].items():
-                yield f"{short_name(path)}: {why}. It is sent in words"
+                yield f"{short_name(path)}: {why}. Words are sent instead"
 
     def _takes(self, attachment: Attachment) -> bool:
         is_fit = not self.is_blind and attachment.path not in self.refused
@@ -174,25 +178,26 @@ class Request:
         return selection(turns, fit, self.model)
 
     def _rest(self) -> int:
-        """The bytes of what is sent beside the transcript."""
+        """The bytes sent in addition to the transcript."""
         return size(self.system) + sum(tool.size for _, tool in self.catalogue.in_full)
 
     def _answer(self, window: int) -> int:
-        """The tokens of a window that are left for the reply."""
+        """The tokens of a window that remain for the reply."""
         return self.max_tokens or min(ASSUMED_OUTPUT, window // 4)
 
     def _window_for(self, tokens: int) -> int:
-        """The window that has room for a prompt of so many tokens, and no more."""
+        """The window with just enough room for a prompt of this many tokens."""
         is_small = not self.max_tokens and tokens < 3 * ASSUMED_OUTPUT
         return max(1, tokens * 4 // 3 if is_small else tokens + (self.max_tokens or ASSUMED_OUTPUT))
 
     def goes_back(self, part: Thinking, reply: ModelTurn) -> bool:
-        """Whether thinking is sent: only signed, in the open loop, and to the model that made it."""
+        """Whether thinking is sent: only if signed, in the open loop, and to the model that made
+        it."""
         return self.keep_thinking and goes_back(part, reply, (self.provider, self.model))
 
 
 def goes_back(part: Thinking, reply: ModelTurn, model: tuple[str, str]) -> bool:
-    """Whether thinking is sent to this model of a provider's."""
+    """Whether thinking is sent to this model of a provider."""
     return reply.open and (part.provider, part.model) == model and bool(part.signature)
 
 
@@ -210,10 +215,10 @@ def _pictures(exchange: Exchange) -> tuple[Attachment, ...]:
 def tool_fields(
     request: Request, turns: Sequence[Turn], shape: Callable[[str, Tool], dict[str, Any]], none: object
 ) -> dict[str, Any]:
-    """The fields `tools`, each in the format's `shape`, and where calls are forbidden `tool_choice` none.
+    """The fields `tools`, in the format's `shape`, and, if calls are forbidden, `tool_choice` none.
 
-    Providers refuse a history with calls and no tools, so where the catalogue has become empty the tools
-    that were called are named, and forbidden.
+    Providers refuse a history with calls but no tools. If the catalogue has become empty, the
+    called tools are therefore listed, and forbidden.
     """
     names = {
         wire_name(outcome.call.name)

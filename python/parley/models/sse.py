@@ -1,7 +1,7 @@
-"""Server-sent events: bytes in, however they were cut, payload texts out.
+"""Server-sent events: takes bytes, cut anywhere, and returns payload texts.
 
-Of the fields only `data` counts, since every provider says inside the payload what it is. Knows nothing of
-what a payload means but `[DONE]`.
+Only the field `data` counts, because every provider says inside the payload what it is. Knows
+nothing about payloads except `[DONE]`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from parley.errors import ModelError
 END = "[DONE]"
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 
-# html.spec.whatwg.org/multipage/server-sent-events.html, as known on 2026-11-22: a line ends with CR LF, LF
-# or CR, one byte order mark at the start is dropped, a line that begins with a colon is a comment, one space
-# after a field's colon is dropped, several lines of data are joined by a line feed.
+# html.spec.whatwg.org/multipage/server-sent-events.html, as of 2026-11-22: a line ends with CR LF,
+# LF or CR, one byte order mark at the start is dropped, a line that begins with a colon is a
+# comment, one space after a field's colon is dropped, several lines of data are joined by a line
+# feed.
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
 
 class SSE:
-    """Feed it a response's bytes; it gives the payloads that became complete.
+    """Takes a response's bytes and returns each payload when it is complete.
 
-    `is_over` tells that `[DONE]` was seen: what comes after it is ignored.
+    `is_over` says that `[DONE]` came: everything after it is ignored.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -40,7 +41,7 @@ class SSE:
         self._data_size = 0
 
     def feed(self, chunk: bytes) -> list[str]:
-        """The payloads that `chunk` completes; raises ModelError for an event beyond all bounds."""
+        """The payloads that `chunk` completes; raises ModelError for an event that is too large."""
         if self._after_cr and chunk:
             chunk, self._after_cr = chunk.removeprefix(b"\n"), False
         payloads = list[str]()
@@ -57,10 +58,11 @@ class SSE:
         return payloads
 
     def end(self) -> list[str]:
-        """The payloads that the end completes: an event whose blank line is missing, never half a line."""
-        # "If the file ends in the middle of an event, before the final empty line, the incomplete event is
-        # not dispatched." (the same page, by bugzilla.mozilla.org/show_bug.cgi?id=710546, read 2026-11-22).
-        # Servers that leave that line out are seen; half a line is never taken.
+        """The payloads that the end completes: an event without its blank line, never half a
+        line."""
+        # "If the file ends in the middle of an event, before the final empty line, the incomplete
+        # event is not dispatched." (the same page, by bugzilla.mozilla.org/show_bug.cgi?id=710546,
+        # read 2026-11-22). Servers that leave that line out are seen; half a line is never taken.
         last = b"".join(self._unended)
         self._unended = []
         if last.removeprefix(b"data:").strip() == END.encode():
@@ -94,7 +96,7 @@ class SSE:
 
 
 def check_size(size: int, most: int = MAX_EVENT_BYTES) -> None:
-    """Raises ModelError for an event, or a reply in one piece, beyond all bounds."""
+    """Raises ModelError for an event, or an unstreamed reply, that is too large."""
     if size > most:
         raise ModelError(
             f"The provider sent an event of more than {most} bytes.", reason="an event too large"
@@ -102,7 +104,7 @@ def check_size(size: int, most: int = MAX_EVENT_BYTES) -> None:
 
 
 def _null(_: str) -> None:
-    """NaN and the infinities are no JSON, and no field that matters holds one."""
+    """NaN and the infinities are not JSON, and no relevant field holds one."""
 
 
 _JSON = json.JSONDecoder(parse_constant=_null)
@@ -111,7 +113,7 @@ _JSON_BLANKS = " \t\r\n"
 
 
 def decode_payload(payload: str) -> Mapping[str, Any]:
-    """A payload as the JSON object it must be; raises ModelError for anything else."""
+    """A payload as a JSON object; raises ModelError for anything else."""
     try:
         text = payload.strip(_JSON_BLANKS)
         value, end = _JSON.raw_decode(text)

@@ -1,7 +1,7 @@
 """Which models think, in which mode and how much: known facts about models, by name.
 
-A model whose name says nothing here counts as one that cannot be told to think. Knows no request but the
-fields that are about thinking.
+A model with an unknown name counts as one whose thinking cannot be controlled. Knows only the
+request's fields about thinking.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from parley.chat.options import Effort, ThinkingSettings
 from parley.models.context_window import Version, claude_version, context_window, max_output
 
 MIN_BUDGET = 1024
-"""The least that Claude takes: "Must be ≥1024 and less than `max_tokens`." (anthropic 2.12,
-types/thinking_config_enabled_param.py, read 2026-11-22)."""
+"""The smallest budget that Claude accepts: "Must be ≥1024 and less than `max_tokens`." (anthropic
+2.12, types/thinking_config_enabled_param.py, read 2026-11-22)."""
 _ANSWER_ROOM = 4096
-"""Tokens left for the answer beside a budget where Parley chooses both."""
+"""Tokens left for the answer besides the budget, if Parley chooses both."""
 _CHOSEN_OUTPUT = 16_000
 _CHOSEN_OUTPUT_THINKING = 64_000
 
@@ -28,42 +28,46 @@ _RESPONSES_ONLY = re.compile(r"codex|deep-research|(?:^|[/.])(?:o\d|gpt-[\d.]+)-
 
 
 def gpt_version(model: str) -> Version | None:
-    """(5, 4) for `gpt-5.4-mini`; None for chat variants, which do not reason, and for all else."""
+    """(5, 4) for `gpt-5.4-mini`; None for chat variants, which do not reason, and all other
+    names."""
     match = _GPT.search(model)
     return (int(match[1]), int(match[2] or 0)) if match and "chat" not in model else None
 
 
 def is_reasoning(model: str) -> bool:
-    """Whether this is one of OpenAI's reasoning models: effort, `max_completion_tokens`, no temperature."""
+    """Whether this is one of OpenAI's reasoning models: effort, `max_completion_tokens`, no
+    temperature."""
     return bool(_O_SERIES.search(model)) or (gpt_version(model) or (0, 0)) >= (5, 0)
 
 
 def supports_thinking(model: str) -> bool:
-    """Whether the model can be told to think: Claude 3.7 and later, and OpenAI's reasoning models."""
+    """Whether the model's thinking can be controlled: Claude 3.7 and later, and OpenAI's reasoning
+    models."""
     return (claude_version(model) or (0, 0)) >= (3, 7) or is_reasoning(model)
 
 
 def unsupported_thinking(model: str, settings: ThinkingSettings) -> str:
-    """The notice that thinking was set up for a model that cannot be told to; "" where it can."""
+    """The notice that thinking is set for a model that cannot be controlled; "" if it can."""
     is_set = settings.enabled and (settings.budget_tokens, settings.effort) != (None, None)
     if not is_set or supports_thinking(model):
         return ""
-    return f"{model} cannot be told how much to think: the setting thinking is left out"
+    return f"{model} cannot be told how much to think: the setting thinking is ignored"
 
 
 def prefers_responses(model: str) -> bool:
-    """Whether an OpenAI model must be asked through the Responses API to have tools and thinking.
+    """Whether an OpenAI model needs the Responses API to have tools and thinking.
 
-    gpt-5.4 and later refuse function tools in Chat Completions unless the effort is "none"; codex, pro and
-    deep-research models are not served there at all.
+    gpt-5.4 and later refuse function tools in Chat Completions unless the effort is "none"; codex,
+    pro and deep-research models are not available there at all.
     """
-    # "gpt-5.6 applies a default reasoning effort, so the raw OpenAI API rejects tools even when the request
-    # sets no reasoning_effort at all" (github.com/BerriAI/litellm/pull/34569, of 2026-07-24, read
-    # 2026-11-22).
+    # "gpt-5.6 applies a default reasoning effort, so the raw OpenAI API rejects tools even when the
+    # request sets no reasoning_effort at all" (github.com/BerriAI/litellm/pull/34569, of
+    # 2026-07-24, read 2026-11-22).
     return (gpt_version(model) or (0, 0)) >= (5, 4) or bool(_RESPONSES_ONLY.search(model))
 
 
-# --- How much to think ------------------------------------------------------------------------------------
+# --- How much to think
+# ------------------------------------------------------------------------------------
 
 Depth: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
 """The efforts that Claude knows."""
@@ -77,21 +81,22 @@ _DEPTHS: Mapping[Effort, Depth] = {
     "xhigh": "xhigh",
     "max": "max",
 }
-# The efforts: platform.claude.com/docs/en/build-with-claude/adaptive-thinking, 2026-11-22. Which models
-# always think: the table "Thinking" of platform.claude.com/docs/en/models/opus-4-6/overview ("Adaptive
-# (always on)").
+# The efforts: platform.claude.com/docs/en/build-with-claude/adaptive-thinking, 2026-11-22. Which
+# models always think: the table "Thinking" of platform.claude.com/docs/en/models/opus-4-6/overview
+# ("Adaptive (always on)").
 _ALWAYS = re.compile(r"opus-5[-.]5|fable|mythos", re.IGNORECASE)
 _BETWEEN_TOOLS = re.compile(r"sonnet-5[-.]5", re.IGNORECASE)
 
 
 def effort_of(budget: int) -> Depth:
-    """The effort that comes nearest to a budget of tokens."""
+    """The effort nearest to a token budget."""
     return "low" if budget <= 4_000 else "medium" if budget <= 12_000 else "high"
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """How a Claude is told to think: the fields `thinking` and `output_config`, and the room it needs."""
+    """How a Claude is told to think: the fields `thinking` and `output_config`, and the tokens it
+    needs."""
 
     config: Mapping[str, Any] | None
     effort: Depth | None
@@ -101,13 +106,13 @@ class Thinking:
 def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | None) -> Thinking:
     """The mode that the model knows: a budget up to 4.5, adaptive with an effort from 4.6 on.
 
-    The budget is what was set, else a third of the context window, within 1024 and one less than
-    `max_tokens`; where that is not set it is chosen so that an answer fits in, too. Models from 5 on think
-    unless they are told not to, and some cannot be told.
+    The budget is the setting, otherwise a third of the context window, but at least 1024 and less
+    than `max_tokens`. If `max_tokens` is not set, it is chosen so that an answer fits as well.
+    Models from 5 on think unless told not to; some ignore that.
     """
-    # From 4.7 on: "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\"
-    # and \"output_config.effort\" to control thinking behavior." (a refusal, in docs.memberjunction.org/v6.2;
-    # 4.6 takes both, the old one is deprecated:
+    # From 4.7 on: "\"thinking.type.enabled\" is not supported for this model. Use
+    # \"thinking.type.adaptive\" and \"output_config.effort\" to control thinking behavior." (a
+    # refusal, in docs.memberjunction.org/v6.2; 4.6 accepts both, the old one is deprecated:
     # platform.claude.com/docs/en/build-with-claude/adaptive-thinking; both read 2026-11-22)
     version = claude_version(model)
     if version is None or version < (3, 7):
@@ -119,7 +124,7 @@ def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | No
         return _off(model, version, room)
     level = _DEPTHS[settings.effort] if settings.effort else effort_of(_budget(model, settings))
     if version == (4, 6) and level == "xhigh":
-        level = "high"  # came with 4.7
+        level = "high"  # new in 4.7
     display = "summarized" if settings.show else "omitted"
     return Thinking({"type": "adaptive", "display": display}, level, room)
 
@@ -149,7 +154,8 @@ def _off(model: str, version: Version, room: int) -> Thinking:
 
 
 def openai_effort(model: str, settings: ThinkingSettings) -> str | None:
-    """The `reasoning_effort` of an OpenAI reasoning model; None leaves it to the model's default."""
+    """The `reasoning_effort` of an OpenAI reasoning model; None leaves it to the model's
+    default."""
     if not is_reasoning(model):
         return None
     if not settings.enabled:

@@ -1,6 +1,6 @@
-"""The room that a request has for the schemas of tools, and which of them are sent where it is too small.
+"""A request's room for tool schemas, and the choice of tools if it is too small.
 
-Knows sizes and names; what a tool is for, and who found which, is known elsewhere.
+Knows sizes and names; does not know what a tool does, or how it was found.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ def tokens_of(tools: Iterable[Tool]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ToolRoom:
-    """The most tokens that tools may take with their schemas, and the most tools; None is no limit."""
+    """Limits a request's tools: their tokens with their schemas, and their number; None means no
+    limit."""
 
     tokens: int
     count: int | None = None
 
     def holds(self, tools: Sequence[Tool]) -> bool:
-        """Whether all of the tools may be sent with their schemas."""
+        """Whether all of the tools fit with their schemas."""
         return (self.count is None or len(tools) <= self.count) and tokens_of(tools) <= self.tokens
 
     def fitting(self, tools: Iterable[Tool], others: int = 0) -> list[Tool]:
-        """As many of the tools as there is room for beside some others; the first ones go before the rest.
+        """As many of the tools as fit besides some others, the first ones first.
 
-        One is always among them: a tool that was found can be called, however much its schema is.
+        There is always at least one: a tool that was found can be called, however large its schema.
         """
         fitting, size = list[Tool](), 0
         for tool in tools:

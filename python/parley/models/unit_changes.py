@@ -1,4 +1,4 @@
-"""What became of the units of a request: which of them are new, gone, moved, or others in the place of one.
+"""Compares the units of two requests: which are new, removed, moved or replaced.
 
 Knows fingerprints; knows no file, and no words.
 """
@@ -43,7 +43,8 @@ _KINDS: Mapping[str, EditKind] = {
 
 
 class Change(NamedTuple):
-    """What became of a unit, `at` a place among those of now: of one that was removed, where it stood."""
+    """A change of one unit. `at` is a place in the new units; for a removed unit, its former
+    place."""
 
     kind: EditKind
     what: What
@@ -52,7 +53,7 @@ class Change(NamedTuple):
 
 
 def changes(before: Units, now: Units) -> Iterator[Change]:
-    """The changes from one request to another, in the order in which they stand there."""
+    """The changes from one request to another, in document order."""
     start = _common(before, now)
     end = _common(before[start:][::-1], now[start:][::-1])
     old, new = before[start : len(before) - end], now[start : len(now) - end]
@@ -77,7 +78,7 @@ def changes(before: Units, now: Units) -> Iterator[Change]:
 
 
 def _of_block(removed: Sequence[str], added: Sequence[tuple[int, str]], at: int) -> Iterator[Change]:
-    """What became of units that stand in the place of others: those of one kind are one that was edited."""
+    """The changes of units that replaced others: a new unit of the same kind counts as an edit."""
     rest, new = defaultdict[str, deque[str]](deque), set[str]()
     for unit in removed:
         rest[unit[0]].append(unit)
@@ -110,10 +111,10 @@ _HEADS: Mapping[str, frozenset[str]] = {
     | (frozenset({units.CALL}) if letter in _OF_CALL else frozenset())
     for letter in (*_KINDS, units.STAND_IN)
 }
-"""The kinds of units that another one belongs to: it comes and goes with them."""
+"""The kinds of units that another kind belongs to, so that they come and go together."""
 
 
 def _common(one: Units, other: Units) -> int:
-    """How many units at the start of both are the same."""
+    """The number of equal units at the start of both."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,7 +1,8 @@
-"""Whether a chat still says what its models saw: requests on record, held against those that it leads to now.
+"""Whether a chat still matches what its models saw: compares recorded requests with those of
+today's file.
 
-Each reply in the file has a place, and the request for it is made of what stands above. Requests on record
-are found again by the replies that came of them. Knows digests, so it says what was changed, not from what.
+The text above each reply in the file makes the request for it. Recorded requests are found by their
+replies. Knows only digests, so it can say what was changed, but not the former text.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from parley.models.unit_changes import Change, EditKind, What, changes
 _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("question", "edited"): "the question was reworded",
     ("question", "removed"): "the question was removed",
-    ("attachment", "edited"): "an attachment was replaced by another one",
+    ("attachment", "edited"): "an attachment was replaced",
     ("attachment", "removed"): "an attachment was removed from the question",
     ("attachment", "added"): "an attachment was added to the question",
     ("answer", "edited"): "the answer was edited",
-    ("answer", "removed"): "a text of the answer was removed",
-    ("answer", "added"): "a text was added to the answer",
+    ("answer", "removed"): "text was removed from the answer",
+    ("answer", "added"): "text was added to the answer",
     ("summary", "edited"): "the summary of the answer was edited",
     ("summary", "removed"): "the summary of the answer was removed",
     ("thinking", "edited"): "the thinking was edited",
-    ("thinking", "removed"): "a block of thinking was removed",
-    ("thinking", "added"): "a block of thinking was added",
+    ("thinking", "removed"): "a thinking block was removed",
+    ("thinking", "added"): "a thinking block was added",
     ("call", "edited"): "the name or the id of the call {} was edited",
     ("call", "removed"): "a call was removed, with its result",
     ("call", "added"): "the call {} was added",
@@ -52,14 +53,15 @@ _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("exchange", "removed"): "an exchange was removed here",
     ("exchange", "added"): "the exchange was added",
     ("exchange", "moved"): "the exchange was moved",
-    ("request", "edited"): "the request for this reply was a different one",
+    ("request", "edited"): "the request for this reply was different",
 }
-"""What is said of each change; what is not here is told by another one, or is none."""
+"""The words for each change. A change that is missing here is covered by another, or does not
+count."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request that was sent `at` some time (seconds since 1970), and the reply to it, in digests."""
+    """A request sent `at` a time (seconds since 1970), and its reply, in digests."""
 
     at: float
     header: Mapping[str, Any]
@@ -69,9 +71,9 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of the file after a model had seen it: `exchange` and `line` count from 1.
+    """A change of the file after a model had seen it; `exchange` and `line` count from 1.
 
-    `requests` is the number of those that had it otherwise.
+    `requests` is the number of requests that had the former text.
     """
 
     line: int
@@ -83,10 +85,11 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The edits of a chat, how many `requests` led to what is in it, and how many of them are the `same` now.
+    """The edits of a chat, the number of `requests` that led to its replies, and how many are the
+    `same` now.
 
-    `unknown`: exchange and line (from 1) of each reply that no request on record led to, unless a later
-    request that is still the same contains it.
+    `unknown`: exchange and line (from 1) of each reply without a recorded request, unless an
+    unchanged later request contains it.
     """
 
     edits: tuple[Edit, ...]
@@ -96,7 +99,7 @@ class Verification:
 
 
 def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verification:
-    """Hold a chat against the requests on record, oldest first."""
+    """Compare a chat with the recorded requests, oldest first."""
     places = list(_places(transcript))
     pairs, front = _pairs(places, records), front_matter(transcript)
     questions = _Questions(transcript, records)
@@ -106,7 +109,7 @@ def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verifica
         if record.header["space"] is None:
             edits |= set(_edits_of_request(record, place, questions))
         elif place.units(record.header) != record.units:
-            crowded.append(place)  # what was left out depends on all that stood above
+            crowded.append(place)  # everything above decides what was left out
             continue
         counts.update(edits)
         same += [] if edits else [place]
@@ -122,7 +125,7 @@ def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verifica
 def _unknown(
     places: Iterable[_Place], known: Collection[int], same: Sequence[_Place], edits: Iterable[Edit]
 ) -> Iterator[tuple[int, int]]:
-    """Exchange and line of each reply that nothing on record speaks of."""
+    """Exchange and line of each reply without any record."""
     added = {edit.exchange for edit in edits if edit.text == _WORDS["exchange", "added"]}
     for place in places:
         is_due = id(place) not in known and not place.is_cut and place.exchange + 1 not in added
@@ -131,45 +134,45 @@ def _unknown(
 
 
 def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_tools: bool) -> list[str]:
-    """Changes of the settings since a request, given its header and that of one now, in sentences.
+    """Changes of the settings since a request, in sentences, from its header and a current one.
 
-    What the front matter asks for is no setting: while that was changed, what it decides tells nothing.
-    Without `has_tools` nobody has looked which there are.
+    Front matter is not a setting: if it has changed, nothing is said about the settings it
+    overrides. Without `has_tools`, the current tools are unknown.
     """
     front, sentences = _different(then["front"], now["front"]), list[str]()
     if not front & {"agent", "provider", "model"} and then["agent"] == now["agent"]:
         agent, keys = then["agent"] or "the agent", ("provider", "model")
         sentences += [
-            f"the {key} of {agent} was {then[key]}, and is {now[key]}"
+            f"the {key} of {agent} was {then[key]} and is now {now[key]}"
             for key in keys
             if then[key] != now[key]
         ]
-    is_same_agent = then["agent"] in ("", now["agent"])  # another has its own
+    is_same_agent = then["agent"] in ("", now["agent"])  # another agent has its own
     is_prompt_free = is_same_agent and not front & {"system_prompt", "system_prompt+"}
     if is_prompt_free and then["system"] != now["system"]:
         sentences.append("the system prompt has changed")
     if is_same_agent and not front and then["parameters"] != now["parameters"]:
         sentences.append("temperature, max_tokens, thinking or tool_mode has changed")
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
-        sentences.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
+        sentences.append(f"max_full_exchanges was {then['full']} and is now {now['full']}")
     if has_tools:
         sentences += _changes_of_tools(then, now)
     return sentences
 
 
 def _changes_of_tools(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What has changed in the tools; of servers that are missing now nobody knows which are gone."""
+    """Changes of the tools; if a server is missing now, its tools are not reported as gone."""
     missing = [server for server in now["missing"] if server not in then["missing"]]
-    yield from (f"the tools of {server} are missing now" for server in missing)
+    yield from (f"the tools of {server} are now missing" for server in missing)
     old, new = dict(then["tools"]), dict(now["tools"])
     both = sorted(old.keys() & new.keys())
     changed = [name for name in both if old.pop(name) != new.pop(name)]
     names = {digest: name for name, digest in new.items()}
     owners = {name: server for server, tools in then.get("servers", {}).items() for name in tools}
     for name, digest in sorted(old.items()):
-        if other := names.pop(digest, ""):  # names depend on the tools of other servers
+        if other := names.pop(digest, ""):  # a name depends on the tools of other servers
             del new[other]
-            yield f"the name of the tool {name} is {other} now"
+            yield f"the tool {name} is now named {other}"
         elif not missing or owners.get(name, missing[0]) not in missing:
             yield f"the tool {name} is gone"
     yield from (f"the tool {name} is new" for name in sorted(new))
@@ -177,14 +180,14 @@ def _changes_of_tools(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
 
 
 def _different(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
-    """The keys whose values differ, or that only one has."""
+    """The keys whose values differ, or that only one mapping has."""
     return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
 
 
 class _Location(NamedTuple):
-    """Where something is: the number of its exchange from 0, its line from 1, the name of a call.
+    """A place: the number of its exchange from 0, its line from 1, a call's name.
 
-    `anchor` is the line that what stands below it is named by.
+    `anchor` is the line to report for changes below it.
     """
 
     exchange: int
@@ -195,7 +198,7 @@ class _Location(NamedTuple):
 
 
 class _Place:
-    """One reply in the file, and what stands above it."""
+    """One reply in the file, and everything above it."""
 
     def __init__(self, transcript: Transcript, exchange: int, answer: int, number: int, reply: Round) -> None:
         self.exchange = exchange
@@ -205,7 +208,7 @@ class _Place:
         self.reply_units = reply_units(reply)
         self.answer = transcript.exchanges[exchange].answers[answer]
         self.is_cut = last_notice(self.answer) is not None and reply == rounds(self.answer)[-1]
-        """Whether it ended early: what came of such a request is not kept."""
+        """Whether it ended early: the replies of such requests are not recorded."""
         self._units = dict[tuple[Any, ...], Units]()
 
     @property
@@ -217,7 +220,7 @@ class _Place:
         return self._order < other._order
 
     def units(self, header: Mapping[str, Any]) -> Units:
-        """The units of the request for it, with these settings."""
+        """The units of its request, with these settings."""
         settings = tuple(header[key] for key in REBUILT_FROM)
         if settings not in self._units:
             self._units[settings] = rebuilt(self.above, header)
@@ -225,7 +228,7 @@ class _Place:
 
     @cached_property
     def above(self) -> Transcript:
-        """What stood in the file when the model was asked for it."""
+        """The file as it was when the model was asked for this reply."""
         number, answer, count = self._order
         exchange = self._transcript.exchanges[number]
         segments = tuple(s for reply in rounds(self.answer)[:count] for s in reply.segments)
@@ -242,14 +245,15 @@ def _places(transcript: Transcript) -> Iterator[_Place]:
                     yield _Place(transcript, number, at, count, reply)
 
 
-# --- Which request led to which reply ---------------------------------------------------------------------
+# --- Which request led to which reply
+# ---------------------------------------------------------------------
 
 
 def _pairs(places: Sequence[_Place], records: Sequence[RequestRecord]) -> list[tuple[RequestRecord, _Place]]:
-    """The request that led to each reply, as far as that can be told; in the order of the file."""
+    """The request that led to each reply, as far as known; in the file's order."""
     partner = dict[int, int]()  # of a place, by its number
     free = dict.fromkeys(range(len(records)))
-    for place in reversed(range(len(places))):  # of one that was asked for twice, the later request counts
+    for place in reversed(range(len(places))):  # for a reply requested twice, the later counts
         number = next(filter(lambda n: _is_same(records[n], places[place]), reversed(free)), None)
         _join(partner, free, place, number)
     rest = [number for number, place in enumerate(places) if number not in partner and not place.is_cut]
@@ -285,7 +289,8 @@ def _between(
     places: Sequence[_Place],
     records: Sequence[RequestRecord],
 ) -> int | None:
-    """The request for a reply that was edited: one between its neighbours', best of the same question."""
+    """The request for an edited reply: one between its neighbours' requests, preferably with the
+    same question."""
     before = max((n for p, n in partner.items() if p < place), default=-1)
     after = min((n for p, n in partner.items() if p > place and n > before), default=len(records))
     numbers = [number for number in free if before < number < after]
@@ -298,15 +303,16 @@ def _last_question(request: Units) -> str | None:
     return next((unit for unit in reversed(request) if unit[0] == units.QUESTION), None)
 
 
-# --- What was changed -------------------------------------------------------------------------------------
+# --- What was changed
+# -------------------------------------------------------------------------------------
 
 
 def _edits_beside(header: Mapping[str, Any], front: Mapping[str, str], place: _Place) -> Iterator[Edit]:
-    """Changes of who was asked, and of what the front matter asks for."""
+    """Changes of the agent and of the front matter."""
     old: Mapping[str, str] = header["front"]
     for key in sorted(_different(old, front)):
         how = "changed" if key in old and key in front else "removed" if key in old else "added"
-        yield Edit(1, 0, "front_matter", f"the key {key} of the front matter was {how}")
+        yield Edit(1, 0, "front_matter", f"the front matter key {key} was {how}")
     if header["agent"] != (place.answer.agent or ""):
         name = header["agent"] or "an agent without a name"
         yield Edit(
@@ -315,7 +321,8 @@ def _edits_beside(header: Mapping[str, Any], front: Mapping[str, str], place: _P
 
 
 class _Questions:
-    """The questions of the file, and all that were ever sent: an exchange that is in both was only moved."""
+    """The file's questions, and all questions ever sent: an exchange found in both was only
+    moved."""
 
     def __init__(self, transcript: Transcript, records: Sequence[RequestRecord]) -> None:
         exchanges = enumerate(transcript.exchanges)
@@ -325,14 +332,14 @@ class _Questions:
 
 
 def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
-    """Changes of what the model said."""
+    """Changes of the model's reply."""
     locations = [_location(place.exchange, unit, source) for unit, source in reply_sources(place.reply)]
     for change in changes(record.reply, place.reply_units):
         yield from _edits_of_change(change, locations, place)
 
 
 def _edits_of_request(record: RequestRecord, place: _Place, questions: _Questions) -> Iterator[Edit]:
-    """Changes of what the model was sent."""
+    """Changes of the request."""
     now = place.units(record.header)
     if now == record.units:
         return
@@ -372,9 +379,9 @@ def _edit(change: tuple[EditKind, What], where: _Location) -> Edit:
 def _edits_at_end(
     transcript: Transcript, records: Sequence[RequestRecord], known: Sequence[RequestRecord]
 ) -> Iterator[Edit]:
-    """Of the replies after all that are in the file, those that are gone.
+    """The removed replies after the last recorded reply in the file.
 
-    Where nothing is in it that is on record, it may be a new file of an old name.
+    If none of the file's replies is recorded, it may be a new file with an old name.
     """
     ids = {id(record) for record in known}
     last = max((index for index, record in enumerate(records) if id(record) in ids), default=-1)
@@ -387,18 +394,19 @@ def _edits_at_end(
     for question in dict.fromkeys(_last_question(record.units) for record in records[last + 1 :]):
         where, answers = places.get(question or "", (None, ()))
         is_cut = any(last_notice(answer) is not None for answer in answers)
-        if where and not is_cut:  # else it was asked again, and that ended early
+        if where and not is_cut:  # otherwise it was asked again and ended early
             yield _edit(("reply", "removed"), where)
         elif not where and known:
             line = max(transcript.exchanges[-1].span.end, 1)
             yield _edit(("exchange", "removed"), _Location(len(transcript.exchanges) - 1, line))
 
 
-# --- Where it stands --------------------------------------------------------------------------------------
+# --- Where it stands
+# --------------------------------------------------------------------------------------
 
 
 def _locations(number: int, exchange: Exchange) -> tuple[tuple[str, _Location], ...]:
-    """The units of an exchange that is sent whole, with their places, which are kept with it."""
+    """The units of a complete exchange with their places, cached with it."""
     if "locations" not in exchange.derived:
         exchange.derived["locations"] = tuple(_located(number, exchange))
     locations: tuple[tuple[str, _Location], ...] = exchange.derived["locations"]

@@ -1,1 +1,1 @@
-"""The next step: decided from transcript, settings, tools and ledger. Pure; does nothing."""
+"""Decides the next step from transcript, settings, tools and ledger. Pure."""

@@ -1,7 +1,7 @@
-"""Whether a call may run: what the file says, held against what was really decided on this machine.
+"""Whether a call may run: compares the file with the decisions made on this machine.
 
-A mark in the file records a choice; what makes a call run is an entry of the ledger that agrees with it in
-chat, call id, server, tool, arguments and definition. Deny beats remembered beats auto beats ask.
+A mark in the file records a choice. A call runs only if the ledger has an entry with the same chat,
+call id, server, tool, arguments and definition. Deny beats remembered beats auto beats ask.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from parley.tools.search import FIND_TOOLS
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
-"""A `closed` one was used, and its call has left the file since."""
+"""`closed`: it was used, and its call has left the file since."""
 Explained: TypeAlias = Literal["asked", "declined", "refused", "warned"]
 _Call: TypeAlias = tuple[str, str]
 Standing: TypeAlias = Literal["undecided", "declined", "approved", "pending", "may have run"]
-"""A `pending` one was approved and sent: it runs at its server as a task, whose result can be collected."""
+"""`pending`: the call was approved and sent. It runs at its server as a task, whose result can be
+collected."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """All that a yes is bound to, beside the chat: a yes for anything else is no yes."""
+    """Everything that an approval is bound to, besides the chat. If any of it differs, the approval
+    is void."""
 
     id: str
     server: str
@@ -37,12 +39,12 @@ class CallKey:
     arguments: str
     digest: str
     definition: str = field(default="", compare=False, repr=False)
-    """The text that the digest is of, to show what has changed since; "" where it is not at hand."""
+    """The definition's text, to show what has changed since; "" if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One yes of the ledger, and what became of it."""
+    """One approval in the ledger, and its state."""
 
     key: CallKey
     choice: Choice
@@ -52,18 +54,21 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """The ledger's records of one chat; `proposals` are those that Parley wrote into it, each time."""
+    """The ledger's records of one chat. `proposals` are the ones Parley wrote into it, once for
+    each time."""
 
     entries: tuple[Entry, ...] = ()
     proposals: Collection[tuple[str, str, str]] = ()
     proposed: Collection[CallKey] = ()
-    """The calls that Parley put into it, each with its tool as it was then offered to the model."""
+    """The calls that Parley wrote into it, each with its tool as it was offered to the model then.
+    """
     warnings: Collection[tuple[str, str, str]] = ()
-    """Warnings (id, arguments, what) that whoever decides now got instead of having a yes taken."""
+    """Warnings (id, arguments, text) shown to the user instead of recording an approval."""
     elsewhere: Collection[tuple[str, str]] = ()
-    """The calls (id, arguments) of those asked about that were started for another file, each time."""
+    """The calls asked about (id, arguments) that were started for another file, once for each
+    start."""
     tasks: Collection[tuple[CallKey, str]] = ()
-    """The calls of this chat that servers said they run as tasks, with the ids of these."""
+    """The calls of this chat that servers said they run as tasks, with the task ids."""
 
 
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
@@ -73,33 +78,33 @@ def call_key(proposal: Proposal, tool: Tool) -> CallKey:
 
 
 def written_key(proposal: Proposal) -> tuple[str, str, str]:
-    """The key of a proposal as one that Parley wrote: id, name, arguments."""
+    """The key of a proposal that Parley wrote: id, name, arguments."""
     return proposal.call.id, proposal.call.name, proposal.call.arguments
 
 
 def is_declined(proposal: Proposal) -> bool:
-    """Whether its mark is a no, which needs nobody to bear it out."""
+    """Whether its mark is a no, which needs no entry in the ledger."""
     return proposal.choice is not None and proposal.choice not in YES
 
 
 def all_proposals(transcript: Transcript) -> list[Proposal]:
-    """Every proposal of the file, in order."""
+    """Every proposal in the file, in order."""
     return [p for exchange in transcript.exchanges for answer in exchange.answers for p in answer.proposals]
 
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """A yes, or a proposal of the model, that is void since its tool is defined anew."""
+    """An approval, or a model's proposal, that is void because its tool's definition changed."""
 
     digest: str
-    """The digest of the definition that it was given for."""
+    """The digest of the definition it was given for."""
     since: Literal["approved", "remembered", "proposed"]
-    """A yes for this call, a yes for the tool, or the proposal itself."""
+    """An approval of this call, an approval of the tool, or the proposal itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Counts of a chat and its ledger, by call (id, arguments) or by proposal with its name."""
+    """Counts for a chat and its ledger, by call (id, arguments) or by proposal (with its name)."""
 
     entries: Mapping[_Call, Sequence[Entry]]
     settled: Counter[_Call]
@@ -109,12 +114,12 @@ class _Counts:
     elsewhere: Counter[_Call]
 
     def entries_of(self, call_id: str, arguments: str) -> Sequence[Entry]:
-        """The yeses for a call, in order."""
+        """The approvals of a call, in order."""
         return self.entries.get((call_id, arguments), ())
 
     @classmethod
     def of(cls, proposals: Sequence[Proposal], view: LedgerView) -> _Counts:
-        """The counts of a chat with these proposals."""
+        """The counts for a chat with these proposals."""
         entries = defaultdict[_Call, list[Entry]](list)
         for entry in view.entries:
             entries[entry.key.id, entry.key.arguments].append(entry)
@@ -142,13 +147,14 @@ class Approvals:
     _remembered: dict[tuple[str, str, str], Mapping[str, Entry]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """Worked out once for each tool that is asked about."""
+    """Computed once for each tool asked about."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_counts", _Counts.of(all_proposals(self.transcript), self.view))
 
     def standing(self, proposal: Proposal) -> Standing:
-        """The standing of a proposal without a result: its mark counts as far as the ledger bears it out."""
+        """The standing of a proposal without a result. Its mark counts only if the ledger confirms
+        it."""
         if is_declined(proposal):
             return "declined"
         if self.task(proposal):
@@ -159,11 +165,11 @@ class Approvals:
         return "may have run" if self.starts(proposal) else "undecided"
 
     def task(self, proposal: Proposal) -> CallKey | None:
-        """The call as it was approved and sent, where the file names the task as which it runs.
+        """The call as it was approved and sent, if the file names the task that runs it.
 
-        None for a task that no server gave this machine, for this chat and this very call: whoever writes a
-        file could otherwise fetch what belongs to others. None, too, where the tool is another one now; one
-        that is not on offer may be on offer again.
+        None unless the server gave that task to this machine, for this chat and this exact call:
+        otherwise the author of a file could fetch other people's results. Also None if the tool has
+        changed. A missing tool does not matter: it may return.
         """
         if proposal.task is None or proposal.choice not in YES:
             return None
@@ -178,43 +184,49 @@ class Approvals:
         return any(e.key == key for e in self._counts.entries_of(key.id, key.arguments) if e.state == "live")
 
     def starts(self, proposal: Proposal) -> int:
-        """The number of this call's starts, where a result of it may be missing in the file; 0 where none is.
+        """How often this call was started, if one of its results may be missing from the file;
+        otherwise 0.
 
-        Known by its id and arguments alone, whatever has become of its tool since. One that came with a file
-        that was copied or has moved may have been started there.
+        Only id and arguments identify it, even if its tool has changed since. In a copied or moved
+        file, a call may have been started for the other file.
         """
         call, counts = (proposal.call.id, proposal.call.arguments), self._counts
         states = Counter(e.state for e in counts.entries_of(*call))
         used, closed = states["used"], states["closed"]
         is_lost = used > counts.settled[call]
-        # A closed one has left the file with its answer: here it is back, by an undo or from elsewhere.
+        # A closed call left the file with its answer. Here it is back, by an undo or from
+        # elsewhere.
         here = used + closed if is_lost or closed else 0
         return here if self.is_own(proposal) else here + counts.elsewhere[call]
 
     def rule(self, proposal: Proposal) -> str:
-        """The rule of the yes that a call got here; "" where it got none."""
+        """The rule of the approval that a call got here; "" if it got none."""
         entries = self._counts.entries_of(proposal.call.id, proposal.call.arguments)
         return next((entry.rule for entry in reversed(entries) if entry.state != "revoked"), "")
 
     def is_own(self, proposal: Proposal) -> bool:
-        """Whether Parley wrote this proposal itself: the file shows it no more often than it was written."""
+        """Whether Parley wrote this proposal: the file shows it no more often than Parley wrote
+        it."""
         key = written_key(proposal)
         return self._counts.in_file[key] <= self._counts.own[key]
 
     def was_taken_back(self, proposal: Proposal) -> bool:
-        """Whether a yes with this mark was given here and is void since the mark was undone or edited."""
+        """Whether an approval with this mark was given here and is void because the mark was undone
+        or edited."""
         entries = self._counts.entries_of(proposal.call.id, proposal.call.arguments)
         return any((e.choice, e.state) == (proposal.choice, "revoked") for e in entries)
 
     def is_as_proposed(self, proposal: Proposal) -> bool | None:
-        """Whether its tool is what it was when the model proposed the call here; None where it did not."""
+        """Whether its tool is unchanged since the model proposed the call here; None if it was not
+        proposed here."""
         tool = self.catalogue.get(proposal.call.name)
         call = (proposal.call.id, proposal.call.arguments)
         proposed = self._counts.proposed.get(call, ())
         return (tool is not None and call_key(proposal, tool) in proposed) if proposed else None
 
     def remembered(self, tool: Tool) -> Mapping[str, Entry]:
-        """The yeses of a person whose capital mark remembers this tool, by digest of the definition."""
+        """The user's approvals whose capital mark remembers this tool, by digest of the
+        definition."""
         known = tool.server, tool.name, tool.digest
         if known not in self._remembered:
             self._remembered[known] = {
@@ -227,7 +239,8 @@ class Approvals:
         return self._remembered[known]
 
     def lapsed(self, proposal: Proposal) -> Lapse | None:
-        """The yes that a new definition of the tool has made void, else the proposal; None for neither."""
+        """The approval that a new definition of the tool made void, else the void proposal; None
+        for neither."""
         tool = self.catalogue.get(proposal.call.name)
         if tool is None or self.standing(proposal) != "undecided":
             return None
@@ -245,10 +258,11 @@ class Approvals:
 
 
 def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> frozenset[str]:
-    """Calls with a live yes that the file no longer shows as approved and waiting: the yes is to be revoked.
+    """Calls with a live approval that the file no longer shows as approved and waiting: to be
+    revoked.
 
-    The mark was undone or edited, or the call was deleted. Exchanges before the number `since` do not count:
-    the model has been asked on without the calls that wait there.
+    The mark was undone or edited, or the call was deleted. Exchanges before number `since` do not
+    count: the model has continued without their waiting calls.
     """
     live = [e.key for e in view.entries if e.state == "live"]
     if not live:
@@ -265,10 +279,10 @@ def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> froze
 
 
 def departed(transcript: Transcript, view: LedgerView) -> frozenset[str]:
-    """The ids of calls that were started and whose results are not in the file.
+    """The ids of started calls whose results are not in the file.
 
-    Models that number their calls anew in each reply give such an id to the next one, too; an undo would
-    then make the two one.
+    A model that numbers its calls from 1 in each reply may use such an id again. After an undo, the
+    two calls would be confused.
     """
     settled = Counter((p.call.id, p.call.arguments) for p in all_proposals(transcript) if p.has_run)
     used = Counter((e.key.id, e.key.arguments) for e in view.entries if e.state == "used")
@@ -277,19 +291,19 @@ def departed(transcript: Transcript, view: LedgerView) -> frozenset[str]:
 
 
 def _remembers(entry: Entry) -> bool:
-    """Whether a person said this yes for the tool, too: a capital from elsewhere is none."""
+    """Whether the user approved the tool, too: a capital mark from elsewhere does not count."""
     return entry.choice in REMEMBERING and entry.rule in ("key", "command") and entry.state != "revoked"
 
 
 def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
-    """Whether an entry speaks of this call, whatever has become of the tool's definition since."""
+    """Whether an entry is about this call, even if the tool's definition has changed since."""
     call = proposal.call
     return (key.id, key.server, key.tool, key.arguments) == (call.id, tool.server, tool.name, call.arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A yes given without asking, with the rule it came from in words."""
+    """An approval given without asking, and its rule in words."""
 
     proposal: Proposal
     rule: Literal["memory", "auto"]
@@ -297,17 +311,17 @@ class Decision:
 
 
 _APPROVED: Mapping[Tool, str] = {
-    READ_RESULT: "it shows no more than what was approved before",
-    FIND_TOOLS: "it reads only definitions of tools that are on offer here",
+    READ_RESULT: "it shows only results of approved calls",
+    FIND_TOOLS: "it reads only definitions of the tools offered here",
 }
-"""The tools of Parley's own that nobody is asked about, and why."""
+"""Parley's own tools that need no approval, and why."""
 
 
 def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision | None:
     """The decision that memory or a rule makes on an undecided proposal; None means: ask.
 
-    Only a proposal that Parley wrote itself from a model's reply is decided so. One that was pasted, merged
-    or mailed asks, and so does one that may have run already.
+    This applies only to a proposal that Parley wrote itself from a model's reply. Parley asks if
+    the proposal was pasted, merged or mailed, or may already have run.
     """
     tool = approvals.catalogue.get(proposal.call.name)
     if tool is None or not approvals.is_own(proposal):

@@ -1,6 +1,6 @@
-"""The meaning of a choice key: which proposals it decides, and whether their tools are remembered.
+"""The meaning of a choice key: which proposals it decides, and whether it remembers their tools.
 
-The table is the whole rule; everything else finds the proposals it names.
+The table is the whole rule; other modules find the proposals it names.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ REACH: dict[Scope, dict[Choice, Reach]] = {
     "letter": {"ya": "all", "yA": "all", "yo": "one", "yO": "tool", "yn": "one", "yN": "all"},
     "case": {"ya": "one", "yA": "all", "yo": "one", "yO": "all", "yn": "one", "yN": "all"},
 }
-"""Per reading of the keys: the call under the cursor, with the others of its tool, or all of the answer."""
+"""For each reading of the keys: the call under the cursor, or also the others of its tool, or all
+of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The proposals a key decides; where it decides none, a message that says why."""
+    """The proposals that a key decides; if there are none, a message that says why."""
 
     proposals: tuple[Proposal | Broken, ...] = ()
     message: str = ""
     is_from_afar: bool = False
-    """Whether these are several, and the cursor is on no call: there the keys may be half of a command of
-    Vim's, like `yap`."""
+    """Whether these are several and the cursor is not on a call. There the keys may be half of a
+    Vim command, such as `yap`."""
 
 
 def exchange_at(transcript: Transcript, line: int) -> int | None:
-    """The number of the exchange that a line (counted from 0) is in; above the first, that is the first.
+    """The number of the exchange that contains a line (counted from 0); 0 for a line above the
+    first.
 
-    None where the transcript has no exchange.
+    None if the transcript has no exchange.
     """
     if not transcript.exchanges:
         return None
@@ -46,12 +48,13 @@ def exchange_at(transcript: Transcript, line: int) -> int | None:
 
 
 def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
-    """The calls of an exchange that may be decided, or decided anew: no result yet, in its last round."""
+    """The calls of an exchange that may be decided, or decided again: without a result, in its last
+    round."""
     return waiting(exchange.answers[-1]) if exchange.answers else []
 
 
 def open_keys(transcript: Transcript) -> list[tuple[str, str]]:
-    """The id and arguments of each call of a chat that may be decided."""
+    """The id and arguments of each call in a chat that may be decided."""
     return [key for exchange in transcript.exchanges for key in _open_keys(exchange)]
 
 
@@ -71,7 +74,8 @@ def chosen(
     approvals: Approvals,
     reach: Reach | None = None,
 ) -> Chosen:
-    """The decision of a key pressed on a line of an exchange; `reach` stands for that of the key."""
+    """The decision that a key makes on a line of an exchange; `reach` overrides the key's own
+    reach."""
     calls = open_calls(exchange)
     if not calls:
         return Chosen(message="no tool call waits for a choice here")

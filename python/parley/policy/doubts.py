@@ -1,8 +1,8 @@
-"""Doubts that a person hears before a yes of theirs counts: they decide on what was shown. Pure.
+"""Warnings before an approval counts: the user approves what was shown. Pure.
 
-A call that was started before, whose yes would run it again; a tool that is another one than was shown; a
-call that was not on the screen, or not all of it, or only for a moment. The first yes only says so; the next
-one, given after that, decides.
+A call may have been started before and would run again. Its tool may differ from the one shown.
+It may not have been on the screen, or only in part, or only for a moment. The first approval only
+warns; the next one, given after the warning, decides.
 """
 
 from __future__ import annotations
@@ -14,59 +14,61 @@ from typing import Literal, TypeAlias
 from parley.chat.transcript import YES, Problem, Proposal
 from parley.policy.approval import Approvals, written_key
 from parley.policy.choice import open_calls
-from parley.text import legible
+from parley.text import one_line
 
 Kind: TypeAlias = Literal["started", "redefined", "unseen", "early"]
 
 LEAST_SEEN_S = 0.4
-"""Seconds for which a call must have been on the screen: a key typed sooner was meant for something else."""
+"""Seconds that a call must have been on the screen. A key pressed sooner was meant for something
+else."""
 
 _SAYS: dict[Kind, str] = {
-    "started": "{} may have run already: its result is not in this text. {} again runs it once more",
-    "redefined": "the tool of {} is not the one that was shown: look at it, then press {} again",
-    "unseen": "not all of {} was on the screen as it is now: K shows it, or press {} again",
-    "early": "{} has only just appeared: read it, then press {} again",
+    "started": "{} may have run: no result in the file. {} reruns it",
+    "redefined": "{} is not the tool shown: look at it, then {} again",
+    "unseen": "{} was not fully shown as it is: press K or {} again",
+    "early": "{} has just appeared: read it, then press {} again",
 }
-_MOST_SHOWN = 60
+_LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A call as it is drawn for the person who decides."""
+    """A call as drawn for the user who decides."""
 
     call: tuple[str, str, str]
     digest: str = ""
-    """The digest of its tool's definition; "" where that was not known."""
+    """The digest of its tool's definition; "" if it was unknown."""
     starts: int = 0
-    """The number of its starts without a result in the file."""
+    """How often it was started without a result in the file."""
     has_warning: bool = False
-    """Whether it says that one more yes runs it again."""
+    """Whether it warns that the next approval runs it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The calls that a person has had on the screen, and for how many seconds each."""
+    """The calls that the user has had on the screen, and for how many seconds each."""
 
     seconds: Mapping[Sighting, float] = field(default_factory=dict)
     least: float = LEAST_SEEN_S
 
     def is_long_enough(self, seconds: float) -> bool:
-        """Whether something that was on the screen so long was read."""
+        """Whether a call that was on the screen for this long counts as read."""
         return seconds >= self.least
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A reason for which a yes for a call does not count yet."""
+    """A reason why an approval of a call does not count yet."""
 
     proposal: Proposal
     kind: Kind
     warning: tuple[str, str, str] | None = None
-    """The warning to record, so that the next yes counts: the call (id, arguments), and what it says."""
+    """The warning to record (call id, arguments, text), so that the next approval counts.
+    """
 
 
 def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
-    """The call as it stands."""
+    """The call as it is now."""
     tool = approvals.catalogue.get(proposal.call.name)
     starts = approvals.starts(proposal)
     return Sighting(
@@ -78,23 +80,22 @@ def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
 
 
 def doubts(proposals: Sequence[Proposal], approvals: Approvals, seen: Seen | None) -> list[Doubt]:
-    """The doubts between a yes and these calls; `seen` is None if nothing is drawn, as in a script."""
+    """The doubts about approving these calls; `seen` is None if nothing is drawn, as in a
+    script."""
     return [doubt for p in proposals if (doubt := _doubt(p, approvals, seen)) is not None]
 
 
 def message(doubts: Sequence[Doubt], name: str) -> str:
-    """The doubts in words, the gravest first; `name` is what to press again."""
+    """The doubts in words, the gravest first; `name` is the key or command to repeat."""
     first = next(d for kind in _SAYS for d in doubts if d.kind == kind)
     others = len({id(d.proposal) for d in doubts}) - 1
-    call = legible(f"{first.proposal.call.name} {first.proposal.call.arguments}")
-    named = call if len(call) <= _MOST_SHOWN else call[: _MOST_SHOWN - 1] + "…"
-    text = _SAYS[first.kind].format(named, name)
-    return f"{text} ({others} more to look at)" if others else text
+    text = _SAYS[first.kind].format(one_line(first.proposal.call.name, _LONGEST_NAME), name)
+    return f"{text} ({others} more)" if others else text
 
 
 def _doubt(proposal: Proposal, approvals: Approvals, seen: Seen | None) -> Doubt | None:
     if approvals.standing(proposal) == "approved":
-        return None  # it has a yes that was taken, for this very call
+        return None  # this exact call has been approved
     now = sighting(proposal, approvals)
     if now.starts and not now.has_warning:
         return Doubt(proposal, "started", _start_warning(proposal, now.starts))
@@ -113,14 +114,14 @@ def _start_warning(proposal: Proposal, starts: int) -> tuple[str, str, str]:
     return proposal.call.id, proposal.call.arguments, f"started {starts}"
 
 
-MAY_HAVE_RUN = "this call may have run already: its result is not in the file. Decide anew"
-ONCE_MORE = "this call may have run already: its result is not in the file. One more yes runs it once more"
+MAY_HAVE_RUN = "this call may already have run: its result is not in the file. Decide again"
+ONCE_MORE = "this call may already have run: its result is not in the file. The next approval runs it again"
 
 
 def why_asked(proposal: Proposal, approvals: Approvals) -> str:
-    """The reason that nothing but a person decides on a call that waits."""
+    """Why Parley leaves a waiting call to the user."""
     if approvals.standing(proposal) == "may have run":
-        return "it may have run already"
+        return "it may already have run"
     if lapse := approvals.lapsed(proposal):
         return f"the definition of the tool changed since it was {lapse.since}"
     if proposal.choice in YES:
@@ -131,7 +132,7 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
 
 
 def caution(proposal: Proposal, approvals: Approvals) -> str:
-    """The warning that a call which waits may have run before; "" where it has not."""
+    """The warning that a waiting call may already have run; "" if it cannot have."""
     seen = sighting(proposal, approvals)
     if not seen.starts:
         return ""
@@ -139,7 +140,7 @@ def caution(proposal: Proposal, approvals: Approvals) -> str:
 
 
 def cautions(approvals: Approvals) -> Iterator[Problem]:
-    """The same of all calls of a chat that wait, where they stand."""
+    """This warning for each waiting call of a chat, with its line."""
     for exchange in approvals.transcript.exchanges:
         for call in open_calls(exchange):
             if isinstance(call, Proposal) and approvals.standing(call) == "may have run":

@@ -1,21 +1,21 @@
-"""The regular expressions of the settings, held against strangers' text: always answered, in bounded time.
+"""Matches the settings' regular expressions against untrusted text, always in bounded time.
 
-Python's `re` may take forever for an expression such as `(a|a)+b`, and cannot be told to stop.
+Python's `re` may run forever for an expression such as `(a|a)+b`, and cannot be interrupted.
 """
 
 from __future__ import annotations
 
 LIMIT_S = 0.2
-"""The time that one match may take. https://pypi.org/project/regex/ (2026-11-22): "The matching methods and
-functions support timeouts. The timeout (in seconds) applies to the entire operation"."""
+"""The time limit of one match. https://pypi.org/project/regex/ (2026-11-22): "The matching methods
+and functions support timeouts. The timeout (in seconds) applies to the entire operation"."""
 
 
 def fits(expression: str, text: str, *, otherwise: bool, over_lines: bool = False) -> bool:
-    """Whether an expression matches a whole text; `otherwise` where it is broken or takes too long.
+    """Whether an expression matches a whole text; `otherwise` if it is broken or takes too long.
 
-    `over_lines`: a dot stands for the end of a line, too.
+    `over_lines`: a dot also matches a line end.
     """
-    import regex  # nobody without such settings pays for it
+    import regex  # only settings with such expressions pay for it
 
     try:
         return (
@@ -26,7 +26,7 @@ def fits(expression: str, text: str, *, otherwise: bool, over_lines: bool = Fals
 
 
 def is_in(expression: str, text: str, *, otherwise: bool) -> bool:
-    """Whether an expression matches some of a text, in letters of any case."""
+    """Whether an expression matches part of a text, ignoring case."""
     import regex
 
     try:

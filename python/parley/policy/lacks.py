@@ -1,7 +1,8 @@
-"""What a question lacks: references that cannot be brought. It is asked only once its reader knows. Pure.
+"""References that a question cannot include. The first attempt reports them; the next proceeds.
+Pure.
 
-The first time, the question stops; asked again with the same words, it is asked all the same. What was said
-is kept as warnings of the ledger, each with the reference, the question's digest and the reason.
+Only a repeat with the same words proceeds. The reports are kept in the ledger as warnings, each
+with the reference, the question's digest and the reason.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from parley.chat.transcript import Problem, Question, Transcript
 from parley.text import one_line, visible
 
 Lack: TypeAlias = tuple[str, str, str]
-"""The reference, the digest of its question, why it cannot be brought: a warning of the ledger."""
+"""The reference, its question's digest, and why it cannot be included: a warning in the ledger."""
 
 _KIND = "reference: "
-_NEXT = "asking again goes on without it"
+_NEXT = "ask again to continue without it"
 
 
 def lacks(question: Question, contents: Iterable[ReferenceText]) -> list[Lack]:
-    """What a question lacks, of all that its references stand for."""
+    """The references of a question that cannot be included."""
     digest = _digest(question)
     return [(each.title, digest, f"{_KIND}{each.text}") for each in contents if each.kind == "missing"]
 
@@ -35,7 +36,7 @@ def message(lacking: Sequence[Lack]) -> str:
 
 
 def problems(transcript: Transcript, warnings: Iterable[tuple[str, str, str]]) -> Iterator[Problem]:
-    """What questions lack that are not asked yet, each in the line of its reference."""
+    """The missing references of unanswered questions, each on its reference's line."""
     said = [warning for warning in warnings if warning[2].startswith(_KIND)]
     if not said:
         return

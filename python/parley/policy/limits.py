@@ -1,7 +1,7 @@
-"""Limits of a turn: counts read from the file, held against the settings.
+"""Limits of a turn: counts from the file, compared with the settings.
 
-Everything here is counted from the transcript, so that a restart resets nothing. Only calls that ran count
-as calls made; a refused one never does. Knows no clock: how long a turn may take is the loop's to say.
+All counts come from the transcript, so a restart resets nothing. Only calls that ran count as made,
+never refused ones. Knows no clock: the loop limits how long a turn takes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ PER_SESSION = "Tool call limit exceeded for this session"
 
 
 def invalid_arguments(why: str) -> str:
-    """The message on arguments that cannot be sent; some reasons say it already."""
+    """The message about arguments that cannot be sent; some reasons already begin with it."""
     return f"{INVALID_ARGUMENTS}: {why.removeprefix(f'{INVALID_ARGUMENTS}: ')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The settings `max_tool_calls`, `loop.*` and `safety.*` as far as they are counted; None is no limit."""
+    """The counted parts of the settings `max_tool_calls`, `loop.*` and `safety.*`; None means no
+    limit."""
 
     per_message: int | None
     per_session: int | None
@@ -40,7 +41,7 @@ def calls_made(answers: tuple[Answer, ...]) -> int:
 
 
 def calls_in(part: Answer | Round) -> int:
-    """The number of calls of an answer, or of one reply in it, that ran."""
+    """The number of calls that ran in an answer, or in one of its replies."""
     return sum(1 for p in part.proposals if p.has_run)
 
 
@@ -50,7 +51,7 @@ def session_calls(transcript: Transcript) -> int:
 
 
 def over_limit(limits: Limits, message_calls: int, session_calls: int) -> str | None:
-    """The text of the limit that one more call would break; the counts are calls made and approved."""
+    """The text of the limit that one more call would exceed; the counts include approved calls."""
     if limits.per_message is not None and message_calls >= limits.per_message:
         return PER_MESSAGE
     if limits.per_session is not None and session_calls >= limits.per_session:
@@ -59,7 +60,7 @@ def over_limit(limits: Limits, message_calls: int, session_calls: int) -> str | 
 
 
 def calls_left(limits: Limits, answers: tuple[Answer, ...], transcript: Transcript) -> int | None:
-    """The number of calls that the message with these answers may still make; None without a limit."""
+    """How many calls the message with these answers may still make; None without a limit."""
     left = []
     if limits.per_message is not None:
         left.append(limits.per_message - calls_made(answers))
@@ -69,12 +70,12 @@ def calls_left(limits: Limits, answers: tuple[Answer, ...], transcript: Transcri
 
 
 def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) -> bool:
-    """Whether the next request may offer tools: not once a limit leaves no call to make."""
+    """Whether the next request may offer tools: not if a limit leaves no call to make."""
     return over_limit(limits, calls_made(exchange.answers), session_calls(transcript)) is None
 
 
 def stop_reason(limits: Limits, answer: Answer) -> str | None:
-    """The reason to end the loop here instead of asking the model again; None: it goes on."""
+    """Why the loop ends here instead of asking the model again; None if it continues."""
     counted = [r for r in rounds_since_resumption(answer) if r.proposals]
     if len(counted) >= limits.max_iterations:
         return f"reached the maximum of {limits.max_iterations} rounds of tool calls"
@@ -88,7 +89,8 @@ def stop_reason(limits: Limits, answer: Answer) -> str | None:
 
 
 def _failed_in_a_row(counted: list[Round]) -> int:
-    """The last replies whose calls failed, all of them: the model saw these results and did no better."""
+    """The number of last replies in which every call failed: the model saw these results and did no
+    better."""
     count = 0
     for reply in reversed(counted):
         outcomes = {_outcome(proposal) for proposal in reply.proposals}
@@ -106,16 +108,16 @@ def _outcome(proposal: Proposal) -> str:
 
 
 def caused_by_model(result: Result) -> bool:
-    """Whether a refused call was refused for what the model did: no such tool, or wrong arguments."""
+    """Whether a call was refused because of the model: an unknown tool, or invalid arguments."""
     return result.body.startswith((UNKNOWN_TOOL, INVALID_ARGUMENTS))
 
 
 def is_unknown(proposal: Proposal) -> bool:
-    """Whether a call was refused since there was no such tool."""
+    """Whether a call was refused because its tool did not exist."""
     result = proposal.result
     return result is not None and result.status == "refused" and result.body.startswith(UNKNOWN_TOOL)
 
 
 def unknown_names(one: Round) -> set[str]:
-    """The tools that a reply called and that did not exist."""
+    """The names of the unknown tools that a reply called."""
     return {proposal.call.name for proposal in one.proposals if is_unknown(proposal)}

@@ -1,7 +1,7 @@
-"""The step that follows: a pure function of the transcript, the settings, the tools and the ledger's view.
+"""The next step: a pure function of the transcript, the settings, the tools and the ledger's view.
 
-It is level-triggered: whatever happened before, looking at the file tells what to do now. It never remembers
-and never acts; the loop takes the step, writes what came of it into the file, and asks again.
+It is level-triggered: the file alone tells what to do now, independent of the past. It never
+remembers and never acts: the loop takes the step, writes its outcome into the file, and asks again.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _NOW_KNOWN = " You were sent only the name of this tool; its parameters are ther
 
 @dataclass(frozen=True, slots=True)
 class AwaitQuestion:
-    """Nothing is asked here."""
+    """There is no question."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartAnswer:
-    """The question has no answer yet: write the line an answer starts with."""
+    """The question has no answer yet: write the line that starts one."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """The model is to speak; without `tools_on` it must do so in prose."""
+    """The model must reply; without `tools_on`, only in prose."""
 
     tools_on: bool
 
@@ -50,28 +50,28 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Memory or a rule says yes to these."""
+    """Memory or a rule approves these calls."""
 
     decisions: tuple[Decision, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitChoices:
-    """The user is to decide on these first."""
+    """The user must decide on these calls first."""
 
     proposals: tuple[Proposal | Broken, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """All is decided: run these, and collect the results of those that run as tasks."""
+    """All calls are decided: run these, and collect the results of tasks."""
 
     proposals: tuple[Proposal, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The answer ended in a notice: take away what it left unfinished, then go on."""
+    """The answer ended in a notice: remove its unfinished parts, then continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ Step: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that a step depends on; `at` is the number of the exchange in hand."""
+    """Everything that a step depends on; `at` is the number of the current exchange."""
 
     transcript: Transcript
     at: int
@@ -113,7 +113,7 @@ class Situation:
 
     @property
     def exchange(self) -> Exchange:
-        """The exchange in hand."""
+        """The current exchange."""
         return self.transcript.exchanges[self.at]
 
     @property
@@ -123,7 +123,7 @@ class Situation:
 
 
 def next_step(situation: Situation) -> Step:
-    """The step that follows for the exchange in hand. Total, pure."""
+    """The next step for the current exchange. Total, pure."""
     exchange = situation.exchange
     if not exchange.answers:
         question = exchange.question is not None and exchange.question.text.strip()
@@ -153,7 +153,7 @@ def unanswered(reply: Round) -> list[Proposal | Broken]:
 
 
 def waiting(answer: Answer) -> list[Proposal | Broken]:
-    """The calls of an answer that a person may still decide on: those of its last round."""
+    """The calls of an answer that the user may still decide: its last round's."""
     replies = rounds(answer)
     return unanswered(replies[-1]) if replies else []
 
@@ -163,7 +163,8 @@ def _ask(situation: Situation) -> AskModel:
 
 
 def _nothing_left(situation: Situation, answer: Answer) -> str | None:
-    """The reason not to ask the model again after calls that it had no tools for; None where it had."""
+    """Why not to ask the model again after calls for which it had no tools; None if it had
+    tools."""
     replies = [r for r in rounds_since_resumption(answer) if r.proposals]
     if not replies:
         return None
@@ -194,7 +195,7 @@ def _with_open_calls(situation: Situation, reply: Round) -> Step:
 def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Result], ...]:
     """The calls that get a result without being run, in document order.
 
-    Calls made, and those of this reply that stand, count against the limits for each call after them.
+    The limits count the calls already made, and the earlier calls of this reply that may run.
     """
     exchange_calls = lim.calls_made(situation.exchange.answers)
     session_calls = lim.session_calls(situation.transcript)
@@ -204,7 +205,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
         if proposal.result is not None:
             continue
         if proposal.task and situation.approvals.task(proposal):
-            standing += 1  # it was sent: what would keep it from that comes too late
+            standing += 1  # it was sent: too late to prevent it
             continue
         why = (
             (DECLINED if is_declined(proposal) else None)
@@ -219,7 +220,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
 
 
 def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -> str | None:
-    """The reason that a call cannot run at all, None where it can. `number` is its place in the reply."""
+    """Why a call cannot run at all; None if it can. `number` is its place in the reply."""
     call, most = proposal.call, situation.limits.max_tools_per_request
     tool = situation.catalogue.get(call.name)
     if tool is None:
@@ -237,7 +238,8 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
 
 
 def lacks_server(situation: Situation, proposal: Proposal) -> bool:
-    """Whether a call has no tool now, had one when the model proposed it here, and servers are missing."""
+    """Whether a call's tool is missing now, existed when the model proposed the call here, and
+    servers are missing."""
     has_tool = situation.catalogue.get(proposal.call.name) is not None
     return (
         not has_tool

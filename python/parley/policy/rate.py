@@ -1,4 +1,4 @@
-"""The limit of requests a minute: a sliding window over the times of those that were."""
+"""Limits the requests per minute, with a sliding window over the times of past requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ WINDOW_S = 60.0
 
 
 class RateWindow:
-    """The requests of the last minute, shared by all chats of a process; `limit` 0 is no limit.
+    """The requests of the last minute, shared by all chats of a process; a `limit` of 0 means none.
 
     Windows with the same list of `times` count the same requests.
     """
@@ -27,9 +27,9 @@ class RateWindow:
         self._times[:] = [*self._recent(now), now]
 
     def left(self, now: float) -> float:
-        """The part of the window that is free, from 0.0 to 1.0."""
+        """The free part of the window, from 0.0 to 1.0."""
         return max(0, self.limit - len(self._recent(now))) / self.limit if self.limit else 1.0
 
     def _recent(self, now: float) -> list[float]:
-        """The times that count; a copy, since another thread may send, too."""
+        """The times that count. A copy, because another thread may send, too."""
         return [time for time in self._times.copy() if time + WINDOW_S > now]

@@ -1,4 +1,4 @@
-"""The settings' decisions on calls without asking: patterns for tools and their arguments. Pure."""
+"""How the settings decide on calls without asking: patterns for tools and their arguments. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from parley.tools.catalogue import Tool
 from parley.tools.schema import decode_arguments
 
 OF_PROJECT = "project:"
-"""Begins a pattern for the servers of a project: what a project calls its server proves nothing."""
+"""Starts a pattern for a project's servers: the name that a project gives its server proves
+nothing."""
 _ESCAPED_TWICE = 2
 
 
@@ -29,25 +30,26 @@ class Pattern:
     args: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The rule as it is set."""
+        """The rule as written in the settings."""
         return f"{self.tool!r}" + (f" with {json.dumps(dict(self.args))}" if self.args else "")
 
     def allows(self, tool: Tool, arguments: str) -> bool:
-        """Whether the pattern surely covers a call; one without `/` covers trusted servers only.
+        """Whether the pattern certainly covers a call; without `/` it covers trusted servers only.
 
-        It covers servers of the settings; one that begins with `project:` covers servers of a project.
+        It covers servers from the settings; with the prefix `project:` it covers a project's
+        servers.
         """
         if tool.of_project != self.tool.startswith(OF_PROJECT):
             return False
         server, slash, name = self.tool.removeprefix(OF_PROJECT).partition("/")
-        if slash:  # part by part: a tool with a slash in its name passes for none of another server
+        if slash:  # part by part: a slash in a tool's name must not imitate another server's
             is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
         else:
             is_named = tool.trusted and fnmatchcase(tool.name, self.tool)
         return is_named and self._fit(arguments, _surely_fits)
 
     def forbids(self, tool: Tool, arguments: str) -> bool:
-        """Whether the pattern may cover a call: an expression that is broken covers all."""
+        """Whether the pattern may cover a call; a broken expression covers all."""
         glob = self.tool.removeprefix(OF_PROJECT) if tool.of_project else self.tool
         name = f"{tool.server}/{tool.name}" if "/" in glob else tool.name
         return fnmatchcase(name, glob) and self._fit(arguments, _may_fit)
@@ -63,34 +65,35 @@ class Pattern:
 
 
 def _surely_fits(expression: str, value: Any) -> bool:
-    """A path that goes up fits nothing but `.*`: where it leads, its text does not say."""
+    """A path with `..` fits only `.*`: its text does not tell where it leads."""
     if not isinstance(value, str) or (expression != ".*" and ".." in _plain(value).split("/")):
         return False
     return fits(expression, value, otherwise=False)
 
 
 def _may_fit(expression: str, value: Any) -> bool:
-    """Text as it is, over all its lines, and as a path; anything else as its JSON, or by what is in it."""
+    """Compares text as it is, over all its lines, and as a path; other values as JSON, and by their
+    contents."""
     spellings = (spelling for text in _texts_of(value) for spelling in _spellings(text))
     return any(fits(expression, spelling, otherwise=True, over_lines=True) for spelling in spellings)
 
 
 def _spellings(text: str) -> Iterator[str]:
-    """A text, and the path that it names another way."""
+    """A text, and the normalized path that it names."""
     yield text
     if "/" in (plain := _plain(text)):
-        yield re.sub("^//", "/", normpath(plain))  # POSIX leaves open what two slashes mean
+        yield re.sub("^//", "/", normpath(plain))  # POSIX leaves the meaning of two slashes open
 
 
 def _plain(text: str) -> str:
-    """A path as most programs take it: with `/`, and without what a URL escapes."""
+    """A path as most programs read it: with `/`, and with URL escapes decoded."""
     for _ in range(_ESCAPED_TWICE):
         text = unquote(text, errors="surrogateescape")
     return text.replace("\\", "/")
 
 
 def _texts_of(value: Any) -> Iterator[str]:
-    """The texts that a value may be taken for."""
+    """The texts that a program may read from a value."""
     yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     match value:
         case float() if value.is_integer():
@@ -103,18 +106,19 @@ def _texts_of(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules that decide without asking: `approval.auto`, `approval.deny`, `approval.auto_read_only`."""
+    """The rules that decide without asking: `approval.auto`, `approval.deny`,
+    `approval.auto_read_only`."""
 
     auto: tuple[Pattern, ...] = ()
     deny: tuple[Pattern, ...] = ()
     auto_read_only: bool = False
 
     def denied(self, tool: Tool, arguments: str) -> Pattern | None:
-        """The pattern that forbids this call, None if none does."""
+        """The pattern that forbids this call; None if none does."""
         return next((p for p in self.deny if p.forbids(tool, arguments)), None)
 
     def allowed(self, tool: Tool, arguments: str) -> str | None:
-        """The rule by which this call needs no asking, None if it does."""
+        """The rule that allows this call without asking; None if none does."""
         if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
             return f"approval.auto has {pattern}"
         if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:

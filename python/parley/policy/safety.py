@@ -1,6 +1,6 @@
-"""Which tools are blocked by name, whatever anybody approved.
+"""Which tools are blocked by name, regardless of approvals.
 
-A plain pattern blocks every tool that has it as a whole word of its name: `rm` blocks `rm`, `rm_file`,
+A plain pattern blocks every tool with that whole word in its name: `rm` blocks `rm`, `rm_file`,
 `rm:file` and `rmFile`, but neither `format` nor `confirm`. `*`, `?` and `[` make it a glob, `/…/` a
 regular expression.
 """
@@ -17,18 +17,19 @@ _WORDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def words(name: str) -> list[str]:
-    """The words of a tool's name: split at what is no letter or digit, and in camel case; in lower case."""
+    """The lower-case words of a tool's name, split at other characters than letters and digits, and
+    by camel case."""
     return [word.lower() for word in _WORDS.split(name) if word]
 
 
 def blocked_by(name: str, patterns: Iterable[str]) -> str | None:
-    """The first pattern that blocks a tool of this name, None if none does."""
+    """The first pattern that blocks a tool of this name; None if none does."""
     return next((pattern for pattern in patterns if _blocks(pattern, name)), None)
 
 
 def _blocks(pattern: str, name: str) -> bool:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
-        return is_in(pattern[1:-1], name, otherwise=True)  # what it was to keep out is not known
+        return is_in(pattern[1:-1], name, otherwise=True)  # a broken expression blocks all tools
     if any(sign in pattern for sign in "*?["):
         return fnmatchcase(name.lower(), pattern.lower())
     pattern_words, name_words = words(pattern), words(name)

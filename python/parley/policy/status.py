@@ -1,6 +1,6 @@
-"""The texts of the status while a turn runs: the fixed ones, and the sentence that says what a tool does.
+"""The status texts while a turn runs: the fixed ones, and the sentence about a tool's action.
 
-Knows the words; knows nothing of when they are shown, or who writes the sentence.
+Knows the words; does not know when they are shown or who writes the sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from parley.text import one_line
 ANALYZING = "Analyzing request..."
 THINKING = "Thinking..."
 WRITING = "Writing a reply..."
-"""While text comes of which it is not known yet whether it is the response: calls may follow."""
+"""While text arrives that may or may not be the final answer: calls may follow."""
 SELECTING = "Selecting appropriate tools..."
 PROCESSING = "Processing tool results..."
 FORMULATING = "Formulating response..."
@@ -39,42 +39,42 @@ _PROMPT = (
 
 
 def format_tool_name(name: str) -> str:
-    """A tool's name as words for people: `lookup_tool` is Lookup Tool."""
+    """A tool's name for people: `lookup_tool` is Lookup Tool."""
     return " ".join(word[:1].upper() + word[1:] for word in name.replace("_", " ").split())
 
 
 def using(names: Iterable[str]) -> str:
-    """The text for running tools when nobody has a better sentence."""
+    """The text while tools run, without a better sentence."""
     return f"Using {', '.join(dict.fromkeys(map(format_tool_name, names)))}..."
 
 
 def writing(name: str, size: int) -> str:
-    """The text while a model writes a call of so many characters, "" for one that is soon written."""
+    """The text while a model writes a call of this many characters; "" for a short one."""
     if size < _SHORT_CALL:
         return ""
     kilobytes = size // 1000
-    step = 10 ** max(0, len(str(kilobytes)) - 2)  # two digits: a status for every kilobyte is too many
+    step = 10 ** max(0, len(str(kilobytes)) - 2)  # two digits: not a status for every kilobyte
     done = f", {kilobytes // step * step} kB" if kilobytes else ""
     return f"{_WRITING}{' of ' if name else ''}{one_line(name, _LONGEST_NAME)}{done}..."
 
 
 def is_of_call(text: str) -> bool:
-    """Whether this text says that a model is about to call, or writes a call."""
+    """Whether this text says that a model is about to call, or is writing a call."""
     return text == SELECTING or text.startswith(_WRITING)
 
 
 def failed(name: str) -> str:
-    """The text for a tool that failed, while the model is asked how to go on."""
+    """The text after a tool failed, while the model decides how to continue."""
     return f"Tool {format_tool_name(name)} failed, trying alternative approach..."
 
 
 def stopped(reason: str) -> str:
-    """The text for a loop that a limit ended."""
+    """The text after a limit ended the loop."""
     return f"Stopped: {reason}"
 
 
 def summing_up(number: int, count: int) -> str:
-    """The text while one of several exchanges is summed up."""
+    """The text while one of several exchanges is summarized."""
     return f"Summing up {number} of {count}..."
 
 
@@ -86,7 +86,7 @@ def waiting_for(servers: Sequence[str]) -> str:
 
 
 def without(servers: Sequence[str]) -> str:
-    """The message to a user whose question goes without the tools of servers, as they know by now."""
+    """The message to a user who knows why these servers' tools are missing from a question."""
     which = f"MCP server{'s' if len(servers) > 1 else ''} {', '.join(servers)}"
     return f"asked without the tools of {which}. :ParleyTools tells why"
 
@@ -95,12 +95,12 @@ _RATE_LIMITED = "Rate limit reached, waiting "
 
 
 def rate_limited(seconds: float) -> str:
-    """The text while the rate limit is waited for."""
+    """The text while a turn waits for the rate limit."""
     return f"{_RATE_LIMITED}{max(1, round(seconds))}s..."
 
 
 def is_rate_limited(text: str) -> bool:
-    """Whether this is the text while the rate limit is waited for."""
+    """Whether this is the text about the rate limit."""
     return text.startswith(_RATE_LIMITED)
 
 
@@ -110,7 +110,7 @@ def sentence_prompt(name: str, arguments: str) -> str:
 
 
 def sentence(reply: str) -> str | None:
-    """A model's reply as a status text: one line of less than 100 characters, else None."""
+    """A model's reply as a status text: one line of fewer than 100 characters, else None."""
     text = reply.strip()
     if text.startswith('"'):
         try:

@@ -1,6 +1,6 @@
-"""The `📝:` lines that older answers lack: which exchanges they are wanted for, and how a model is asked.
+"""The `📝:` lines that older answers lack: which exchanges need one, and how to ask a model for it.
 
-Knows the words; knows nothing of who is asked, or when.
+Knows the words; does not know which model is asked, or when.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _PROMPT = (
 
 
 def unsummed(transcript: Transcript, keep: int) -> tuple[Exchange, ...]:
-    """The exchanges before the last `keep` that are answered completely and have no summary.
+    """The exchanges before the last `keep` that have a complete answer and no summary.
 
-    An empty question below is none yet.
+    A last question without text does not count.
     """
     exchanges = [one for one in transcript.exchanges if one.answers or (one.question and one.question.text)]
     older = exchanges[: max(len(exchanges) - keep, 0)]
@@ -38,7 +38,7 @@ def unsummed(transcript: Transcript, keep: int) -> tuple[Exchange, ...]:
 
 
 def _is_complete(exchange: Exchange) -> bool:
-    """Whether an answer ends in words: what is added to any other would seem to be its end."""
+    """Whether an answer ends in text: after anything else, a summary would seem to be its end."""
     if not exchange.answers or last_notice(exchange.answers[-1]):
         return False
     replies = rounds(exchange.answers[-1])
@@ -64,7 +64,7 @@ def _parts(turn: Turn) -> Iterator[str]:
 
 
 def summary_line(reply: str) -> str:
-    """A model's reply as a summary: one line, "" where it says nothing."""
+    """A model's reply as a one-line summary; "" if it says nothing."""
     lines = [" ".join(one_line(line).split()) for line in fit(reply).split("\n")]
     marked = (line.removeprefix(SUMMARY).strip() for line in lines if line.startswith(SUMMARY))
     text = next(marked, "") or " ".join(filter(None, lines))
@@ -72,6 +72,6 @@ def summary_line(reply: str) -> str:
 
 
 def put_summary(lines: Sequence[str], transcript: Transcript, exchange: Exchange, summary: str) -> list[Edit]:
-    """The summary at the end of an exchange's answer; nothing where the exchange is another one by now."""
+    """The edit that adds a summary to an exchange's answer; none if the exchange has changed."""
     now = next((each for each in transcript.exchanges if each == exchange), None)
     return [append_segments(lines, now.answers[-1], [Text(f"{SUMMARY} {summary}")])] if now else []

@@ -1,6 +1,6 @@
-"""What a chat is called whose front matter has a topic without a name: by its first summary, or by a model.
+"""The topic of a chat whose front matter leaves it empty: from its first summary, or from a model.
 
-Knows the words; knows nothing of where a topic is written, or who is asked for one.
+Knows the words; does not know where a topic is written or which model is asked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PROMPT = (
 
 
 def shortened(text: str) -> str:
-    """A text as a title: one line in which nothing hides, of not many more than 60 characters."""
+    """A text as a title: one line without hidden characters, cut near 60 characters."""
     line = one_line(text)
     line = line[:1].upper() + line[1:]
     if len(line) <= _LONGEST:
@@ -40,14 +40,14 @@ def shortened(text: str) -> str:
 
 
 def fill_topic(lines: Sequence[str], transcript: Transcript) -> list[Edit]:
-    """The topic that the summary of the first answer tells, where there is one, and the topic is empty."""
+    """The topic from the first answer's summary, if there is one and the topic is empty."""
     _, answer = _beginning(transcript)
     text = shortened(summary(answer) or "") if answer else ""
     return put_topic(lines, transcript, text) if text else []
 
 
 def title_prompt(transcript: Transcript) -> str:
-    """The prompt that asks a model for a title, "" where nothing was answered yet."""
+    """The prompt that asks a model for a title; "" before the first answer."""
     exchange, answer = _beginning(transcript)
     if not exchange or not exchange.question or not answer:
         return ""
@@ -57,12 +57,12 @@ def title_prompt(transcript: Transcript) -> str:
 
 
 def title(reply: str) -> str:
-    """A model's reply as a title: its first line, without what models put around it."""
+    """A model's reply as a title: its first line, without quotes or marks around it."""
     first = next((line for line in reply.split("\n") if line.strip(_QUOTES)), "")
     return shortened(first.strip(_QUOTES).removeprefix("Title:").strip(_QUOTES))
 
 
 def _beginning(transcript: Transcript) -> tuple[Exchange | None, Answer | None]:
-    """The first exchange that has an answer, with its last one."""
+    """The first exchange with an answer, and its last answer."""
     exchange = next((exchange for exchange in transcript.exchanges if exchange.answers), None)
     return exchange, exchange.answers[-1] if exchange else None

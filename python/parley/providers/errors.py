@@ -47,7 +47,7 @@ def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
     """The provider's key is not to be had."""
     advice = f"set {provider.key_variable} before you start Neovim"
     if provider.api_key_command:
-        advice = f"look at providers.{provider.name}.api_key_command in the settings"
+        advice = f"check providers.{provider.name}.api_key_command in the settings"
     detail = f" ({why})" if why else ""
     return ModelError(
         f"No key for {provider.name}{detail}: {bounded(advice)}, or choose another agent "
@@ -83,7 +83,7 @@ def _refused(
 
 
 def _what_to_do(status: int) -> str:
-    usual = "try :ParleyRespond again" if status >= 500 else "see :ParleyRequest for what was sent"
+    usual = "try :ParleyRespond again" if status >= 500 else ":ParleyRequest shows what was sent"
     return _WHAT_TO_DO.get(status, usual)
 
 
@@ -110,10 +110,10 @@ def broken_off(provider: ProviderSettings, model: str, error: BaseException, sec
     elif "Connect" in kind:
         what, hint = "cannot be reached", "check the network and the base URL, then :ParleyRespond"
     elif kind == "ElsewhereError":
-        what = "wants the request sent to another address; nothing was sent there"
+        what = "redirected the request to another address; nothing was sent there"
         hint = f"if that address is right, set providers.{bounded(provider.name)}.base_url to it"
     elif kind == "UnreadableError":
-        what, hint = "sent what cannot be read", "check the base URL"
+        what, hint = "sent an unreadable response", "check the base URL"
     elif kind in _LASTING:
         what, hint = "cannot be asked", "check the base URL"
     else:
@@ -145,9 +145,8 @@ def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
     """The address answered, but as no model does."""
     content = one_line(bounded(content_type), _LONGEST_KIND) or "no content type"
     return ModelError(
-        f"{provider.name} answered with {content} instead of a stream of events. "
-        "What to do: check the base URL",
-        reason=f"{provider.name} answered with no stream of events",
+        f"{provider.name} answered with {content} instead of an event stream. What to do: check the base URL",
+        reason=f"{provider.name} sent no event stream",
     )
 
 

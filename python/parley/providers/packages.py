@@ -219,7 +219,7 @@ class _Worker:
             except BaseException as error:
                 raise _fault(self.offer, f"cannot be loaded: {_words(error)}", "cannot be loaded") from error
             if name != self.offer.name:
-                what = f"cannot be used: its name is {bounded(repr(name))}, not that of its entry point"
+                what = f"cannot be used: its name is {bounded(repr(name))}, not its entry point's"
                 raise _fault(self.offer, what, "has another name")
             self._provider = provider
         return self._provider

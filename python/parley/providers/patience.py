@@ -29,4 +29,4 @@ class Patience:
             self._call = call
             self.renew()
         elif self._now() - self._since > self._most_s:
-            raise TimeoutError(f"for {self._most_s:g} s it sent nothing but comments and pings")
+            raise TimeoutError(f"it sent only comments and pings for {self._most_s:g} s")

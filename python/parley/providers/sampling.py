@@ -71,5 +71,5 @@ def conversation(messages: Sequence[tuple[str, str]]) -> Transcript:
             last = exchanges.pop()
             exchanges.append(Exchange(last.question, (*last.answers, Answer(None, parts))))
     if not exchanges or exchanges[-1].answers or exchanges[-1].question == Question():
-        raise ServerError("what is asked has to end with a text of the user")
+        raise ServerError("the request must end with a user message")
     return Transcript(tuple(exchanges))

@@ -33,7 +33,7 @@ def address(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
         name, problem = bounded(provider.name), bounded(f"{where}: {why}")
         raise ModelError(
             f"{name} cannot be asked: {problem}. What to do: set the base URL",
-            reason=f"{name} has no base URL that can be used",
+            reason=f"{name} has no usable base URL",
         )
     return url
 

@@ -105,7 +105,7 @@ class ModelPort:
         if unsummed(request.transcript, KEEP):
             share = f"{round(fullness * 100)} %"
             full = f"this chat fills {share} of the window of {request.model}: "
-            notice = f"{f'{notice}. ' if notice else full}:ParleyCompact sums up older exchanges"
+            notice = f"{f'{notice}. ' if notice else full}:ParleyCompact summarizes older exchanges"
         if notice:
             self._notices.add(key)
             yield Aside(notice)

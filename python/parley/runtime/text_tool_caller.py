@@ -100,7 +100,7 @@ class TextToolCaller:
             else:
                 return
         self._without_tools.add((request.provider, request.model))
-        yield Aside(f"{request.model} has no tools of its own: they are described to it in words")
+        yield Aside(f"{request.model} has no tools of its own: Parley describes them in words")
         async with closing(self._tries(send, request, replace(text_tools, mode="json"), tell)) as events:
             async for event in events:
                 yield event

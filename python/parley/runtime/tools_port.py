@@ -160,7 +160,7 @@ class ToolsPort:
             try:
                 attachments.append(await self._attachments.save(content, suffix))
             except ParleyError as error:
-                what = "The whole of a long result" if suffix == "txt" else "A picture"
+                what = "The full text of a long result" if suffix == "txt" else "A picture"
                 self._observer.on_event(Aside(f"{what} is not kept: {error}"))
                 texts += [] if suffix == "txt" else [described(content)]
         return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))

@@ -1,7 +1,9 @@
-"""Tools for a model without any: a request that describes them in its text, a reply read from its text.
+"""Tools for a model without any: describes them in the request's text, and reads calls from the
+reply's text.
 
-Wraps any provider's format. The `Request` has no tools, and its history is in the syntax of the mode; the
-decoder around the provider's own finds the calls in the text. So a chat may change its mode at any point.
+Wraps any provider's format. The `Request` has no tools, and its history uses the mode's syntax; a
+decoder around the provider's own finds the calls in the text. A chat may therefore change its mode
+at any point.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from parley.tools.catalogue import Catalogue
 
 
 class TryFailed(ParleyError):  # noqa: N818 - one try of several
-    """The model tried to call a tool and failed: an error for it to read, and the `text` of its reply."""
+    """The model failed to call a tool: an error for it to read, and the `text` of its reply."""
 
     def __init__(self, error: str, text: str) -> None:
         super().__init__(error)
@@ -43,7 +45,7 @@ class TryFailed(ParleyError):  # noqa: N818 - one try of several
 
 
 def text_request(request: Request) -> Request:
-    """The request as a provider without tools takes it; one that uses the provider's own is left as it is."""
+    """The request for a provider without tools; unchanged if it uses the provider's own tools."""
     text_tools = request.text_tools
     if text_tools is None or text_tools.syntax is None:
         return request
@@ -67,7 +69,7 @@ def _about_tools(request: Request, text_tools: TextTools, turns: Sequence[Turn])
 
 
 def _turns(request: Request, text_tools: TextTools, turns: Sequence[Turn]) -> Iterator[Turn]:
-    """The turns without calls: each call in the text, and the user telling what it returned."""
+    """The turns without calls: each call is text, and the user reports its result."""
     is_one_by_one = text_tools.syntax == "xml" and text_tools.filter == "single"
     for turn in turns:
         if isinstance(turn, ModelTurn) and turn.calls:
@@ -88,16 +90,18 @@ def _batch(reply: ModelTurn, text_tools: TextTools, calls: Sequence[CallOutcome]
     yield UserTurn(text, (text, *pictures) if pictures else ())
 
 
-# --- The stream -------------------------------------------------------------------------------------------
+# --- The stream
+# -------------------------------------------------------------------------------------------
 
 _HEAD = 300
-"""The characters in which a call names its tool."""
+"""The characters within which a call names its tool."""
 _WHOLE = ("complete", "tool_calls", "pause")
-"""Ends of a reply that is not cut."""
+"""Reasons for which a reply is not cut."""
 
 
 def text_decoder(inner: decoder.Decoder, request: Request) -> decoder.Decoder:
-    """The decoder for a request's reply: the provider's own, or one around it that finds calls in text."""
+    """The decoder for a request's reply: the provider's own, or one around it that finds calls in
+    text."""
     text_tools = request.text_tools
     if text_tools is None or text_tools.syntax is None or not request.offers_tools:
         return inner
@@ -105,10 +109,10 @@ def text_decoder(inner: decoder.Decoder, request: Request) -> decoder.Decoder:
 
 
 class TextToolDecoder(decoder.Decoder):
-    """Takes the calls out of the text of the events that a provider's decoder gives.
+    """Takes the calls out of the text in another decoder's events.
 
-    Raises TryFailed where the model tried to call and failed. When a reply has had all the calls it may
-    have, it is finished, and `wants_no_more`.
+    Raises TryFailed if the model tried to call a tool and failed. A reply that has made all the
+    calls it may make is finished, and `wants_no_more`.
     """
 
     def __init__(self, inner: decoder.Decoder, text_tools: TextTools, catalogue: Catalogue) -> None:
@@ -123,13 +127,13 @@ class TextToolDecoder(decoder.Decoder):
         names = [*catalogue.names(), *(tool.name for _, tool in catalogue.tools)]
         self._names = re.compile(rf"[\"'<]({'|'.join(map(re.escape, names))})[\"'>]")
         self._size = 0
-        """The characters since anything was last settled."""
+        """The characters since the last settled item."""
         self._head = self._name = ""
-        """The first of them, and the tool that they name."""
+        """The first of these characters, and the tool that they name."""
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """What is held back, and names a tool."""
+        """The text held back, if it names a tool."""
         return PendingCall(self._name, self._size) if self._name else None
 
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
@@ -187,7 +191,8 @@ class TextToolDecoder(decoder.Decoder):
                     raise TryFailed(error, "".join(self._texts))
 
     def _check(self, call: TextCall) -> None:
-        """In JSON a call that does not fit its tool is a failed try; in XML it is answered in the file."""
+        """In JSON, a call that does not fit its tool is a failed try; in XML, the file answers
+        it."""
         if self._is_strict and (error := problem_of(call, self._catalogue)):
             raise TryFailed(error, "".join(self._texts))
 

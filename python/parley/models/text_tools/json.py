@@ -1,7 +1,7 @@
-"""Tool calls that a model writes as JSON into its text: found while the text arrives, and taken out of it.
+"""Finds the JSON tool calls in a model's text while it arrives, and takes them out.
 
-A call may stand bare, in a code fence, in the midst of prose, in an array or beside others. Held back is
-what may be the start of one, until it is settled; JSON that is no call stays prose, untouched.
+A call may be bare, in a code fence, inside prose, in an array or next to others. A possible start
+of a call is held back until it is settled; other JSON stays prose, unchanged.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _TRIGGER = re.compile(r"[{\[`<]")
 
 _NAME = "|".join(NAMES)
 _START = rf"(?:\[\s*)?\{{\s*(?:[{QUOTES}][^{QUOTES}\n{{}}]{{1,40}}[{QUOTES}]|'(?:{_NAME})'|(?:{_NAME}))\s*:"
-"""How an object begins that may be a call, whatever the order of its keys."""
+"""How an object that may be a call begins, with its keys in any order."""
 _HALF = (
     rf"(?:\[\s*|(?:\[\s*)?\{{\s*(?:[{QUOTES}](?:[^{QUOTES}\n{{}}]{{0,40}}(?:[{QUOTES}]\s*)?)?"
     r"|'[a-z_]{0,9}(?:'\s*)?|[a-z_]{1,9}\s*)?)?"
 )
-"""Any beginning of that."""
+"""Any prefix of it."""
 
 
 class _Wrap(NamedTuple):
-    """A wrap that models put around a call: its start, any beginning of its start, its end."""
+    """A wrapper that models put around a call: its start, any prefix of the start, and its end."""
 
     start: re.Pattern[str]
     half: re.Pattern[str]
@@ -56,7 +56,7 @@ _INLINE = ("`", "``")
 
 
 class JsonExtractor:
-    """Feeds on the text of one reply; gives its prose, and the calls and failed calls in their order.
+    """Takes the text of one reply; gives its prose, and its valid and failed calls in order.
 
     `known` are the names of the tools.
     """
@@ -70,17 +70,18 @@ class JsonExtractor:
         self._scan: JsonScan | None = None
         self._json_at = self._scanned = 0
         self._wrap_end = ""
-        """The end of the wrap of the value that is scanned."""
+        """The end of the wrapper around the value being scanned."""
         self._end = ""
-        """The end of the wrap of the last call: it belongs to the call, wherever it comes."""
+        """The end of the last call's wrapper: it belongs to the call, even after other text."""
         self._is_after_call = False
         self._code = ""
-        """The fence that closes the code block of the prose, "" outside of one."""
+        """The fence that closes the prose's current code block, "" outside of one."""
         self._is_line_start = True
-        """Whether only blanks stand before what comes next: elsewhere no code block begins or ends."""
+        """Whether only blanks precede the next text on its line; only there can a code block begin
+        or end."""
 
     def feed(self, piece: str) -> list[Item]:
-        """The items that this piece settles; the rest is held back."""
+        """The items that this piece settles; the rest waits."""
         items = [item for portion in portions(piece) for item in self._fed(portion)]
         return joined(items)
 
@@ -94,7 +95,7 @@ class JsonExtractor:
         return self._settled(is_final=False)
 
     def _scanned_on(self, scan: JsonScan, piece: str) -> list[Item]:
-        """The items that a piece settles within a value; nothing that came before it is looked at again."""
+        """The items that a piece settles within a value, without reading earlier text again."""
         self._waiting.add(piece)
         self._scanned += scan.feed(piece, 0)
         if scan.state == "open":
@@ -103,10 +104,10 @@ class JsonExtractor:
         return self._settled(is_final=False)
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """The items still held back at the end of the reply; of one that was `cut` half a call is dropped."""
+        """The waiting items at the end of the reply; if it was `cut`, half a call is dropped."""
         self._buffer += self._waiting.take()
         items = self._settled(is_final=True)
-        while not cut and self._scan and self._buffer[self._json_at] == "[":  # it was no list of calls
+        while not cut and self._scan and self._buffer[self._json_at] == "[":  # not a list of calls
             self._scan = None
             self._say(self._json_at + 1)
             items = joined([*items, *self._settled(is_final=True)])
@@ -124,7 +125,7 @@ class JsonExtractor:
         return joined(items)
 
     def _step(self, *, is_final: bool) -> bool:
-        """Settle what comes next; False where more must come for that."""
+        """Settle the next part; False if more text is needed."""
         if self._scan:
             return self._value(self._scan)
         if self._is_after_call:
@@ -144,12 +145,12 @@ class JsonExtractor:
                 return False
             ticks = len(self._buffer) - len(self._buffer.lstrip("`"))
             if ticks:
-                self._end = ""  # another fence or code span begins: what ends now is that
+                self._end = ""  # another fence or code span begins, and ends next
             self._say(max(ticks, 1))
         return True
 
     def _say(self, length: int) -> None:
-        """The next part is prose: take note of the code block that it begins or ends."""
+        """The next part is prose: note a code block that it begins or ends."""
         text = self._take(length)
         self._items.append(Prose(text))
         if text.startswith("```") and self._is_line_start:
@@ -159,7 +160,7 @@ class JsonExtractor:
         self._is_line_start = not line.strip() and bool(is_new_line or self._is_line_start)
 
     def _ends(self, *, is_final: bool) -> bool:
-        """Whether the wrap of the last call ends here, and no other fence begins."""
+        """Whether the last call's wrapper ends here, without starting another fence."""
         rest = self._buffer.removeprefix(self._end).lstrip(" \t")
         is_line = rest.startswith("\n") or (is_final and not rest)
         return is_line and bool(self._end) and self._buffer.startswith(self._end)

@@ -1,6 +1,7 @@
-"""Which tool calls a JSON text makes: one, several in an array, or wrapped, under any usual names of keys.
+"""Reads the tool calls in a JSON text: one, several in an array, or wrapped, with any common key
+names.
 
-The arguments are taken as they stand in the text, never decoded and encoded again. Knows nothing of streams.
+The arguments are copied from the text, never decoded and encoded again. Knows nothing of streams.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NAMES = ("tool", "name", "tool_name", "function")
 PARAMS = ("params", "parameters", "arguments", "args")
 _WRAPPERS = ("function", "tool_call", "tool_calls", "function_call", "calls", "tools")
 _BESIDE = frozenset((*NAMES, *PARAMS, "id", "type", "index", "thought", "thoughts", "reasoning"))
-"""Keys of a call; others beside `name` make it an object of some other kind."""
+"""Keys of a call; with other keys besides `name`, an object is something else."""
 _WRAPPED_AT_MOST = 5
 
 _Q = "[\"'“”„‘’]"
@@ -27,9 +28,10 @@ _NAMED = re.compile(rf"\b(?:{'|'.join(NAMES)}){_Q}?\s*:\s*{_Q}([^\"'“”„‘
 
 
 def calls_in(text: str, known: Collection[str]) -> tuple[TextCall | Failed, ...]:
-    """The calls of a text that is one JSON value; () where it is no attempt to call.
+    """The calls of a text that is one JSON value; () if it is not an attempt to call.
 
-    `known` are the names of the tools: they tell a failed call from JSON that the model writes about.
+    `known` are the names of the tools: they distinguish a failed call from JSON that the model
+    writes about.
     """
     try:
         value = json.loads(text)
@@ -39,7 +41,7 @@ def calls_in(text: str, known: Collection[str]) -> tuple[TextCall | Failed, ...]
 
 
 def is_attempt(text: str, known: Collection[str]) -> bool:
-    """Whether a text that is no JSON value was meant as a call."""
+    """Whether text that is not JSON was meant as a call."""
     return bool(_FIRST.match(text)) or any(match[1] in known for match in _NAMED.finditer(text))
 
 
@@ -81,7 +83,7 @@ def _call(raw: str, fields: dict[str, tuple[Any, str]], known: Collection[str]) 
 
 
 def _arguments(value: object, raw: str) -> str | None:
-    """The text of the arguments; OpenAI's own shape has them as JSON within a string."""
+    """The text of the arguments; OpenAI's shape has them as JSON within a string."""
     if isinstance(value, dict):
         return raw
     if value is None or value == "":

@@ -1,6 +1,6 @@
-"""One JSON value in a text that arrives in pieces: where it ends, and its text with small slips mended.
+"""Scans one JSON value that arrives in pieces: finds its end, and fixes small mistakes.
 
-Mended is only what can be meant in one way: typographic quotes around a string, a comma before a closing
+Only unambiguous mistakes are fixed: typographic quotes around a string, a comma before a closing
 bracket, a line break within a string. Knows nothing of calls.
 """
 
@@ -14,7 +14,7 @@ _CLOSERS = {"{": "}", "[": "]"}
 
 
 class JsonScan:
-    """Takes a value character by character, from its opening bracket to the one that closes it."""
+    """Reads a value character by character, from its opening bracket to its closing one."""
 
     def __init__(self) -> None:
         self.state: Literal["open", "closed", "broken"] = "open"
@@ -25,11 +25,12 @@ class JsonScan:
 
     @property
     def text(self) -> str:
-        """The text taken so far, mended."""
+        """The text so far, with mistakes fixed."""
         return "".join(self._mended)
 
     def feed(self, text: str, start: int) -> int:
-        """Take characters of `text` from `start` on, until the value is settled; the place after the last."""
+        """Read characters of `text` from `start` on until the value is settled; returns the place
+        after the last."""
         for at in range(start, len(text)):
             if self._quote:
                 self._in_string(text[at])

@@ -1,6 +1,7 @@
-"""The texts for a model whose provider has no tools: the tools, the syntax of calls, past errors, results.
+"""The texts for a model whose provider has no tools: tools, call syntax, past errors, results.
 
-All of it is text of a request, made anew from the catalogue and the history each time. Knows no wire format.
+All of it is request text, made again from the catalogue and the history each time. Knows no wire
+format.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TYPES = {
 
 
 def tool_prompt(text_tools: TextTools, catalogue: Catalogue) -> str:
-    """The part of the system prompt that offers the tools and says how they are called."""
+    """The part of the system prompt that offers the tools and explains how to call them."""
     template = text_tools.template
     prompt = template.xml if text_tools.syntax == "xml" else template.json
     definitions = "\n".join(_definition(name, tool, template) for name, tool in catalogue.in_full)
@@ -53,19 +54,19 @@ def tool_prompt(text_tools: TextTools, catalogue: Catalogue) -> str:
 
 
 def text_call(text_tools: TextTools, name: str, arguments: str) -> str:
-    """A call as the model is to write it."""
+    """A call in the syntax that the model must use."""
     if text_tools.syntax == "xml":
         return xml_call(name, arguments)
     return f'{{"tool": "{wire_name(name)}", "params": {arguments_text(arguments, exact=False)}}}'
 
 
 def results(calls: Sequence[CallOutcome]) -> str:
-    """The results of the calls, as a message: each quoted, so that no result can pass for another."""
+    """The calls' results as a message, each quoted so that none can imitate another."""
     return "\n\n".join([RESULTS, *map(_result, range(1, len(calls) + 1), calls)])
 
 
 def corrections(text_tools: TextTools) -> str:
-    """The errors of the replies before, for the next try."""
+    """The errors of earlier replies, for the next try."""
     attempts = "\n".join(f"Attempt {number}: {error}" for number, error in enumerate(text_tools.errors, 1))
     return (
         f"IMPORTANT: Previous attempts failed with these errors:\n{attempts}\n\n"
@@ -93,7 +94,7 @@ def _definition(name: str, tool: Tool, template: Template) -> str:
 
 
 def _signature(name: str, about: str, schema: Mapping[str, Any]) -> Iterator[str]:
-    """The tool as a function without a body, its parameters described in its docstring."""
+    """The tool as a function without a body, with its parameters in its docstring."""
     properties, required = schema["properties"], schema.get("required", ())
     params = [
         f"{key}: {_type(subschema)}{'' if key in required else ' = ...'}"
@@ -115,7 +116,7 @@ def _type(schema: object) -> str:
 
 
 def _sample(tool: Tool) -> dict[str, Any]:
-    """Arguments that show the form: what is required, else the first parameter."""
+    """Arguments as an example: the required ones, otherwise the first parameter."""
     schema = object_schema(tool.input_schema)
     properties = schema["properties"]
     names = [name for name in schema.get("required", ()) if name in properties] or list(properties)[:1]

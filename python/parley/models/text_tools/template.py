@@ -1,7 +1,8 @@
-"""Prompt templates: what models of a family are told about tools, read from data files that one can add to.
+"""Prompt templates: how each model family is told about tools, read from data files that users can
+add.
 
-Knows the form of the files, which `templates/default.toml` explains; knows nothing of requests. Those of an
-installed package are files, too: nothing of it is imported.
+Knows the form of the files, which `templates/default.toml` explains; knows nothing of requests. An
+installed package's templates are files, too: none of its code is imported.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Style = Literal["schema", "code"]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Prompts for the models of one family; `json` and `xml` have `$tools` and `$example` in them."""
+    """Prompts for one model family; `json` and `xml` contain `$tools` and `$example`."""
 
     name: str = "default"
     models: tuple[str, ...] = field(default=(), metadata=rule(noun="a list of patterns"))
@@ -35,25 +36,26 @@ class Template:
 
 
 Templates = tuple[Template, ...]
-"""The user's first, then those built in."""
+"""The user's templates first, then the built-in ones."""
 
 
 @cache
 def builtin_templates() -> Templates:
-    """The templates of the package, the default one last."""
+    """Parley's own templates, the default one last."""
     default = _read(BUILTIN / "default.toml", Template())
     others = (path for path in sorted(BUILTIN.glob("*.toml")) if path.name != "default.toml")
     return (*(_read(path, default) for path in others), default)
 
 
 PACKAGE = "package:"
-"""The beginning of a setting that names the entry point of a package, and no path."""
+"""The prefix of a setting that names a package's entry point instead of a path."""
 
 
 def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
-    """The templates with those of a file, or of all `*.toml` of a folder, before them; what is wrong, too.
+    """The templates of a file, or of a folder's `*.toml` files, before the built-in ones; and all
+    problems.
 
-    `package:NAME` stands for the folder of the package that has NAME in the group `parley.templates`.
+    `package:NAME` means the folder of the package that has NAME in the group `parley.templates`.
     """
     builtin = builtin_templates()
     if path is None:
@@ -73,17 +75,18 @@ def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
 
 
 def _files(path: str) -> list[Path]:
-    """The files that a setting names; a path that leads nowhere is one, which then cannot be read."""
+    """The files that a setting names; a wrong path counts as one file, which then cannot be
+    read."""
     try:
         is_of_package = path.startswith(PACKAGE)
         place = folder(TEMPLATES, path.removeprefix(PACKAGE)) if is_of_package else Path(path).expanduser()
         return sorted(place.glob("*.toml")) if place.is_dir() else [place]
-    except (OSError, RuntimeError):  # no home directory of that name
+    except (OSError, RuntimeError):  # there is no home directory of that name
         return [Path(path)]
 
 
 def template_for(model: str, templates: Templates) -> Template:
-    """The first of those whose pattern fits a model's name most closely: the longest pattern wins."""
+    """The template whose pattern fits a model's name best: the longest pattern wins."""
     fits = [(_closeness(model.lower(), template), template) for template in templates]
     return max(fits, key=lambda fit: fit[0])[1]
 

@@ -1,7 +1,7 @@
-"""The parts of the text of a model that writes its tool calls into it: prose, thought, calls, failures.
+"""The parts of a text that contains tool calls: prose, thinking, calls, failures.
 
-Shared by the two syntaxes, JSON and XML. Knows when a call fits its tool; knows nothing of either syntax,
-of events or of requests.
+Shared by the two syntaxes, JSON and XML. Knows whether a call fits its tool; knows nothing of
+either syntax, of events or of requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ThoughtEnd:
 
 @dataclass(frozen=True, slots=True)
 class TextCall:
-    """A call: which tool, and the JSON text of its arguments."""
+    """A call: its tool, and the JSON text of its arguments."""
 
     name: str
     arguments: str
@@ -47,7 +47,7 @@ class TextCall:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Text that was meant as a call and is none; `error` tells the model what to mend."""
+    """Text that was meant as a call but is invalid; `error` tells the model how to fix it."""
 
     error: str
     text: str
@@ -57,31 +57,32 @@ Item: TypeAlias = Prose | Thought | ThoughtEnd | TextCall | Failed
 
 
 class Reader(Protocol):
-    """Takes the text of a reply in pieces, cut anywhere."""
+    """Reads the text of a reply in pieces, cut anywhere."""
 
     limit: ToolLimitReached | None
-    """Why nothing more of the reply is read; None while it may go on."""
+    """Why the rest of the reply is not read; None while it may continue."""
 
     def feed(self, piece: str) -> list[Item]:
-        """The items that this piece settles; the rest is held back. Raises `limit` once that was reached."""
+        """The items that this piece settles; the rest waits. Raises `limit` once it was reached."""
         ...
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """The items still held back; of a reply that was `cut` an unfinished call is dropped."""
+        """The waiting items; if the reply was `cut`, an unfinished call is dropped."""
         ...
 
 
 class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: this is no failure
-    """A reply goes on after its one call."""
+    """A reply continues after its only call."""
 
     def __init__(self) -> None:
         super().__init__("Tool limit reached - only one tool per message allowed")
 
 
 def problem_of(call: TextCall, catalogue: Catalogue) -> str | None:
-    """The problem of a call, for the model to read; None: it may be proposed.
+    """The problem of a call, for the model to read; None if it may be proposed.
 
-    Where the model knows no more than the name of a tool, the file has the answer: so the tool is found.
+    If the model knows only the name of a tool, the file gives the answer, so that the model finds
+    the tool.
     """
     tool = catalogue.get(call.name)
     if tool is not None and catalogue.is_name_only(tool):
@@ -94,7 +95,7 @@ def problem_of(call: TextCall, catalogue: Catalogue) -> str | None:
 
 
 def joined(items: list[Item]) -> list[Item]:
-    """The same with adjacent pieces of prose made one."""
+    """The items with adjacent prose joined."""
     whole = list[Item]()
     for is_prose, run in groupby(items, key=lambda item: isinstance(item, Prose)):
         adjacent = list(run)

@@ -1,7 +1,7 @@
 """Tool calls that a model writes between tags: `<tool:name><param:x>value</param:x></tool:name>`.
 
-Taken out of the text while it arrives, cut anywhere. What stands between a parameter's tags is the value, to
-the letter, whatever it looks like. Knows the tags, and nothing of schemas beyond asking for values by them.
+They are taken out of the text while it arrives, cut anywhere. The text between a parameter's tags
+is its exact value. Knows the tags, and uses schemas only to convert values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TAG = re.compile(
 )
 _HALF_TAG = re.compile(r"</?(?:(?:tool|param):[\w.-]{0,128}[ \t]*|think(?:ing)?[ \t]*)", re.ASCII)
 _SPAN = "``"
-"""As many backticks as a code span has at most; more are a fence."""
+"""The most backticks of a code span; more are a fence."""
 _WORDS = ("tool:", "param:", "thinking")
 _FENCE = re.compile(r"(`{3,})[ \t]*(\w{0,20})[ \t]*\n\s*(?=<tool:[\w.-]{1,128}[ \t]*>)", re.ASCII)
 _HALF_FENCE = re.compile(r"`+|`{3,}[ \t]*\w{0,20}[ \t]*(?:\n\s*(?P<tag><.*)?)?", re.ASCII)
@@ -52,10 +52,10 @@ def _may_be_fence(text: str) -> bool:
 
 
 class XmlParser:
-    """Feeds on the text of one reply; gives prose, thoughts, calls and failures in their order.
+    """Takes the text of one reply; gives prose, thoughts, calls and failures in order.
 
-    If `single`, the first call ends the reply: its `limit` is reached at anything but blanks after it. After
-    that, or a failure, nothing more is read.
+    If `single`, the first call ends the reply: any text but blanks after it reaches its `limit`.
+    Nothing is read after that, or after a failure.
     """
 
     def __init__(self, catalogue: Catalogue, *, single: bool = True) -> None:
@@ -67,22 +67,23 @@ class XmlParser:
         self._step: Callable[[bool], bool] = self._prose
         self.limit: ToolLimitReached | None = None
         self._block = list[str]()
-        """The text of the tool block that has begun, in pieces."""
+        """The text of the current tool block, in pieces."""
         self._tool = self._param = ""
         self._params = list[tuple[str, str]]()
         self._searched = 0
         self._tail = ""
-        """The end of what waits, where the tag that closes a parameter may have begun."""
+        """The end of the waiting text, which may begin the tag that closes a parameter."""
         self._is_quoted = False
-        """Whether a backtick came last: a tag after it is something the model writes about."""
+        """Whether the last character is a backtick: the model writes about a tag that follows
+        it."""
         self._fence = self._code = ""
-        """The ends of the fence around a block, and of a code block of the prose."""
+        """The ends of the fence around a block, and of a code block in the prose."""
         self._tags = ThinkTags()
         self._tools = self._blocks = 0
         self._is_saying = False
 
     def feed(self, piece: str) -> list[Item]:
-        """The items that this piece settles; the rest is held back. Raises `limit` once that was reached."""
+        """The items that this piece settles; the rest waits. Raises `limit` once it was reached."""
         if self.limit:
             raise self.limit
         items = [item for portion in portions(piece) if not self.limit for item in self._fed(portion)]
@@ -96,7 +97,7 @@ class XmlParser:
         return self._settled(is_final=False)
 
     def _goes_on(self, piece: str) -> bool:
-        """Whether nothing is settled by a piece, which can be said without a look at what came before."""
+        """Whether a piece settles nothing, known without reading earlier text."""
         if self._step != self._value:
             return self._waiting.goes_on(self._buffer, piece)
         closing = self._closing()
@@ -108,7 +109,7 @@ class XmlParser:
         return f"</param:{self._param}>"
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """The items held back at the end of the reply; of one that was `cut` half a block is dropped."""
+        """The waiting items at the end of the reply; if it was `cut`, half a block is dropped."""
         if self.limit:
             return []
         self._buffer += self._waiting.take()
@@ -121,7 +122,7 @@ class XmlParser:
         items, self._items = joined(self._items), []
         return items
 
-    # What may come where; each settles what it can, and returns False where more must come.
+    # The states. Each settles what it can, and returns False if it needs more text.
 
     def _prose(self, is_final: bool) -> bool:
         if not self._buffer:
@@ -181,7 +182,7 @@ class XmlParser:
                 )
 
     def _inside(self, is_final: bool) -> bool:
-        """Between the tags of a tool, where nothing stands but parameters."""
+        """Between a tool's tags, where only parameters are allowed."""
         self._block.append(self._take(len(self._buffer) - len(self._buffer.lstrip())))
         tag = _TAG.match(self._buffer)
         if not tag and not is_final and (not self._buffer or _may_be_tag(self._buffer)):
@@ -229,7 +230,7 @@ class XmlParser:
         self._step = self._after
 
     def _after(self, is_final: bool) -> bool:
-        """After a block; the fence around it, if there is one, ends here."""
+        """After a block; the fence around it, if any, ends here."""
         rest = self._buffer.lstrip()
         if not is_final and self._fence.startswith(rest) and rest != self._fence:
             return False
@@ -240,7 +241,7 @@ class XmlParser:
         return True
 
     def _over(self, is_final: bool) -> bool:
-        """After the one call that a reply may have; blanks are nothing."""
+        """After the only call of a reply; blanks are ignored."""
         if self._buffer.strip():
             log.debug("Tool limit reached at tool #%d, stopping generation", self._tools)
             log.debug("Collected %d content blocks before tool limit", self._blocks)

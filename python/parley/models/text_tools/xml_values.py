@@ -1,7 +1,7 @@
-"""The values between a call's tags, in both directions: tagged texts as JSON by the tool's schema, and back.
+"""Converts the values between a call's tags: texts to JSON by the tool's schema, and back.
 
-A text is taken as its parameter's schema wants it; what does not fit stays a string, and the check of the
-arguments then says what was wanted. Knows nothing of streams.
+A text is read as its parameter's schema wants it. Other texts stay strings, and the check of the
+arguments then reports them. Knows nothing of streams.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIMPLE = ("boolean", "integer", "number", "null")
 
 
 def arguments_json(params: Iterable[tuple[str, str]], schema: object) -> str:
-    """The arguments of a call as JSON text; a parameter given twice is an array."""
+    """The arguments of a call as JSON text; a repeated parameter becomes an array."""
     values: dict[str, list[str]] = {}
     for name, value in params:
         values.setdefault(name, []).append(value)
@@ -31,7 +31,7 @@ def arguments_json(params: Iterable[tuple[str, str]], schema: object) -> str:
 
 
 def unwrapped(value: str) -> str:
-    """A value as it is meant: tags on lines of their own do not make its first and last line."""
+    """The intended value: tags on their own lines do not add a first and last line."""
     if not value.startswith("\n"):
         return value
     return value[1:].removesuffix("\n")
@@ -76,7 +76,7 @@ def _literal(word: str, kind: str) -> str | None:
 
 
 def _kinds(schema: object) -> frozenset[str]:
-    """The types that a value may have; none where the schema does not say."""
+    """The types that a value may have; none if the schema does not say."""
     table = _mapping(schema)
     named = table.get("type")
     kinds = {named} if isinstance(named, str) else set(named) if isinstance(named, list) else set()
@@ -102,11 +102,12 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-# --- And back ---------------------------------------------------------------------------------------------
+# --- And back
+# ---------------------------------------------------------------------------------------------
 
 
 def xml_call(name: str, arguments: str) -> str:
-    """A past call in the tags' syntax; arguments that cannot be tagged stand as JSON in one parameter."""
+    """A past call in tag syntax; arguments that cannot be tagged become JSON in one parameter."""
     value = arguments_object(arguments)
     tags = [tag for key, element in value.items() for tag in _tags(key, element)]
     if None in tags:
@@ -117,7 +118,7 @@ def xml_call(name: str, arguments: str) -> str:
 
 
 def _tags(key: str, value: object) -> Iterator[str | None]:
-    """The tags of a parameter, an array's elements each in its own; None where it cannot be tagged."""
+    """The tags of a parameter, one for each element of an array; None if it cannot be tagged."""
     closing = f"</param:{key}>"
     for text in _texts(value):
         is_sound = _NAME.fullmatch(key) and closing not in text
