@@ -35,7 +35,7 @@ async def test_an_edited_file_of_servers_is_noticed(tmp_path: Path) -> None:
     assert app.problems() == (f"parley: {path}: mcpServers.odd: needs a command or a url",)
     path.write_text('{"mcpServers": {', encoding="utf-8")
     assert names() == ["new", "own", "mock"]
-    assert "no JSON" in app.problems()[0]
+    assert "invalid JSON" in app.problems()[0]
     assert is_unreadable()
     path.unlink()
     assert names() == ["new", "own", "mock"]
