@@ -104,9 +104,7 @@ async def test_a_zombie_does_not_delay_closing(tmp_path: Path, monkeypatch: pyte
         prctl(SUBREAPER, 0, 0, 0, 0)
     orphan = os.waitid(os.P_PID, pids_in(pids)[0], os.WEXITED)  # noqa: ASYNC222 - it has ended
     assert (server.returncode, orphan and orphan.si_status) == (-signal.SIGTERM, signal.SIGTERM)
-    assert (
-        sum(map(float, pauses.read_text().split())) < 1
-    )  # half the steps before the signal, and not all that follow
+    assert sum(map(float, pauses.read_text().split())) < 1  # half of them before the signal
 
 
 async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path) -> None:

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 _LISTEN_AGAIN_S = 5.0
 
 _log = logging.getLogger(__name__)
-logging.getLogger("mcp").addHandler(
-    logging.NullHandler()
-)  # otherwise each line of junk would be a traceback on stderr
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # else junk makes tracebacks on stderr
 
 
 class Connector:

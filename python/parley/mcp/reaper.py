@@ -152,9 +152,7 @@ def _start() -> _Guard:
     # Open for reading and writing, so neither this process nor a server waits for a reader. Not
     # inherited, so the file ends when this process ends.
     writer = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    reader = os.open(
-        fifo, os.O_RDONLY | os.O_CLOEXEC
-    )  # opened here: once this process has ended it would be too late
+    reader = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)  # after our end it is too late
     try:
         process = subprocess.Popen(
             [_SHELL, "-c", _REAPER, "parley-reaper", str(fifo)],

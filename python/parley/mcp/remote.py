@@ -96,9 +96,7 @@ def _hooks(
 
     async def note(response: httpx2.Response) -> None:
         method, number = _request_of(response.request)
-        if (
-            _SESSION not in response.request.headers
-        ):  # some servers repeat the request's session in each response
+        if _SESSION not in response.request.headers:  # some servers repeat it each time
             sessions.current = response.headers.get(_SESSION) or sessions.current
         if not response.is_error:
             wire.note_refusal(number, None)

@@ -66,16 +66,12 @@ class TaskRequests:
         answered = set[str]()
         try:
             while not task.is_over:
-                if (
-                    task.status != "unknown"
-                ):  # otherwise this would count as a report and restart the time limit
+                if task.status != "unknown":  # otherwise it would count as a report
                     tell(task.message)
                 if task.status == "input_required" and self._is_newest:
                     await self._answer(task, answered)
                 elif task.status == "input_required" and fetch is None:
-                    fetch = asyncio.ensure_future(
-                        self._result(task.id)
-                    )  # the server sends its requests with the result
+                    fetch = asyncio.ensure_future(self._result(task.id))  # this brings its requests
                 if fetch is None:
                     await asyncio.sleep(task.pause_s)
                 elif (await asyncio.wait({fetch}, timeout=task.pause_s))[0]:

@@ -103,7 +103,7 @@ class Wire:
         return self._questions > MOST_QUESTIONS
 
     def note_refusal(self, number: object, refusal: Refusal | None) -> None:
-        """Note the refusal of the request with this id; None if it succeeded, or may be retried."""
+        """Note the refusal of the request with this id; None for a reply of the protocol."""
         if refusal is None:
             self._refusals.pop(str(number), None)
         else:

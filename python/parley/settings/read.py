@@ -33,10 +33,9 @@ def read_settings(table: Any, place: Callable[[str], str] = lambda _: "") -> tup
 
 
 def _with_quirks(settings: Settings, table: Any) -> Settings:
-    """The same settings: a provider in place of a built-in one has its quirks, unless it names
-    some.
+    """The same settings: a provider that replaces a built-in one keeps its quirks by default.
 
-    Except for the quirks of an official host if the address differs.
+    It does not keep an official host's quirks if its address differs.
     """
     providers = dict(settings.providers)
     for name, provider in settings.providers.items():

@@ -94,7 +94,7 @@ def wanted_agent(transcript: Transcript) -> str:
 
 
 def _previous(transcript: Transcript, settings: Settings, environ: Mapping[str, str]) -> str:
-    """The configured agent that answered last; "" if it is the default agent, or a demo agent.
+    """The configured agent that answered last; "" if the default agent is the same or a demo.
 
     A question to a demo agent stays on this machine.
     """
