@@ -233,7 +233,7 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
 
         @mcp.tool()
         def whoami() -> str:
-            """The name of the signed-in user."""
+            """Who is signed in."""
             return "somebody who signed in"
 
         app = mcp.streamable_http_app(streamable_http_path=path, **options)
