@@ -21,6 +21,7 @@ LONG = "write 300 words"
 STOCKS = "find the latest stock price of google"
 PROVIDER = """require('parley').setup({
   safety = { rate_limit_per_minute = 100000 },
+  mcp = { mock = true },
   providers = { ['local'] = { kind = 'openai', base_url = '%s/v1', api = 'chat' } },
   agents = { { name = 'Slow', provider = 'local', model = '%s' } },
   agent = 'Slow',

@@ -15,7 +15,6 @@ from parley.nvim.tools_page import MOST_SHOWN, Offer, tools_page
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.servers import ServerStatus
 from tests.nvim.harness import Child, child
-from tests.nvim.test_details import floating
 from tests.nvim.test_servers import LONG_S, setup, tools
 from tests.nvim.test_turn import ask, complete
 
@@ -127,8 +126,7 @@ def test_a_resource_is_read_once_it_was_approved_and_a_yes_is_remembered_for_its
     assert '❓ docs__read_resource(uri: "note://tea") · docs' in nvim.screen()
     assert "# Tea" not in nvim.text()
     nvim.keys("K")
-    nvim.until(lambda: floating(nvim), "all of the call")
-    assert "What it does" in nvim.screen()
+    nvim.until_screen("What it does")
     assert "Reads a resource that results of the MCP server docs named" in nvim.screen()
     nvim.keys("qyO")
     nvim.until_text("# Tea", LONG_S)
