@@ -1,7 +1,7 @@
-"""Chunks of an answer, as the library yields them: what each may be, and which event becomes which.
+"""Chunks of an answer, as the library yields them, and the chunks that each event becomes.
 
-Plain tables that are JSON as they are, told apart by their `type`, and messages in the library's words. Knows
-the engine's events; nothing of who runs it.
+They are plain tables that can be dumped as JSON, distinguished by their `type`. Their messages are
+worded for the library. Knows the engine's events, but not who runs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parley.models.events import Finished, TextDelta, ThinkingDelta, Usage
 
 
 class TextChunk(TypedDict):
-    """A piece of the answer (`content`) or of thinking, or what is to be known: a hint, a status."""
+    """A piece of the answer (`content`) or of its thinking, or information: a hint, a status."""
 
     type: Literal["thinking", "content", "hint", "status"]
     content: str
@@ -32,7 +32,7 @@ class CallChunk(TypedDict):
 
 
 class ResultChunk(TypedDict):
-    """The result of a call; one that was `refused` never ran, and is an error, too."""
+    """The result of a call; a `refused` call never ran, and is also an error."""
 
     type: Literal["tool_result"]
     content: str
@@ -43,7 +43,7 @@ class ResultChunk(TypedDict):
 
 
 class ErrorChunk(TypedDict):
-    """What failed: with an `id` why this call was refused, without one why there is no complete answer."""
+    """A failure: with an `id`, why this call was refused; without, why the answer is incomplete."""
 
     type: Literal["error"]
     error: str
@@ -51,7 +51,7 @@ class ErrorChunk(TypedDict):
 
 
 class TokenCounts(TypedDict):
-    """The fields of a `Usage`: `Usage(**counts)` is one."""
+    """The fields of a `Usage`: `Usage(**counts)` creates one."""
 
     input: int
     output: int
@@ -61,7 +61,7 @@ class TokenCounts(TypedDict):
 
 
 class UsageChunk(TypedDict):
-    """The tokens of one request, when its reply is complete."""
+    """The tokens of one request, sent when its reply is complete."""
 
     type: Literal["usage"]
     usage: TokenCounts
@@ -94,11 +94,11 @@ _IN_PYTHON = {
     " before you start Neovim": " in the environment",
     ", then press ": ", then give ",
 }
-"""The remedies of messages that the editor shows too, in the words of a Python program."""
+"""The editor's remedies in messages, and the words for a Python program."""
 
 
 def in_python(text: str) -> str:
-    """A message to who uses the library."""
+    """A message for users of the library."""
     for editors, own in _IN_PYTHON.items():
         text = text.replace(editors, own)
     return text
@@ -111,7 +111,7 @@ class Chunks:
         self._usage: Usage | None = None
 
     def of(self, what: engine.TurnEvent) -> Iterator[Chunk]:
-        """The chunks of an event; many have none."""
+        """The chunks of an event; many events have none."""
         match what:
             case TextDelta(text):
                 yield {"type": "content", "content": text}

@@ -1,32 +1,33 @@
-"""The errors Parley raises: one base, leaves that carry the facts, messages that say what to do.
+"""Parley's errors: one base, leaves with the facts, messages that tell the user what to do.
 
-What people type wrong is data (`Problem`), not an exception; an exception means: cannot go on from here.
+Errors in the user's input are data (`Problem`), not exceptions. An exception means that Parley
+cannot continue.
 """
 
 
 class ParleyError(Exception):
-    """Base of all of Parley's own errors; its text is fit to show to the user."""
+    """The base of all of Parley's own errors; its text may be shown to the user."""
 
 
 class SettingsError(ParleyError):
-    """A setting is wrong; the text names its path, what was wanted and what was found."""
+    """A setting is wrong; the text names its path, the expected and the actual value."""
 
 
 class ServerError(ParleyError):
-    """An MCP server could not be started or answered wrongly; never ends more than that server."""
+    """An MCP server could not be started or answered incorrectly; ends nothing but that server."""
 
 
 class PendingError(ParleyError):
-    """A call goes on at its server, which cannot be reached now: its result is to be collected later."""
+    """A call still runs at its server, which is unreachable now: collect its result later."""
 
 
 class ModelError(ParleyError):
     """A provider refused or failed: `ModelError(message, reason=...)`.
 
-    The `message` is for the user; `reason` is one short line for the notice in the file. `retryable` says
-    whether asking again may help, and `retry_after` in how many seconds, None if the provider named no time.
-    `status` is the HTTP status, None for a connection failure; `words` are the provider's own words for a
-    refusal.
+    The `message` is for the user; `reason` is one short line for the notice in the file.
+    `retryable` says whether a retry may help; `retry_after` is the delay in seconds, or None if the
+    provider named no time. `status` is the HTTP status, None for a connection failure; `words` are
+    the provider's own words for a refusal.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class ModelError(ParleyError):
 
 
 class GoneError(ParleyError):
-    """The document or the running answer was taken away (wiped, undone, deleted): the turn just ends."""
+    """The document or the current answer is gone (wiped, undone, deleted): the turn just ends."""
 
 
 class UserCancelled(ParleyError):  # noqa: N818 - its name is what it says: this is no failure
@@ -59,4 +60,4 @@ class UserCancelled(ParleyError):  # noqa: N818 - its name is what it says: this
 
 
 class BusyError(ParleyError):
-    """Another turn runs in the same chat: of this session, or of another process."""
+    """Another turn is running in the same chat: in this session, or in another process."""

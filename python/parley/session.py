@@ -45,21 +45,21 @@ from parley.tools.servers import RESERVED, ServerSettings
 
 No: TypeAlias = Literal[False, "yn", "yN"]
 Decision: TypeAlias = bool | Choice | tuple[No, str]
-"""A yes or no to one call, a choice as in a chat, or a no with the reason for it, which the model reads."""
+"""A yes or no to one call, a choice as in a chat, or a no with a reason that the model reads."""
 Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
-"""Decides on a call; may wait for whoever decides."""
+"""Decides on a call; may be asynchronous."""
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _LONGEST = 100
 REQUEST_TIMES = list[float]()
-"""The times of the requests of all sessions of this process: they have one rate limit."""
+"""The times of all sessions' requests in this process, which share one rate limit."""
 _DECISIONS = f"True, False, a choice ({', '.join(CHOICES)}) or a no with a reason, such as (False, 'why')"
 
 
 class Session:
     """A conversation with a model: its messages, its tools, its transcript.
 
-    A transcript may name an agent that is not yours; then, and where it cannot be read, messages are refused.
+    If a transcript cannot be read, or names an agent that is not yours, messages are refused.
     """
 
     def __init__(
@@ -76,15 +76,18 @@ class Session:
         provider: Provider | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings` are values, or a table as in `config.toml`; `agent` is the name of who is to answer.
+        """Create a session from `settings`: values, or a table as in `config.toml`.
 
-        `approve` decides on tool calls; without it, those that no rule allows are declined. `on_status` is
-        told what is being done, "" when nothing is. `tools` are functions that the model may call; `servers`
-        are MCP servers in this process, by name. `transcript` is a chat to go on with; `environ` has
-        keys, by default those of this process. `references` is the folder whose files a question may include
-        by `@@path@@`; without it, that stays text. `provider` makes the replies of its agents, or of one that
-        has its name.
-        Raises SettingsError where settings have a flaw, or a file that they name, and for what makes no tool.
+        `agent` is the name of the agent that answers. `approve` decides on tool calls; without it,
+        calls that no rule approves are declined. `on_status` receives each status, and "" when the
+        session is idle. `tools` are functions that the model may call; `servers` are MCP servers in
+        this process, by name. `transcript` is a chat to continue. `environ` contains the keys; its
+        default is this process's environment. `references` is the folder whose files a question may
+        include with `@@path@@`; without it, references stay plain text. `provider` generates the
+        replies of the agents that name it; if there are none, of an added agent with its name.
+
+        Raises SettingsError if the settings, or files that they name, are faulty, or if a tool
+        cannot be made from a function.
         """
         name = _name_of(provider)
         settings = _complete(settings if isinstance(settings, Settings) else _read(settings or {}, name))
@@ -110,16 +113,16 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Runner | None = None
         self._tokens: Usage | None = None
-        """The tokens in all, once the session is closed."""
+        """The total of all tokens, once the session is closed."""
 
     @property
     def transcript(self) -> str:
-        """The conversation as a chat file's text: save it, and go on from it another day."""
+        """The conversation as the text of a chat file: save it to continue another day."""
         return self._document.text
 
     @property
     def usage(self) -> Usage:
-        """The tokens of all requests so far, those that word a status included."""
+        """The tokens of all requests so far, including requests for status texts."""
         if self._tokens is not None:
             return self._tokens
         records = self._app.ledger("").history()
@@ -128,17 +131,17 @@ class Session:
 
     @property
     def calls_left(self) -> int | None:
-        """The number of tool calls that may still run, in this message or the next; None: no limit."""
+        """The number of tool calls that may still run, now or in the next message; None: no limit."""
         transcript = engine.Snapshot.of(self.transcript, 0).transcript
         is_answering = self._turn is not None and not self._turn.is_over
         in_hand = transcript.exchanges[-1].answers if is_answering and transcript.exchanges else ()
         return calls_left(self._app.resolve(self._agent)(transcript).limits, in_hand, transcript)
 
     def send_message_stream(self, text: str) -> AsyncGenerator[Chunk, None]:
-        """Ask, and yield what happens until the answer is complete; ends with `done`.
+        """Ask, and yield events until the answer is complete; the last one is `done`.
 
-        Whoever leaves before ends the answer: its calls are cancelled, and a notice in the transcript says
-        so. Raises BusyError where another message is being answered.
+        If the consumer stops early, the answer ends: its calls are cancelled, and a notice in the
+        transcript says so. Raises BusyError if another message is being answered.
         """
         return self._stream(text, _Turn())
 
@@ -148,7 +151,7 @@ class Session:
         return stream
 
     async def process_message(self, text: str) -> str:
-        """Ask, and return the text of the complete answer. Raises ParleyError where there is none."""
+        """Ask, and return the text of the complete answer. Raises ParleyError without one."""
         turn = _Turn()
         async for _ in self._stream(text, turn):
             pass
@@ -160,10 +163,10 @@ class Session:
         return "\n\n".join(segment.text for segment in segments if isinstance(segment, Text))
 
     def ask(self, text: str) -> str:
-        """Ask, wait, and return the text of the complete answer: for programs without an event loop.
+        """Ask, wait, and return the complete answer: for programs without an event loop.
 
-        Raises ParleyError where there is no complete answer, and where an event loop is running: it would
-        stand still.
+        Raises ParleyError if there is no complete answer, or if an event loop is running: the call
+        would block it.
         """
         self._must_be_open()
         _must_not_wait("ask()", "process_message()")
@@ -171,19 +174,19 @@ class Session:
         return self._runner.run(self.process_message(text))
 
     async def stop(self) -> None:
-        """End the answer in hand, if there is one, and return when the transcript says so."""
+        """End the current answer, if any, and return when the transcript says so."""
         if self._turn and not self._turn.is_over:
             await self._turn.stop()
 
     async def aclose(self) -> None:
-        """End the answer in hand, all connections and all servers."""
+        """End the current answer, all connections and all servers."""
         await self.stop()
         if self._tokens is None:
             self._tokens = self.usage
             await self._app.close()
 
     def close(self) -> None:
-        """The same, after `ask`. Raises ParleyError if an event loop is running."""
+        """Do the same as `aclose`, after `ask`. Raises ParleyError if an event loop is running."""
         _must_not_wait("close()", "aclose()")
         if self._tokens is not None:
             return
@@ -215,11 +218,11 @@ class Session:
         finally:
             await turn.stop()
         if not task.cancelled():
-            task.result()  # what is no ParleyError is a bug, and not to be hidden
+            task.result()  # any other error is a bug, and must not be hidden
         yield {"type": "done"}
 
     async def _take_turn(self, turn: _Turn) -> None:
-        """Returns when no other turn runs: one whose reader has left is ended. Raises BusyError."""
+        """Wait until no other turn runs; end a turn whose reader has left. Raises BusyError."""
         self._must_be_open()
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
@@ -235,7 +238,7 @@ class Session:
             raise ParleyError("this session is closed. Pass its transcript to a new Session to continue")
 
     async def _answer(self, text: str, turn: _Turn) -> None:
-        """The turn of a message; whatever comes of it leaves a valid transcript."""
+        """Run the turn of a message; every outcome leaves a valid transcript."""
         before = list(self._document.lines)
         try:
             if hint := self._begin(text):
@@ -260,10 +263,10 @@ class Session:
             raise
         finally:
             if not (await self._document.read()).exchange.answers:
-                self._document.lines = before  # the question stands in the text that is sent once more
+                self._document.lines = before  # the text to send again contains the question
 
     def _begin(self, text: str) -> str:
-        """A hint for who asks, "" for none. Raises ParleyError where no turn may begin."""
+        """A hint for the user, "" for none. Raises ParleyError if no turn may begin."""
         transcript, agent = engine.Snapshot.of(self.transcript, 0).transcript, self._settings.agent
         if agent and not self._agent and self._settings.named_agent(agent) is None:
             raise ParleyError(no_such_agent(agent, self._settings))
@@ -287,7 +290,7 @@ class Session:
 
         def status(text: str) -> None:
             if not turn.is_mute:
-                turn.is_mute = True  # who fails to hear it is not told again, and the turn ends as it should
+                turn.is_mute = True  # after a failure, never called again; the turn ends normally
                 self._on_status(text)
                 turn.is_mute = False
             if text:
@@ -306,7 +309,7 @@ class Session:
         return end
 
     async def _decide(self, ports: engine.Ports, resolve: engine.Resolve) -> None:
-        """Let `approve` decide on the first call that is undecided. Raises ParleyError where it cannot."""
+        """Let `approve` decide on the first undecided call. Raises ParleyError if it cannot."""
         call = (await engine.observe(ports, resolve)).undecided()[0]
         choice, reason = await self._choice(call) if isinstance(call, Proposal) else ("yn", "")
         outcome = await engine.choose(ports, resolve, call.span.start, choice, "command", reason)
@@ -330,13 +333,13 @@ class Session:
                 raise TypeError(f"approve must return {_DECISIONS}; it returned {decision!r}")
 
     async def _interrupted(self, ports: engine.Ports, reason: str) -> None:
-        """Say in the transcript why the answer is not complete, unless it does."""
+        """Say in the transcript why the answer is incomplete, unless it already says so."""
         answers = (await self._document.read()).exchange.answers
         if answers and last_notice(answers[-1]) in (None, UNFINISHED):
             await end_unfinished(ports, "Interrupted", one_line(reason))
 
     def _ask(self, text: str) -> None:
-        """The question below all there is; an empty one that waits is filled."""
+        """Add the question at the end; an empty question at the end is filled."""
         lines = self._document.lines
         question = join_blocks(question_blocks(Question((Text(fit(without_blank_edges(text))),))))
         exchanges = engine.Snapshot.of(self.transcript, 0).transcript.exchanges
@@ -347,44 +350,44 @@ class Session:
 
 
 class _Turn:
-    """The turn of one message: what is still to be read of it, and who reads."""
+    """The turn of one message: its unread chunks, and their reader."""
 
     def __init__(self) -> None:
         self.queue = asyncio.Queue[Chunk | None]()
         self.tell = self.queue.put_nowait
         self.reader: Callable[[], object] = lambda: None
-        """The stream, None once nobody has it any more."""
+        """Returns the stream, or None once it is no longer referenced."""
         self.is_mute = False
-        """Whether no status is told: that has failed."""
+        """Whether statuses are suppressed, because reporting one has failed."""
         self.failure: ParleyError | None = None
-        """Why there is no complete answer."""
+        """The reason for an incomplete answer."""
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
 
     def start(self, work: Awaitable[None]) -> asyncio.Future[None]:
-        """Begin the work; its end is the end of the queue."""
+        """Begin the work; the queue ends with it."""
         self._task = asyncio.ensure_future(work)
         self._task.add_done_callback(lambda _: self.tell(None))
         return self._task
 
     @property
     def is_over(self) -> bool:
-        """Whether all is written."""
+        """Whether everything is written."""
         return self._task is not None and self._task.done()
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody waits for what comes."""
+        """Whether the consumer still waits for chunks."""
         return self.reader() is not None and not self._is_stopped
 
     def fail(self, error: ParleyError) -> None:
-        """There is no complete answer."""
+        """Record that there is no complete answer, and why."""
         error.args = (in_python(str(error)),)
         self.failure = error
         self.tell({"type": "error", "error": str(error)})
 
     async def stop(self) -> None:
-        """End the work, if it is not over, and return when all is written."""
+        """End the work, unless it is over, and return when everything is written."""
         self._is_stopped = True
         if self._task and not self._task.done():
             self._task.cancel()
@@ -399,7 +402,7 @@ def _must_not_wait(what: str, instead: str) -> None:
 
 
 def _read(table: Mapping[str, object], provider: str) -> Settings:
-    """The settings in a table, whose agents may name this provider. Raises SettingsError."""
+    """The settings in a table, in which agents may name this provider. Raises SettingsError."""
     known = table.get("providers", {})
     if provider and isinstance(known, Mapping) and provider not in known and provider not in PROVIDERS:
         table = {**table, "providers": {**known, provider: {"kind": PACKAGE}}}
@@ -410,7 +413,7 @@ def _read(table: Mapping[str, object], provider: str) -> Settings:
 
 
 def _folder(references: str | os.PathLike[str] | None) -> Callable[[], Path] | None:
-    """The folder whose files questions may include. Raises SettingsError if there is none of this name."""
+    """The folder whose files questions may include. Raises SettingsError if it does not exist."""
     if references is None:
         return None
     folder = Path(references).absolute()
@@ -420,7 +423,7 @@ def _folder(references: str | os.PathLike[str] | None) -> Callable[[], Path] | N
 
 
 def _complete(settings: Settings) -> Settings:
-    """The settings with what the files hold that they name. Raises SettingsError."""
+    """The settings with the content of the files that they name. Raises SettingsError."""
     settings, problems = with_files(settings)
     if problems:
         raise SettingsError("\n".join(problems))
@@ -428,7 +431,7 @@ def _complete(settings: Settings) -> Settings:
 
 
 def _name_of(provider: Provider | None) -> str:
-    """The name of a provider, "" without one. Raises SettingsError if it is no name."""
+    """The name of a provider, "" without one. Raises SettingsError for an invalid name."""
     name: object = provider.name if provider else ""
     if provider and not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise SettingsError(f"provider: expected a word as its name, got {one_line(repr(name), _LONGEST)}")
@@ -436,7 +439,7 @@ def _name_of(provider: Provider | None) -> str:
 
 
 def _with_provider(settings: Settings, name: str) -> Settings:
-    """The settings with a provider of this name in this process, and an agent. Raises SettingsError."""
+    """The settings with this in-process provider, and an agent for it. Raises SettingsError."""
     entry = settings.provider(name) or ProviderSettings(name, kind=PACKAGE)
     agents = [agent.name for agent in settings.agents if agent.provider == name]
     if entry.kind != PACKAGE or (not agents and any(a.name == name for a in settings.agents)):
@@ -448,7 +451,7 @@ def _with_provider(settings: Settings, name: str) -> Settings:
 
 
 def _with_objects(settings: Settings, names: Sequence[str]) -> Settings:
-    """The settings with servers of these names in this process. Raises SettingsError where one is taken."""
+    """The settings with in-process servers of these names. Raises SettingsError if one is taken."""
     for number, name in enumerate(names):
         if name == RESERVED or name in settings.mcp.servers or name in names[:number]:
             raise SettingsError(f"servers: the name {name!r} is taken")

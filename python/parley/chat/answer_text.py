@@ -1,7 +1,7 @@
-"""The text of an answer alone, as its pieces come: for readers who want no file.
+"""The bare text of an answer while it is streamed, for readers that need no file.
 
-The line in which a model sums up the exchange is a note for later: at the end of a reply it is left out. What
-stands between two replies, such as calls of tools, is a blank line.
+The line in which a model summarizes the exchange is a note for later: it is left out at the end of
+a reply. A blank line replaces anything between two replies, such as tool calls.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ _PART = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class AnswerText:
-    """Takes the pieces of replies, and gives what of their text is sure to be the answer's."""
+    """Takes the pieces of replies, and returns the text that certainly belongs to the answer."""
 
     def __init__(self) -> None:
         self._rest = ""
-        """What may be the end of a reply: blank lines and a summary."""
+        """The possible end of a reply: blank lines and a summary."""
         self._line = ""
-        """The line in hand, as long as it is such a one."""
+        """The current line, as long as it may belong to such an end."""
         self._is_text = False
         self._summary = ""
         self._last = ""
-        """What was given last."""
+        """The last text that was returned."""
         self._is_between = False
 
     def feed(self, piece: str) -> str:
-        """The text that is sure after a piece."""
+        """The text that is certain after a piece."""
         text = ""
         for part in _PART.findall(piece):
             self._rest += part
@@ -42,13 +42,13 @@ class AnswerText:
         return self._joined(text)
 
     def end_reply(self) -> None:
-        """The reply is over: what comes next is another one's."""
+        """End the reply; further text belongs to another one."""
         self._summary = self._rest.strip() or self._summary
         self._rest, self._line, self._is_text = "", "", False
         self._is_between = True
 
     def end(self) -> str:
-        """The end of the answer: a line's end, or the summary where there is nothing else."""
+        """The end of the answer: a newline, or the summary if there is nothing else."""
         self.end_reply()
         if not self._last:
             return f"{self._summary}\n" if self._summary else ""

@@ -1,6 +1,7 @@
-"""An attachment as a link in a chat file: a line of a question, or behind the header of a result.
+"""An attachment as a link in a chat file: a line of a question, or after a result's header.
 
-Knows the link and how text is kept from looking like one; knows nothing of files, nor of who reads them.
+Knows the link, and how to keep text from looking like a link. Knows nothing of files or of their
+readers.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ _LINE = re.compile(rf"(?P<escape>\\*)(?P<link>{_PICTURE})[ \t\r]*")
 _LINKS = re.compile(rf"{_PICTURE}|{_TEXT}")
 
 LINKS = rf"(?:[ \t\u00a0]*(?:{_PICTURE}|{_TEXT}))*"
-"""The links that may stand behind a result's header."""
+"""The links that may follow a result's header."""
 
 
 def link(attachment: Attachment) -> str:
-    """The link to an attachment: a picture's, or for a long text a plain one."""
+    """The link to an attachment: an image link for a picture, a plain link for a long text."""
     return f"{'' if attachment.is_text else '!'}[{attachment.label}]({attachment.path})"
 
 
 def read_line(line: str, span: Span) -> Attachment | None:
-    """The attachment that a line of a question is, None for a line of text."""
+    """The attachment in a line of a question, None for a line of text."""
     match = _LINE.fullmatch(line) if line.startswith("![") else None
     return _read(match["link"], span) if match else None
 
 
 def read_links(text: str) -> tuple[Attachment, ...]:
-    """The attachments behind a result's header."""
+    """The attachments after a result's header."""
     return tuple(map(_read, _LINKS.findall(text)))
 
 
 def linked(transcript: Transcript) -> Iterator[tuple[Attachment | Result | Note, Attachment]]:
-    """The attachments of a chat, each with what holds its link: in a question that is the attachment itself.
+    """A chat's attachments, each with the holder of its link; in a question, with itself.
 
-    A note holds those that a tool returned for the user alone.
+    A note holds the attachments that a tool returned for the user alone.
     """
     for exchange in transcript.exchanges:
         for part in exchange.question.parts if exchange.question else ():
@@ -67,7 +68,7 @@ def linked(transcript: Transcript) -> Iterator[tuple[Attachment | Result | Note,
 
 
 def attachment_of(content: bytes, folder: str, suffix: str) -> Attachment:
-    """The attachment that bytes are. Raises ValueError where no link can name the folder."""
+    """An attachment for these bytes. Raises ValueError if no link can name the folder."""
     path = f"{folder}/{hashlib.sha256(content).hexdigest()}.{suffix}"
     attachment = Attachment("", path)
     about = "" if attachment.is_text else f"{attachment.media_type} "
@@ -85,15 +86,15 @@ def _read(text: str, span: Span = NOWHERE) -> Attachment:
 
 
 def unescape_line(line: str) -> str:
-    """A line of a question as it is meant, where a backslash says that it is no attachment."""
+    """A line of a question, without the backslash that says that it is not an attachment."""
     return line[1:] if line.startswith("\\") and _LINE.fullmatch(line) else line
 
 
 def escape_line(line: str) -> str:
-    """One line of any text as it is written at column 0 of a question."""
+    """One line of any text, as written at column 0 of a question."""
     return "\\" + line if line[:1] in ("!", "\\") and _LINE.fullmatch(line) else grammar.escape_line(line)
 
 
 def escape(text: str) -> list[str]:
-    """The lines of any text as they are written at column 0 of a question."""
+    """The lines of any text, as written at column 0 of a question."""
     return [escape_line(line) for line in text.split("\n")]

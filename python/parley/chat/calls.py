@@ -1,6 +1,6 @@
-"""A tool call as one line of a chat file: `❓:[choice] {"id":…}`, legible, and read back exactly.
+"""A tool call as one line of a chat file: `❓:[choice] {"id":…}`, legible and lossless.
 
-What the user sees on the line is what the call is; what cannot be read for certain is not read at all.
+The line shows the user exactly the call; a line that is not certain is not read at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def proposal_json(call: ToolCall) -> str:
 
 
 def proposal_line(call: ToolCall, choice: str | None = None) -> str:
-    """The line of a proposal; what the user sees on it is what the call is."""
+    """The line of a proposal, which shows the user exactly the call."""
     return f"{MARKERS['proposal']}{f'[{choice}]' if choice else ''} `{proposal_json(call)}`"
 
 
@@ -43,7 +43,7 @@ def split_proposal(content: str) -> tuple[str | None, str, int]:
 
 
 def remark(line: str, column: int, choice: str | None) -> str:
-    """A proposal's line, its marker ending at `column`, with another choice in its bracket."""
+    """A proposal's line, whose marker ends at `column`, with another choice in its bracket."""
     parts = _PROPOSAL.fullmatch(line, column)
     assert parts is not None, "the pattern takes any text"
     return f"{line[:column]}{f'[{choice}]' if choice else ''} {parts['json'].lstrip(SPACING)}"
@@ -63,7 +63,7 @@ def _no_constant(name: str) -> Any:
 def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ValueError("a number is too large")  # it would be written as Infinity, which is no JSON
+        raise ValueError("a number is too large")  # it would be written as Infinity, not JSON
     return value
 
 
@@ -72,9 +72,9 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_
 
 
 def strict_json(text: str) -> Any:
-    """JSON text as a value; refuses what readers differ on: a key that stands twice, NaN, too deep nesting.
+    """JSON text as a value, without anything on which readers differ.
 
-    Raises ValueError with a reason of one line.
+    Raises ValueError with a one-line reason for duplicate keys, NaN and too deep nesting.
     """
     try:
         value = _STRICT.decode(text)
@@ -86,7 +86,7 @@ def strict_json(text: str) -> Any:
 
 
 def _is_shallow(value: Any) -> bool:
-    """Whether JSON can be written again: what can just be decoded may be too deep for that."""
+    """Whether JSON can be written again: a decodable value may still be too deep for that."""
     level = [value]
     for _ in range(_DEEPEST):
         holders = [item for item in level if isinstance(item, dict | list)]
@@ -97,7 +97,7 @@ def _is_shallow(value: Any) -> bool:
 
 
 def read_call(text: str) -> ToolCall:
-    """The call of a proposal's JSON text; raises ValueError with a reason of one line."""
+    """The call in a proposal's JSON text. Raises ValueError with a one-line reason."""
     keys = strict_json(text)
     if not isinstance(keys, dict):
         raise ValueError("expected a JSON object")
@@ -122,5 +122,5 @@ def read_call(text: str) -> ToolCall:
 
 
 def extra_json(keys: dict[str, Any]) -> str:
-    """Further keys of a call in the one form in which `ToolCall.extra` holds them."""
+    """A call's further keys, in the one form that `ToolCall.extra` has."""
     return json.dumps(keys, separators=(",", ":"), sort_keys=True) if keys else ""

@@ -1,7 +1,8 @@
-"""Changes of a chat file as replaced lines: each names only what it changes, and the rest stays as it is.
+"""Changes of a chat file as replaced lines: each names only the lines that it changes.
 
-Every function takes the file's lines and values read from exactly these lines, and returns edits for them;
-spans of other lines mean nothing. Knows the file's layout; knows nothing of who applies an edit, or when.
+Every function takes the file's lines and values read from exactly these lines, and returns edits
+for them; spans of other lines mean nothing. Knows the file's layout, but not who applies an edit,
+or when.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Edit:
 
 
 def apply_edits(lines: LineDecoder, edits: Sequence[Edit]) -> list[str]:
-    """The lines after all edits, whose spans are those of the lines before and do not overlap."""
+    """The lines after all edits. The edits refer to the lines before, and do not overlap."""
     edited = list(lines)
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         edited[edit.start : edit.end] = edit.lines
@@ -57,7 +58,7 @@ def apply_edits(lines: LineDecoder, edits: Sequence[Edit]) -> list[str]:
 
 
 def content_end(lines: LineDecoder, span: Span) -> int:
-    """The line after the last one of a span that is not blank."""
+    """The line after a span's last line that is not blank."""
     end = span.end
     while end > span.start and is_blank(lines[end - 1]):
         end -= 1
@@ -72,9 +73,9 @@ def _append(
     *,
     instead_of: Span | None = None,
 ) -> Edit:
-    """Blocks at the end of what a span holds, one blank line apart from it and from what follows.
+    """Add blocks at the end of a span's content, with one blank line above and below.
 
-    `ending` are lines that end what stands there; `instead_of` follows the span and is replaced.
+    The lines in `ending` end the content; `instead_of` follows the span and is replaced.
     """
     start, end = content_end(lines, span), (instead_of or span).end
     last = [*lines[start - 1 : start], *ending][-1:]
@@ -83,9 +84,10 @@ def _append(
 
 
 def _ending(lines: LineDecoder, span: Span) -> list[str]:
-    """The lines after which text at the end of an answer is its own: nothing for most.
+    """Lines that make text at the end of an answer a text of its own; usually none.
 
-    A note takes in all up to the next marker, and so does a result whose body has no end or is not there.
+    A note includes everything up to the next marker; so does a result whose body is missing or has
+    no end.
     """
     page, in_note = Page(list(lines[span.start : span.end])), False
     *_, last = blocks = list(page.blocks(0))
@@ -102,7 +104,7 @@ def start_answer(
     agent: str | None,
     texts: Sequence[Sequence[str] | Attachment] = (),
 ) -> Edit:
-    """A new answer below all that the exchange holds; above it, the texts of its question's references."""
+    """A new answer at the end of an exchange, below the texts of the question's references."""
     span = exchange.answers[-1].span if exchange.answers else exchange.span
     blocks = list(map(_question_block, texts))
     ending = _ending(lines, span) if texts else []
@@ -110,16 +112,16 @@ def start_answer(
 
 
 def _question_block(block: Sequence[str] | Attachment) -> list[str]:
-    """What a reference brings, as lines of a question."""
+    """The content of a reference, as lines of a question."""
     if isinstance(block, Attachment):
         return [attachments.link(block)]
     return list(map(attachments.escape_line, block))
 
 
 def open_tip(lines: LineDecoder, answer: Answer) -> tuple[Edit, int]:
-    """An empty line at the end of an answer, and its number: there the next reply is written.
+    """An empty line at an answer's end, for the next reply, and its number.
 
-    Below it a notice says that there is more to come, until `end_reply` takes it away.
+    A notice below it says that more will follow, until `end_reply` removes it.
     """
     edit = _append(lines, answer.span, [["", BELOW_TIP]], _ending(lines, answer.span))
     tip = edit.start + edit.lines.index(BELOW_TIP) - 1
@@ -127,9 +129,9 @@ def open_tip(lines: LineDecoder, answer: Answer) -> tuple[Edit, int]:
 
 
 def end_reply(lines: LineDecoder, answer: Answer, segments: Sequence[Segment] = ()) -> list[Edit]:
-    """The end of a reply: segments instead of the notice that there is more to come, if it is there.
+    """The end of a reply: segments replace the notice that more will follow, if it is there.
 
-    The words that the user typed behind it stay, as a note of the user's.
+    Words that the user typed after the notice stay, as a note of the user's.
     """
     note = notice_note(answer)
     if note is None or read_notice(note) != UNFINISHED:
@@ -156,7 +158,7 @@ def open_question(lines: LineDecoder, exchange: Exchange) -> Edit:
 
 
 def put_question(lines: LineDecoder, transcript: Transcript, at: int, content: str | Attachment) -> Edit:
-    """A text or a picture as what an exchange asks, below what it asks; an answered one has a next."""
+    """Add a text or a picture to an exchange's question; an answered exchange gets a new one."""
     exchange = transcript.exchanges[at]
     exchange = transcript.exchanges[-1] if exchange.answers else exchange
     part = content if isinstance(content, Attachment) else Text(content)
@@ -172,7 +174,7 @@ def put_question(lines: LineDecoder, transcript: Transcript, at: int, content: s
 
 
 def add_question(lines: LineDecoder, transcript: Transcript, content: str | Attachment) -> Edit:
-    """A text or a picture as the last thing that is asked, in a file that may ask nothing yet."""
+    """Add a text or a picture to the last question; the file may have no question yet."""
     if transcript.exchanges:
         return put_question(lines, transcript, len(transcript.exchanges) - 1, content)
     part = content if isinstance(content, Attachment) else Text(content)
@@ -183,7 +185,7 @@ def add_question(lines: LineDecoder, transcript: Transcript, content: str | Atta
 
 
 def begin_question(lines: LineDecoder, question: Question, text: str) -> Edit:
-    """A text as the first of what a question asks; what stands beside the marker goes on below it."""
+    """Insert a text at the start of a question; the text beside the marker moves below it."""
     start = question.span.start
     marker = grammar.marker_of(lines[start])
     assert marker is not None, "a question's first line starts with its marker"
@@ -193,7 +195,7 @@ def begin_question(lines: LineDecoder, question: Question, text: str) -> Edit:
 
 
 def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None) -> Edit:
-    """The choice in the brackets of a proposal's line; the rest of the line stays as it is."""
+    """Set the choice in a proposal's line; the rest of the line stays as it is."""
     line = lines[proposal.span.start]
     marker = grammar.marker_of(line)
     assert marker is not None, "a proposal's line starts with its marker"
@@ -202,7 +204,7 @@ def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None)
 
 
 def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
-    """A result right below its proposal, and the note on it; in the place of its task, if it has one."""
+    """Put a result and its note directly below the proposal, in place of its task, if any."""
     block = results.result_lines(proposal.call.name, proposal.call.id, result)
     task = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
     if result.note:
@@ -213,7 +215,7 @@ def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
 
 
 def _is_of_note_above(line: str) -> bool:
-    """Whether a line goes on with a note above it, or ends it."""
+    """Whether a line continues a note above it, or ends it."""
     if is_blank(line):
         return False
     marker = grammar.marker_of(line)
@@ -221,7 +223,7 @@ def _is_of_note_above(line: str) -> bool:
 
 
 def put_task(lines: LineDecoder, proposal: Proposal, task: str) -> Edit:
-    """The task as which a call runs, right below its proposal; in the place of another that it has."""
+    """Put a task directly below the proposal that it runs, in place of an earlier task."""
     block = results.task_lines(proposal.call.name, proposal.call.id, ServerTask(task))
     if proposal.task:
         return Edit(proposal.task.span.start, proposal.task.span.end, tuple(block))
@@ -229,27 +231,25 @@ def put_task(lines: LineDecoder, proposal: Proposal, task: str) -> Edit:
 
 
 def _put_below(lines: LineDecoder, proposal: Proposal, block: Sequence[str]) -> Edit:
-    """Lines right below a proposal, between blank ones."""
+    """Lines directly below a proposal, between blank lines."""
     at = proposal.span.end
     below = at < len(lines) and not is_blank(lines[at])
     return Edit(at, at, ("", *block, "") if below else ("", *block))
 
 
 def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
-    """The signature of the answer's last thinking block, which stands at the tip while a reply is written."""
+    """Sign the answer's last thinking block, which is at the tip while a reply is written."""
     blocks = [s for s in answer.segments if isinstance(s, Thinking)]
-    if (
-        not blocks or blocks[-1].signature
-    ):  # the block was deleted meanwhile: another one is not to be touched
+    if not blocks or blocks[-1].signature:  # the block has been deleted: leave the others alone
         return []
     head = writer.thinking_lines(replace(blocks[-1], signature=signature))[0]
     return [Edit(blocks[-1].span.start, blocks[-1].span.start + 1, (head,))]
 
 
 def drop_unfinished(lines: LineDecoder, answer: Answer) -> list[Edit]:
-    """Takes away what an unfinished turn left after the last call of an answer, its notice included.
+    """Remove the remains of an unfinished turn after an answer's last call, with its notice.
 
-    Where calls stand before, a note says that the turn was resumed: limits count from there.
+    If there are calls before, a note says that the turn was resumed: limits count from there.
     """
     note = notice_note(answer)
     notice = read_notice(note) if note else None
@@ -258,14 +258,14 @@ def drop_unfinished(lines: LineDecoder, answer: Answer) -> list[Edit]:
 
 
 def withdraw(lines: LineDecoder, answer: Answer) -> list[Edit]:
-    """Takes away what was written of a reply that the provider begins again, with the notice below it."""
+    """Remove the text of a reply that the provider begins again, with the notice below it."""
     return _drop(lines, answer, [])
 
 
 def _drop(lines: LineDecoder, answer: Answer, instead: Sequence[Segment]) -> list[Edit]:
-    """Takes away what was said after the last call of an answer; `instead` of its notice stand segments.
+    """Remove the text after an answer's last call; the segments in `instead` replace its notice.
 
-    The words that the user typed behind the notice stay, as a note of the user's.
+    Words that the user typed after the notice stay, as a note of the user's.
     """
     calls = [i for i, s in enumerate(answer.segments) if isinstance(s, Proposal | Orphan | Broken)]
     rest = answer.segments[calls[-1] + 1 if calls else 0 :]
@@ -279,29 +279,30 @@ def _drop(lines: LineDecoder, answer: Answer, instead: Sequence[Segment]) -> lis
 
 
 def _without(answer: Answer, span: Span) -> Edit:
-    """Takes a text of an answer away; where it stands beside the answer's marker, the marker stays."""
+    """Remove a text of an answer; if it is beside the answer's marker, the marker stays."""
     if span.start == answer.span.start:
         return Edit(span.start, span.end, (writer.answer_line(answer.agent), ""))
     return Edit(span.start, span.end, ())
 
 
 def name_answer(answer: Answer, agent: str | None) -> list[Edit]:
-    """Whose an answer is in which nobody has said anything yet."""
+    """Name the agent of an answer that is still empty."""
     if answer.agent == agent or not all(isinstance(segment, Note) for segment in answer.segments):
         return []
     return [Edit(answer.span.start, answer.span.start + 1, (writer.answer_line(agent),))]
 
 
 def empty_answer(lines: LineDecoder, answer: Answer, agent: str | None) -> Edit:
-    """An answer that is to be given anew: only its first line stays."""
+    """Empty an answer, to ask for it again: only its first line stays."""
     below = [""] if answer.span.end < len(lines) else []
     return Edit(answer.span.start, answer.span.end, (writer.answer_line(agent), *below))
 
 
 def written_calls(calls: Sequence[ToolCall], used_ids: Collection[str] = ()) -> list[ToolCall]:
-    """The calls of one reply as they are written: numbered from 0, each with an id unlike the others'.
+    """The calls of one reply as they are written: numbered from 0, with unique ids.
 
-    An id that is one of `used_ids`, of a call that is not in the file any more is none for a new one, either.
+    A new call gets none of the `used_ids` either: they belong to calls that are no longer in the
+    file.
     """
     unique, seen, uses = list[ToolCall](), set(used_ids), dict[str, int]()
     for index, call in enumerate(calls):

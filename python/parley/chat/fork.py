@@ -1,6 +1,6 @@
-"""A fork: a chat down to the end of one of its exchanges, as the beginning of another chat. Pure.
+"""A fork: a chat up to the end of one of its exchanges, as the beginning of another. Pure.
 
-Knows what of the text it holds; where its file is and what that is called, others know.
+Knows which part of the text it contains, but not its file's place or name.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from parley.chat.transcript import Exchange
 
 
 def fork_lines(lines: LineDecoder, exchange: Exchange, source: str) -> list[str]:
-    """The lines down to the end of an exchange; front matter names the file that they are from.
+    """The lines up to the end of an exchange; the front matter names the source file.
 
-    Below a complete answer there is room for the next question. Raises ValueError where front matter cannot
-    take the name.
+    Below a complete answer there is room for the next question. Raises ValueError if the front
+    matter cannot hold the name.
     """
     above = list(lines[: content_end(lines, exchange.span)])
     transcript = parse_lines(above)

@@ -1,7 +1,7 @@
-"""What the YAML at the top of a chat file asks for: checked data, key by key, and problems for the rest.
+"""A chat file's YAML: checked data, key by key, and problems for the rest.
 
-It is data only. It can choose and narrow; it can never run code, approve a call, start a server, change a
-safety setting, or name a key or a base URL: such keys are unknown here, and reported.
+It is only data. It can choose and narrow; it can never run code, approve a call, start a server,
+change a safety setting, or name an API key or a base URL: such keys are unknown here, and reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_SHOWN = 60
 _MOST_CHARACTERS = 64_000
 _MOST_EVENTS = 2_000
 _DEEPEST = 8
-"""The YAML library takes seconds for what a hostile file may hold."""
+"""A hostile file could keep the YAML library busy for seconds."""
 _IMMODEST = "front matter is too large, too deep or has aliases (*name): it is not read"
 
 
@@ -46,14 +46,15 @@ class _Keys:
 
 KEYS = names(_Keys)
 _NARROWING = ("tools", "max_tool_calls")
-"""Without what these were to say, a chat could do more than its file allows."""
+"""If these keys were ignored, a chat could do more than its file allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The keys that can be used, with their values, and what is wrong with the others.
+    """The usable keys with their values, and the problems of the others.
 
-    `thinking` and `max_tool_calls` are tables of what was written of them, whatever their spelling.
+    `thinking` and `max_tool_calls` are tables with the given values, in whichever form they were
+    written.
     """
 
     keys: Mapping[str, Any]
@@ -61,10 +62,10 @@ class FrontMatter:
 
 
 def read_front_matter(raw: str | None) -> FrontMatter:
-    """Read a transcript's raw front matter; None and "" ask for nothing. Problems count lines of the file."""
+    """Read a transcript's raw front matter, which may be None or "". Problems count file lines."""
     if not raw or not raw.strip():
         return FrontMatter({})
-    import yaml  # here, since most chats have none, or are opened to be read
+    import yaml  # here, since most chats have none, or are only opened to be read
 
     try:
         if not _is_modest(raw):
@@ -77,7 +78,7 @@ def read_front_matter(raw: str | None) -> FrontMatter:
     if not isinstance(loaded, dict):
         return FrontMatter({}, (Problem(1, 0, "error", "front matter: expected keys with values"),))
     if loaded.get("tool_mode") is False:
-        loaded["tool_mode"] = "off"  # which YAML 1.1 takes for a truth value
+        loaded["tool_mode"] = "off"  # YAML 1.1 reads it as a boolean
     values, problems = dict[str, Any](), list[Problem]()
     for key, value in loaded.items():
         reader = Reader("not a key of a chat file", is_overlay=True)
@@ -88,14 +89,14 @@ def read_front_matter(raw: str | None) -> FrontMatter:
 
 
 def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
-    """The value of a YAML text, and where it is a table, the line of the file on which each key stands."""
+    """The value of a YAML text, and, if it is a table, the file line of each key."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """The safe loader; what a value's own constructor raises is said of the value, with its place.
+        """The safe loader; a constructor's errors become YAML errors with the value's place.
 
-        PyYAML 6.0 raises KeyError (`!!bool maybe`), IndexError (`!!int ''`), AttributeError
-        (`!!timestamp foo`) and OverflowError (`1:1:…:1.5`) where it means that a text is no such value.
+        For an invalid value, PyYAML 6.0 raises KeyError (`!!bool maybe`), IndexError (`!!int ''`),
+        AttributeError (`!!timestamp foo`) or OverflowError (`1:1:…:1.5`).
         """
 
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
@@ -118,12 +119,12 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
 
 
 def line_of(raw: str, index: int) -> int:
-    """The line of a character, as a file has lines; YAML's own marks end lines at U+0085 and U+2028, too."""
+    """A character's line in the file; YAML's own marks also end lines at U+0085 and U+2028."""
     return raw.count("\n", 0, index)
 
 
 def _no_yaml(raw: str, error: Any) -> Problem:
-    """The problem that an error of the YAML library tells, with its line where it knows one."""
+    """The problem for an error of the YAML library, with its line if known."""
     mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
     line = 1 + line_of(raw, mark.index if mark else place or 0)
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
@@ -131,9 +132,9 @@ def _no_yaml(raw: str, error: Any) -> Problem:
 
 
 def _is_modest(raw: str) -> bool:
-    """Whether YAML is no larger and no deeper than anybody writes by hand; looks no further than that.
+    """Whether YAML is no larger and no deeper than handwritten YAML; stops as soon as it is.
 
-    An alias is refused: a few lines of them stand for a value of any size.
+    An alias is refused: a few lines of aliases can stand for a value of any size.
     """
     import yaml
 
@@ -154,20 +155,20 @@ def _problem(line: int, key: Any, flaw: Flaw) -> Problem:
 
 
 def trouble(transcript: Transcript) -> str:
-    """Why nothing is to be asked before the front matter is mended; "" where it can be read."""
+    """Why the front matter must be fixed before the next question; "" if it is readable."""
     problems = read_front_matter(transcript.front_matter).problems
     error = next((p for p in problems if p.severity == "error"), None)
     return f"line {error.line + 1}: {error.message}. Fix it, then ask again" if error else ""
 
 
 def topic(transcript: Transcript) -> str:
-    """The subject of a chat, on one line: its topic, else its first question; "" if it has neither."""
+    """The subject of a chat, on one line: its topic, else its first question, else ""."""
     questions = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
     return own_topic(transcript) or " ".join(next(questions, "").split())
 
 
 def own_topic(transcript: Transcript) -> str:
-    """The topic of a chat, else the first words that its user asked, without what these bring in."""
+    """The topic of a chat, else the user's first own words, without included text."""
     named = read_front_matter(transcript.front_matter).keys.get("topic", "")
     questions = (words for e in transcript.exchanges if e.question and (words := own_words(e.question)))
     return " ".join((named or next(questions, "")).split())

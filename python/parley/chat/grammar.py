@@ -1,8 +1,8 @@
-"""The spelling of a chat file: its markers, and how text is kept from looking like one.
+"""The spelling of a chat file: its markers, and how to keep text from looking like one.
 
-This is the only module that knows a marker. A marker counts at column 0, whatever Markdown surrounds it;
-text that would look like one is written with a backslash in front, and the reader takes that one off.
-Knows single lines; what the lines of calls and results look like is in the modules of these names.
+This is the only module that knows a marker. A marker counts at column 0, inside any Markdown; text
+that would look like a marker is written with a backslash in front, which the reader removes. Knows
+single lines; `calls` and `results` know the lines of calls and results.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ MARKERS: dict[Kind, str] = {
     "result": "\U0001f6e0\ufe0f:",
     "note": "🔒:",
 }
-"""The markers as they are written. When read, each may have U+FE0F after the emoji or not."""
+"""The markers as they are written. A reader accepts each with or without U+FE0F after the emoji."""
 
 VERSION = 1
-"""The version of the format, which doc/transcript.md describes: higher when a reader would have to change."""
+"""The version of the format in doc/transcript.md; it rises when readers would have to change."""
 
 PROMPT = ">> Please choose ("
-"""Lines that start so were written by older versions; today the prompt is drawn. Ignored and kept."""
+"""The start of prompt lines in files of older versions; the prompt is drawn today. Ignored and
+kept."""
 
 SUMMARY = "📝:"
-"""Starts the line in which a model sums up the exchange; plain text, not structure."""
+"""Starts the line in which a model summarizes the exchange; plain text, not structure."""
 
 _VS16 = "\ufe0f"
 _KIND_OF: dict[str, Kind] = {marker.replace(_VS16, ""): kind for kind, marker in MARKERS.items()}
@@ -50,32 +51,32 @@ def marker_of(line: str) -> tuple[Kind, int] | None:
 
 
 def is_escaped(line: str) -> bool:
-    """Whether the line is text that carries one backslash more than it means."""
+    """Whether the line is text with one additional backslash."""
     return line[:1] == "\\" and bool(_ESCAPABLE.match(line))
 
 
 def is_prompt(line: str) -> bool:
-    """Whether the line is an old written prompt."""
+    """Whether the line is a prompt that an older version wrote."""
     return line.startswith(PROMPT)
 
 
 def is_plain(line: str) -> bool:
-    """Whether the line means itself; quick, since nearly every line of a file does."""
+    """Whether the line means itself; fast, since nearly every line of a file does."""
     return line[:1] not in _STARTS
 
 
 def escape_line(line: str) -> str:
-    """One line of any text as it is written at column 0."""
+    """One line of any text, as written at column 0."""
     return "\\" + line if line[:1] in _STARTS and _ESCAPABLE.match(line) else line
 
 
 def escape(text: str) -> list[str]:
-    """The lines of any text as they are written at column 0."""
+    """The lines of any text, as written at column 0."""
     return [escape_line(line) for line in text.split("\n")]
 
 
 def may_need_escape(start: str) -> bool:
-    """Whether a line that starts so could still grow into one to escape: hold it back while streaming."""
+    """Whether a line with this start may still need escaping: hold it back while streaming."""
     bare = start.lstrip("\\")
     if not bare:
         return bool(start)
@@ -86,7 +87,7 @@ def may_need_escape(start: str) -> bool:
 
 
 def fit(text: str) -> str:
-    """Any text without what no text of a transcript holds: NUL shows as ␀, a lone surrogate as U+FFFD."""
+    """Text without characters that a transcript cannot hold: ␀ for NUL, U+FFFD for lone surrogates."""
     if "\0" not in text and text.isascii():
         return text
     return UNFIT.sub(lambda match: "␀" if match[0] == "\0" else "\ufffd", text)
@@ -106,7 +107,7 @@ def read_thinking_head(content: str) -> tuple[str, str, str, bool] | None:
 
 
 def quote(text: str) -> list[str]:
-    """Thinking as a block quote; nothing in it is escaped, since no line of it starts with a marker."""
+    """Thinking as a block quote; it needs no escaping, since its lines start with no marker."""
     return ["> " + line if line else ">" for line in text.split("\n")]
 
 

@@ -1,6 +1,6 @@
-"""Changes of the front matter: one key is written or taken away, and every other line stays as it is.
+"""Changes of the front matter: set or remove one key, and leave every other line unchanged.
 
-Knows where YAML puts a key; what the keys mean, `front_matter` knows.
+Knows where YAML puts a key; `front_matter` knows the meaning of keys.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from parley.chat.transcript import Transcript, is_blank
 def put_value(
     lines: LineDecoder, transcript: Transcript, key: str, value: str | Sequence[str] | None
 ) -> list[Edit]:
-    """A text or a list of texts under a key, None to have the key no more; a front matter of nothing goes.
+    """Set a key to a text or a list of texts; None removes it, and an empty front matter.
 
-    Raises ValueError where the front matter is no YAML, or is written in such a way that a line more or less
-    would change what else it says.
+    Raises ValueError if the front matter is not YAML, or if a changed line would change its other
+    keys.
     """
     edits = _put(lines, transcript.front_matter, key, value)
     after = {name: other for name, other in _keys(transcript).items() if name != key}
@@ -34,17 +34,17 @@ def put_value(
 
 
 def height(transcript: Transcript) -> int:
-    """The number of lines that the front matter takes, with those around it."""
+    """The number of lines of the front matter, including its delimiters."""
     return 0 if transcript.front_matter is None else _count(transcript.front_matter) + 2
 
 
 def lacks_topic(transcript: Transcript) -> bool:
-    """Whether the front matter has a topic that is empty."""
+    """Whether the front matter has an empty topic."""
     return len(_empty_topics(transcript)) == 1
 
 
 def put_topic(lines: LineDecoder, transcript: Transcript, topic: str) -> list[Edit]:
-    """A topic where the front matter has an empty one, and is otherwise as it was; else nothing."""
+    """Fill in an empty topic of the front matter, and change nothing else; otherwise do nothing."""
     rows = _empty_topics(transcript)
     if len(rows) != 1:
         return []
@@ -57,13 +57,13 @@ _EMPTY_TOPIC = re.compile(r"""topic:[ \t]*(?:""|''|~|null)?[ \t]*""")
 
 
 def _empty_topics(transcript: Transcript) -> list[int]:
-    """The lines of the file that are a key `topic` and nothing else."""
+    """The file lines with an empty key `topic`."""
     lines = (transcript.front_matter or "").split("\n")
     return [number for number, line in enumerate(lines, 1) if _EMPTY_TOPIC.fullmatch(line)]
 
 
 def _entry(key: str, value: str | Sequence[str]) -> str:
-    """A key and its value on one line of YAML: a text as it stands, if that is read so; the rest is JSON."""
+    """A key and its value on one line of YAML: text unquoted, if it is read back so, else as JSON."""
     if isinstance(value, str) and read_front_matter(plain := f"{key}: {value}").keys.get(key) == value:
         return plain
     return f"{key}: {json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)}"
@@ -92,8 +92,8 @@ def _put(lines: LineDecoder, raw: str | None, key: str, value: str | Sequence[st
 
 
 def _place(raw: str, key: str) -> tuple[int, int] | None:
-    """The first line of a key and the line after its value; None where the key is not."""
-    import yaml  # here, since most chats are opened to be read
+    """The first line of a key and the line after its value; None without the key."""
+    import yaml  # here, since most chats are only opened to be read
 
     if any(problem.severity == "error" for problem in read_front_matter(raw).problems):
         raise ValueError("the front matter cannot be read. Fix it first")
@@ -109,7 +109,7 @@ def _place(raw: str, key: str) -> tuple[int, int] | None:
 
 
 def _after(raw: str, end: int) -> int:
-    """The line after a value that ends at a character: a block's end is the start of what follows it."""
+    """The line after a value that ends at a character: a block ends where the next content starts."""
     line, lines = line_of(raw, end), raw.split("\n")
     if raw[:end].rpartition("\n")[2]:
         return line + 1

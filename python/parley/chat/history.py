@@ -1,8 +1,8 @@
-"""The history that a model is sent, before any provider's wire format: who said what, in order.
+"""The history that a model is sent, independent of wire formats: who said what, in order.
 
-Knows which parts of a file never leave it: notes, orphans, broken blocks, choices, problems, the preamble
-(text above the first question is the user's own heading) and everything after the exchange that is answered.
-Knows nothing of roles, JSON or models.
+Knows which parts of a file are never sent: notes, orphans, broken blocks, choices, problems, the
+preamble (text above the first question is the user's own heading) and everything after the exchange
+that is being answered. Knows nothing of roles, JSON or models.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ NOT_APPROVED = "The user did not approve this call."
 DECLINED = "The user declined this call."
 NO_RESULT = "No result was recorded for this call."
 NO_REASON = "This call failed, and nothing says why."
-"""The text of a failure without a word. Anthropic answers 400 "content cannot be empty if `is_error` is true"
-(github.com/bytedance/trae-agent/issues/230, read 2026-11-22), and to others "Error: " says as little."""
+"""The text of a failure without text. Anthropic answers 400 "content cannot be empty if `is_error`
+is true" (github.com/bytedance/trae-agent/issues/230, read 2026-11-22); for others "Error: "
+alone says as little."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """A call with what came of it; `id` is the call's own, made unique over the whole request.
+    """A call with its outcome; `id` is the call's own id, made unique in the whole request.
 
-    `content` has its pictures in words; where there are some, `parts` is the same with them as they are. Of a
-    text that was too long for the file, it is the head, and `whole` is all of it.
+    In `content`, words replace the pictures; if there are pictures, `parts` has the same content
+    with the pictures themselves. If a text is too long for the file, `content` is its beginning and
+    `whole` is all of it.
     """
 
     call: ToolCall
@@ -62,31 +64,33 @@ class CallOutcome:
 class UserTurn:
     """The user's words; never blank.
 
-    `text` has the pictures in words; where there are some, `parts` is the same with them as they are.
+    In `text`, words replace the pictures; if there are pictures, `parts` has the same content with
+    the pictures themselves.
     """
 
     text: str
     parts: tuple[str | Attachment, ...] = ()
     derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Values worked out from this turn, which are kept for as long as it is."""
+    """Values derived from this turn, cached for as long as the turn exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
     """One reply of the model with the results of its calls; it has text, or calls, or both.
 
-    `open` marks the replies of the answer whose tool loop goes on: only their signed thinking goes back.
+    `open` marks the replies of an answer whose tool loop continues: only their signed thinking is
+    sent back.
     """
 
     parts: tuple[Text | Thinking, ...]
     calls: tuple[CallOutcome, ...] = ()
     open: bool = False
     derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Values worked out from this turn, which are kept for as long as it is."""
+    """Values derived from this turn, cached for as long as the turn exists."""
 
     @property
     def text(self) -> str:
-        """The texts as one, "" where the model only called."""
+        """All texts joined, "" if the model only made calls."""
         return "\n\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
@@ -96,16 +100,17 @@ Turn: TypeAlias = UserTurn | ModelTurn
 def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) -> tuple[Turn, ...]:
     """The turns that ask for an answer to exchange number `at`; later exchanges are not sent.
 
-    Of the exchanges before the last `max_full_exchanges` (the answered one is one of them, and always
-    whole) only the summary line is sent, where there is one; None sends all whole. A reply that holds
-    neither text nor a readable call is not sent, nor is an empty question that nothing sent answers.
+    Exchanges before the last `max_full_exchanges` are sent as their summary line, if they have one.
+    The exchange that is being answered counts as one of the last, and is always whole. None sends
+    all exchanges whole. Replies with neither text nor a readable call are not sent, nor are empty
+    questions without a sent answer.
     """
     exchanges = transcript.exchanges[: at + 1]
     return joined(portions(exchanges, max_full_exchanges), exchanges)
 
 
 def portions(exchanges: Sequence[Exchange], max_full_exchanges: int | None) -> list[tuple[Turn, ...]]:
-    """The turns of each exchange, the last of which is answered; ids of calls are as in the file."""
+    """The turns of each exchange, the last of which is being answered; call ids are as in the file."""
     last = len(exchanges) - 1
     turns = list[tuple[Turn, ...]]()
     for number, exchange in enumerate(exchanges):
@@ -116,14 +121,14 @@ def portions(exchanges: Sequence[Exchange], max_full_exchanges: int | None) -> l
 
 
 def joined(portions: Iterable[Sequence[Turn]], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
-    """The turns of these exchanges as one history: no two calls of one id, and the user speaks last."""
+    """The turns of these exchanges as one history: call ids are unique, and the user speaks last."""
     ids = _Ids()
     turns = tuple(ids.applied(turn) for portion in portions for turn in portion)
     return _with_the_user_last(turns, exchanges)
 
 
 def whole(exchange: Exchange, *, is_answered: bool) -> tuple[Turn, ...]:
-    """The turns of an exchange that is sent whole, with the ids of its calls as they are in the file."""
+    """The turns of an exchange that is sent whole, with call ids as in the file."""
     if is_answered:
         return tuple(_whole(exchange, is_answered=True))
     if "whole" not in exchange.derived:
@@ -133,7 +138,7 @@ def whole(exchange: Exchange, *, is_answered: bool) -> tuple[Turn, ...]:
 
 
 def shortened(exchange: Exchange) -> tuple[Turn, ...]:
-    """The turns of an exchange of which only the summary is sent; none where it has none."""
+    """The turns of an exchange that is sent as its summary; none without a summary."""
     if "short" not in exchange.derived:
         text = next(filter(None, map(summary, reversed(exchange.answers))), None)
         short = (UserTurn(OMITTED), ModelTurn((Text(f"{SUMMARY} {text}"),))) if text else ()
@@ -143,9 +148,9 @@ def shortened(exchange: Exchange) -> tuple[Turn, ...]:
 
 
 def _with_the_user_last(turns: tuple[Turn, ...], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
-    """The turns, with a stand-in for the user where an answer is begun to which nothing sent leads.
+    """The turns, with a stand-in for the user if nothing sent leads to the new answer.
 
-    So it is below an answer that another one is to follow, and in a file that begins with an empty one.
+    That happens below another answer, and in a file that begins with an empty answer.
     """
     answers = exchanges[-1].answers if exchanges else ()
     if not answers or _contents(answers[-1]) or (turns and isinstance(turns[-1], UserTurn)):
@@ -166,9 +171,9 @@ def _whole(exchange: Exchange, *, is_answered: bool) -> Iterator[Turn]:
 
 
 def _with_pictures(question: Question) -> tuple[str | Attachment, ...]:
-    """The parts of a question that has pictures; nothing for any other.
+    """The parts of a question with pictures; nothing for any other question.
 
-    Text of unusual spaces alone counts as nothing.
+    Text that consists only of unusual spaces is ignored.
     """
     if not any(isinstance(part, Attachment) for part in question.parts):
         return ()
@@ -183,13 +188,13 @@ def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
 
 
 def _contents(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
-    """The parts and calls of each round of an answer that is sent."""
+    """The parts and calls of each round that is sent."""
     contents = [(_parts(reply), reply.proposals) for reply in rounds(answer)]
     return [(parts, calls) for parts, calls in contents if calls or any(isinstance(p, Text) for p in parts)]
 
 
 def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
-    """The model's words and thoughts; text of unusual spaces alone counts as nothing."""
+    """The model's words and thoughts; text that consists only of unusual spaces is ignored."""
     return tuple(
         part
         for part in reply.segments
@@ -215,21 +220,21 @@ def _outcome(call: ToolCall, result: Result) -> CallOutcome:
 
 
 def _stand_in(choice: Choice | None) -> tuple[Status, str]:
-    """Status and text for a call without a result: the mark's letter decides, nothing else."""
+    """Status and text for a call without a result; they depend only on the choice."""
     if choice is None:
         return "refused", NOT_APPROVED
     return ("error", NO_RESULT) if choice in YES else ("refused", DECLINED)
 
 
 class _Ids:
-    """Makes ids unique by occurrence: what comes later in the file never changes an earlier one."""
+    """Makes ids unique by occurrence: later content of the file never changes an earlier id."""
 
     def __init__(self) -> None:
         self._used_ids = set[str]()
         self._uses = dict[str, int]()
 
     def applied(self, turn: Turn) -> Turn:
-        """The turn with ids that no turn before it has; itself where it has such."""
+        """The turn with ids that no earlier turn has; the turn itself if they are already unique."""
         if isinstance(turn, UserTurn) or not turn.calls:
             return turn
         ids = [self.unique(outcome.id) for outcome in turn.calls]
@@ -239,7 +244,7 @@ class _Ids:
         return replace(turn, calls=tuple(calls))
 
     def unique(self, call_id: str) -> str:
-        """The id itself, or with a number behind it if it was given before."""
+        """The id itself, or with a number appended if it was used before."""
         candidate, number = call_id, self._uses.get(call_id, 1)
         while candidate in self._used_ids:
             number += 1

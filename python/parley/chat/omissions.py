@@ -1,6 +1,6 @@
-"""Shorter forms in which a part of a chat is sent, each with a word in place of what is left out.
+"""Shorter forms in which a part of a chat is sent, each with words for the omitted content.
 
-Knows how a result, a question or a text is made shorter; not when, which is `models/memory.py`.
+Knows how to shorten a result, a question or a text; `models/memory.py` knows when.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ MIDDLE = "\n\n[the middle of this text was left out]\n\n"
 
 
 def size(text: str) -> int:
-    """The bytes of a text."""
+    """The number of bytes of a text."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def without_results(turn: Turn) -> Turn:
-    """The turn with a word in place of each result that is longer or has pictures; itself where none is."""
+    """The turn with words in place of long results and pictures; the turn itself without any."""
     if isinstance(turn, UserTurn) or not any(map(_is_longer, turn.calls)):
         return turn
     return replace(turn, calls=tuple(map(_without_result, turn.calls)))
@@ -42,7 +42,7 @@ def _result_omitted(outcome: CallOutcome) -> str:
 
 
 def bare(exchange: Exchange) -> tuple[Turn, ...]:
-    """The turns of an exchange that is sent without the results of its calls."""
+    """The turns of an exchange that is sent without its calls' results."""
     if "bare" not in exchange.derived:
         long = whole(exchange, is_answered=False)
         short = tuple(map(without_results, long))
@@ -52,7 +52,7 @@ def bare(exchange: Exchange) -> tuple[Turn, ...]:
 
 
 def short_question(exchange: Exchange, most: int) -> tuple[Turn, ...]:
-    """The same, kept with the exchange: `most` is always the same."""
+    """The same as `question_only`, cached in the exchange: `most` is always the same."""
     if "question" not in exchange.derived:
         exchange.derived["question"] = question_only(exchange, most)
     turns: tuple[Turn, ...] = exchange.derived["question"]
@@ -60,13 +60,13 @@ def short_question(exchange: Exchange, most: int) -> tuple[Turn, ...]:
 
 
 def question_only(exchange: Exchange, most: int) -> tuple[Turn, ...]:
-    """The turn of an exchange of which only the question is sent, cut to so many bytes."""
+    """The turn of an exchange of which only the question is sent, cut to `most` bytes."""
     question = exchange.question.text if exchange.question else ""
     return (UserTurn(f"{cut(question, most)}\n\n{OMITTED}" if question.strip() else OMITTED),)
 
 
 def cut(text: str, most: int) -> str:
-    """A text without its middle, in at most so many bytes: a few more than `MIDDLE` takes."""
+    """A text without its middle, in at most `most` bytes, which must exceed the size of `MIDDLE`."""
     if size(text) <= most:
         return text
     content, half = text.encode("utf-8", "surrogatepass"), (most - len(MIDDLE)) // 2
@@ -74,17 +74,17 @@ def cut(text: str, most: int) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """The text without what a cut left of its first and last character."""
+    """The text, without incomplete characters at the cut."""
     return content.decode("utf-8", "ignore")
 
 
 def cut_results(turn: Turn, most: int) -> Turn:
-    """The turn with each result of at most so many bytes."""
+    """The turn with each result cut to at most `most` bytes."""
     return _changed(turn, lambda outcome: _cut_content(outcome, most))
 
 
 def cut_texts(turn: Turn, most: int) -> Turn:
-    """The turn of the model with each text, argument and result of at most so many bytes."""
+    """The model's turn with each text, argument and result cut to at most `most` bytes."""
     if isinstance(turn, UserTurn):
         return turn
     parts = tuple(Text(cut(part.text, most)) if isinstance(part, Text) else part for part in turn.parts)
@@ -93,7 +93,7 @@ def cut_texts(turn: Turn, most: int) -> Turn:
 
 
 def cut_question(turn: Turn, most: int) -> Turn:
-    """The turn of the user with a text of at most so many bytes."""
+    """The user's turn with its text cut to at most `most` bytes."""
     if isinstance(turn, UserTurn) and size(turn.text) > most:
         return UserTurn(cut(turn.text, most))
     return turn
@@ -110,7 +110,7 @@ def _cut_arguments(outcome: CallOutcome, most: int) -> CallOutcome:
 
 
 def _changed(turn: Turn, change: Callable[[CallOutcome], CallOutcome]) -> Turn:
-    """The turn with its calls changed; itself where none is."""
+    """The turn with its calls changed; the turn itself if no call changes."""
     if isinstance(turn, UserTurn):
         return turn
     calls = tuple(map(change, turn.calls))
@@ -118,7 +118,7 @@ def _changed(turn: Turn, change: Callable[[CallOutcome], CallOutcome]) -> Turn:
 
 
 def without_pictures(turn: Turn) -> Turn:
-    """The turn with words for its pictures."""
+    """The turn with words in place of its pictures."""
     if isinstance(turn, UserTurn):
         return UserTurn(turn.text) if turn.parts else turn
     return _changed(turn, lambda outcome: replace(outcome, parts=()))

@@ -1,6 +1,6 @@
-"""What settings, agents and chat files may all say: thinking, how tools are offered, limits of calls.
+"""Options that settings, agents and chat files share: thinking, tool mode, call limits.
 
-Only values, with the bounds that hold wherever they are written.
+Contains only values, with the bounds that apply everywhere.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSettings:
-    """Settings of thinking; None leaves it to the model's defaults.
+    """Settings of thinking; None leaves the choice to the model's defaults.
 
-    Without `show` its text is not asked for, and nothing of it is written but what has to be sent back.
+    Without `show`, its text is not requested, and only the data that must be sent back is written.
     """
 
     enabled: bool = field(default=True, metadata=rule(is_short=True))
@@ -30,7 +30,7 @@ class ThinkingSettings:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """`max_tool_calls`: a plain number means per message; a message is one exchange, a session the file."""
+    """`max_tool_calls`: a plain number is per message (one exchange); a session is the file."""
 
     per_message: int | None = field(default=None, metadata=rule(is_short=True))
     per_session: int | None = None

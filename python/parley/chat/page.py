@@ -1,6 +1,6 @@
-"""A chat file's lines, cut at their markers: each block with what stands up to the next one.
+"""A chat file's lines, cut at their markers into blocks.
 
-The reader works on whole lines: one pass finds the markers, and frees the text between of what was escaped.
+The reader works on whole lines: one pass finds the markers and unescapes the text between them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parley.chat.transcript import BLANK, UNFIT, Problem, Severity
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A marker line with all lines to the next one."""
+    """A marker line with all lines up to the next marker."""
 
     kind: Kind
     content: str
@@ -32,7 +32,7 @@ class Page:
     lines: list[str]
     problems: list[Problem] = field(default_factory=list)
     ignored: set[int] = field(default_factory=set)
-    """Old prompt lines: no part of any text."""
+    """Old prompt lines, which belong to no text."""
 
     def problem(self, line: int, column: int, severity: Severity, message: str) -> None:
         """Report a problem at a character of a line."""
@@ -40,7 +40,7 @@ class Page:
         self.problems.append(Problem(line, len(before), severity, message))
 
     def replace_unfit(self) -> None:
-        """Put replacements where what no text can hold stands."""
+        """Replace characters that no text can hold."""
         if not UNFIT.search("\n".join(self.lines)):
             return
         for number, line in enumerate(self.lines):
@@ -61,7 +61,7 @@ class Page:
         return None, 0
 
     def blocks(self, start: int) -> Iterator[Block]:
-        """Cut at the markers, and free the text lines between them of what the writer added."""
+        """Cut at the markers, and unescape the text lines between them."""
         marks = list[tuple[Kind, int, int]]()
         lines = self.lines
         below = enumerate(islice(lines, start, None), start)
@@ -79,7 +79,7 @@ class Page:
             yield Block(kind, lines[number][column:], column, number, end)
 
     def text_lines(self, start: int, end: int) -> list[str]:
-        """The lines of a block that are text: all but old prompt lines."""
+        """A block's text lines: all except old prompt lines."""
         if not self.ignored:
             return self.lines[start:end]
         return [self.lines[number] for number in range(start, end) if number not in self.ignored]

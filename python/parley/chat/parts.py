@@ -1,4 +1,4 @@
-"""Collects the segments of a question or an answer from its blocks, and finds each result its proposal."""
+"""Collects the segments of a question or an answer, and attaches each result to its proposal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHOICE_OF: dict[str | None, Choice] = {choice: choice for choice in CHOICES}
 
 
 class Parts:
-    """Collects texts and notes; lines of text that nothing stands between are one text."""
+    """Collects texts and notes; text lines with nothing between them are one text."""
 
     def __init__(self, page: Page, start: int = 0, end: int = 0) -> None:
         self.page = page
@@ -46,12 +46,12 @@ class Parts:
             Parts.add_text(self, page.text_lines(start, end), start, end)
 
     def open(self, block: Block, content: str) -> None:
-        """Start with a question's or an answer's own marker line, and the text that stands on it."""
+        """Start with the marker line of a question or an answer, and the text on it."""
         Parts.add_text(self, [content.lstrip(SPACING)], block.start, block.start + 1)
         self.add_text(self.page.text_lines(block.start + 1, block.end), block.start + 1, block.end)
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
-        """Text lines that stand at `start` to `end` of the file."""
+        """Add the text lines from `start` to `end` of the file."""
         if self._text:
             self._text_span = Span(self._text_span.start, end)
             self._text += lines
@@ -63,12 +63,12 @@ class Parts:
             self._text = lines[first:]
 
     def push(self, segment: Segment | Attachment) -> None:
-        """A segment that is no text."""
+        """Add a segment that is not text."""
         self._end_text()
         self.segments.append(segment)
 
     def add_plain(self, block: Block) -> None:
-        """A block where only texts and notes may stand; any other marker is text here."""
+        """Add a block where only texts and notes are allowed; any other marker is text here."""
         if block.kind == "note":
             self.add_note(block)
             return
@@ -78,7 +78,7 @@ class Parts:
         self.add_text(self.page.text_lines(block.start, block.end), block.start, block.end)
 
     def add_note(self, block: Block) -> None:
-        """A note with its lines; a bare note marker in a note only ends it."""
+        """Add a note with its lines; a bare note marker in a note only ends it."""
         lines = [block.content.lstrip(SPACING), *self.page.text_lines(block.start + 1, block.end)]
         if self._in_note and is_blank(lines[0]):
             self._in_note = False
@@ -92,7 +92,7 @@ class Parts:
         self._in_note = True
 
     def finish(self) -> tuple[Segment | Attachment, ...]:
-        """All that was collected."""
+        """All collected segments."""
         self._end_text()
         return tuple(self.segments)
 
@@ -114,13 +114,13 @@ def _stripped(lines: list[str]) -> str:
 
 
 class QuestionParts(Parts):
-    """Collects a question's parts: texts, notes, and attachments, each of which is a line of its own.
+    """Collects a question's parts: texts, notes, and attachments, each on a line of its own.
 
-    What stands beside the question's marker is none, nor is a line of a note.
+    Text beside the question's marker is not an attachment, nor is a line of a note.
     """
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
-        """Text lines that stand at `start` to `end` of the file, and the attachments between them."""
+        """Add the text lines from `start` to `end` of the file, and the attachments between them."""
         rows = [number for number in range(start, end) if number not in self.page.ignored]
         first = 0
         for at, (line, row) in enumerate(zip(lines, rows, strict=True)):
@@ -136,17 +136,17 @@ class QuestionParts(Parts):
 
 
 class AnswerParts(Parts):
-    """Collects an answer's segments and finds each result its proposal."""
+    """Collects an answer's segments and attaches each result to its proposal."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
         self._starts = RoundStarts()
         self._seen = 0
         self._waiting = dict[str, deque[int]]()
-        """Places of the round's calls that have no result yet, by their ids."""
+        """The round's calls without a result: their places, by id."""
 
     def add(self, block: Block) -> None:
-        """The next block of the answer."""
+        """Add the next block of the answer."""
         match block.kind:
             case "proposal":
                 self._add_proposal(block)
@@ -256,7 +256,7 @@ class AnswerParts(Parts):
             self.segments[at] = replace(proposal, task=task)
 
     def _noted(self, at: int, name: str, span: Span) -> Proposal:
-        """The proposal at a place; says where its result has another place, or name, than it should."""
+        """The proposal at a place; reports if its result has an unexpected place or name."""
         proposal = self.segments[at]
         assert isinstance(proposal, Proposal)
         if name != (expected := results.header_name(proposal.call.name)):
@@ -268,7 +268,7 @@ class AnswerParts(Parts):
         return proposal
 
     def _proposal_for(self, call_id: str) -> int | None:
-        """The place of the proposal for a result with this id: right above, else the first of the round."""
+        """The place of the proposal for a result: directly above, else the first in the round."""
         above = len(self.segments) - 1
         while above >= 0 and isinstance(self.segments[above], Note):
             above -= 1

@@ -1,6 +1,6 @@
 """Reads a chat file into a `Transcript`. Never raises, never drops text.
 
-What it cannot make sense of stays in the file and is reported as a `Problem`.
+Anything that makes no sense stays in the file and is reported as a `Problem`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from parley.chat.transcript import (
 
 
 def parse(text: str) -> Transcript:
-    """The transcript that `text` is. A BOM, CRLF line ends and a missing final newline are accepted."""
+    """The transcript of `text`. A BOM, CRLF line ends and a missing final newline are accepted."""
     return parse_lines(split_lines(text))
 
 
 def parse_lines(lines: Sequence[str]) -> Transcript:
-    """The transcript of a file's lines, as `split_lines` gives them."""
+    """The transcript of a file's lines, as returned by `split_lines`."""
     page = Page(list(lines))
     page.replace_unfit()
     front_matter, start = page.front_matter()
@@ -46,7 +46,7 @@ def parse_lines(lines: Sequence[str]) -> Transcript:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a file, split on newlines only, without BOM, and without CR where all lines end in one."""
+    """A file's lines, split only at newlines, without BOM, and without CRs if all lines have one."""
     *lines, unended = text.removeprefix("\ufeff").split("\n")
     if lines and all(line[-1:] == "\r" for line in lines):
         lines = [line[:-1] for line in lines]

@@ -1,7 +1,7 @@
-"""References in a question, `@@path@@`: where they are, and the text that they bring into the file.
+"""References in a question, `@@path@@`: their places, and the text that they include.
 
-A reference is expanded once, when its question is first asked; what it brought is part of the question from
-then on, and a reference inside it is plain text. Knows no files and no servers.
+A reference is expanded once, when its question is first asked. The included text is part of the
+question from then on, and a reference inside it is plain text. Knows no files and no servers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Lines:
     last: int
 
     def of(self, text: str) -> tuple[str, str] | None:
-        """Those that there are, and their title; None where there is none of them."""
+        """The lines that exist, and their title; None if none of them exists."""
         all_lines = text.removesuffix("\n").split("\n") if text else []
         first, last = max(self.first, 1), min(self.last, len(all_lines))
         if first > last:
@@ -58,7 +58,7 @@ class Lines:
 
     @property
     def title(self) -> str:
-        """Path and numbers."""
+        """The path and the line numbers."""
         return f"{self.path}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
 
 
@@ -72,7 +72,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A text that is no file: the changes of the working tree, or what the editor holds beside the chat."""
+    """A text that is not a file: the working tree's changes, or text from the editor."""
 
     name: str
 
@@ -80,29 +80,29 @@ class Live:
 Reference: TypeAlias = Path | Resource | Live
 IN_EDITOR = ("buffer", "selection", "diagnostics")
 LIVE = (*IN_EDITOR, "diff")
-"""The names of such texts; a file of that name is `./diff`."""
+"""The names of such texts; a file with such a name is written as `./diff`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceText:
-    """The text that a reference stands for, with its title; a picture; or what is missing of it, and why."""
+    """The text of a reference, with its title; or a picture; or what is missing, and why."""
 
     title: str
     text: str
     kind: Literal["text", "missing", "partial"] = "text"
-    """Whether all of it is missing, or some of what it names is brought."""
+    """Whether all content is missing, or only part of it."""
     language: str = ""
-    """The info word of its fence; "" for the one that the ending of the title means."""
+    """The info word of its fence; "" for the language of the title's file extension."""
     picture: Attachment | None = None
 
 
 def references(question: Question) -> tuple[Reference, ...]:
-    """The references of a question in order, each once; those in a fence are plain text."""
+    """A question's references in order, each once; those in a fence are plain text."""
     return tuple({reference: None for _, reference in rows(question)})
 
 
 def rows(question: Question) -> Iterator[tuple[int, Reference]]:
-    """The references of a question with the lines that they stand in, counted from 0."""
+    """A question's references with their lines, counted from 0."""
     fence = ""
     for row, line in _lines(question):
         mark = _FENCE.match(line)
@@ -122,12 +122,12 @@ def _lines(question: Question) -> Iterator[tuple[int, str]]:
 
 
 def name_of(reference: Reference) -> str:
-    """What stands between the `@@` of a reference."""
+    """The text between the `@@` of a reference."""
     return f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
 
 
 def can_be_named(reference: Reference) -> bool:
-    """Whether what stands between two `@@` can mean it."""
+    """Whether text between two `@@` can name the reference."""
     match = _REFERENCE.fullmatch(f"@@{name_of(reference)}@@")
     return match is not None and _reference(match["name"]) == reference
 
@@ -140,13 +140,13 @@ def _reference(name: str) -> Reference:
 
 
 def lines_of(name: str) -> Lines | None:
-    """The lines that a name of a file ends in, `path:10-40`; None where it does not."""
+    """The line numbers at the end of a file name, `path:10-40`; None without them."""
     match = _LINES.fullmatch(name)
     return Lines(match["path"], int(match["first"]), int(match["last"] or match["first"])) if match else None
 
 
 def expansion(reference: ReferenceText) -> list[str]:
-    """The lines that a reference to a text brings into the question; not yet escaped."""
+    """The lines that a reference adds to the question; not yet escaped."""
     if reference.kind != "text":
         return [f"`{_title(reference.title)}`: {reference.text}"]
     lines = reference.text.removesuffix("\n").split("\n") if reference.text else []
@@ -157,24 +157,24 @@ def expansion(reference: ReferenceText) -> list[str]:
 
 
 def expansions(text: str) -> Iterator[re.Match[str]]:
-    """The blocks that references and quotes brought into a question: matches with `title` and `count`."""
+    """The blocks that references and quotes added to a question: matches with `title` and `count`."""
     return (match for match in _EXPANSION.finditer(text) if match["end"])
 
 
 def own_words(question: Question) -> str:
-    """The user's own text of a question, without what references and quoted lines brought in."""
+    """The user's own text of a question, without the text of references and quoted lines."""
     parts = (_EXPANSION.sub("", part.text) for part in question.parts if isinstance(part, Text))
     return "\n\n".join(part for part in parts if part.strip())
 
 
 def language_of(name: str) -> str:
-    """The language of a file as a fence names it, by the ending of its name; "" where it has none."""
+    """A file's language for a fence, from the file extension; "" without one."""
     suffix = name.rpartition(".")[2] if "." in name else ""
     return _LANGUAGES.get(suffix, suffix if suffix.isascii() and suffix.isalnum() else "")
 
 
 def info_word(filetype: str) -> str:
-    """The info word of a fence for a type of files, as an editor names it."""
+    """The info word of a fence for an editor's file type."""
     word = _INFO_WORD.match(filetype)
     return word[0] if word else ""
 

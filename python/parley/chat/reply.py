@@ -1,8 +1,9 @@
-"""Turns what a model says into the very text that goes into the file, as it comes.
+"""Turns a model's stream into the exact text for the file, piece by piece.
 
-Each call returns all the text that may be written now, to be put at column 0 of an empty line and then after
-what was written before. Held back is what could still change its meaning: the start of a line that may grow
-into a marker, and blank ends. Knows nothing of calls: those are lines of their own, written when complete.
+Each call returns all text that may be written now: first at column 0 of an empty line, and then
+after the earlier text. Text whose meaning may still change is held back: the start of a line that
+may become a marker, and blank ends. Knows nothing of calls, which are written on their own lines
+when complete.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _NO_WORD = r"[\s\[\]\0\ud800-\udfff]"
 
 
 def thinker(provider: str, model: str) -> tuple[str, str]:
-    """Provider and model as the bracket of a thinking block can hold them, whatever they are called."""
+    """Provider and model with the characters that the bracket of a thinking block can hold."""
     return re.sub(f"{_NO_WORD}|:", "_", provider) or "_", re.sub(_NO_WORD, "_", model) or "_"
 
 
 class ReplyWriter:
-    """The text of one reply: its thinking and its prose, in the order in which they come."""
+    """The text of one reply: its thinking and its prose, in the order of arrival."""
 
     def __init__(self) -> None:
         self._gap = ""
@@ -38,7 +39,7 @@ class ReplyWriter:
         return ended + self._of(self._prose, self._prose.feed(piece))
 
     def thinking(self, provider: str, model: str, piece: str) -> str:
-        """Thinking, byte for byte kept; the first piece of a block opens it."""
+        """Thinking, kept byte for byte; the first piece opens a block."""
         if self._quote:
             return self._quote.feed(piece)
         ended = self._end_prose()
@@ -47,7 +48,7 @@ class ReplyWriter:
         return ended + self._apart() + head + self._quote.feed(piece)
 
     def sealed(self, thinking: Thinking) -> str:
-        """A thinking block that came whole: redacted, or signed without text."""
+        """A thinking block that arrived whole: redacted, or signed without text."""
         return self.end_thinking() + self._end_prose() + self._apart() + "\n".join(thinking_lines(thinking))
 
     def end_thinking(self) -> str:
@@ -56,7 +57,7 @@ class ReplyWriter:
         return quote.end() if quote else ""
 
     def end(self) -> str:
-        """The end of the reply: what was held back and still means something."""
+        """The end of the reply: the rest of the text that was held back."""
         return self.end_thinking() + self._end_prose()
 
     def _end_prose(self) -> str:
@@ -70,7 +71,7 @@ class ReplyWriter:
         return self._apart() + text
 
     def _apart(self) -> str:
-        """The gap between the block that begins and the one before."""
+        """The gap between a new block and the one before."""
         gap, self._gap = self._gap, "\n\n"
         return gap
 
@@ -78,24 +79,24 @@ class ReplyWriter:
 class _Prose:
     """One text: escaped line by line, without blank lines at its ends.
 
-    Each character is looked at once, however the text was cut: what is held back is kept in pieces.
+    Each character is examined once, however the text was cut: held-back text is kept in pieces.
     """
 
     def __init__(self) -> None:
         self.fresh = True
         self._cr = ""
         self._blanks = list[str]()
-        """Blanks to be written before the next word, if one comes."""
+        """Blanks to write before the next word, if any."""
         self._start = list[str]()
-        """A line from its beginning, as long as it may grow into one to escape."""
+        """The start of a line, as long as the line may still need escaping."""
         self._bare = ""
-        """That line without the backslashes it starts with."""
+        """That line without its leading backslashes."""
         self._at_start = True
         self._begun = False
 
     def feed(self, piece: str) -> str:
         piece, self._cr = self._cr + piece, ""
-        if piece.endswith("\r"):  # half of a line end, perhaps; each is looked at once, however it was cut
+        if piece.endswith("\r"):  # perhaps half of a line end; each is examined only once
             piece, self._cr = piece[:-1], "\r"
         first, *rest = grammar.fit(piece.replace("\r\n", "\n")).split("\n")
         ready = [self._of_line(first)]
@@ -120,7 +121,7 @@ class _Prose:
         return "" if not self._bare or grammar.may_need_escape(self._bare) else self._decided()
 
     def _decided(self) -> str:
-        """The line that was held back, now that it is known what it is."""
+        """The line that was held back, now that its meaning is known."""
         line = "".join(self._start)
         self._start, self._bare, self._at_start = [], "", False
         return self._hold_blanks(grammar.escape_line(line))
@@ -138,7 +139,7 @@ class _Prose:
 
 
 class _Quote:
-    """One block quote: a line is written when something of it, or the line after it, has come."""
+    """One block quote: a line is written once part of it, or the next line, has arrived."""
 
     def __init__(self) -> None:
         self._line_due = True

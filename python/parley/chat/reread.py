@@ -1,7 +1,7 @@
 """Reads lines that differ in one place from lines that were read before. Pure.
 
-An exchange means what it means wherever it stands: only those that a change touches are read anew, and what
-stands below them is moved. Equal, in values, spans and problems, to reading all of it.
+An exchange has the same meaning at any place. So only the exchanges that a change touches are read
+again, and those below are moved. The result equals a full read in values, spans and problems.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class Change:
 
     @property
     def shift(self) -> int:
-        """The number of lines by which those below have moved down."""
+        """The number of lines by which the lines below have moved down."""
         return self.count - (self.end - self.start)
 
     def then(self, later: Change) -> Change:
-        """This change and a later one as one; what stands between them counts as changed."""
+        """This change and a later one as one; the lines between them count as changed."""
         start = min(self.start, later.start)
         between = max(self.start + self.count, later.end)
         return Change(start, between - self.shift, between + later.shift - start)
 
 
 def difference(before: Sequence[str], lines: Sequence[str]) -> Change:
-    """The change that made these lines of those before."""
+    """The change that turned the lines before into these lines."""
     shorter = min(len(before), len(lines))
     start = next((n for n in range(shorter) if before[n] != lines[n]), shorter)
     rest = shorter - start
@@ -63,7 +63,7 @@ def difference(before: Sequence[str], lines: Sequence[str]) -> Change:
 
 
 def reread(before: Transcript, change: Change, lines: Sequence[str]) -> Transcript:
-    """The transcript of `lines`, where `before` is that of the lines before a change."""
+    """The transcript of `lines`; `before` is the transcript of the lines before a change."""
     exchanges = before.exchanges
     first = bisect_left(exchanges, change.start, key=_start) - 1
     if first < 0 or exchanges[first].question is None:
@@ -93,7 +93,7 @@ def _start(exchange: Exchange) -> int:
 
 
 def _moved(exchange: Exchange, by: int) -> Exchange:
-    """The same exchange so many lines further down."""
+    """The same exchange, `by` lines further down."""
     if not by:
         return exchange
     question = exchange.question and replace(

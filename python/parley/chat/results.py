@@ -1,4 +1,4 @@
-"""A tool's result as lines of a chat file: `🛠️: [name][id]`, a blank line, and a body whose end is known."""
+"""A tool's result as lines of a chat file: `🛠️: [name][id]`, a blank line, and a closed body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
 
 
 def header_name(name: str) -> str:
-    """A tool's name as a result header shows it: one word, whatever the name holds."""
+    """A tool's name in a result header: always one word."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
 
 
@@ -33,14 +33,14 @@ def _head(name: str, call_id: str, status: str) -> str:
 
 
 def task_lines(name: str, call_id: str, task: ServerTask) -> list[str]:
-    """What stands for the result of a call that runs as a task."""
+    """The lines in place of a result while its call runs as a task."""
     return [_head(name, call_id, "[pending]"), "", *quote_body(task.id)]
 
 
 def read_header(content: str) -> tuple[str, str, Status | Literal["pending"], tuple[Attachment, ...]] | None:
-    """Name, call id, status and attachments of a result header's text after its marker.
+    """Name, call id, status and attachments, from a result header's text after its marker.
 
-    None where it cannot be read. The body of a pending one is the id of a task.
+    None if it is unreadable. The body of a pending result is a task id.
     """
     if not (header := _HEADER.fullmatch(content)):
         return None
@@ -56,7 +56,7 @@ def _longest_run(text: str) -> int:
 
 
 def quote_body(body: str) -> list[str]:
-    """A result's body as lines whose end is known whatever the body holds."""
+    """A result's body as lines with a clear end, for any content."""
     if body and "\n" not in body and body[0] not in "` " and body[-1] not in "` ":
         ticks = "`" * (_longest_run(body) + 1)
         return [ticks + body + ticks]
@@ -65,9 +65,9 @@ def quote_body(body: str) -> list[str]:
 
 
 def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
-    """The body that starts at the first of `lines` that is not blank, how many lines it takes, a problem.
+    """The body at the first of `lines` that is not blank, its number of lines, and a problem.
 
-    The lines are those up to the next marker, already freed of escaping backslashes.
+    The lines end before the next marker, and are already unescaped.
     """
     start = next((i for i, line in enumerate(lines) if not is_blank(line)), None)
     if start is None:
@@ -82,7 +82,7 @@ def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
 
 
 def _read_span(line: str) -> str | None:
-    """The text between backticks that are as many at both ends, and fewer in between."""
+    """The text between equal runs of backticks at both ends, with shorter runs inside."""
     ticks = len(line) - len(line.lstrip("`"))
     body = line[ticks : len(line) - ticks]
     closed = body and len(line) - len(line.rstrip("`")) == ticks
@@ -98,7 +98,7 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
 
 
 def ending(lines: Sequence[str]) -> list[str]:
-    """The lines that end a body which nothing ends, so that what follows is no part of it; mostly none."""
+    """The lines that close an unclosed body, to separate it from the following text; usually none."""
     _, _, trouble = read_body(lines)
     if trouble is None:
         return []

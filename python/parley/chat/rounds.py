@@ -1,7 +1,7 @@
 """Values derived from an answer: its rounds, its notices, its summary.
 
-A round is one reply of the model with the results of its calls. Nothing here is stored anywhere: it is
-worked out from the segments each time, so that an edited file means what it says.
+A round is one reply of the model with the results of its calls. Nothing here is stored: all values
+are derived from the segments each time, so an edited file means what it says.
 """
 
 from __future__ import annotations
@@ -31,28 +31,29 @@ _NOTICE = re.compile(r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The reason that a turn ended without a complete answer."""
+    """The reason why a turn ended without a complete answer."""
 
     kind: NoticeKind
     reason: str
 
     @property
     def text(self) -> str:
-        """The text of the note that says so in the file."""
+        """The notice as the text of a note in the file."""
         return f"[{self.kind}: {_as_reason(self.reason)}]"
 
 
 UNFINISHED = Notice("Interrupted", "the answer was still being written")
-"""Ends an answer while a reply is written: however the process ends, the file says that there was more."""
+"""Ends an answer while a reply is written: if the process ends, the file says that more was to
+come."""
 
 
 def _as_reason(reason: str) -> str:
-    """A reason as a notice can hold it: one line, without brackets and controls."""
+    """A reason for a notice: one line, without brackets or control characters."""
     return one_line(re.sub(r"[\[\]]", " ", reason))
 
 
 def read_notice(note: Note) -> Notice | None:
-    """The notice that a note begins with, None for any other note."""
+    """The notice at the start of a note, None for any other note."""
     parts = _NOTICE.match(note.text)
     match parts and parts["kind"]:
         case "Unable to complete task" | "Stopped" | "Interrupted" as kind:
@@ -63,13 +64,13 @@ def read_notice(note: Note) -> Notice | None:
 
 
 def words_of(note: Note) -> str:
-    """The words of a note after its notice: the user typed them there."""
+    """The words that the user typed after the notice in a note."""
     parts = _NOTICE.match(note.text)
     return note.text[parts.end() if parts else 0 :].strip()
 
 
 def resumption(notice: Notice) -> str:
-    """The text of the note that replaces a notice when the turn goes on: limits count anew from there."""
+    """The text of the note that replaces a notice when the turn continues: limits restart there."""
     reason = f"stopped {notice.reason}" if notice.kind == "Stopped" else notice.reason
     return f"[Resumed after: {_as_reason(reason)}]"
 
@@ -92,12 +93,12 @@ class Round:
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """The proposals of this reply that cannot be read."""
+        """The unreadable proposals of this reply."""
         return tuple(s for s in self.segments if isinstance(s, Broken) and s.kind == "proposal")
 
     @property
     def has_words(self) -> bool:
-        """Whether the model said or thought anything beside its calls."""
+        """Whether the reply has text or thinking in addition to its calls."""
         return any(isinstance(segment, Text | Thinking) for segment in self.segments)
 
 
@@ -107,7 +108,7 @@ def rounds(answer: Answer) -> tuple[Round, ...]:
 
 
 def rounds_since_resumption(answer: Answer) -> tuple[Round, ...]:
-    """The rounds that limits count: those of the segments after the last resumption."""
+    """The rounds that limits count: those after the last resumption."""
     starts = [number for number, segment in enumerate(answer.segments) if is_resumption(segment)]
     return tuple(Round(tuple(part)) for part in _parts(answer.segments[starts[-1] + 1 if starts else 0 :]))
 
@@ -124,13 +125,13 @@ def _parts(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
 
 
 def last_notice(answer: Answer) -> Notice | None:
-    """The notice that an answer ends in; None if it does not end in one."""
+    """The notice at the end of an answer; None without one."""
     note = notice_note(answer)
     return read_notice(note) if note else None
 
 
 def notice_note(answer: Answer) -> Note | None:
-    """The note of the notice that an answer ends in; notes of the user's may follow it."""
+    """The note with the notice at an answer's end; notes of the user's may follow it."""
     for segment in reversed(answer.segments):
         if not isinstance(segment, Note) or is_resumption(segment):
             return None
@@ -140,7 +141,7 @@ def notice_note(answer: Answer) -> Note | None:
 
 
 def is_unfinished(answer: Answer) -> bool:
-    """Whether there is more to come: after a notice, for calls that wait, of a reply on their results."""
+    """Whether the answer is unfinished: it ends with a notice, waiting calls or unanswered results."""
     replies = rounds(answer)
     calls = (*replies[-1].proposals, *replies[-1].broken) if replies else ()
     is_declined = all(isinstance(call, Broken) and call.choice in ("yn", "yN") for call in calls)
@@ -148,7 +149,7 @@ def is_unfinished(answer: Answer) -> bool:
 
 
 def summary(answer: Answer) -> str | None:
-    """The text after the last line of the answer that starts with the summary sign, None without one."""
+    """The text after the last line of the answer with the summary sign, None without one."""
     lines = [line for s in answer.segments if isinstance(s, Text) for line in s.text.split("\n")]
     return next(
         (line.removeprefix(SUMMARY).strip() for line in reversed(lines) if line.startswith(SUMMARY)), None

@@ -1,7 +1,8 @@
-"""The values a chat file is read into; equality is meaning, and the constructors keep them in normal form.
+"""The values of a chat file; equality is meaning, and constructors enforce the normal form.
 
-Knows: what may stand where in a transcript. Knows nothing of markers, files, providers or the loop.
-Positions and spellings (`span`, `spelling`) say where and how a value was written and never count in `==`.
+Knows which parts may appear where in a transcript. Knows nothing of markers, files, providers or
+the loop. Positions and spellings (`span`, `spelling`) record where and how a value was written, and
+never count in `==`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 TASK_ID = re.compile(r"[!-_a-~]{1,512}")
-"""Ids of tasks that a file can hold: a word that shows for what it is, without a backtick."""
+"""Task ids that a file can hold: one visible word without a backtick."""
 UNFIT = re.compile("[\0\ud800-\udfff]")
-"""NUL and lone surrogates, which no text of a transcript holds: no provider's JSON can carry them."""
+"""NUL and lone surrogates, which a transcript's text never contains: no provider's JSON can carry
+them."""
 
 PICTURE_PATH = rf"[^/\n\r]+\.assets/[0-9a-f]{{64}}\.(?:{'|'.join(TYPES)})"
 TEXT_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.txt"
-"""The place of an attachment beside the chat, as a pattern: its name proves its bytes."""
+"""A pattern for the path of an attachment next to the chat: the name proves the bytes."""
 _PATH = re.compile(rf"{PICTURE_PATH}|{TEXT_PATH}")
 _LABEL = re.compile(r"[^\[\]\n\r]*")
 _SIZE = re.compile(r"(?:.* )?(\d+(?:\.\d+)? (?:B|kB|MB))")
@@ -38,7 +40,7 @@ _MEDIA_TYPES = {**TYPES, "txt": "text/plain"}
 
 BLANK = " \t"
 SPACING = " \t\u00a0"
-"""Characters that may stand between a marker and its content."""
+"""Characters that may appear between a marker and its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,9 @@ NOWHERE = Span(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in the file that could not be taken as it stands.
+    """A part of the file that could not be interpreted as written.
 
-    `line` counts from 0, and so does `column`, in bytes.
+    `line` and `column` count from 0, and `column` is in bytes.
     """
 
     line: int
@@ -71,12 +73,12 @@ def _require(fits: bool, what: str) -> None:
 
 
 def is_blank(line: str) -> bool:
-    """Whether a line holds nothing but spaces and tabs."""
+    """Whether a line contains only spaces and tabs."""
     return not line.strip(BLANK)
 
 
 def without_blank_edges(text: str) -> str:
-    """A text without the blank lines at its ends: "" for one of blank lines."""
+    """A text without blank lines at its ends; "" if all its lines are blank."""
     lines = text.split("\n")
     filled = [number for number, line in enumerate(lines) if not is_blank(line)]
     return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
@@ -104,7 +106,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Text in the file that no model ever sees; Parley's notices are notes."""
+    """Text in the file that is never sent to a model; Parley's notices are notes."""
 
     text: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -116,7 +118,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Bytes beside the chat, by a link that shows `label`; `path` is relative to the chat's folder."""
+    """Bytes next to the chat, linked with `label`; `path` is relative to the chat's folder."""
 
     label: str
     path: str
@@ -134,23 +136,23 @@ class Attachment:
 
     @property
     def media_type(self) -> str:
-        """The type of its bytes, by its name."""
+        """The type of its bytes, according to its name."""
         return _MEDIA_TYPES[self.path.rpartition(".")[2]]
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text that was too long for the file; else it is to be looked at."""
+        """Whether it is a text that was too long for the file; otherwise it is a picture or a PDF."""
         return self.path.endswith(".txt")
 
     @property
     def size(self) -> str:
-        """The size of its bytes, if the label says one; "" if not."""
+        """The size of its bytes, if the label says it; otherwise ""."""
         match = _SIZE.fullmatch(self.label)
         return match[1] if match else ""
 
     @property
     def text(self) -> str:
-        """The text that stands for it where its bytes are not sent."""
+        """The words for it if its bytes are not sent."""
         kind = self.media_type
         first = f"{'image' if kind.startswith('image/') else 'document'} {kind}"
         return f"[{first}, {self.size}]" if self.size else f"[{first}]"
@@ -158,7 +160,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A thinking block as an API gave it; `text` is None where it had none, `signature` "" where unsigned.
+    """A thinking block from an API; `text` may be None, and `signature` is "" if unsigned.
 
     A redacted block has no text, and its `signature` is the provider's encrypted content.
     """
@@ -184,14 +186,14 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model made it; `arguments` is the very text it streamed, `extra` further JSON keys."""
+    """A call as the model made it; `arguments` is the exact streamed text, `extra` further keys."""
 
     id: str
     name: str
     arguments: str
     index: int | None = None
     extra: str = ""
-    """A JSON object of keys beside OpenAI's own, as compact text; "" where there are none."""
+    """A JSON object of the keys that OpenAI does not define, as compact text; "" without any."""
 
     def __post_init__(self) -> None:
         _require(CALL_ID.fullmatch(self.id) is not None, "bad call id")
@@ -203,7 +205,7 @@ class ToolCall:
 class Result:
     """The outcome of a call; `refused` means that it never ran.
 
-    Of a text that was too long for the file, `body` is the head, and the whole is attached.
+    If a text was too long for the file, `body` is its beginning, and the whole text is attached.
     """
 
     status: Status
@@ -212,21 +214,22 @@ class Result:
     spelling: tuple[str, ...] = field(default=(), compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     note: str = field(default="", compare=False, repr=False)
-    """The text of a note to write below it, which is no part of it any more once it is in the file."""
+    """The text of a note to write below the result; in the file, it no longer belongs to the
+    result."""
 
     def __post_init__(self) -> None:
         _require(not UNFIT.search(self.body + self.note), "a result holds NUL or a lone surrogate")
 
     @property
     def text(self) -> str:
-        """The body, with words for the pictures."""
+        """The body, with words in place of the pictures."""
         pictures = (attachment.text for attachment in self.attachments if not attachment.is_text)
         return "\n".join(filter(None, [self.body, *pictures]))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTask:
-    """A task at a server, by the id that the server gave it: a call runs there, and its result is to come."""
+    """A server's task, by its id: a call runs there, and its result will follow."""
 
     id: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -237,13 +240,13 @@ class ServerTask:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A tool call the model asks for, the recorded choice, and its result; `span` is its own line only."""
+    """A tool call that the model asks for, its choice and its result; `span` is only its own line."""
 
     call: ToolCall
     choice: Choice | None = None
     result: Result | None = None
     task: ServerTask | None = None
-    """Where it runs, or ran, as a task."""
+    """The task as which it runs, or ran."""
     spelling: str = field(default="", compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -254,13 +257,13 @@ class Proposal:
 
     @property
     def has_run(self) -> bool:
-        """Whether it has a result, and not one that says it never ran."""
+        """Whether it has a result, other than one that says it never ran."""
         return self.result is not None and self.result.status != "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A result that answers no proposal, or one already answered; kept, never sent."""
+    """A result that answers no proposal, or one that already has a result; kept, never sent."""
 
     name: str
     id: str
@@ -273,7 +276,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A block whose marker line cannot be read, as it stands; kept, never sent, never run."""
+    """A block with an unreadable marker line, as written; kept, never sent, never run."""
 
     kind: Literal["proposal", "result", "thinking"]
     text: str
@@ -291,7 +294,7 @@ def _no_two_texts(parts: tuple[Segment | Attachment, ...]) -> None:
 
 
 class RoundStarts:
-    """Feed it the segments of an answer in order; it tells which of them begin a new round."""
+    """Finds the segments that begin a new round: feed it an answer's segments in order."""
 
     def __init__(self) -> None:
         self._after_call = False
@@ -314,7 +317,7 @@ class RoundStarts:
 
 
 def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
-    """A result with the id of an open call of its round is that call's, so the reader attaches it."""
+    """The reader attaches such a result to the open call with its id, so an orphan cannot have it."""
     starts, waiting = RoundStarts(), set[str]()
     for part in parts:
         if starts.feed(part):
@@ -327,7 +330,7 @@ def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The user's turn; without parts it is still to be asked."""
+    """The user's words; without parts, it is not asked yet."""
 
     parts: tuple[QuestionPart, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -339,13 +342,13 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The text for the model: without the notes, attachments in words, "" where there is nothing."""
+        """The text for the model: without notes, and with words for attachments; may be ""."""
         return "\n\n".join(part.text for part in self.parts if not isinstance(part, Note))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The model's turn: everything from its marker to the next question or answer."""
+    """The model's answer: everything from its marker to the next question or answer."""
 
     agent: str | None
     segments: tuple[Segment, ...] = ()
@@ -359,7 +362,7 @@ class Answer:
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
-        """The proposals that can be read, in order."""
+        """The readable proposals, in order."""
         return tuple(segment for segment in self.segments if isinstance(segment, Proposal))
 
 
@@ -371,7 +374,7 @@ class Exchange:
     answers: tuple[Answer, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Values worked out from this exchange, which are kept for as long as it is: most stay as they are."""
+    """Values derived from this exchange, cached for as long as it exists; most never change."""
 
     def __post_init__(self) -> None:
         _require(self.question is not None or bool(self.answers), "an exchange of nothing")

@@ -1,6 +1,6 @@
-"""Writes a `Transcript` as a chat file, and each of its pieces as the lines that edits put into one.
+"""Writes a `Transcript` as a chat file, and each of its parts as the lines for edits.
 
-A piece that was read keeps the spelling it was read in, as long as that still says the same.
+A part that was read keeps its spelling as long as the spelling still means the same.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def render(transcript: Transcript) -> str:
         and lines
         and (lines[0][:1] == "\ufeff" or lines[0].rstrip(BLANK) == "---")
     ):
-        lines.insert(0, "")  # or it would be read as a BOM or as front matter
+        lines.insert(0, "")  # otherwise it would be read as a BOM or as front matter
     if lines and all(line.endswith("\r") for line in lines):
-        lines.append("")  # or the file would be taken for one with CRLF line ends
+        lines.append("")  # otherwise the file would be read as one with CRLF line ends
     return "".join(line + "\n" for line in lines)
 
 
 def join_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
-    """The blocks' lines with one blank line between two blocks; neighbouring open proposals stay together."""
+    """The blocks' lines, separated by one blank line; adjacent open proposals stay together."""
     lines = list[str]()
     for block in blocks:
         together = len(block) == 1 and lines and _is_proposal(block[0]) and _is_proposal(lines[-1])
@@ -75,7 +75,7 @@ def _exchange_blocks(exchange: Exchange) -> list[list[str]]:
 
 
 def question_blocks(question: Question) -> list[list[str]]:
-    """A question's blocks; its text starts beside the marker where it can."""
+    """A question's blocks; its text starts beside the marker if possible."""
     marker, blocks = MARKERS["question"], segment_blocks(question.parts, attachments.escape)
     match question.parts:
         case ():
@@ -91,7 +91,7 @@ def question_blocks(question: Question) -> list[list[str]]:
 
 
 def answer_line(agent: str | None) -> str:
-    """The line an answer starts with."""
+    """The first line of an answer."""
     return MARKERS["answer"] + (f"[{agent}]" if agent else "")
 
 
@@ -103,7 +103,7 @@ def answer_blocks(answer: Answer) -> list[list[str]]:
 def segment_blocks(
     segments: Sequence[Segment | Attachment], escape: Callable[[str], list[str]] = grammar.escape
 ) -> list[list[str]]:
-    """One block a segment, two for a proposal with its result; `escape` is that of texts."""
+    """One block per segment, two for a proposal with its result; `escape` is for texts."""
     blocks = list[list[str]]()
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         match segment:
@@ -128,7 +128,7 @@ def segment_blocks(
 
 
 def note_lines(text: str) -> list[str]:
-    """A note; its first line stands beside the marker."""
+    """A note; its first line is beside the marker."""
     first, *rest = text.split("\n")
     return [f"{MARKERS['note']} {first}", *map(grammar.escape_line, rest)]
 
@@ -154,7 +154,7 @@ def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
 
 
 def proposal_line(proposal: Proposal) -> str:
-    """The line of a proposal, in the spelling it was read in where that says the same."""
+    """The line of a proposal, in its original spelling if that still means the same."""
     if (mark := grammar.marker_of(proposal.spelling)) and mark[0] == "proposal":
         choice, json_text, _ = calls.split_proposal(proposal.spelling[mark[1] :])
         try:
@@ -167,7 +167,7 @@ def proposal_line(proposal: Proposal) -> str:
 
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
-    """A result with its header, its body in the spelling it was read in where that says the same."""
+    """A result with its header, and its body in the original spelling if that still means the same."""
     body, count, trouble = results.read_body(result.spelling)
     if result.spelling and trouble is None and body == result.body and count == len(result.spelling):
         spelled = [grammar.escape_line(line) for line in result.spelling]
