@@ -1,4 +1,4 @@
-"""Flaws in the address of a provider or a server, found before anything is sent to it."""
+"""Flaws in a provider's or a server's address, found before anything is sent to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from parley.text import one_line
 
 MASK = "…"
-"""Replaces a secret that would be shown."""
+"""Replaces a secret in displayed text."""
 
 _MOST_SHOWN = 60
 _LOGIN = re.compile(r"(?<=//)[^/?#]*@")
@@ -18,16 +18,16 @@ _SECRET_FIELD = re.compile(
 
 
 def shown_address(url: str) -> str:
-    """An address as people may read it: without login, and without secrets in its query."""
+    """An address for display: without login, and without secrets in its query."""
     return _SECRET_FIELD.sub(rf"\1{MASK}", _LOGIN.sub(f"{MASK}@", url))
 
 
 def flaw(url: str) -> str:
-    """The reason that nothing can be reached at this address, "" where something may be."""
+    """The reason why this address cannot be reached, "" if it may be reachable."""
     address = one_line(shown_address(url))[:_MOST_SHOWN]
     try:
         parts = urlsplit(url)
-        port = parts.port  # raises ValueError for 99999 and for what is no number
+        port = parts.port  # raises ValueError for 99999, and for text that is not a number
         host = parts.hostname
     except ValueError as error:
         return f"{address} is no address: {one_line(str(error))}"

@@ -1,7 +1,7 @@
-"""Time that stands still while the user, or a rate limit, is waited for, or a server that reports progress.
+"""A clock that stops while Parley waits for the user, a rate limit, or a progressing server.
 
-A turn has one, and so has each connection to a server: the turns whose calls a server works on stand still
-with it, since it is for one of them that it asks the user.
+Each turn has a clock, and so does each connection to a server. The clocks of the turns whose calls
+the server runs stop with the connection's clock, since the server asks the user for one of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ T = TypeVar("T")
 Renew: TypeAlias = Callable[[], None]
 
 _WORTH_IT = 0.01
-"""A limit that is renewed a thousand times a second is set anew once this part of it has passed."""
+"""A frequently renewed limit is only reset after this fraction of it has passed."""
 
 
 class PausableClock:
-    """A clock, and the limits that are measured on it."""
+    """A clock, and the limits measured on it."""
 
     def __init__(self) -> None:
         self._limits: dict[asyncio.Timeout, float] = {}
@@ -30,14 +30,14 @@ class PausableClock:
         self._over = asyncio.Event()
 
     def now(self) -> float:
-        """Seconds that have passed, from some start."""
+        """Elapsed seconds, from an arbitrary start."""
         return (self._since if self._waits else _ticks()) - self._stood
 
     @asynccontextmanager
     async def limit(self, seconds: float, most_s: float | None = None) -> AsyncIterator[Renew]:
-        """Raises TimeoutError when this takes too long; what it gives begins the seconds anew.
+        """Raises TimeoutError after `seconds`; calling the yielded function restarts the limit.
 
-        That ends after `most_s` in all.
+        The total time is at most `most_s`.
         """
         start = self.now()
 
@@ -61,7 +61,7 @@ class PausableClock:
 
     @contextmanager
     def followed_by(self, other: PausableClock) -> Iterator[None]:
-        """While this lasts, the other clock stands still whenever this one begins to."""
+        """During this, the other clock also stops whenever this clock does."""
         self._followers.append(other)
         try:
             yield
@@ -70,7 +70,7 @@ class PausableClock:
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        """While somebody is waited for; time goes on when the last of them is not waited for any more."""
+        """Stops the clock during a wait; it continues when the last wait is over."""
         with ExitStack() as others:
             for other in self._followers:
                 others.enter_context(other.standing_still())
@@ -95,7 +95,7 @@ class PausableClock:
                 limit.reschedule(end + self._stood)
 
     async def while_wanted(self, asking: Coroutine[Any, Any, T]) -> T | None:
-        """The user's answer; None, and nobody is asked any more, once no request is left that wants it."""
+        """The user's answer; None, and the question is withdrawn, once no request needs it."""
         answer, over = asyncio.ensure_future(asking), asyncio.ensure_future(self._over.wait())
         try:
             await asyncio.wait({answer, over}, return_when=asyncio.FIRST_COMPLETED)

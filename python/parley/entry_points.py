@@ -1,7 +1,7 @@
-"""Entry points: what installed packages offer Parley, by group and name.
+"""Entry points: the offers of installed packages to Parley, by group and name.
 
-Reads the metadata of packages and runs nothing of them before `load`. A package is trusted code, as all that
-is installed is; which of them are used, settings say.
+Reads package metadata, and runs nothing from packages before `load`. A package is trusted code,
+like all installed code; settings decide which packages are used.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LONGEST = 100
 
 
 class EntryPointError(ParleyError):
-    """No package, or more than one, offers what a setting names."""
+    """No package, or more than one, offers an entry point that a setting names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a package offers under a name: `package` is its name and version, `target` a module or an object.
+    """A package's offer: `package` is its name and version, `target` a module or an object.
 
     `load` imports it, which may fail in any way.
     """
@@ -44,7 +44,7 @@ class Offer:
 
 
 def offer(group: str, name: str) -> Offer:
-    """The offer of this name in a group. Raises EntryPointError where there is none, or several are."""
+    """The offer of this name in a group. Raises EntryPointError for none or several."""
     every = list(_offers(group))
     offers = [each for each in every if each.name == name]
     what = f"{_KINDS[group]} called {_short(name)!r}"
@@ -63,7 +63,7 @@ def offer(group: str, name: str) -> Offer:
 def folder(group: str, name: str) -> Path:
     """The folder of the Python package that an offer names; nothing in it is imported.
 
-    Raises EntryPointError, also where there is no such folder.
+    Raises EntryPointError, also if the folder does not exist.
     """
     found = offer(group, name)
     top, *below = found.target.split(".")
@@ -78,8 +78,8 @@ def folder(group: str, name: str) -> Path:
 
 
 def _offers(group: str) -> Iterator[Offer]:
-    """The offers of all packages; of one that is there twice, those of the first, which is imported."""
-    from importlib import metadata  # takes 35 ms, and most never need it
+    """All packages' offers; if a package exists twice, those of the first, which is imported."""
+    from importlib import metadata  # takes 35 ms, and is rarely needed
 
     names = set[str]()
     for package in metadata.distributions():
@@ -91,7 +91,7 @@ def _offers(group: str) -> Iterator[Offer]:
 
 
 def _points(package: Distribution, group: str) -> tuple[str, tuple[EntryPoint, ...]]:
-    """The name of a package and its entry points; none of one whose metadata are broken."""
+    """The name and the entry points of a package; none if its metadata are broken."""
     try:
         return package.metadata["Name"], tuple(package.entry_points.select(group=group))
     except Exception:  # noqa: BLE001 - of metadata anything may be missing, or no text

@@ -1,4 +1,4 @@
-"""Paths of what is Parley's own: folders and files that nobody but the user can look into."""
+"""The paths of Parley's own folders and files, which only the user can access."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ _OTHERS = 0o077
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of what outlives a process: the same for editor and shell."""
+    """The folder for data that outlives a process: the same for editor and shell."""
     state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
     return Path(state) / "parley"
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
-    """The file of settings that editor and shell read: `$XDG_CONFIG_HOME/parley/config.toml`."""
+    """The settings file that editor and shell read: `$XDG_CONFIG_HOME/parley/config.toml`."""
     home = environ.get("HOME") or str(Path.home())
     return Path(environ.get("XDG_CONFIG_HOME") or f"{home}/.config") / "parley" / "config.toml"
 
 
 def chats_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of chats where the settings name none, as `lua/parley/known.lua` has it."""
+    """The default chat folder, the same as in `lua/parley/known.lua`."""
     home = environ.get("HOME") or str(Path.home())
     return Path(environ.get("XDG_DATA_HOME") or f"{home}/.local/share") / "parley" / "chats"
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made if need be, and closed to others if it was not. Raises OSError."""
+    """The folder, created if necessary, and closed to other users. Raises OSError."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     if path.stat().st_mode & _OTHERS:
         path.chmod(_FOLDER)
@@ -36,7 +36,7 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """The file, made if need be, and closed to others if it was not. Raises OSError."""
+    """The file, created if necessary, and closed to other users. Raises OSError."""
     path.touch(mode=_FILE)
     if path.stat().st_mode & _OTHERS:
         path.chmod(_FILE)

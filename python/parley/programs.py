@@ -1,7 +1,7 @@
-"""The programs that Parley starts: which file a name means, what PATH it gets, in which folder it starts.
+"""The programs that Parley starts: their files, their PATH and the folder where they start.
 
-The folder that somebody works in may be anybody's. So neither that folder nor what of PATH depends on it ("",
-".", "bin") says what runs. Knows nothing of what is started.
+The user's working folder may be a stranger's. So neither that folder nor the parts of PATH that
+depend on it ("", ".", "bin") decide which program runs. Knows nothing of the programs.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ _PASSED_ON = frozenset(
     )
 )
 _PASSED_ON_BEGIN = ("LC_", "XDG_")
-"""What says where a program is, and how it reaches the world; nothing that anybody calls a key."""
+"""Variables that say where a program is, and how it reaches the network; none is ever an API key.
+"""
 
 
 _PROGRAM = re.compile(r"(?:~?/|\./).*|[a-z][a-z._-]{0,30}")
-"""Words that are programs, and hardly keys."""
+"""Words that are programs, and unlikely to be keys."""
 
 
 def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a stranger's program gets of these, beside `PATH`, `HOME` and the like."""
+    """The variables that a stranger's program receives, besides `PATH`, `HOME` and the like."""
     return {
         name: value
         for name, value in environ.items()
@@ -43,16 +44,16 @@ def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def search_path(path: str | None = None) -> str:
-    """The absolute folders of a PATH, by default this process's."""
+    """The absolute folders of a PATH, by default this process's PATH."""
     elements = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
     return os.pathsep.join(element for element in elements if Path(element).is_absolute())
 
 
 def program(command: str, path: str | None = None, folder: Path | None = None) -> str | None:
-    """The path of a program, None where there is none that can be run.
+    """The path of a program, None if there is no executable one.
 
-    A plain name is looked for in the absolute folders of `path`; a path that is relative is seen from
-    `folder`, and means nothing without one.
+    A plain name is searched in the absolute folders of `path`. A relative path is relative to
+    `folder`, and finds nothing without it.
     """
     place = Path(command).expanduser() if command.startswith("~/") else Path(command)
     if os.path.dirname(command) and not place.is_absolute():  # noqa: PTH120 - pathlib drops a leading "./"
@@ -63,12 +64,12 @@ def program(command: str, path: str | None = None, folder: Path | None = None) -
 
 
 def program_name(command: Sequence[str]) -> str:
-    """The program of a command as people read it; a word that may be a mistyped secret is hidden."""
+    """A command's program, for people; a word that may be a mistyped secret is hidden."""
     return command[0] if _PROGRAM.fullmatch(command[0]) else MASK
 
 
 def start_folder(setting: str, folder: Path) -> Path | None:
-    """The folder that a setting has a program start in, seen from `folder`; None without such a home."""
+    """The start folder that a setting names, relative to `folder`; None if its home is unknown."""
     try:
         return folder / Path(setting).expanduser()
     except RuntimeError:
@@ -76,7 +77,7 @@ def start_folder(setting: str, folder: Path) -> Path | None:
 
 
 def working_folder(environ: Mapping[str, str]) -> str:
-    """A folder of Parley's own in which programs start; where it cannot be made, the root."""
+    """Parley's own folder in which programs start; the root if it cannot be created."""
     try:
         return str(private_folder(private_folder(state_folder(environ)) / "work"))
     except OSError:

@@ -1,6 +1,6 @@
-"""Reads files that have an end: a pipe or a device has none, or waits for somebody who writes.
+"""Reads bounded regular files: a pipe or a device may never end, or may wait for a writer.
 
-Knows nothing of what is in them. Raises OSError, whose `strerror` says why.
+Knows nothing of their content. Raises OSError, whose `strerror` gives the reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 
 MOST_SETTINGS = 10_000_000
-"""More bytes than any file of settings has."""
+"""More bytes than any settings file has."""
 
 _PIECE = 1_000_000
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
@@ -20,14 +20,14 @@ _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 def beginning(path: Path, size: int) -> bytes:
     """The first bytes of a regular file, however large."""
-    _check(path, path.stat())  # before it is opened, which alone moves some devices
+    _check(path, path.stat())  # before opening it, which alone moves some devices
     with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
         _check(path, os.fstat(file.fileno()))
         return file.read(size)
 
 
 def whole(path: Path, most: int = MOST_SETTINGS) -> bytes:
-    """All bytes of a regular file that has no more than `most`."""
+    """All bytes of a regular file with at most `most` bytes."""
     content = beginning(path, most + 1)
     if len(content) > most:
         raise _too_large(path, most)
@@ -35,7 +35,7 @@ def whole(path: Path, most: int = MOST_SETTINGS) -> bytes:
 
 
 def sha256(path: Path, most: int) -> str:
-    """The digest, in hexadecimal, of a regular file that has no more than `most` bytes; read in pieces."""
+    """The hexadecimal digest of a regular file with at most `most` bytes; read in pieces."""
     _check(path, path.stat())
     with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
         _check(path, os.fstat(file.fileno()))

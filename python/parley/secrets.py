@@ -1,6 +1,6 @@
-"""Secrets from variables and commands: a key, a token; and all that this process was given.
+"""Secrets (keys, tokens) from variables and commands, and all secrets of this process.
 
-Knows no provider and no server; a secret is in no error, log or argument list.
+Knows no provider and no server. A secret never appears in an error, a log or an argument list.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ WAIT_S = 30.0
 """A command may have to ask for a passphrase."""
 
 MOST_BYTES = 65_536
-"""No key is longer, and a command may print for ever."""
+"""No key is longer, and a command may print endlessly."""
 
 
 HANDED_OUT = dict[str, str]()
-"""Every key that this process was given, with where it came from: what is logged holds none of them."""
+"""Every key of this process, with its source: logs contain none of them."""
 
 
 class SecretError(Exception):
-    """No secret is to be had from a variable or command; the text says why."""
+    """A variable or command yields no secret; the text says why."""
 
 
 async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """The secret that a command prints, which starts in Parley's own folder. Raises SecretError for none."""
+    """The secret that a command prints; it starts in Parley's own folder. Raises SecretError."""
     path, name = program(command[0]), program_name(command)
     if path is None:
         raise SecretError(f"{name}: there is no such program, by its whole path or on the PATH")
@@ -60,8 +60,9 @@ async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill a process, and wait for its end.
 
-    Its pipe is closed first: asyncio takes a process for ended when its pipes are, and one that nobody reads,
-    or that a child of the process holds, never is (Python 3.11, base_subprocess.py). No public call does it.
+    First closes its pipe: asyncio considers a process ended only when its pipes have ended. A pipe
+    that nobody reads, or that a child process holds, never ends (Python 3.11, base_subprocess.py).
+    No public call closes it.
     """
     process.kill()
     vars(process)["_transport"].close()
@@ -69,7 +70,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
-    """All that a process prints; raises SecretError where that is more than any key."""
+    """All output of a process. Raises SecretError if it is longer than any key."""
     assert process.stdout
     output = bytearray()
     while piece := await process.stdout.read(MOST_BYTES):
@@ -80,7 +81,7 @@ async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
 
 
 def sound_secret(key: str, origin: str) -> str:
-    """The secret without the newline that files and commands put behind it. Raises SecretError."""
+    """The secret without the final newline of files and commands. Raises SecretError."""
     key = key.strip()
     if not key:
         raise SecretError

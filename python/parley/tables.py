@@ -1,7 +1,8 @@
-"""Reads tables that users write (settings, front matter, templates, files of servers) into dataclasses.
+"""Reads users' tables (settings, front matter, templates, server files) into dataclasses.
 
-The types of the fields are the schema, and a `Rule` beside a field says what its type does not. What does not
-fit is a flaw with its path, and the default stands in. Knows neither files nor what a table means.
+The types of the fields are the schema; a `Rule` for a field adds what its type cannot say. A value
+that does not fit is a flaw with its path, and the default replaces it. Knows neither files nor the
+meaning of a table.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST = 2**53
-"""Beyond it Lua and JSON's readers round a number; a number without bound cannot even be printed."""
+"""Lua and JSON readers round larger numbers; an unbounded number cannot even be printed."""
 UNFIT: Final = object()
-"""In place of a value that does not fit."""
+"""Replaces a value that does not fit."""
 
 _MOST_SHOWN = 80
-_WORD_SHOWN = 128  # a name may have any length; comparing costs by length
+_WORD_SHOWN = 128  # a name may have any length, and comparing takes time in proportion
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Facts of a field that its type does not say.
+    """Facts about a field that its type does not express.
 
-    `name`: its name in tables, where that is no name of Python's. `noun`: what it is, for messages. `least`:
-    the least of a number. `is_short`: a value that is no table stands for a table of this field alone.
-    `is_secret`: a value of it is never shown. `is_strict`: an item in which anything is wrong is left out.
-    `is_internal`: Parley sets it, and no table does.
+    `name`: its name in tables, if that is not a Python name. `noun`: its description in messages.
+    `least`: a number's minimum. `is_short`: a value that is not a table stands for a table with
+    only this field. `is_secret`: its value is never shown. `is_strict`: an item with any flaw is
+    left out. `is_internal`: Parley sets it, and tables cannot.
     """
 
     name: str = ""
@@ -55,13 +56,13 @@ def rule(
     is_strict: bool = False,
     is_internal: bool = False,
 ) -> dict[str, Rule]:
-    """A `Rule` as the metadata of a field."""
+    """A `Rule` as a field's metadata."""
     return {"rule": Rule(name, noun, least, is_short, is_secret, is_strict, is_internal)}
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that is wrong in a table, and where: `loop.max_iterations`, `agents[1].name`."""
+    """One flaw of a table, and its place: `loop.max_iterations`, `agents[1].name`."""
 
     path: str
     text: str
@@ -72,7 +73,7 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of plain values: what it is called, and how a raw value becomes one; UNFIT where none does."""
+    """A type of plain values: its nouns, and how to convert a raw value; UNFIT if that fails."""
 
     nouns: tuple[str, ...]
     read: Callable[[Any], Any]
@@ -80,7 +81,7 @@ class Kind:
 
 def _whole_number(raw: Any) -> Any:
     if isinstance(raw, float) and raw.is_integer():
-        raw = int(raw)  # Lua knows one kind of number
+        raw = int(raw)  # Lua has only one kind of number
     fits = isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= LARGEST
     return raw if fits else UNFIT
 
@@ -103,11 +104,12 @@ _KINDS: Mapping[Any, Kind] = {
 
 
 class Reader:
-    """Reads tables into dataclasses by their type hints, and keeps what was wrong.
+    """Reads tables into dataclasses by their type hints, and collects the flaws.
 
-    `unknown` is what is said of a name that is no field; None lets it pass. `kinds` are further types of
-    plain values. An overlay yields tables of just what is there, without defaults, for what goes on top of
-    another value; as it may be there to narrow that, it takes neither null nor a list for an empty table.
+    `unknown` is the message for a name that is not a field; None allows such names. `kinds` are
+    further types of plain values. An overlay yields tables without defaults, with only the given
+    values, to be laid over another value. Since it may narrow that value, it accepts neither null
+    nor a list as an empty table.
     """
 
     def __init__(
@@ -119,12 +121,12 @@ class Reader:
         self._is_overlay = is_overlay
 
     def flaw(self, path: str, text: str) -> Any:
-        """Take note of something wrong; UNFIT."""
+        """Record a flaw, and return UNFIT."""
         self.flaws.append(Flaw(path, text))
         return UNFIT
 
     def record(self, cls: type, raw: Any, path: str = "") -> Any:
-        """The dataclass that a table makes, UNFIT where it makes none."""
+        """The dataclass for a table, UNFIT if it cannot be made."""
         values = self.values(cls, raw, path)
         if values is UNFIT or self._is_overlay:
             return values
@@ -135,7 +137,7 @@ class Reader:
         return UNFIT if missing else cls(**values)
 
     def values(self, cls: type, raw: Any, path: str = "") -> Any:
-        """The values of a table that fit, by the names of the dataclass's fields; UNFIT for no table."""
+        """The table's fitting values, by the dataclass's field names; UNFIT if it is not a table."""
         known, hints = _fields(cls), get_type_hints(cls, include_extras=True)
         if raw in ([], ()) and not self._is_overlay:
             raw = {}  # Lua's empty table
@@ -196,7 +198,7 @@ class Reader:
             return self.flaw(
                 path, expected(own.noun or f"a table{_of(item) if item is str else ''}", raw, own.is_secret)
             )
-        if is_dataclass(item):  # what is named by its key knows its name
+        if is_dataclass(item):  # a value that is named by its key knows its name
             raw = {
                 key: {**dict(entry), "name": str(key)} if isinstance(entry, Mapping) or entry == [] else entry
                 for key, entry in raw.items()
@@ -222,12 +224,12 @@ class Reader:
 
 
 def names(cls: type) -> tuple[str, ...]:
-    """The names that the fields of a dataclass have in tables."""
+    """The names of a dataclass's fields in tables."""
     return tuple(_fields(cls))
 
 
 def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] = ()) -> str:
-    """A message: what should be there, what is, and of the `known` names the one that may have been meant."""
+    """A message: what was expected, what was found, and the likely one of the `known` names."""
     if is_secret:
         return f"expected {noun}, got {_kind_of(raw)}"
     return f"expected {noun}, got {brief(raw)}{did_you_mean(raw, known) if isinstance(raw, str) else ''}"
@@ -235,13 +237,13 @@ def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] 
 
 def brief(value: Any) -> str:
     """A value on one short line."""
-    is_json = isinstance(value, str | bool) or value is None  # nobody here writes Python
+    is_json = isinstance(value, str | bool) or value is None  # the readers do not write Python
     text = json.dumps(value, ensure_ascii=False) if is_json else _SHORT.repr(value)
     return text[:_MOST_SHOWN]
 
 
 def _kind_of(value: Any) -> str:
-    """The kind of a value, without a word of it."""
+    """The kind of a value, without its content."""
     match value:
         case str():
             return "a text"
@@ -258,7 +260,7 @@ def _kind_of(value: Any) -> str:
 
 
 class _Short(reprlib.Repr):
-    """A value in few words; an integer of TOML may have more digits than Python prints."""
+    """A short representation; an integer in TOML may have more digits than Python prints."""
 
     def repr_int(self, x: int, level: int) -> str:
         return super().repr_int(x, level) if abs(x) <= LARGEST else "a number too large"
@@ -268,14 +270,14 @@ _SHORT = _Short()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message that names the one of `known` most like a word; "" where none is like it."""
+    """The end of a message that suggests the `known` word most like `word`; "" if there is none."""
     near = nearest(word, known)
     return f"; did you mean {near}?" if near else ""
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The one of `known` most like `word`, whatever their case; None if none reaches `likeness` (0 … 1)."""
-    import difflib  # only on the way to an error message
+    """The `known` word most like `word`, ignoring case; None if none reaches `likeness` (0 … 1)."""
+    import difflib  # needed only for error messages
 
     spellings = {other.lower(): other for other in known}
     matches = difflib.get_close_matches(word[:_WORD_SHOWN].lower(), spellings, n=1, cutoff=likeness)
@@ -289,7 +291,7 @@ def any_of(*nouns: str) -> str:
 
 
 def listed(nouns: Iterable[str]) -> str:
-    """All of some things in words: `a, b and c`."""
+    """A list in words: `a, b and c`."""
     *others, last = nouns
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -324,10 +326,10 @@ def _of(item: Any) -> str:
 
 
 def _choices(hint: Any) -> tuple[str, ...]:
-    """The texts that a type allows; none for one that is no choice of texts."""
+    """The texts that a type allows; none for a type that is not a choice of texts."""
     if get_origin(hint) is Literal:
         return get_args(hint)
-    if get_origin(hint) is Annotated:  # by a function that reads a table of them
+    if get_origin(hint) is Annotated:  # by a function that reads a table of choices
         return tuple(get_args(hint)[1]())
     return ()
 

@@ -1,7 +1,7 @@
 """Strangers' text made safe to show: in a file, on a screen, in a terminal, in a message.
 
-Knows the one table of characters that do not show for what they are; knows nothing of Parley. Text that came
-from a model, a server, a file or a user's settings goes through here before anybody is shown it.
+Knows the one table of characters that are not shown as what they are; knows nothing of Parley. Text
+from a model, a server, a file or a user's settings passes through here before anyone is shown it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,31 @@ _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that show as nothing, or turn what is around them.
+"""Characters that are invisible, or reorder the text around them.
 
-Unicode 17.0, DerivedCoreProperties.txt: all of Default_Ignorable_Code_Point, which holds all of Bidi_Control
-(PropList.txt); the ranges hold what is reserved for further ones (UAX #44).
+Unicode 17.0, DerivedCoreProperties.txt: all of Default_Ignorable_Code_Point, which contains all of
+Bidi_Control (PropList.txt). The ranges include code points reserved for further such characters
+(UAX #44).
 """
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode's general categories (UnicodeData.txt, as this Python has it) of no letter, mark or sign."""
+"""Unicode's general categories (UnicodeData.txt in this Python's version) that are not letters,
+marks or signs."""
 _PICTOGRAPH = re.compile("[\U0001f000-\U0001faff]")
-"""Pictures newer than this Python's Unicode are shown: emoji-data.txt has the whole range, with what is not
-assigned yet, as Extended_Pictographic."""
+"""Pictures newer than this Python's Unicode are shown: in emoji-data.txt, the whole range is
+Extended_Pictographic, including unassigned code points."""
 _BLANK = frozenset("\u2800")
 """Signs that are drawn as a blank: the Braille pattern without dots."""
 
 _STYLED = re.compile("((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵⬀-⯿〰〽㊗㊙]|[\U0001f000-\U0001faff])[\ufe0e\ufe0f])")
-"""A sign with the selector that makes it a picture or none, as in emoji-variation-sequences.txt: one each."""
+"""A sign with the selector for or against its picture form, as in emoji-variation-sequences.txt:
+one each."""
 
 
 def is_hidden(character: str) -> bool:
-    """Whether a character does not show for what it is: a control, invisible, or turning what is around.
+    """Whether a character is not shown as what it is: a control, invisible, or reordering text.
 
-    A further one goes into `_IGNORABLE` where Unicode calls it ignorable, else into `_BLANK`.
+    Further such characters go into `_IGNORABLE` if Unicode calls them ignorable, else into
+    `_BLANK`.
     """
     if _IGNORABLE.match(character) or character in _BLANK:
         return True
@@ -43,7 +47,7 @@ def is_hidden(character: str) -> bool:
 
 
 class _Table(dict[int, str]):
-    """For `str.translate`: what stands for each character, found out when it is first met."""
+    """For `str.translate`: each character's replacement, computed when it is first needed."""
 
     def __init__(self, stand_in: Callable[[str], str]) -> None:
         super().__init__()
@@ -78,16 +82,16 @@ _ESCAPES, _JSON_ESCAPES = _Table(_escape), _Table(_json_escape)
 
 
 def visible(text: str) -> str:
-    r"""`text` with what would not show as escapes (`\x1b`, `\u202e`), half surrogates as U+FFFD.
+    r"""`text` with hidden characters as escapes (`\x1b`, `\u202e`), lone surrogates as U+FFFD.
 
-    Line ends become `\n`; a carriage return alone is a control. Line ends and tabs stay.
+    Line ends become `\n`; a lone carriage return is a control character. Line ends and tabs stay.
     """
     parts = _STYLED.split(text.replace("\r\n", "\n"))
     return "".join(part if at % 2 else part.translate(_ESCAPES) for at, part in enumerate(parts))
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """`text` as one line without runs of blanks, in which nothing hides; of it at most so many characters."""
+    """`text` on one line, without runs of blanks or hidden characters; at most `most` characters."""
     line = " ".join(text.split())
     return visible(line if most is None or len(line) <= most else line[: most - 1] + "…")
 
@@ -96,29 +100,29 @@ _FRAME = re.compile(r"^[\s\u2500-\u259f]+|[\s\u2500-\u259f]+$")
 
 
 def last_words(lines: Iterable[str]) -> list[str]:
-    """The last of some lines that has a letter or a digit, without the frame around it; none if none has."""
+    """The last line with a letter or a digit, without its frame; none without such a line."""
     spoken = [line for line in lines if any(map(str.isalnum, line))]
     return [_FRAME.sub("", line) for line in spoken[-1:]]
 
 
 def legible(json_text: str) -> str:
-    r"""One line of JSON, or of any text, with every character that would not show for what it is as `\uXXXX`.
+    r"""One line of JSON, or any text, with hidden characters as `\uXXXX`.
 
-    Backticks too, since such a line stands between some, and all blanks but the common one. JSON means the
-    same after it.
+    Also escapes backticks, since backticks enclose such a line, and all blanks except the ordinary
+    space. The meaning of JSON stays the same.
     """
     return json_text.translate(_JSON_ESCAPES)
 
 
 class VisiblePieces:
-    """`visible` for a text that comes in pieces: however it is cut, the same is shown."""
+    """`visible` for a text in pieces: the output does not depend on the cuts."""
 
     def __init__(self) -> None:
         self._last = ""
         self._rest = ""
 
     def feed(self, piece: str) -> str:
-        """The next piece as it is shown; a carriage return at its end waits for what follows."""
+        """The next piece as shown; a carriage return at its end waits for the next piece."""
         text = self._rest + piece
         self._rest = "\r" if text.endswith("\r") else ""
         text = text.removesuffix("\r") if self._rest else text
@@ -127,20 +131,21 @@ class VisiblePieces:
         return piece
 
     def end(self) -> str:
-        """The rest that was held back; then a new text may begin."""
+        """The rest that was held back; a new text may begin afterwards."""
         rest, self._rest, self._last = visible(self._rest), "", ""
         return rest
 
 
 _MOST_MARKS = 3
-"""Marks above and below one letter: Hebrew and Vietnamese take two, Thai and a stressed one three."""
+"""Marks above and below one letter: Hebrew and Vietnamese need two, Thai and a stressed letter
+three."""
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
-"""Unicode's Bidi_Class of what turns the direction of what is around it (UAX #9, table 4)."""
+"""The Unicode Bidi_Class values that change the direction of surrounding text (UAX #9, table 4)."""
 
 
 _MOST_JOINED = 6
-"""Characters drawn in one cell with the one before them: of more, Neovim draws no more than some, and leaves
-out the rest (MAX_MCO of 0.10, the 32 bytes of MAX_SCHAR_SIZE later; its src/nvim/grid_defs.h and mbyte.c)."""
+"""The most characters that share a cell with the one before them. Neovim draws only some of more
+(MAX_MCO of 0.10, the 32 bytes of MAX_SCHAR_SIZE later; its src/nvim/grid_defs.h and mbyte.c)."""
 _LEADS = re.compile("[\u1100-\u115f\ua960-\ua97f]")
 _FOLLOWS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\uff9e\uff9f\U0001f3fb-\U0001f3ff]")
 _PREPENDS = re.compile(
@@ -154,9 +159,9 @@ _VIRAMA = 9
 
 
 def contained(text: str) -> str:
-    r"""`text` whose marks stay at their letters: one without a letter, and one too many, is an escape.
+    r"""`text` whose marks stay with their letters: stray and excessive marks become escapes.
 
-    So is what would be drawn in one cell with too many others.
+    So do characters that would share a cell with too many others.
     """
     if text.isascii():
         return text
@@ -191,7 +196,7 @@ def _is_joined(before: str, character: str, category: str, *, is_linked: bool) -
 
 
 def upright(text: str) -> str:
-    """`text` that is contained, and without letters that run from right to left: these are escapes, too."""
+    """Contained `text` in which right-to-left letters are escapes, too."""
     text = contained(text)
     if text.isascii():
         return text
@@ -205,13 +210,13 @@ def _code(character: str) -> str:
 
 _WORD = re.compile(r"[^\W\d_]+")
 _TOGETHER = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"})
-"""Scripts that are written in one word; UTS #39, 5.2, calls such a mixture highly restrictive."""
+"""Scripts that are mixed within a word; UTS #39, 5.2, calls this highly restrictive."""
 
 
 def mixed_scripts(name: str) -> str:
-    """The oddity of a name in which letters of several scripts stand in one word: they can look alike.
+    """What is odd about a name with letters of several scripts in one word, which can look alike.
 
-    "" where there is nothing. A script is the first word of a letter's name in Unicode.
+    "" if nothing is. A script is the first word of a letter's Unicode name.
     """
     for word in _WORD.findall(name):
         letters = {unicodedata.name(c, "UNKNOWN").partition(" ")[0]: c for c in reversed(word)}
@@ -223,12 +228,12 @@ def mixed_scripts(name: str) -> str:
 
 
 def fence(text: str) -> str:
-    """The backticks for the lines around a text which nothing in it can close."""
+    """Enough backticks for a fence that nothing in the text can close."""
     return "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
 
 
 def size_text(size: int) -> str:
-    """A number of bytes as people read it: `512 B`, `12 kB`, `3.4 MB`."""
+    """A number of bytes for people: `512 B`, `12 kB`, `3.4 MB`."""
     if size < 1000:
         return f"{size} B"
     if size < 1_000_000:

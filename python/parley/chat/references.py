@@ -85,7 +85,7 @@ LIVE = (*IN_EDITOR, "diff")
 
 @dataclass(frozen=True, slots=True)
 class ReferenceText:
-    """The text of a reference, with its title; or a picture; or what is missing, and why."""
+    """The text of a reference, with its title; or a picture; or why it is missing."""
 
     title: str
     text: str

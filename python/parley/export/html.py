@@ -1,8 +1,9 @@
-"""A chat as one HTML page that needs nothing else: no script, no address that is fetched.
+"""A chat as one self-contained HTML page: no script, no address that is fetched.
 
-Knows the transcript and HTML; Markdown is `markdown-it-py`'s, the colours of code are Pygments'. What a model
-or a tool wrote stays text: its HTML is shown as it was written, and its pictures are links, since a page that
-fetched them would tell whoever named their address that it was read. Those beside the chat are in the page.
+Knows the transcript and HTML; `markdown-it-py` renders Markdown, and Pygments colours code. Text
+from a model or a tool stays text: its HTML is shown as written, and its pictures are links. If the
+page fetched them, whoever chose their address would learn that the page was read. Pictures stored
+next to the chat are embedded in the page.
 """
 
 from __future__ import annotations
@@ -71,20 +72,20 @@ _CLASSES = (
     ("minus", ("Generic.Deleted",)),
     ("plus", ("Generic.Inserted",)),
 )
-"""The class of a piece of code, by what it is to Pygments, or is a kind of."""
+"""The CSS class for each Pygments token type and its subtypes."""
 _LONGEST_CODE, _LONGEST_LINE, _SECONDS = 16_384, 1000, 2.0
-"""Of a block of code, of a line in it, and for all of a page: what is more has no colours.
+"""Limits of a code block, of a line in it, and of the whole page; code beyond them has no colours.
 
-Some of Pygments' regular expressions take the square of a length, and nothing ends one that has begun.
+Some of Pygments' regular expressions take quadratic time, and a running one cannot be stopped.
 """
 _NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 
 
 def html_page(transcript: Transcript, title: str, pictures: Mapping[str, bytes] | None = None) -> str:
-    """The page; `title` is for a chat without a topic, `pictures` are those beside it by their paths.
+    """The page; `title` is for a chat without a topic, `pictures` maps paths to stored pictures.
 
-    The user's notes are left out, as from a request.
+    The user's notes are left out, as in a request.
     """
     name, page = topic(transcript) or title, _Page(_markdown(), pictures or {})
     parts = (part for exchange in transcript.exchanges for part in page.exchange(exchange))
@@ -106,9 +107,10 @@ def _markdown() -> MarkdownIt:
 
 
 def _highlighter(end: float) -> Callable[[str, str, str], str]:
-    """A function from code and its language to HTML; "" for code that is to be shown without colours.
+    """A function from code and its language to HTML; "" for code without colours.
 
-    That is code of an unknown language, of too many characters in all or in a line, or when it is past `end`.
+    That is code in an unknown language, code that is too long as a whole or in a line, and code
+    after the time `end`.
     """
 
     def html(code: str, language: str, _: str) -> str:
@@ -126,7 +128,7 @@ def _highlighter(end: float) -> Callable[[str, str, str], str]:
 
 
 def _tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
-    """The tokens of code, each as its class and its text; none where Pygments does not know the language."""
+    """The tokens of code, each as its class and its text; none for a language unknown to Pygments."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 

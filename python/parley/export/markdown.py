@@ -1,7 +1,7 @@
 """A chat as plain Markdown for people: headings and blocks in place of Parley's markers.
 
-Knows the transcript and Markdown. What a text leaves open, such as a fence, ends with that text, so that it
-can hide or swallow nothing of what others said.
+Knows the transcript and Markdown. Anything that a text leaves open, such as a fence, is closed at
+the end of that text, so it cannot hide or swallow other speakers' text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RESULTS: dict[Status, str] = {"ok": "Result of {}", "error": "{} failed", "refu
 
 
 def markdown_page(transcript: Transcript, title: str) -> str:
-    """The page; `title` is for a chat without a topic. The user's notes are left out, as from a request."""
+    """The page; `title` is for a chat without a topic. The user's notes are left out."""
     parts = [f"# {_plain(topic(transcript) or title)}"]
     parts += (_whole(part.text) for part in transcript.preamble if isinstance(part, Text))
     parts += (part for exchange in transcript.exchanges for part in _exchange(exchange))
@@ -97,7 +97,7 @@ def _result(title: str, result: Result) -> Iterator[str]:
 
 
 def _block(title: str, text: str, language: str = "") -> Iterator[str]:
-    """A title, and a text that is no Markdown."""
+    """A title, and a text that is not Markdown."""
     yield f"**{title}**"
     ticks = fence(text)
     yield f"{ticks}{language}\n{visible(text)}\n{ticks}"
@@ -109,12 +109,12 @@ def _picture(attachment: Attachment) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text on one line, in which nothing has a meaning to Markdown."""
+    """A text on one line, with all of Markdown's special characters escaped."""
     return _MEANINGFUL.sub(r"\\\1", one_line(text))
 
 
 def _code(text: str) -> str:
-    """A text on one line as a span of code."""
+    """A text on one line as a code span."""
     text = one_line(text)
     ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     gap = " " if "`" in (text[:1], text[-1:]) else ""
@@ -122,21 +122,21 @@ def _code(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Markdown that ends with itself: what it leaves open is closed, or else it is a block of code."""
+    """Self-contained Markdown: open constructs are closed, or else the text becomes a code block."""
     closed = (text, *(f"{text}\n{closer}" for closer in _closers(text)))
     ticks = fence(text)
     return next(filter(_ends, closed), f"{ticks}\n{text}\n{ticks}")
 
 
 def _closers(text: str) -> Iterable[str]:
-    """What may close the text: the longest of its fences of either kind, and the end of a comment."""
+    """Lines that may close the text: its longest fence of each kind, and the end of a comment."""
     fences: list[str] = _FENCE.findall(text)
     longest = (max((run for run in fences if run[0] == sign), key=len, default="") for sign in "`~")
     return [*filter(None, longest), "-->"]
 
 
 def _ends(text: str) -> bool:
-    """Whether a paragraph below the text is one."""
+    """Whether a paragraph below the text is read as a paragraph."""
     last = _reader().parse(f"{text}\n\n{_END}")[-3:]
     return [token.type for token in last] == _PARAGRAPH and (last[0].level, last[1].content) == (0, _END)
 

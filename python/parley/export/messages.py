@@ -1,7 +1,7 @@
-"""A chat as messages of a provider's API, on one line of JSON: what training files and chats are made of.
+"""A chat as a provider's messages on one line of JSON, for training files and other programs.
 
-Knows which parts of a chat are in them, and that they are what the wire formats make of it. Definitions of
-tools are in no chat, so they are in none of the lines.
+Knows which parts of a chat the messages contain, and that the wire formats produce them. A chat has
+no tool definitions, so the lines have none either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from parley.models.request import Request
 
 _NO = frozenset(CHOICES) - YES
 _ENDLESS = 2**62
-"""Tokens of a window into which any chat fits."""
+"""The size, in tokens, of a window into which any chat fits."""
 
 # "The per-line training example of a fine-tuning input file for chat models using the supervised method":
 # `messages`, and `tools` and `parallel_tool_calls`, which may be missing (OpenAI's API description 2.3.0,
@@ -45,7 +45,7 @@ _ANTHROPIC = "anthropic"
 
 
 def message_line(transcript: Transcript, option: str) -> str:
-    """The line of JSON for a chat, in the format of that name in the shell; "" where nothing was asked."""
+    """The JSON line for a chat, in the shell's format of this name; "" without a question."""
     exchanges = _finished(transcript.exchanges)
     turns = tuple(map(_bare, history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None)))
     if not turns:
@@ -63,7 +63,7 @@ def message_line(transcript: Transcript, option: str) -> str:
 
 
 def lacks(transcript: Transcript) -> Iterator[str]:
-    """Notices of what a line cannot hold of a chat, or what providers do not take for training."""
+    """Notices of content that a line cannot hold, or that providers reject for training."""
     results = (p.result for e in transcript.exchanges for a in e.answers for p in a.proposals if p.result)
     returned = [attachment for result in results for attachment in result.attachments]
     asked_with = (p for e in transcript.exchanges if e.question for p in e.question.parts)
@@ -80,9 +80,9 @@ def lacks(transcript: Transcript) -> Iterator[str]:
 
 
 def _finished(exchanges: Sequence[Exchange], *, with_waiting: bool = False) -> tuple[Exchange, ...]:
-    """The exchanges up to where something was said last: what is only begun below that is left out.
+    """The exchanges up to the last one with content; anything only begun below is left out.
 
-    Last rounds whose calls wait do not count, unless they are asked for: what came of them nobody knows.
+    Last rounds with waiting calls do not count, unless requested: their outcome is unknown.
     """
     before = list(exchanges)
     while before:
@@ -98,7 +98,7 @@ def _finished(exchanges: Sequence[Exchange], *, with_waiting: bool = False) -> t
 
 
 def _decided(answer: Answer) -> Answer:
-    """An answer without last rounds whose calls wait."""
+    """An answer without its last rounds if their calls are waiting."""
     replies = list(rounds(answer))
     while replies and not all(call.result or call.choice in _NO for call in replies[-1].proposals):
         replies.pop()
@@ -113,13 +113,13 @@ def _says_something(answer: Answer) -> bool:
 
 
 def _system(transcript: Transcript) -> str:
-    """The system prompt, as far as the file says it."""
+    """The system prompt, as far as the file contains it."""
     keys = read_front_matter(transcript.front_matter).keys
     return "\n\n".join(filter(None, (keys.get("system_prompt"), keys.get("system_prompt+"))))
 
 
 def _bare(turn: Turn) -> Turn:
-    """A turn without what only a conversation that goes on has: thinking, and how to read on in a result."""
+    """A turn without parts for a continuing conversation: thinking, and how to read on in a result."""
     if not isinstance(turn, ModelTurn):
         return turn
     calls = tuple(replace(outcome, whole=None) for outcome in turn.calls)
@@ -127,9 +127,10 @@ def _bare(turn: Turn) -> Turn:
 
 
 def _slim(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message without the marks of a provider's cache; one block of text is the text itself.
+    """A message without a provider's cache marks; a single text block becomes plain text.
 
-    Texts side by side are one, with a blank line between them: who puts blocks together glues them.
+    Adjacent texts become one, with a blank line between them: programs that join blocks add no
+    separator.
     """
     content = message["content"]
     if isinstance(content, list):

@@ -1,6 +1,6 @@
-"""Responses as they are safe to read: bounded, whatever they unpack to, and from where they were asked for.
+"""Safe HTTP responses: bounded even when unpacked, and only from the requested address.
 
-Knows HTTP; nothing of providers, servers and what their responses mean.
+Knows HTTP, but nothing of providers, servers or the meaning of their responses.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import httpx2
 from parley.text import size_text
 
 HEADERS = {"accept-encoding": "gzip"}
-"""Headers for a client: they ask for one of the encodings that are unpacked here."""
+"""Headers for a client: they request an encoding that this module can unpack."""
 
 MOST_OF_AN_ERROR = 65_536
-"""The length of an error's page: nobody reads more of it."""
+"""The maximum length of an error page: people read no more of it."""
 
 _PIECE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
@@ -28,23 +28,23 @@ Hook: TypeAlias = Callable[[httpx2.Response], Awaitable[None]]
 
 
 def client_options() -> dict[str, Any]:
-    """Headers, and a jar that takes no cookie: one that is no ASCII makes each later request fail."""
+    """Headers, and a jar without cookies: a non-ASCII cookie would make every later request fail."""
     return {"headers": HEADERS, "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[]))}
 
 
 class UnreadableError(httpx2.StreamError):
-    """A body is too large, or packed in a way that was not asked for."""
+    """A body is too large, or has an encoding that was not requested."""
 
 
 class ElsewhereError(httpx2.RequestError):
-    """A request that carries a chat or a key was to be sent to another address."""
+    """A request with a chat or a key would have been sent to another address."""
 
 
 def bounded(most: int, *, streams: bool) -> Hook:
-    """A hook that has a client read at most `most` bytes of a body, unpacked, and less of an error's page.
+    """A hook that limits a client to `most` unpacked bytes of a body, and less of an error page.
 
-    The page is cut, any other body fails with `UnreadableError`. Without `streams` a stream of events may
-    go on for ever: for where each of its events is bounded.
+    An error page is cut; any other body fails with `UnreadableError`. Without `streams`, event
+    streams may be endless: use this only if each event is bounded.
     """
 
     async def bound(response: httpx2.Response) -> None:
@@ -61,10 +61,11 @@ def bounded(most: int, *, streams: bool) -> Hook:
 
 
 async def stay(response: httpx2.Response) -> None:
-    """Refuses a redirect to another origin, and one that would ask without what was to be sent.
+    """Refuses a redirect to another origin, and a redirect that would drop the request's body.
 
-    307 and 308 repeat the request with its body; after 301, 302 and 303 clients ask with GET (RFC 9110, 15.4,
-    read 2026-11-22). An SDK's client follows them all, with headers of its own that hold keys.
+    307 and 308 repeat the request with its body; after 301, 302 and 303 clients send GET (RFC 9110,
+    15.4, read 2026-11-22). An SDK's client follows all of them, with its own headers that contain
+    keys.
     """
     if not response.has_redirect_location:
         return
@@ -80,7 +81,7 @@ async def stay(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body, unpacked piece by piece; its own class, since what is unpacked counts, not what comes."""
+    """A body, unpacked piece by piece; a class of its own, to count unpacked bytes."""
 
     def __init__(
         self, stream: httpx2.AsyncByteStream, encoding: str, most: int | None, *, cuts: bool = False
@@ -112,7 +113,7 @@ def _unpacking(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
         return lambda packed: iter((packed,))
     if encoding in ("gzip", "x-gzip"):
         return _inflating(lambda _: zlib.decompressobj(_GZIP))
-    if encoding == "deflate":  # some servers send it unasked
+    if encoding == "deflate":  # some servers send it unrequested
         return _inflating(lambda start: zlib.decompressobj(zlib.MAX_WBITS * (1 if _is_zlib(start) else -1)))
     return lambda _: _refused(f"it answers in the encoding {encoding[:20]!r}, which was not asked for")
 
@@ -122,12 +123,12 @@ def _refused(why: str) -> Iterator[bytes]:
 
 
 def _is_zlib(start: bytes) -> bool:
-    """Whether data begin as RFC 1950 has it: some send "deflate" without this header (RFC 9110, 8.4.1.2)."""
+    """Whether data have the header of RFC 1950: some "deflate" data lack it (RFC 9110, 8.4.1.2)."""
     return start[0] & 0x0F == zlib.DEFLATED and int.from_bytes(start[:2], "big") % 31 == 0
 
 
 def _inflating(unpacker_of: Callable[[bytes], Any]) -> Callable[[bytes], Iterator[bytes]]:
-    """Unpacks piece by piece, by what the first two bytes say."""
+    """Unpacks piece by piece; the first two bytes select the method."""
     start, unpacker = b"", None
 
     def unpacked(packed: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Pages that come in place of what was asked for, as words for a person."""
+"""Unexpected pages, such as error pages, as text for people."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _KEYS = ("message", "error_description", "detail", "title", "error")
 
 
 def without_tags(text: str) -> str:
-    """The text of a page, as far as anybody reads it."""
+    """The text of a page, up to a readable length."""
     return _TAGS.sub(" ", text[:MOST_READ])
 
 
 def words(body: str, most: int) -> str:
-    """What a page says, on one line of at most so many characters: of JSON its message, of HTML its text."""
+    """A page's text on one line of at most `most` characters: JSON's message, or HTML's text."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""The proxies of the environment: never for what runs on this machine, and named where one cannot be used.
+"""The environment's proxies: never for this machine, and named if they cannot be used.
 
-Knows variables and addresses; which of them a host elsewhere is asked through, `httpx2` decides.
+Knows variables and addresses; `httpx2` decides which proxy is used for a remote host.
 """
 
 from __future__ import annotations
@@ -15,34 +15,36 @@ from urllib.request import getproxies, proxy_bypass
 from parley.errors import ParleyError
 
 _KINDS = ("http", "https", "all")
-"""The variables that count: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, in capitals or not."""
+"""The relevant variables: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, in upper or lower case."""
 
 
 MOST_CONNECTIONS = 1000
 MOST_IDLE = 100
 IDLE_S = 300.0
-"""How long a connection is kept for the next request; a server that closes it earlier costs nothing."""
+"""How long an idle connection is kept for the next request; an earlier end by the server does no
+harm."""
 
 
 class ProxyError(ParleyError):
-    """A proxy that the environment names cannot be used; the text says which variable, and what to do."""
+    """The environment names an unusable proxy; the text names the variable and the remedy."""
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """Options of a client for this address; its own reading of the environment stays where that will do.
+    """Options of a client for this address; it reads the environment itself if that works.
 
-    With a transport of its own, a client looks for no proxies. `trust_env=False` is not enough: the
-    client of anthropic 2.12 reads them nevertheless ("if 'transport' not in kwargs: ... proxy_map = ...
-    get_environment_proxies()", anthropic/_base_client.py, 2026-11-22).
+    A client with its own transport looks for no proxies. `trust_env=False` is not enough: the
+    client of anthropic 2.12 reads them nevertheless ("if 'transport' not in kwargs: ... proxy_map =
+    ... get_environment_proxies()", anthropic/_base_client.py, 2026-11-22).
     """
     if is_here(url):
         return _through(None)
     proxies = {kind: proxy for kind, proxy in getproxies().items() if kind in _KINDS and proxy}
     if not any(map(_flaw, proxies.values())):
         return {"limits": _limits()}
-    # A client makes all proxies of the environment, and fails with any: this one gets what it needs.
+    # A client creates all proxies of the environment, and fails if one is faulty: this client gets
+    # only the proxy that it needs.
     parts = import_module("httpx2").URL(url)
-    kind = parts.scheme or "https"  # an SDK's own address is one
+    kind = parts.scheme or "https"  # an SDK's default address is https
     kind = kind if kind in proxies else "all"
     if kind not in proxies or proxy_bypass(parts.host):
         return _through(None)
@@ -52,7 +54,7 @@ def client_options(url: str) -> dict[str, Any]:
 
 
 def is_here(url: str) -> bool:
-    """Whether an address is on this machine: its name or number is one that never leaves it."""
+    """Whether an address is on this machine: its name or number never leaves the machine."""
     host = import_module("httpx2").URL(url).host.rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -71,14 +73,14 @@ def _through(proxy: str | None) -> dict[str, Any]:
 
 
 def _limits() -> Any:
-    """Limits of a pool: `httpx2` closes an idle connection after 5 seconds, and people think longer."""
+    """Limits of a pool: `httpx2` closes idle connections after 5 seconds, but people think longer."""
     return import_module("httpx2").Limits(
         max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE, keepalive_expiry=IDLE_S
     )
 
 
 def _flaw(proxy: str) -> str:
-    """The flaw of a proxy that no client can use, "" for others; `httpx2` wants another package for SOCKS."""
+    """Why no client can use a proxy, "" if it is usable; for SOCKS, `httpx2` needs another package."""
     httpx2 = import_module("httpx2")
     kind, colon, _ = proxy.partition("://")
     kind = kind.lower() if colon else "http"
@@ -86,7 +88,7 @@ def _flaw(proxy: str) -> str:
         return "it is a SOCKS proxy, and only http:// and https:// ones can be used"
     try:
         httpx2.Proxy(proxy if colon else f"http://{proxy}")
-    except (httpx2.InvalidURL, ValueError):  # no address, or of no known kind
+    except (httpx2.InvalidURL, ValueError):  # not an address, or of an unknown kind
         return "it is no address of an http:// or https:// proxy"
     return ""
 

@@ -1,12 +1,12 @@
 """Exports of ChatGPT and Claude.ai, `conversations.json`, as messages.
 
-- ChatGPT: each conversation is a tree in `mapping`, of which `current_node` is the leaf that is shown; a
-  message has an `author`, a `content` by its `content_type`, and the tool that it is for as `recipient`
-  (mitkury/chatgpt-export-parser, docs/chatgpt-data-export-format.md, and exports in public repositories,
-  2026-11-24).
-- Claude.ai: `chat_messages` with a `sender`; blocks in `content`, of tools with their results in the same
-  message; texts of files in `attachments` (socketteer/Claude-Conversation-Exporter, and exports in public
+- ChatGPT: each conversation is a tree in `mapping`; `current_node` is the leaf that is shown. A
+  message has an `author`, a `content` with a `content_type`, and, as `recipient`, the tool that it
+  is for (mitkury/chatgpt-export-parser, docs/chatgpt-data-export-format.md, and exports in public
   repositories, 2026-11-24).
+- Claude.ai: `chat_messages` with a `sender`; blocks in `content`, those of tools with their results
+  in the same message; texts of files in `attachments` (socketteer/Claude-Conversation-Exporter, and
+  exports in public repositories, 2026-11-24).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _BRANCHES = "other versions of its messages"
 
 
 def is_chatgpt(value: Any) -> bool:
-    """Whether this is an export of ChatGPT, or one conversation of it."""
+    """Whether this is a ChatGPT export, or one conversation of it."""
     return _all_have(value, "mapping", Mapping)
 
 
 def is_claude_ai(value: Any) -> bool:
-    """Whether this is an export of Claude.ai, or one conversation of it."""
+    """Whether this is a Claude.ai export, or one conversation of it."""
     return _all_have(value, "chat_messages", list)
 
 
 def chatgpt(value: Any) -> Iterator[Record]:
-    """The conversations in an export of ChatGPT, without those in which nothing is said."""
+    """The conversations in a ChatGPT export, except empty ones."""
     for root in _objects(value):
         nodes = mapping(root, "mapping")
         path = list(_path(root, nodes))
@@ -52,7 +52,7 @@ def chatgpt(value: Any) -> Iterator[Record]:
 
 
 def claude_ai(value: Any) -> Iterator[Record]:
-    """The conversations in an export of Claude.ai, without those in which nothing is said."""
+    """The conversations in a Claude.ai export, except empty ones."""
     for root in _objects(value):
         said = root.get("chat_messages")
         messages = [m for each in said if isinstance(each, Mapping) for m in _claude_ai(each)] if said else []
@@ -92,7 +92,7 @@ def _is_hidden(message: Message) -> bool:
 
 
 def _path(root: Message, nodes: Message) -> Iterator[Message]:
-    """The messages from the first to the current one; without one that is named, to the last in the file."""
+    """The messages from the first to the current one, or else to the file's last."""
     at: Any = root.get("current_node")
     if not isinstance(at, str) or at not in nodes:
         at = list(nodes)[-1] if nodes else None
@@ -138,7 +138,7 @@ def _thoughts(content: Message) -> str:
 
 
 def _arguments(content: Message) -> str:
-    """The arguments of a call as JSON: many a tool takes code, or words."""
+    """The arguments of a call as JSON: many tools receive code, or plain text."""
     text = "\n".join(part["text"] for part in _parts(content) if isinstance(part.get("text"), str))
     try:
         is_object = isinstance(json.loads(text), dict)
@@ -148,7 +148,7 @@ def _arguments(content: Message) -> str:
 
 
 def _parts(content: Message) -> list[Message]:
-    """The parts of a content; one that is no text has its type."""
+    """The parts of a content; a part that is not text has its type."""
     parts = content.get("parts")
     if not isinstance(parts, list):
         text = next((content[key] for key in _TOOL_TEXTS if isinstance(content.get(key), str)), "")
@@ -167,7 +167,7 @@ def _parts(content: Message) -> list[Message]:
 
 
 def _claude_ai(message: Message) -> Iterator[Message]:
-    """The messages that one of Claude.ai's is: a result in it ends a reply."""
+    """The messages in one Claude.ai message: a result in it ends a reply."""
     content = message.get("content")
     blocks = [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
     if not blocks and (text := string(message, "text")):
@@ -197,7 +197,7 @@ def _claude_ai(message: Message) -> Iterator[Message]:
 
 
 def _attached(message: Message) -> Iterator[Message]:
-    """What was attached: the text of a file, or its name."""
+    """The attachments: the text of a file, or its name."""
     for key in ("attachments", "files"):
         found = message.get(key)
         for file in found if isinstance(found, list) else ():

@@ -1,6 +1,6 @@
-"""A chat of another program as it is read: who said what, in order; at the end it is the text of a chat file.
+"""Another program's chat while it is read, in order; the result is the text of a chat file.
 
-Knows the transcript and what may stand where in it. Knows no format of others.
+Knows the transcript and which parts may appear where in it. Knows no other program's format.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from parley.media import MOST_BYTES, kind_of
 from parley.text import one_line
 
 UNKNOWN = "unknown"
-"""The provider and the model of thinking of which nobody says whose it is: it is sent to none."""
+"""The provider and the model of thinking from an unknown source: it is never sent."""
 _MOST_LOSSES, _MOST_SHOWN = 20, 200
 _SIGNATURE = re.compile(r"(?!redacted( |$))\S([^\n]*\S)?")
 _Part = TypeVar("_Part", bound=Segment | Attachment)
@@ -55,7 +55,7 @@ _NEVER_RAN = (NOT_APPROVED, DECLINED)
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """The text of a chat file, what was not carried into it, a clause each, and the pictures beside it."""
+    """The text of a chat file, its losses (a clause each), and the pictures next to it."""
 
     text: str
     losses: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Chat:
 
 @dataclass(slots=True)
 class _Answer:
-    """An answer as it is read, and the places of its calls that have no result yet, by id and by name."""
+    """An answer while it is read, and the places of its calls without a result, by id and by name."""
 
     agent: str | None
     segments: list[Segment] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Answer:
         self.segments.append(Proposal(call))
 
     def settle(self, key: str, result: Result) -> bool:
-        """Whether there was an open call for this result."""
+        """Attach a result to an open call; whether there was one."""
         places = self.open.get(key, deque())
         while places:
             place = places.popleft()
@@ -89,16 +89,16 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Exchange:
-    """An exchange as it is read; `question` None is an answer without one."""
+    """An exchange while it is read; `question` is None for an answer without one."""
 
     question: list[QuestionPart] | None
     answers: list[_Answer] = field(default_factory=list)
 
 
 class Conversation:
-    """Takes in what was said, in order. Texts may hold anything: whatever they hold, they stay texts.
+    """Collects the messages, in order. Texts may contain anything, and always stay texts.
 
-    `folder` is that beside the chat where pictures go; "" where there is no place for any.
+    `folder` is the folder next to the chat for pictures; "" if there is none.
     """
 
     def __init__(self, folder: str = "") -> None:
@@ -111,41 +111,41 @@ class Conversation:
         self._tags = dict[str, None]()
         self._losses = dict[str, None]()
         self._answer: _Answer | None = None
-        """The last answer, though the user may have spoken since."""
+        """The last answer, even if the user has spoken since."""
         self._is_replying = False
         self._calls = 0
-        """The calls of this reply so far; one below a result is of another reply."""
+        """The calls of this reply so far; a call below a result belongs to another reply."""
 
     def lose(self, what: str) -> None:
-        """Something cannot be carried; each clause is told once."""
+        """Record something that cannot be imported; each clause is reported once."""
         if len(self._losses) < _MOST_LOSSES:
             self._losses[one_line(what, _MOST_SHOWN)] = None
 
     def title(self, text: str) -> None:
-        """What the chat is about."""
+        """Set the subject of the chat."""
         self._topic = " ".join(fit(text).split())
 
     def tags(self, tags: Iterable[str]) -> None:
-        """The tags of the chat, each of them once."""
+        """Add tags to the chat, each once."""
         self._tags |= dict.fromkeys(filter(None, (" ".join(fit(tag).split()) for tag in tags)))
 
     def system(self, text: str) -> None:
-        """A part of the system prompt."""
+        """Add a part of the system prompt."""
         if text.strip():
             self._system.append(fit(text))
             if self._exchanges:
                 self.lose("the place of later system messages, which are in the system prompt now")
 
     def preamble(self, text: str) -> None:
-        """Text above the conversation, for people."""
+        """Add text above the conversation, for people."""
         _add(self._preamble, text)
 
     def question(self, text: str) -> None:
-        """Words of the user; they belong to the question before where nobody has answered that."""
+        """Add words of the user; they extend the previous question if it has no answer."""
         _add(self._question(), text)
 
     def picture(self, content: bytes) -> Attachment | None:
-        """The attachment that a picture is, to be put where it belongs; None where it can be none."""
+        """The attachment for a picture, to be put in its place; None if it cannot be one."""
         kind = kind_of(content)
         if not self._folder or kind is None or len(content) > MOST_BYTES:
             return None
@@ -157,11 +157,11 @@ class Conversation:
         return attachment
 
     def attach(self, attachment: Attachment) -> None:
-        """A picture in a question."""
+        """Add a picture to a question."""
         self._question().append(attachment)
 
     def reply(self, agent: str = "") -> None:
-        """The model begins to speak; another agent's words are another answer."""
+        """Begin the model's words; another agent's words are another answer."""
         if not self._exchanges:
             self._exchanges.append(_Exchange(None))
         name = re.sub(r"[\]\n]", " ", fit(agent)).strip() or None
@@ -171,7 +171,7 @@ class Conversation:
         self._answer, self._is_replying, self._calls = answers[-1], True, 0
 
     def text(self, text: str) -> None:
-        """Words of the model."""
+        """Add words of the model."""
         _add(self._segments(), text)
 
     def thinking(
@@ -183,7 +183,7 @@ class Conversation:
         *,
         redacted: bool = False,
     ) -> None:
-        """What the model thought, or what stands for it."""
+        """Add the model's thinking, or the data in its place."""
         if not _SIGNATURE.fullmatch(signature) or fit(signature) != signature:
             signature = ""
         provider, model = re.sub(r"[\s:\[\]]", "_", fit(provider)), re.sub(r"[\s\[\]]", "_", fit(model))
@@ -193,7 +193,7 @@ class Conversation:
             self._segments().append(thought)
 
     def call(self, call_id: str, name: str, arguments: str, extra: str = "") -> None:
-        """A call that the model makes in this reply."""
+        """Add a call that the model makes in this reply."""
         number = len(self._segments())
         call = ToolCall(
             _own_id(call_id or f"call_{number}"), fit(name) or "_", fit(arguments), self._calls, extra
@@ -210,7 +210,7 @@ class Conversation:
         name: str = "",
         pictures: Sequence[Attachment] = (),
     ) -> None:
-        """The result of the first call with this id that has none yet; without an id, of this name."""
+        """Add a result to the first open call with this id; without an id, with this name."""
         if self._answer is None:
             self.reply()
         assert self._answer, "there is an answer now"
@@ -223,7 +223,7 @@ class Conversation:
             self._answer.segments.append(Orphan(header_name(name), own_id, result))
 
     def note(self, text: str) -> None:
-        """What is in the file for people, and for no model."""
+        """Add text that is for people, and never for a model."""
         if not (note := without_blank_edges(fit(text)).lstrip(SPACING + "\n")):
             return
         if self._is_replying:
@@ -234,7 +234,7 @@ class Conversation:
             self._preamble.append(Note(note))
 
     def chat(self) -> Chat:
-        """All of it as a chat file. Raises ValueError where nothing was said."""
+        """The whole conversation as a chat file. Raises ValueError if it is empty."""
         exchanges = tuple(map(_exchange, self._exchanges))
         if not exchanges:
             raise ValueError("it contains no messages")
@@ -261,7 +261,7 @@ class Conversation:
         return parse_lines(lines).front_matter
 
     def _question(self) -> list[QuestionPart]:
-        """The parts of the question that the user is at."""
+        """The parts of the user's current question."""
         if not self._exchanges or self._exchanges[-1].answers:
             self._exchanges.append(_Exchange([]))
         self._is_replying = False
@@ -270,7 +270,7 @@ class Conversation:
         return question
 
     def _segments(self) -> list[Segment]:
-        """Those of the answer that the model is at."""
+        """The segments of the model's current answer."""
         if not self._is_replying:
             self.reply()
         assert self._answer, "the model is speaking"
@@ -283,7 +283,7 @@ def _exchange(exchange: _Exchange) -> Exchange:
 
 
 def _merged(parts: Iterable[_Part]) -> tuple[_Part | Text, ...]:
-    """The parts with texts that stand side by side as one."""
+    """The parts, with adjacent texts joined."""
     merged = list[_Part | Text]()
     for _, run in groupby(parts, lambda part: isinstance(part, Text)):
         side_by_side = list(run)
@@ -298,7 +298,7 @@ def _add(parts: list[Text | Note] | list[QuestionPart] | list[Segment], text: st
 
 
 def _own_id(call_id: str) -> str:
-    """An id that a chat may hold; the same for the same."""
+    """An id that a chat may hold; equal ids stay equal."""
     if CALL_ID.fullmatch(call_id):
         return call_id
     return f"call_{hashlib.sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""The one table of the formats that chats of other programs come in: how each is recognized and read."""
+"""The one table of other programs' chat formats: how to recognize and read each."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from parley.imports.messages import ROLES
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program whose JSON is none of messages: how it is recognized, and made some of these roles."""
+    """A program whose JSON is not messages: how to recognize it, and turn it into messages."""
 
     fits: Callable[[Any], bool]
     records: Callable[[Any], Iterator[messages.Record]]
     provider: str = UNKNOWN
-    """Whose thinking is in it."""
+    """The provider of its thinking."""
     roles: str = "openai"
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of others: what it is called for people, and what reads it, if not `messages`."""
+    """Another program's format: its title for people, and its reader, unless `messages` reads it."""
 
     title: str
     markdown: Callable[[str], Chat] | None = None
@@ -53,11 +53,11 @@ FORMATS = {
     ),
     "llm": Format("the output of llm logs --json", program=Program(session_logs.is_llm, session_logs.llm)),
 }
-"""The formats by the names that the shell has for them."""
+"""The formats by their names in the shell."""
 
 
 Folder: TypeAlias = Callable[[int, int], str]
-"""The folder beside a chat where its pictures go, by its number and how many there are; "" for none."""
+"""The folder for a chat's pictures, by the chat's number and the number of chats; "" for none."""
 
 
 def no_folder(number: int, count: int) -> str:
@@ -66,9 +66,9 @@ def no_folder(number: int, count: int) -> str:
 
 
 def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Sequence[Chat]:
-    """The chats that a file holds, in the format of this name, or in the one that it is recognized to be in.
+    """The chats in a file, in the named format or in the format that is recognized.
 
-    Raises ValueError, with its place, for what cannot be read.
+    Raises ValueError, with the place, for unreadable content.
     """
     entry = FORMATS.get(name or _recognized(text))
     if entry and entry.markdown and not (name in ROLES and _is_json(text)):
@@ -87,7 +87,7 @@ def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Seq
 
 
 def _program(value: Any) -> Program | None:
-    """The program whose JSON this is by its look, if any."""
+    """The program that this JSON seems to come from, if any."""
     programs = (entry.program for entry in FORMATS.values())
     return next((program for program in programs if program and program.fits(value)), None)
 
@@ -95,7 +95,7 @@ def _program(value: Any) -> Program | None:
 def _record(
     record: messages.Record, name: str | None, program: Program | None, folder: str, number: int
 ) -> Chat:
-    """The chat of a record; its `number` is told with a fault, unless it is 0: the only one."""
+    """The chat of a record; errors name its `number`, unless it is 0: the only one."""
     try:
         if program:
             return messages.chat(record, program.roles, folder, program.provider)
@@ -105,7 +105,7 @@ def _record(
 
 
 def _recognized(text: str) -> str:
-    """The name of the Markdown that this is; "" for JSON. Raises ValueError for anything else."""
+    """The name of the recognized Markdown format; "" for JSON. Raises ValueError for anything else."""
     lines, exchanges = split_lines(text), parse(text).exchanges
     has_calls = any(answer.proposals for exchange in exchanges for answer in exchange.answers)
     if has_calls or any(map(is_escaped, lines)):
@@ -123,7 +123,7 @@ _SIGNS = (
     ("gp", markdown.has_turns),
     ("codecompanion", markdown.has_headings),
 )
-"""How Markdown is recognized, in this order. No line of JSON begins as these do."""
+"""How Markdown is recognized, in this order. JSON lines never begin like this."""
 
 
 def _is_json(text: str) -> bool:

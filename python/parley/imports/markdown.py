@@ -1,16 +1,16 @@
-"""Markdown chats of other plugins, read into a conversation.
+"""Other plugins' Markdown chats, read into a conversation.
 
-- gp.nvim: `💬:` and `🤖:[Agent]`, in older files `🗨:`; above them a header that ends with `---`, of lines
-  such as `topic: x`, `- role: x`, `# topic: x` (Robitx/gp.nvim, lua/gp/init.lua and lua/gp/defaults.lua,
-  2026-11-23).
-- parley.nvim, which was made from it: the same with `🔒:` for what is for people, down to the next turn,
-  `🌿:` for a line that links to another chat, `🧠:` for thinking down to a blank line or `🧠:[END]`, and
+- gp.nvim: `💬:` and `🤖:[Agent]`, in older files `🗨:`; above them a header that ends with `---`, with
+  lines such as `topic: x`, `- role: x`, `# topic: x` (Robitx/gp.nvim, lua/gp/init.lua and
+  lua/gp/defaults.lua, 2026-11-23).
+- parley.nvim, a derivative: the same, with `🔒:` for text for people, down to the next turn, `🌿:`
+  for a line that links to another chat, `🧠:` for thinking down to a blank line or `🧠:[END]`, and
   fenced blocks below `🔧: tool id=x` and `📎: tool id=x error=true` (xianxu/parley.nvim,
   atlas/chat/format.md, lua/parley/tools/serialize.lua and lua/parley/chat_parser.lua, 2026-11-23).
-- CodeCompanion: its buffer, with the headings `## Me` and `## CodeCompanion (adapter)` (olimorris/
-  codecompanion.nvim, lua/codecompanion/interactions/chat/parser.lua, 2026-11-23).
+- CodeCompanion: its buffer, with the headings `## Me` and `## CodeCompanion (adapter)`
+  (olimorris/codecompanion.nvim, lua/codecompanion/interactions/chat/parser.lua, 2026-11-23).
 
-Here they are told from text by their spelling alone, at the start of a line, as they are there.
+As in those plugins, only the spelling at the start of a line distinguishes these from text.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _END = f"{_THINKING}[END]"
 _CALL, _RESULT = "🔧:", "📎:"
 _TOOL = re.compile(rf"(?P<kind>{_CALL}|{_RESULT})\s*(?P<name>\S+)\s+id=(?P<id>\S+)(?P<error>.*error=true)?.*")
 _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
-# "A code fence is a sequence of at least three consecutive backtick characters (`) or tildes (~)", indented
-# by up to three spaces; what closes it is of the same kind, and at least as long (CommonMark 0.31.2, 4.5).
+# "A code fence is a sequence of at least three consecutive backtick characters (`) or tildes (~)",
+# indented by up to three spaces; its closing fence is of the same kind, and at least as long
+# (CommonMark 0.31.2, 4.5).
 _OPENER = re.compile(r" {0,3}(?:(?P<ticks>`{3,})[^`]*|(?P<tildes>~{3,}).*)")
 _CLOSER = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*")
 _HEADER = re.compile(r"[-#]? ?(?P<key>[A-Za-z_]+\+?): (?P<value>.*)")
@@ -47,23 +48,23 @@ _OF_THE_FILE = ("file", "topic", *_PROMPTS)
 
 
 def has_turns(lines: Sequence[str]) -> bool:
-    """Whether these are lines of gp.nvim, or of a plugin made from it."""
+    """Whether these are lines of gp.nvim, or of a plugin derived from it."""
     return any(line.startswith((*_USER, _AGENT)) for line in lines)
 
 
 def has_tools(lines: Sequence[str]) -> bool:
-    """Whether there are turns, and lines that only parley.nvim gives a meaning."""
+    """Whether there are turns, and lines with a meaning only in parley.nvim."""
     signs = (_BRANCH, _LOCAL)
     return has_turns(lines) and any(line.startswith(signs) or _TOOL.fullmatch(line) for line in lines)
 
 
 def has_headings(lines: Sequence[str]) -> bool:
-    """Whether these are lines of a buffer of CodeCompanion's."""
+    """Whether these are lines of a CodeCompanion buffer."""
     return any(_HEADING.fullmatch(line) for line in lines)
 
 
 def gp(text: str) -> Chat:
-    """The chat that a file of gp.nvim's is."""
+    """The chat in a gp.nvim file."""
     conversation, lines = _begin(text)
     for marker, block, _ in _turns(conversation, lines, frozenset()):
         if marker in _USER:
@@ -74,7 +75,7 @@ def gp(text: str) -> Chat:
 
 
 def parley_nvim(text: str) -> Chat:
-    """The chat that a file of parley.nvim's is."""
+    """The chat in a parley.nvim file."""
     conversation, lines = _begin(text)
     for marker, block, bodies in _turns(conversation, lines, _bodies(lines)):
         if marker in _USER:
@@ -89,7 +90,7 @@ def parley_nvim(text: str) -> Chat:
 
 
 def codecompanion(text: str) -> Chat:
-    """The chat that a buffer of CodeCompanion's is. Its markdown shows what tools returned as text."""
+    """The chat in a CodeCompanion buffer. Its Markdown shows tool results as text."""
     conversation, lines = Conversation(), split_lines(text)
     starts = [number for number in _unfenced(lines) if _HEADING.fullmatch(lines[number])]
     _turn(conversation, "", lines[: next(iter(starts), len(lines))])
@@ -112,7 +113,7 @@ def _turn(conversation: Conversation, who: str, block: Sequence[str]) -> None:
 
 
 def _without_context(conversation: Conversation, block: Sequence[str]) -> Sequence[str]:
-    """A question without the list of what was shared with it."""
+    """A question without the list of context that was shared with it."""
     if _CONTEXT not in block:
         return block
     conversation.lose("the list of context shared with a question")
@@ -122,9 +123,10 @@ def _without_context(conversation: Conversation, block: Sequence[str]) -> Sequen
 
 
 def _sections(conversation: Conversation, block: Sequence[str]) -> None:
-    """An answer, which may have its thinking and its words below headings of their own.
+    """An answer, which may have headings above its thinking and its text.
 
-    Only the first heading, with nothing above it, can be that of thinking; others are the model's words.
+    Only the first heading, with nothing above it, can mark thinking; others belong to the model's
+    text.
     """
     conversation.reply()
     begin = next((number for number, line in enumerate(block) if line.strip()), 0)
@@ -137,7 +139,7 @@ def _sections(conversation: Conversation, block: Sequence[str]) -> None:
 
 
 def _begin(text: str) -> tuple[Conversation, list[str]]:
-    """A conversation with what the header says, and the lines below it."""
+    """A conversation with the header's values, and the lines below the header."""
     conversation, lines = Conversation(), split_lines(text)
     first = 1 if lines and _RULE.fullmatch(lines[0]) else 0
     turn = next((n for n, line in enumerate(lines) if line.startswith((*_USER, _AGENT))), len(lines))
@@ -151,7 +153,7 @@ def _begin(text: str) -> tuple[Conversation, list[str]]:
 
 
 def _heed(conversation: Conversation, key: str, value: str) -> None:
-    """A line of the header; line breaks of a prompt are written as `\\n` in it."""
+    """Read a line of the header; a prompt's line breaks are written as `\\n` in it."""
     if key == "topic" and value.strip() != "?":
         conversation.title(value)
     elif key in ("tags", "tags+"):
@@ -165,9 +167,9 @@ def _heed(conversation: Conversation, key: str, value: str) -> None:
 def _turns(
     conversation: Conversation, lines: Sequence[str], bodies: AbstractSet[int]
 ) -> Iterator[tuple[str, list[str], AbstractSet[int]]]:
-    """The turns, each with its marker, its lines and those of them that are bodies of tools.
+    """The turns, each with its marker, its lines, and the lines that are bodies of tools.
 
-    The lines above the first turn are the preamble. No line of the `bodies` begins a turn.
+    The lines above the first turn are the preamble. No line in `bodies` begins a turn.
     """
     marker, block, inside = "", list[str](), set[int]()
     for number, line in enumerate([*lines, _AGENT]):
@@ -185,9 +187,9 @@ def _turns(
 
 
 def _bodies(lines: Sequence[str]) -> AbstractSet[int]:
-    """The numbers of the lines in the fences of calls and results: whatever they hold, they are text there.
+    """The numbers of the lines in the fences of calls and results, which are always text.
 
-    parley.nvim reads them so, too, where the fence is closed (lua/parley/fence.lua, `scan`, 2026-11-24).
+    parley.nvim does the same if the fence is closed (lua/parley/fence.lua, `scan`, 2026-11-24).
     """
     fences, numbers, at = _Fences(lines), set[int](), 0
     while at < len(lines):
@@ -200,14 +202,14 @@ def _bodies(lines: Sequence[str]) -> AbstractSet[int]:
 
 
 def _speaker(conversation: Conversation, block: list[str]) -> list[str]:
-    """Begin the answer of the agent that is named on its line; the lines of what it says."""
+    """Begin the answer of the agent that its line names; returns the lines of its text."""
     name = _NAME.fullmatch(block[0])
     conversation.reply(name["agent"] if name else "")
     return [name["rest"].strip(), *block[1:]] if name else block
 
 
 def _split(block: Sequence[str], bodies: AbstractSet[int]) -> tuple[list[str], list[str]]:
-    """The lines of a turn that a model is sent, and the notes in it, which are in none of the `bodies`."""
+    """A turn's lines that a model is sent, and the notes in it, except in the `bodies`."""
     starts = {n: line for n, line in enumerate(block) if n not in bodies}
     end = next((n for n, line in starts.items() if line.startswith(_LOCAL)), len(block))
     local = "\n".join(block[end:]).removeprefix(_LOCAL)
@@ -222,7 +224,7 @@ def _words(conversation: Conversation, lines: Sequence[str]) -> None:
 
 
 def _answer(conversation: Conversation, lines: Sequence[str]) -> None:
-    """An answer of parley.nvim's: words, thinking, calls and results."""
+    """Read a parley.nvim answer: text, thinking, calls and results."""
     blocks, words, at = _Blocks(lines), list[str](), 0
     while at < len(lines):
         end = blocks.end(at)
@@ -237,13 +239,13 @@ def _answer(conversation: Conversation, lines: Sequence[str]) -> None:
 
 
 def _after(numbers: Sequence[int], at: int) -> int | None:
-    """The first of the numbers that is higher."""
+    """The first number that is higher."""
     place = bisect_right(numbers, at)
     return numbers[place] if place < len(numbers) else None
 
 
 class _Fences:
-    """Where fences end; the line that closes one has just as many ticks."""
+    """The ends of fences; a closing line has exactly as many backticks."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -253,14 +255,14 @@ class _Fences:
                 self._closers.setdefault(bare, []).append(number)
 
     def end(self, at: int) -> int | None:
-        """The line after a fence that begins here; None if none does, or it is not closed."""
+        """The line after a fence that begins here; None without a closed fence."""
         fence = _FENCE.fullmatch(self._lines[at]) if at < len(self._lines) else None
         closer = _after(self._closers.get(fence["ticks"], []), at) if fence else None
         return None if closer is None else closer + 1
 
 
 class _Blocks:
-    """Where the blocks of an answer end: calls, results, thinking, and fences that are closed."""
+    """The ends of an answer's blocks: calls, results, thinking, and closed fences."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -274,7 +276,7 @@ class _Blocks:
                 self._gaps.append(number)
 
     def end(self, at: int) -> int | None:
-        """The line after a block that begins here; None where none does."""
+        """The line after a block that begins here; None without one."""
         line = self._lines[at]
         if line.startswith(_THINKING):
             return self._thinking_end(at)
@@ -300,7 +302,7 @@ def _tool_or_thinking(conversation: Conversation, block: Sequence[str]) -> None:
 
 
 def _unfenced(lines: Sequence[str]) -> Iterator[int]:
-    """The numbers of the lines that are in no fence of Markdown's and begin none."""
+    """The numbers of the lines outside Markdown fences that do not begin one."""
     fence = ""
     for number, line in enumerate(lines):
         if fence:

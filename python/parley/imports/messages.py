@@ -1,16 +1,17 @@
-"""Message arrays as programs and providers have them, read into a conversation.
+"""Message arrays of programs and providers, read into a conversation.
 
-One reader takes those of OpenAI's Chat Completions, of Anthropic's Messages API and of CodeCompanion: they
-differ in the names of the roles and in where calls and results stand, and many files mix them.
+One reader handles OpenAI's Chat Completions, Anthropic's Messages API and CodeCompanion. They
+differ in the names of the roles and in the place of calls and results, and many files mix them.
 
-- OpenAI: `tool_calls` and a legacy `function_call` of the assistant, results in messages of `tool` and
-  `function` (openai 3.54, types/chat/chat_completion_message_param.py, 2026-11-23).
-- Anthropic: blocks `tool_use` and `tool_result`, the system prompt beside the messages (anthropic 2.12,
-  types/message_param.py, 2026-11-23).
-- CodeCompanion: the assistant is `llm`; `tools` of a message holds `calls`, or the `call_id` of a result;
-  older ones have `tool_calls` and `tool_call_id`; thinking is in `reasoning` (olimorris/codecompanion.nvim,
-  lua/codecompanion/interactions/chat/sessions/serializer.lua, and ravitemer/codecompanion-history.nvim,
-  lua/codecompanion/_extensions/history/storage.lua, 2026-11-23).
+- OpenAI: `tool_calls` and a legacy `function_call` of the assistant, results in messages of `tool`
+  and `function` (openai 3.54, types/chat/chat_completion_message_param.py, 2026-11-23).
+- Anthropic: blocks `tool_use` and `tool_result`, the system prompt outside the messages (anthropic
+  2.12, types/message_param.py, 2026-11-23).
+- CodeCompanion: the assistant is `llm`; `tools` of a message holds `calls`, or the `call_id` of a
+  result; older messages have `tool_calls` and `tool_call_id`; thinking is in `reasoning`
+  (olimorris/codecompanion.nvim, lua/codecompanion/interactions/chat/sessions/serializer.lua, and
+  ravitemer/codecompanion-history.nvim, lua/codecompanion/_extensions/history/storage.lua,
+  2026-11-23).
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ ROLES: dict[str, dict[str, _Speaker]] = {
         "tool": "result",
     },
 }
-"""Who speaks in a message of each role, by formats."""
+"""The speaker of each role, by format."""
 _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
 _BOM = "\ufeff"
 _DATA_URL = re.compile(r"data:[^,]{0,200},")
 _ERROR = "Error: "
-"""What stands before a failed result where a format has no field for that: requests of Parley's have it."""
+"""The start of a failed result if a format has no field for it: Parley's requests contain it."""
 _CARRIED = {"messages", "system", "title", "tags", "model", "adapter"}
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One conversation of a file: its messages, the object that they are in, and what is not in them."""
+    """One conversation of a file: its messages, the object around them, and its losses."""
 
     messages: Sequence[Message]
     root: Message
@@ -67,7 +68,7 @@ class Record:
 
 
 def json_value(text: str) -> Any:
-    """The value of JSON, or the list of the values in its lines. Raises ValueError for anything else."""
+    """The value of JSON, or the list of the values in its lines. Raises ValueError for other text."""
     text = text.removeprefix(_BOM)
     try:
         return strict_json(text)
@@ -78,7 +79,7 @@ def json_value(text: str) -> Any:
 
 
 def records(value: Any) -> list[Record]:
-    """The conversations in a JSON value. Raises ValueError for anything else."""
+    """The conversations in a JSON value. Raises ValueError for other values."""
     return list(_records(value))
 
 
@@ -114,7 +115,7 @@ def _objects(messages: Sequence[Any]) -> Sequence[Message]:
 
 
 def kind(record: Record) -> str:
-    """The format that a conversation is in, by what only one of them has."""
+    """The format of a conversation, by features that only one format has."""
     roles = {message["role"] for message in record.messages}
     if "llm" in roles or any("_meta" in m or isinstance(m.get("tools"), dict) for m in record.messages):
         return "codecompanion"
@@ -125,9 +126,9 @@ def kind(record: Record) -> str:
 
 
 def chat(record: Record, format_name: str, folder: str = "", provider: str = "") -> Chat:
-    """The chat that a conversation in this format is. Raises ValueError with the place of a fault.
+    """The chat of a conversation in this format. Raises ValueError with the place of an error.
 
-    `provider` is whose thinking is in it, by default that of the format.
+    `provider` is the source of its thinking; by default, the format decides.
     """
     reader = _Reader(record, format_name, folder, provider or format_name)
     for number, message in enumerate(record.messages, 1):
@@ -159,7 +160,7 @@ class _Reader:
             self.conversation.lose(loss)
 
     def feed(self, message: Message) -> None:
-        """The next message."""
+        """Read the next message."""
         match self._roles.get(message["role"]):
             case "system":
                 self.conversation.system("\n\n".join(self._texts(message.get("content"))))
@@ -194,7 +195,7 @@ class _Reader:
                 self._think(thought)
         parts = list(self._parts(message.get("content")))
         for part in sorted(parts, key=lambda part: part.get("type") == "tool_use"):
-            self._say(part)  # the words after a call were said before its result: calls end a reply
+            self._say(part)  # text after a call came before its result: calls end a reply
         if isinstance(refusal := message.get("refusal"), str):
             self.conversation.text(refusal)
         tools = mapping(message, "tools")
@@ -237,7 +238,7 @@ class _Reader:
             raise ValueError('expected a "name" in a tool_use')
         raw = value.get(RAW) if isinstance(value, dict) else None
         if isinstance(raw, str) and arguments_object(raw) == value:
-            arguments = raw  # the request had to have an object
+            arguments = raw  # the request required an object
         else:
             arguments = json.dumps({} if value is None else value, ensure_ascii=False)
         self.conversation.call(string(part, "id"), name, arguments)
@@ -261,7 +262,7 @@ class _Reader:
         self.conversation.result(call_id, words if is_error else text, status, name, pictures)
 
     def _split(self, content: Any) -> tuple[str, list[Attachment]]:
-        """The text of a result, and its pictures."""
+        """The text and the pictures of a result."""
         texts, pictures = list[str](), list[Attachment]()
         for part in self._parts(content):
             if picture := self._picture(part):
@@ -271,7 +272,7 @@ class _Reader:
         return "\n".join(texts), pictures
 
     def _picture(self, part: Message) -> Attachment | None:
-        """The picture, or the PDF, that a part is; None for any other, and where it cannot be kept."""
+        """The picture or PDF in a part; None for any other part, and if it cannot be kept."""
         url = part.get("image_url") or mapping(part, "file").get("file_data") or ""
         url = url.get("url") if isinstance(url, dict) else url
         data = mapping(part, "source").get("data") or url
@@ -286,7 +287,7 @@ class _Reader:
         return self.conversation.picture(content)
 
     def _parts(self, content: Any) -> Iterator[Message]:
-        """The parts of a content; of a text it is one."""
+        """The parts of a content; a plain text is one part."""
         match content:
             case None:
                 return
@@ -306,14 +307,14 @@ class _Reader:
         return [self._text(part) for part in self._parts(content)]
 
     def _text(self, part: Message) -> str:
-        """The text of a part; words for one that has none."""
+        """The text of a part; replacement words for a part without text."""
         for key in ("text", "refusal"):
             if isinstance(part.get(key), str):
                 return str(part[key])
         return self._lose(string(part, "type"))
 
     def _lose(self, type_name: str) -> str:
-        """The words that stand for a part of this type."""
+        """The words that replace a part of this type."""
         name = type_name if re.fullmatch(r"[a-z_-]{1,40}", type_name) else "part"
         self.conversation.lose(f"parts of type {name}, which words replace")
         return f"[{name.replace('_', ' ')}]"

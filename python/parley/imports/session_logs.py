@@ -1,11 +1,11 @@
-"""Logs that programs of the shell keep of their sessions, as messages: of Claude Code, and of `llm`.
+"""Session logs of Claude Code and of `llm`, as messages.
 
-- Claude Code: `~/.claude/projects/*/*.jsonl`; a line is a `user` or an `assistant` with a `message` as in
-  the Messages API, or something else, and names its parent by `parentUuid`. One reply takes several lines
-  with one `message.id`, each of a block. Lines with `isSidechain` are those of subagents
-  (oneryalcin/agent-schemas, claude-code, v2.1.1, 2026-11-24).
-- `llm logs --json`: a list of prompts with their responses; results of tools are with the prompt that sent
-  them (llm 0.36, 2026-11-24).
+- Claude Code: `~/.claude/projects/*/*.jsonl`; a line is a `user` or an `assistant` with a `message`
+  as in the Messages API, or something else, and names its parent by `parentUuid`. One reply takes
+  several lines with the same `message.id`, one for each block. Lines with `isSidechain` belong to
+  subagents (oneryalcin/agent-schemas, claude-code, v2.1.1, 2026-11-24).
+- `llm logs --json`: a list of prompts with their responses; tool results are with the prompt that
+  sent them (llm 0.36, 2026-11-24).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customT
 
 
 def is_claude_code(value: Any) -> bool:
-    """Whether these are lines of a session of Claude Code."""
+    """Whether these are lines of a Claude Code session."""
     return any(_is_said(line) for line in _lines(value))
 
 
 def is_llm(value: Any) -> bool:
-    """Whether this is what `llm logs --json` prints."""
+    """Whether this is the output of `llm logs --json`."""
     keys = ("conversation_id", "prompt", "response")
     rows = value if isinstance(value, list) else []
     return bool(rows) and all(isinstance(row, Mapping) and all(k in row for k in keys) for row in rows)
@@ -38,7 +38,7 @@ def is_llm(value: Any) -> bool:
 
 
 def claude_code(value: Any) -> Iterator[Record]:
-    """The conversation in a session of Claude Code: the branch that was gone on with last."""
+    """The conversation in a Claude Code session: the branch that was continued last."""
     lines, losses = _lines(value), dict[str, None]()
     said = [line for line in lines if _is_said(line)]
     main = [line for line in said if line.get("isSidechain") is not True]
@@ -82,7 +82,7 @@ def _is_said(line: Any) -> bool:
 
 
 def _branch(lines: Sequence[Message], candidates: Sequence[Message]) -> list[Message]:
-    """The lines up to the last one, with all of each reply, and the results of its calls."""
+    """The lines up to the last one, with every line of each reply, and the results of its calls."""
     by_id = {string(line, "uuid"): line for line in lines if string(line, "uuid")}
     on_it, at = set[str](), string(candidates[-1], "uuid")
     while at in by_id and at not in on_it:
@@ -123,7 +123,7 @@ def _head(lines: Sequence[Message], path: Sequence[Message]) -> Message:
 
 
 def llm(value: Any) -> Iterator[Record]:
-    """The conversations in a log of `llm`, in their order in it."""
+    """The conversations in a log of `llm`, in the log's order."""
     rows = sorted(value, key=lambda row: string(row, "datetime_utc"))
     conversations = dict[str, list[Message]]()
     for row in rows:
@@ -162,7 +162,7 @@ def _objects(row: Message, key: str) -> list[Message]:
 
 
 def _kind(attachment: Message) -> str:
-    """What an attachment is, such as an image; its bytes are not in the log."""
+    """The kind of an attachment, such as an image; the log does not contain its bytes."""
     return string(attachment, "type").partition("/")[0] or "attachment"
 
 

@@ -1,9 +1,9 @@
-"""The files beside a chat: bytes in `NAME.assets/`, each in a file that is named by their SHA-256.
+"""The files next to a chat, in `NAME.assets/`, each named after the SHA-256 of its bytes.
 
-A chat may have been written by anybody, so nothing is read but regular files directly in a folder `*.assets`
-beside the chat: no link is followed, nothing is waited for, no more is read than a bound, and what does not
-fit its name is not used. A file with a second name (a hard link) may be one from elsewhere: it is not read,
-either. Nothing is ever written over or deleted.
+Anyone may have written the chat. So Parley reads only regular files directly in a folder `*.assets`
+next to the chat: it follows no link, waits for nothing, reads no more than a bound, and uses no
+file that does not match its name. A file with a second name (a hard link) may come from elsewhere,
+so it is not read either. Nothing is ever overwritten or deleted.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _Value = TypeVar("_Value")
 
 
 async def _in_thread(function: Callable[..., _Value], *arguments: object) -> _Value:
-    """What a function gives that waits for the disk."""
-    from asyncio import to_thread  # here, since a command that only looks at files needs none of it
+    """Run a function that waits for the disk, and return its value."""
+    from asyncio import to_thread  # here, since commands that only look at files do not need it
 
     return await to_thread(function, *arguments)
 
@@ -50,7 +50,7 @@ class _NotReadError(ParleyError):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A file as it was when it was read: another one of this name is not it."""
+    """The state of a file when it was read; another file of the same name is not trusted."""
 
     device: int
     inode: int
@@ -63,13 +63,13 @@ class _Seen:
 
 
 class AttachmentCache:
-    """The contents that were read and proved, as long as their files are what they were; the oldest go."""
+    """The contents that were read and verified, while their files stay the same; drops the oldest."""
 
     def __init__(self) -> None:
         self._contents: dict[tuple[str, _Seen], bytes] = {}
 
     def get(self, digest: str, seen: _Seen) -> bytes | None:
-        """The content of a file that is as it was."""
+        """The content of an unchanged file."""
         return self._contents.get((digest, seen))
 
     def put(self, digest: str, seen: _Seen, content: bytes) -> None:
@@ -80,26 +80,26 @@ class AttachmentCache:
 
 
 class ChatAttachments:
-    """Implements the engine's attachments, for the chat in the file of a path; "" is one without a file."""
+    """Implements the engine's attachments for a chat file; "" is a chat without a file."""
 
     def __init__(self, chat: str, cache: AttachmentCache | None = None) -> None:
         self._chat = Path(os.path.realpath(chat)) if chat else None
         self._cache = cache or AttachmentCache()
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The contents of attachments by their paths, each proved by its name; or why there is none."""
+        """The contents of attachments by path, each verified by its name; or why there is none."""
         return await _in_thread(self.contents, attachments)
 
     def contents(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The same, for those who may wait."""
+        """The same, for callers that may block."""
         return {attachment.path: self._content(attachment) for attachment in attachments}
 
     async def save(self, content: bytes, suffix: str) -> Attachment:
-        """Write bytes beside the chat, so that a link may name them. Raises ParleyError."""
+        """Write bytes next to the chat, so a link may name them. Raises ParleyError."""
         return await _in_thread(self.put, content, suffix)
 
     def put(self, content: bytes, suffix: str) -> Attachment:
-        """The same, for those who may wait."""
+        """The same, for callers that may block."""
         if self._chat is None or not self._chat.parent.is_dir():
             raise ParleyError("it needs a file next to the chat. Save the chat first")
         folder = f"{self._chat.stem}.assets"
@@ -119,12 +119,12 @@ class ChatAttachments:
         return attachment
 
     def pictures(self, transcript: Transcript) -> Mapping[str, bytes]:
-        """The contents of all pictures of a chat that are there."""
+        """The contents of all pictures of a chat that exist."""
         contents = self.contents([a for _, a in linked(transcript) if not a.is_text])
         return {path: content for path, content in contents.items() if isinstance(content, bytes)}
 
     async def missing(self, transcript: Transcript) -> Sequence[Problem]:
-        """Problems of a chat's attachments that one look at each file shows: whether it is there."""
+        """Attachment problems that can be found without reading the files, such as missing ones."""
         links = [(holder.span.start, attachment) for holder, attachment in linked(transcript)]
         return await _in_thread(lambda: list(self._missing(links))) if links else []
 
@@ -134,7 +134,7 @@ class ChatAttachments:
                 yield Problem(line, 0, "warning", f"{one_line(attachment.path)}: {problem}")
 
     def problems(self, transcript: Transcript) -> Iterator[Problem]:
-        """Problems of a chat's attachments: what is missing, wrong, or not linked from it."""
+        """All attachment problems of a chat: files that are missing, wrong, or not linked."""
         names = set[str]()
         for holder, attachment in linked(transcript):
             names.add(attachment.path)
@@ -156,7 +156,7 @@ class ChatAttachments:
             return []
 
     def _content(self, attachment: Attachment, *, is_proved: bool = True) -> bytes | str:
-        """The bytes of an attachment, or why there are none; nothing is read if they need no proof."""
+        """The bytes of an attachment, or why there are none; reads nothing without `is_proved`."""
         if self._chat is None:
             return "this chat has no file yet"
         folder, _, name = attachment.path.partition("/")
@@ -171,15 +171,17 @@ class ChatAttachments:
             return str(error)
         except OSError as error:
             return "no such file" if error.errno == errno.ENOENT else error.strerror or "cannot be read"
-        except ValueError:  # of a name that no file system takes
+        except ValueError:  # a name that no file system accepts
             return "no such file"
         if not attachment.is_text and kind_of(content) != name.rpartition(".")[2]:
             return "its content is not of the kind that its name says"
         return content
 
     def _file(self, folder: int, name: str, digest: str, most: int) -> bytes:
-        """The bytes of a file that fit its name. Raises OSError and _NotReadError."""
-        _check(os.stat(name, dir_fd=folder, follow_symlinks=False), most)  # opening alone moves some devices
+        """The bytes of a file that match its name. Raises OSError and _NotReadError."""
+        _check(
+            os.stat(name, dir_fd=folder, follow_symlinks=False), most
+        )  # opening a file alone moves some devices
         with os.fdopen(os.open(name, _BESIDE, dir_fd=folder), "rb", buffering=0) as file:
             status = os.fstat(file.fileno())
             _check(status, most)
@@ -187,7 +189,9 @@ class ChatAttachments:
             if (known := self._cache.get(digest, seen)) is not None:
                 return known
             pieces = bytearray()
-            while piece := file.read(min(_PIECE, most + 1 - len(pieces))):  # it may grow meanwhile
+            while piece := file.read(
+                min(_PIECE, most + 1 - len(pieces))
+            ):  # the file may grow while it is read
                 pieces += piece
         content = bytes(pieces)
         if hashlib.sha256(content).hexdigest() != digest:
@@ -198,7 +202,7 @@ class ChatAttachments:
 
 @contextmanager
 def _folder(parent: Path, name: str) -> Iterator[int]:
-    """A folder beside the chat, itself and no link to one. Raises OSError and _NotReadError."""
+    """A folder next to the chat, not a link to one. Raises OSError and _NotReadError."""
     outer = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if stat.S_ISLNK(os.stat(name, dir_fd=outer, follow_symlinks=False).st_mode):
@@ -214,7 +218,7 @@ def _folder(parent: Path, name: str) -> Iterator[int]:
 
 @contextmanager
 def _made_folder(parent: Path, name: str) -> Iterator[int]:
-    """The folder beside the chat, made if need be, for nobody but the user."""
+    """The folder next to the chat, created if necessary, private to the user."""
     with suppress(FileExistsError):
         (parent / name).mkdir(0o700)
     with _folder(parent, name) as handle:
@@ -222,7 +226,7 @@ def _made_folder(parent: Path, name: str) -> Iterator[int]:
 
 
 def _write(folder: int, name: str, content: bytes) -> None:
-    """Write a file whole or not at all; one that is there already stays as it is."""
+    """Write a complete file or nothing; an existing file stays unchanged."""
     with suppress(FileNotFoundError):
         os.stat(name, dir_fd=folder, follow_symlinks=False)
         return

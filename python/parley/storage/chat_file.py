@@ -1,8 +1,8 @@
-"""A chat as a text or a file, moved on without an editor.
+"""A chat as a text or a file, continued without an editor.
 
-Implements the engine's document. A file is written whole and atomically, keeps its line ends, BOM, mode,
-owner and extended attributes, and is never written over when something else changed it meanwhile. While a
-reply comes it is written again and again.
+Implements the engine's document. A file is written completely and atomically; it keeps its line
+ends, BOM, mode, owner and extended attributes. If another program has changed it, it is never
+overwritten. While a reply arrives, the file is written again and again.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from parley.errors import GoneError, ParleyError
 from parley.storage.content import bytes_of, content, decoded, encoded
 
 _SAVE_AFTER_S = 0.5
-"""Seconds that streamed text waits for more before it is written: with the writing itself, not one."""
+"""Seconds that streamed text waits for more before it is written: under a second, including the
+write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What a file's lines do not say of it: how they end, and what stands before the first."""
+    """The properties of a file that its lines lack: their ends, and a byte order mark."""
 
     newline: str
     bom: str
 
     @classmethod
     def of(cls, text: str) -> Spelling:
-        """That of a text."""
+        """The spelling of a text."""
         is_crlf = text.count("\r\n") == text.count("\n") > 0
         return cls("\r\n" if is_crlf else "\n", "\ufeff" if text.startswith("\ufeff") else "")
 
@@ -54,16 +55,17 @@ class TextDocument:
     def __init__(self, text: str, anchor: int, on_append: Callable[[str], None] = lambda _: None) -> None:
         self._lines = split_lines(text)
         self._pieces = list[str]()
-        """The line at the tip, as long as nobody has looked: adding to one string would be quadratic."""
+        """The line at the tip, until it is read: appending to one string would take quadratic time.
+        """
         self.anchor = anchor
         self._on_append = on_append
         self._tip = 0
         self._earlier: tuple[list[str], Transcript] | None = None
-        """What was read last: of a long chat only what is new is read anew."""
+        """The last transcript: only the new part of a long chat is parsed again."""
 
     @property
     def lines(self) -> list[str]:
-        """The chat's lines as they stand; may be changed."""
+        """The chat's current lines; may be changed."""
         if len(self._pieces) > 1:
             self._lines[self._tip] = "".join(self._pieces)
         self._pieces = []
@@ -75,11 +77,11 @@ class TextDocument:
 
     @property
     def text(self) -> str:
-        """The chat as it stands."""
+        """The chat's current text."""
         return "".join(line + "\n" for line in self.lines)
 
     async def read(self) -> Snapshot:
-        """The document as it is now."""
+        """The document's current state."""
         return self._shot()
 
     def _shot(self) -> Snapshot:
@@ -104,7 +106,7 @@ class TextDocument:
         await self.change(change)
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Apply an edit and write at the line it names from now on."""
+        """Apply an edit, and write at the line that it names from now on."""
         edit, line = tip(self._snapshot())
         self._apply([edit])
         self._tip = line
@@ -120,11 +122,11 @@ class TextDocument:
         self._on_append(text)
 
     async def settle(self) -> None:
-        """Put what was appended into the document."""
+        """Put the appended text into the document."""
         self._changed()
 
     def _snapshot(self) -> Snapshot:
-        """The document before a change, which may take lines away: the exchange is held by its first one."""
+        """The document before a change, which may remove lines: anchors the exchange's first line."""
         shot = self._shot()
         if shot.transcript.exchanges:
             self.anchor = shot.anchor = max(shot.exchange.span.start, 0)
@@ -137,13 +139,13 @@ class TextDocument:
                 self._tip += len(edit.lines) - (edit.end - edit.start)
 
     def _changed(self) -> None:
-        """Called when the document is worth keeping."""
+        """Called when the document is worth saving."""
 
 
 class FileDocument(TextDocument):
-    """A chat file; `on_note` is called with what could not be kept of it beside its text.
+    """A chat file; `on_note` receives each property of the file that could not be kept.
 
-    Raises ParleyError where it cannot be read or written.
+    Raises ParleyError if the file cannot be read or written.
     """
 
     def __init__(
@@ -162,19 +164,19 @@ class FileDocument(TextDocument):
         self._spelling = Spelling.of(text)
         self._on_note = on_note
         self._timer: asyncio.TimerHandle | None = None
-        """Writes what was appended; None where all of it is written."""
+        """Writes the appended text; None if all is written."""
         self._failure: ParleyError | None = None
-        """What the timer met."""
+        """The error of the timer."""
 
     async def append(self, text: str) -> None:
-        """Write at the tip; on the disk it is within a second."""
+        """Write at the tip; the text reaches the disk within a second."""
         if self._failure:
             raise self._failure
         await super().append(text)
         loop = asyncio.get_running_loop()
         if self._timer is None:
             self._timer = loop.call_later(_SAVE_AFTER_S, self._save)
-        elif self._timer.when() < loop.time():  # pieces come too fast for anything to be done between them
+        elif self._timer.when() < loop.time():  # pieces come too fast for the timer to run between them
             self._changed()
 
     def _save(self) -> None:
@@ -200,7 +202,7 @@ class FileDocument(TextDocument):
 
 
 def in_hand(text: str) -> int:
-    """A line of the exchange to move on: the last one, or an unfinished one above an empty question."""
+    """A line of the exchange to continue: the last, or an unfinished one above an empty question."""
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
             is_unfinished(last) and not below.text.strip()
@@ -210,7 +212,7 @@ def in_hand(text: str) -> int:
 
 
 def _check_writable(path: Path) -> None:
-    """Raises ParleyError for a file, or one in a folder, that whoever runs this is not to change."""
+    """Raises ParleyError if the user may not change the file, or files in its folder."""
     who = {"effective_ids": os.access in os.supports_effective_ids}
     is_for_nobody = not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
     if is_for_nobody or not os.access(path, os.W_OK, **who):
@@ -230,10 +232,10 @@ def _check_content(path: Path, content: bytes) -> None:
 
 
 def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
-    """Replace a file's content at once: whoever reads it, or loses power, has the old or the new one.
+    """Replace a file's content atomically: readers, and power loss, get the old or the new content.
 
-    Returns what else could not be kept of it. Raises GoneError where its content is not the old one any more,
-    ParleyError where it has become read-only, OSError.
+    Returns the other properties that could not be kept. Raises GoneError if the content has
+    changed, ParleyError if the file has become read-only, and OSError.
     """
     _check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".parley-", suffix=".new")
@@ -243,7 +245,7 @@ def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
             file.flush()
             losses = _keep(path, file.fileno())
             os.fsync(file.fileno())
-        _check_content(path, old)  # at the last moment: to write takes as long as the disk likes
+        _check_content(path, old)  # at the last moment: writing may take long
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -252,9 +254,9 @@ def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
 
 
 def _keep(path: Path, handle: int) -> list[str]:
-    """Give a file that is to take another one's place what that has beside its content.
+    """Copy a file's properties, except its content, to the file that will replace it.
 
-    Returns what it does not get, a clause each.
+    Returns the properties that could not be copied, a clause each.
     """
     old, losses = path.stat(), list[str]()
     mode = stat.S_IMODE(old.st_mode)
@@ -266,7 +268,9 @@ def _keep(path: Path, handle: int) -> list[str]:
             os.fchown(handle, old.st_uid, old.st_gid)
         except OSError:
             losses.append(f"it belonged to user {old.st_uid}, group {old.st_gid}, and is yours now")
-            mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3  # what others may do, the new group may
+            mode &= (
+                ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
+            )  # the new group gets no more permissions than others had
     os.fchmod(handle, mode)
     missing = [name for name in _attributes(path) if not _copy_attribute(path, handle, name)]
     if missing:
@@ -275,7 +279,7 @@ def _keep(path: Path, handle: int) -> list[str]:
 
 
 def _attributes(path: Path) -> list[str]:
-    """The names of a file's extended attributes, where the system has some."""
+    """The names of a file's extended attributes, if the system supports them."""
     try:
         return os.listxattr(path) if sys.platform == "linux" else []
     except OSError:
@@ -283,14 +287,14 @@ def _attributes(path: Path) -> list[str]:
 
 
 def _copy_attribute(path: Path, handle: int, name: str) -> bool:
-    """Whether a file has an extended attribute of another one now."""
+    """Copy an extended attribute to a file; whether the file has it now."""
     if sys.platform != "linux":
         return False
     value = b""
     try:
         value = os.getxattr(path, name)
         os.setxattr(handle, name, value)
-    except OSError:  # of some the system has the say
+    except OSError:  # the system controls some attributes
         with suppress(OSError):
             return os.getxattr(handle, name) == value
         return False

@@ -1,6 +1,6 @@
-"""The folder of chats: which of its files are chats, newest first, and the file of a new one.
+"""The chat folder: its chats, newest first, and the file of a new chat.
 
-Knows names of files and how one is made; what stands in a chat, `chat` knows.
+Knows file names and how to create a file; `chat` knows the content.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _NAME = "%Y-%m-%d.%H-%M-%S"
 
 
 def chat_folder(setting: str | None, environ: Mapping[str, str]) -> Path:
-    """The folder that the setting `chat_dir` names, as the editor reads it; else that of all chats."""
+    """The folder in the setting `chat_dir`, as the editor reads it; else the default chat folder."""
     if not setting:
         return chats_folder(environ)
     return Path(os.path.expanduser(os.path.expandvars(setting))).absolute()  # noqa: PTH111 - no home is no error
 
 
 def newest_first(folder: Path) -> Iterator[tuple[float, Path]]:
-    """The chats of a folder with the time (seconds since 1970) at which each changed."""
+    """The chats of a folder, each with the time of its last change (seconds since 1970)."""
     dated = ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path)) is not None)
     yield from sorted(dated, reverse=True)
 
 
 def _changed(path: Path) -> float | None:
-    """The time at which a regular file changed; None for any other, or none."""
+    """The time of a regular file's last change; None for any other file, or none."""
     with suppress(OSError):
         status = path.stat()
         return status.st_mtime if stat.S_ISREG(status.st_mode) else None
@@ -43,7 +43,7 @@ def _changed(path: Path) -> float | None:
 
 
 def new_chat(folder: Path, text: str) -> Path:
-    """Write a chat into a file of its own that is named by date and time, for nobody but the user.
+    """Write a chat into a new file, named by date and time and private to the user.
 
     Raises ParleyError.
     """
@@ -57,7 +57,7 @@ def new_chat(folder: Path, text: str) -> Path:
 
 
 def remove_unchanged(path: Path, text: str) -> None:
-    """Take away a new chat in which nothing was written since."""
+    """Remove a new chat that is still unchanged."""
     with suppress(OSError):
         if path.read_bytes() == encoded(text):
             path.unlink()

@@ -1,4 +1,4 @@
-"""The bytes of a chat's file, or its text: of a regular file, and bounded."""
+"""The bytes or the text of a chat file, which must be regular and of bounded size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_BYTES = 100_000_000
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a regular file of bounded size: others have no end, or wait for somebody who writes.
+    """The bytes of a regular file of bounded size: other files may be endless, or block.
 
     Raises ParleyError.
     """
@@ -23,7 +23,7 @@ def content(path: Path) -> bytes:
 
 
 def text_of(path: Path) -> str:
-    """The text of such a file, in which bytes that are no UTF-8 stay what they are. Raises ParleyError."""
+    """The text of such a file; bytes that are not UTF-8 are preserved. Raises ParleyError."""
     return decoded(content(path))
 
 
@@ -33,7 +33,7 @@ def decoded(data: bytes) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """The text of a chat as bytes: those that it was decoded from."""
+    """The text of a chat as the bytes from which it was decoded."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -46,7 +46,7 @@ def opening(path: Path, size: int) -> bytes:
 
 
 def bytes_of(path: Path) -> bytes:
-    """The same, for those who heed OSError."""
+    """The same as `content`, but raises OSError."""
     data = beginning(path, MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise too_large(path)
@@ -54,7 +54,7 @@ def bytes_of(path: Path) -> bytes:
 
 
 def too_large(what: object) -> ParleyError:
-    """The error for more than any chat has."""
+    """The error for a file larger than any chat."""
     return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too large for a chat")
 
 

@@ -1,7 +1,7 @@
-"""The changes of a working tree, as `git diff` prints them.
+"""The changes of a working tree, as printed by `git diff`.
 
-The folder may be anybody's, and so may the settings of git in it: no program that they name is run. Only what
-lies below the folder is shown, nothing hidden, and only so much of it in so much time.
+The folder may be a stranger's, and so may its git settings: no program that they name is run. Only
+content below the folder is shown, nothing hidden, and both its size and the time are limited.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from parley.programs import program, search_path, working_folder
 from parley.regular import whole
 from parley.text import one_line, size_text
 
-# `core.fsmonitor` names a program, as drivers of diffs and texts do; hooks are programs, one of which runs
-# when git notes in passing what it saw; submodules have settings of their own.
+# `core.fsmonitor` names a program, as do diff drivers and text converters. Hooks are programs; git
+# runs one when it refreshes its index in passing. Submodules have settings of their own.
 _GIT = ("--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--relative")
 _FILTERS = ("config", "--includes", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
 _IS_INSIDE = ("rev-parse", "--is-inside-work-tree")
-"""The settings may name another folder as the working tree, whose files would be shown."""
+"""The settings may name another folder as the working tree, whose files would then be shown."""
 _PLACES = (
     "rev-parse",
     "--show-toplevel",
@@ -35,25 +35,25 @@ _PLACES = (
     "objects",
 )
 _WORKTREE = ("config", "--local", "--get", "core.worktree")
-"""What the repository of a submodule says, which lies in the one around it."""
+"""The setting in a submodule's repository, which is inside the outer repository."""
 _ELSEWHERE = "not read: its repository is elsewhere and does not name this folder"
 _BORROWS = "not read: its repository borrows objects from another one, which may not belong to this folder"
 _MOST_BORROWED = 5
-"""Repositories that take objects of one another, in a row: git follows no more, either."""
+"""The longest chain of repositories that borrow objects; git follows no more, either."""
 _OWN_SCOPES = ("system", "global", "command")
-"""The settings that are the user's, and not the folder's."""
+"""The settings that belong to the user, not to the folder."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
-# A repository may lack objects, and say by which program they are fetched.
+# A repository may lack objects, and name a program that fetches them.
 _NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _MOST_OF_A_PATH = 10_000
 _NONE = 1
-"""The exit code of a look for settings that are not there."""
+"""The exit code of a query for missing settings."""
 
 
 async def working_tree_diff(
     folder: Path, most: int, seconds: float, environ: Mapping[str, str] | None = None
 ) -> str:
-    """What has changed below a folder and is not staged. Raises ParleyError where that is nothing."""
+    """The unstaged changes below a folder. Raises ParleyError if there are none."""
     environ = os.environ if environ is None else environ
     git = program("git", environ.get("PATH"))
     if git is None:
@@ -81,13 +81,13 @@ async def working_tree_diff(
 
 
 async def _flaw(run: _Git) -> str | None:
-    """Why the repository is not that of this working tree: `.git`, or files in it, may name any other.
+    """Why the repository does not belong to this working tree: `.git` may name any repository.
 
-    One that lies outside has to name the tree in turn, as those of `git worktree` and of submodules do.
+    A repository outside the tree must name the tree in turn, as with `git worktree` and submodules.
     """
     output, _ = await run(*_PLACES)
     lines = output.decode(errors="surrogateescape").splitlines()
-    if len(lines) != 4:  # a folder with a line break in its name
+    if len(lines) != 4:  # the folder's name has a line break
         return _ELSEWHERE
     tree, repository, index, objects = (run.folder / line for line in lines)
     is_own = await asyncio.to_thread(_is_of_tree, tree, repository, index, objects)
@@ -99,7 +99,7 @@ async def _flaw(run: _Git) -> str | None:
 
 
 def _borrows(objects: Path, tree: Path, depth: int = 0) -> bool:
-    """Whether objects also come from a folder outside of the tree (gitrepository-layout(5), of git 2.39)."""
+    """Whether objects also come from outside the tree (gitrepository-layout(5), of git 2.39)."""
     try:
         text = whole(objects / "info" / "alternates", _MOST_OF_A_PATH).decode(errors="surrogateescape")
     except FileNotFoundError:
@@ -117,7 +117,7 @@ def _borrows(objects: Path, tree: Path, depth: int = 0) -> bool:
 
 
 def _links(objects: Path) -> Iterator[Path]:
-    """The links among the objects of a repository, in its folders and packs."""
+    """The links among a repository's objects, in its folders and packs."""
     for folder, folders, files in os.walk(objects):
         for name in (*folders, *files):
             if os.path.islink(place := os.path.join(folder, name)):  # noqa: PTH114, PTH118 - there are thousands
@@ -125,7 +125,7 @@ def _links(objects: Path) -> Iterator[Path]:
 
 
 def _is_of_tree(tree: Path, repository: Path, index: Path, objects: Path) -> bool | None:
-    """Whether a repository is that of a working tree, None where its settings say so or not."""
+    """Whether a repository belongs to a working tree; None if its settings must decide."""
     tree, repository = tree.resolve(), repository.resolve()
     if repository.is_relative_to(tree):
         return all(part.resolve().is_relative_to(repository) for part in (index, objects))
@@ -137,7 +137,7 @@ def _is_of_tree(tree: Path, repository: Path, index: Path, objects: Path) -> boo
 
 
 def _of_the_folder(settings: str) -> str:
-    """The name of a filter that the folder's own settings have, "" where there is none."""
+    """The name of a filter in the folder's own settings, "" without one."""
     for line in settings.splitlines():
         scope, _, name = line.partition("\t")
         if scope not in _OWN_SCOPES:
@@ -146,7 +146,7 @@ def _of_the_folder(settings: str) -> str:
 
 
 class _Git:
-    """Runs git for one folder; `why` says that it failed."""
+    """Runs git for one folder; `why` is the error message for a failure."""
 
     def __init__(self, path: str, folder: Path, most: int, environ: Mapping[str, str]) -> None:
         self.why = f"git shows nothing: {one_line(folder.name, 60)} is not in a repository that it reads"
@@ -154,7 +154,7 @@ class _Git:
         self._environ = {**environ, "PATH": search_path(environ.get("PATH")), "LC_ALL": "C", **_NO_FETCH}
 
     async def __call__(self, *arguments: str) -> tuple[bytes, int]:
-        """What it prints, and its exit code. Raises ParleyError."""
+        """Git's output and its exit code. Raises ParleyError."""
         try:
             process = await asyncio.create_subprocess_exec(
                 self._path,

@@ -1,6 +1,6 @@
-"""The file of a fork: a new one beside the chat that it is from.
+"""The file of a fork: a new file next to the original chat.
 
-Knows names of files and how one is made; what stands in it, `chat/fork.py` knows.
+Knows file names and how to create a file; `chat/fork.py` knows the content.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ _NUMBER = re.compile(r"-fork(-[0-9]+)?$")
 
 
 def own_path(chat: str) -> Path:
-    """The path of the chat itself, and of no link to it: what it has beside it is there."""
+    """The path of the chat itself, not of a link to it: the files that belong to it are there."""
     return Path(os.path.realpath(chat))
 
 
 def fork_paths(chat: Path) -> Iterator[Path]:
-    """The paths that a fork of a chat may have, the best one first."""
+    """The possible paths for a fork of a chat, the best one first."""
     stem = f"{_NUMBER.sub('', chat.stem)}-fork"
     return (chat.with_name(f"{stem}{f'-{n}' if n > 1 else ''}{chat.suffix}") for n in count(1))
 
 
 def write_new(path: Path, content: bytes) -> bool:
-    """Write a file for nobody but the user; False where there is one already. Raises ParleyError."""
+    """Write a private file; False if it already exists. Raises ParleyError."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:

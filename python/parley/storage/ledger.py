@@ -1,8 +1,8 @@
 """Decisions and runs of this machine: a small database that editor and shell share.
 
-A chat is the real path of its file. Every yes is one row, used up in one durable transaction before its call
-is sent, so that it runs at most one call whatever is undone, reloaded, killed or done in another window.
-Knows how decisions are kept; what they mean is decided elsewhere.
+A chat is identified by the real path of its file. Every yes is one row, used up in one durable
+transaction before its call is sent. So it runs at most one call, whatever is undone, reloaded,
+killed or done in another window. Knows how to store decisions; other modules know their meaning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parley.storage.locks import locked
 from parley.storage.request_rows import RequestRow, packed, unpacked
 
 WAIT_S = 10.0
-"""Seconds that another process's transaction is waited for."""
+"""Seconds to wait for another process's transaction."""
 
 _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 LOST = (
@@ -78,11 +78,11 @@ CREATE TABLE IF NOT EXISTS requests (
 );
 CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
 """
-"""The tables as a new ledger gets them; one that is there stays as it is, without the columns added here.
+"""The tables of a new ledger; an existing ledger stays unchanged, without columns added here.
 
-So what is to be kept beside it goes into a table of its own, which old ledgers get when they are opened.
-A column of an old table takes an `ALTER TABLE` with a default behind this in `Database._open`, in one
-transaction with the look whether it is there, since two processes may open at once.
+So new data goes into a table of its own, which old ledgers get when they are opened. A new column
+of an old table needs an `ALTER TABLE` with a default after this script in `Database._open`, in one
+transaction with the check for the column, since two processes may open the ledger at once.
 """
 IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
@@ -120,7 +120,7 @@ ELSEWHERE = """
 SELECT call_id, arguments FROM entries WHERE chat <> ? AND state IN ('used', 'closed') AND call_id IN ({})
 """
 AT_ONCE = 500
-"""Values of one statement: every SQLite takes so many, and some more."""
+"""The number of values in one statement: every SQLite accepts at least as many."""
 
 CLOSE = """
 UPDATE entries SET state = 'closed' WHERE number = (
@@ -130,10 +130,10 @@ UPDATE entries SET state = 'closed' WHERE number = (
 
 
 class Database:
-    """A database of one file, shared by processes; one that is deleted or replaced is opened anew."""
+    """A database in one file, shared by processes; reopened if the file is deleted or replaced."""
 
     def __init__(self, path: Path | None) -> None:
-        """The database at `path`; None is one in memory."""
+        """Open the database at `path`, or in memory if it is None."""
         self.path = path
         self._identity: tuple[int, int] | None = None
         """Device and inode of the open file."""
@@ -141,7 +141,7 @@ class Database:
         self._open()
 
     def news(self) -> list[str]:
-        """Reports on what befell the file, each once, for the user."""
+        """Reports on deletion or replacement of the file, each once, for the user."""
         news, self._news = self._news, []
         return news
 
@@ -150,8 +150,10 @@ class Database:
         try:
             if path is not None:
                 private_folder(path.parent)
-                private_file(path)  # it may have come out of a backup
-                self._identity = self._place()  # if it goes before it is open, the next look says so
+                private_file(path)  # it may come from a backup
+                self._identity = (
+                    self._place()
+                )  # if it is deleted before it is open, the next check finds that
             self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
             with ExitStack() as failing:
                 failing.callback(self._db.close)
@@ -167,7 +169,7 @@ class Database:
             ) from error
 
     def _place(self) -> tuple[int, int] | None:
-        """Device and inode of what is at the path now; None of nothing."""
+        """Device and inode of the file at the path now; None without a file."""
         assert self.path is not None
         try:
             status = self.path.stat()
@@ -176,10 +178,11 @@ class Database:
         return status.st_dev, status.st_ino
 
     def _renew(self) -> bool:
-        """Whether the open file was no longer the one at the path, which is open now.
+        """Reopen the file if the path has another one, or none; whether that happened.
 
-        Going on with a file that has no name any more would hide what is decided and run from everybody else.
-        Its log is emptied first: SQLite would find it beside the new file and take it for that one's.
+        Continuing with a file that has no name any more would hide decisions and runs from other
+        processes. The old file's log is emptied first: SQLite would find it next to the new file
+        and use it for that file.
         """
         if self.path is None or (self._identity is not None and self._place() == self._identity):
             return False
@@ -192,7 +195,7 @@ class Database:
         return True
 
     def _use_wal(self) -> None:
-        """Who finds another process at the very same change is told at once: SQLite does not wait here."""
+        """Switch to WAL. If another process does the same, SQLite fails at once, without waiting."""
         end = time.monotonic() + WAIT_S
         while True:
             try:
@@ -206,7 +209,7 @@ class Database:
 
     @contextmanager
     def record(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that outlives this process, but perhaps no loss of power: it waits for no disk."""
+        """One transaction that survives this process, but maybe not a power loss: it does not sync."""
         with self._translated():
             self._db.execute("PRAGMA synchronous=NORMAL")
         try:
@@ -218,16 +221,17 @@ class Database:
 
     @contextmanager
     def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
-        """One durable transaction; another process waits for it.
+        """One durable transaction; other processes wait for it.
 
-        One that `takes` yeses away is brought into the database file itself: who copies or restores that
-        file without the log beside it (`-wal`) shall find no yes in it that is none any more, and who puts
-        another file in its place no log that speaks of the old one.
+        With `takes`, which is for removing yeses, the changes go into the database file itself. If
+        somebody copies or restores that file without the log next to it (`-wal`), it contains no
+        yes that was already removed. If somebody puts another file in its place, no log of the old
+        file is left.
         """
         with self._translated():
             self._renew()
             self._db.execute("BEGIN IMMEDIATE")
-            while self._renew():  # it went while another process was waited for
+            while self._renew():  # the file was replaced during the wait for another process
                 self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -240,7 +244,7 @@ class Database:
                 self._db.execute(_EMPTY_LOG)
 
     def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The rows that answer a question."""
+        """The rows of a query."""
         with self._translated():
             self._renew()
             return self._db.execute(question, values).fetchall()
@@ -254,20 +258,20 @@ class Database:
 
     @property
     def _name(self) -> str:
-        """The ledger as people read it; one in memory has no path."""
+        """The ledger's name for people; in memory it has no path."""
         return f"the approval ledger {self.path}" if self.path else "the approval ledger in memory"
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._db.close()
 
 
 MADE_HERE = "*"
-"""The agent confirmed for a chat that this machine made: any that is typed into it here."""
+"""The confirmed agent of a chat created on this machine: any agent that the user types here."""
 
 
 def _stored(text: str) -> bytes:
-    """Text as it is kept: a lone surrogate, from a model or a file name, stays what it is."""
+    """Text as it is stored: lone surrogates, from a model or a file name, are preserved."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -281,17 +285,17 @@ def default_path(environ: Mapping[str, str]) -> Path:
 
 
 class LedgerFile(Database):
-    """The database of all chats. Raises ParleyError where it cannot be opened, with what to do."""
+    """The database of all chats. Raises ParleyError, with a remedy, if it cannot be opened."""
 
     def __init__(self, path: Path | None, viewer: str = "") -> None:
-        """The database at `path`; None is one in memory, for a conversation that is no file.
+        """Open the database at `path`, or in memory for a conversation without a file.
 
-        `viewer` is who is warned, and then heeded: by default whoever sits at this process.
+        `viewer` is the user who is warned and then decides: by default, the user of this process.
         """
         super().__init__(path)
         self.viewer = viewer or uuid.uuid4().hex
         self.last_units: dict[str, tuple[int, tuple[str, ...]]] = {}
-        """For each chat the number of its last request, and its units."""
+        """For each chat, the number and the units of its last request."""
         self._is_swept = False
 
     @property
@@ -301,7 +305,7 @@ class LedgerFile(Database):
         return self.path.parent / "turns"
 
     def sweep(self) -> None:
-        """Take away, once, what turns left behind whose process was killed."""
+        """Remove, once, the locks of turns whose process was killed."""
         if not self._is_swept:
             self._is_swept = True
             for left in self.turns.glob("*"):
@@ -309,22 +313,22 @@ class LedgerFile(Database):
                     pass
 
     def chat(self, path: str) -> ChatLedger:
-        """The part of the ledger that speaks of one chat, by the path of its file."""
+        """The ledger of one chat, by the path of its file."""
         return ChatLedger(self, path)
 
     def trusts(self, path: str, digest: str) -> bool:
-        """Whether the user trusts the file at this path with the content of this digest."""
+        """Whether the user trusts the file at this path with this digest."""
         query = "SELECT 1 FROM trusted WHERE path = ? AND digest = ?"
         return bool(self.read(query, (_stored(path), digest)))
 
     def trust(self, path: str, digest: str) -> None:
-        """The user trusts this content of the file, and no other."""
+        """Record that the user trusts this content of the file, and no other."""
         with self.transaction() as db:
             db.execute("INSERT OR REPLACE INTO trusted (path, digest) VALUES (?, ?)", (_stored(path), digest))
 
 
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
-    """Keep what the digest of a tool is of, to show later what has changed."""
+    """Keep the definition behind a tool's digest, to show later what has changed."""
     if key.definition:
         row = _stored(key.digest), _stored(key.definition)
         db.execute("INSERT OR IGNORE INTO definitions (digest, definition) VALUES (?, ?)", row)
@@ -332,11 +336,11 @@ def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
 
 @contextmanager
 def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
-    """The ledger for a command that only reads in it; None where there is none yet, and none is made."""
+    """The ledger for commands that only read; None, and nothing is created, if it does not exist."""
     path = default_path(environ)
     try:
         is_there = path.exists()
-    except OSError:  # opening it tells why
+    except OSError:  # opening it reports why
         is_there = True
     if not is_there:
         yield None
@@ -348,7 +352,8 @@ def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
 class ChatLedger:
     """The decisions of one chat; implements the engine's ledger port.
 
-    The path is resolved now, and again when a call starts: a link that points elsewhere by then starts none.
+    The path is resolved now, and again when a call starts: if a link points elsewhere by then, no
+    call starts.
     """
 
     def __init__(self, file: LedgerFile, path: str) -> None:
@@ -358,12 +363,12 @@ class ChatLedger:
         self.chat = os.path.realpath(path)
 
     def news(self) -> list[str]:
-        """Reports on what befell the ledger, each once, for the user."""
+        """Reports on deletion or replacement of the ledger, each once, for the user."""
         return self._file.news()
 
     @contextmanager
     def lease(self) -> Iterator[None]:
-        """The right to run a turn in this chat; a lock, since the system gives it back when we are killed."""
+        """The right to run a turn in this chat; a lock, which the system releases if we are killed."""
         if self._file.path is None:
             yield
             return
@@ -376,9 +381,9 @@ class ChatLedger:
             yield
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
-        """All entries, in order, all proposals that Parley wrote, and what was told to who decides here.
+        """All entries, in order, all proposals that Parley wrote, and the viewer's warnings.
 
-        And which of these calls were started for another file, of which this may be a copy.
+        Also those of `calls` that were started for another file, of which this one may be a copy.
         """
         chat = (_stored(self.chat),)
         rows = self._file.read(
@@ -417,7 +422,7 @@ class ChatLedger:
                     yield _read(call[0]), _read(call[1])
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
-        """Record yeses, and why where nobody was asked; each revokes the live entries of its call."""
+        """Record yeses, with a reason if the user was not asked; each revokes its call's live ones."""
         with self._file.transaction(takes=True) as db:
             for key, choice in decided:
                 self._revoke(db, key.id)
@@ -432,12 +437,12 @@ class ChatLedger:
                 )
 
     def definition(self, digest: str) -> str:
-        """The definition of this digest, as canonical JSON; "" where it was not kept."""
+        """The definition with this digest, as canonical JSON; "" if it was not kept."""
         query = "SELECT definition FROM definitions WHERE digest = ?"
         return next((_read(text) for (text,) in self._file.read(query, (_stored(digest),))), "")
 
     def explain(self, what: Explained, calls: Iterable[tuple[str, str, str]]) -> None:
-        """Record why calls (id, tool, reason) wait or do not run; none is repeated."""
+        """Record why calls (id, tool, reason) wait or do not run, without repetitions."""
         last = {facts.get("call"): (kind, facts) for _, kind, facts in self.history()}
         reasons = [{"call": call_id, "tool": tool, "because": why} for call_id, tool, why in calls]
         with self._file.record() as db:
@@ -446,15 +451,15 @@ class ChatLedger:
                     self._note(db, what, facts)
 
     def revoke(self, call_ids: Iterable[str]) -> None:
-        """Take back the live yeses for these calls."""
+        """Revoke the live yeses for these calls."""
         with self._file.transaction(takes=True) as db:
             for call_id in call_ids:
                 self._revoke(db, call_id)
 
     def forget(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Close the books on calls (id, arguments) that leave the file: for each, on one use of a yes.
+        """Close the records of calls (id, arguments) that leave the file: one use of a yes each.
 
-        Ids repeat: another answer's call of the same id may still owe its result.
+        Ids repeat: another answer's call with the same id may still await its result.
         """
         with self._file.transaction(takes=True) as db:
             for call_id, arguments in calls:
@@ -463,13 +468,13 @@ class ChatLedger:
                     db.execute(close, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def disown(self, calls: Iterable[tuple[str, str]]) -> None:
-        """These calls (id, arguments) were refused: if opened again, only a person decides."""
+        """Record that these calls (id, arguments) were refused: if reopened, only a person decides."""
         with self._file.transaction() as db:
             for call_id, arguments in calls:
                 db.execute(UNWRITE, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def start(self, key: CallKey) -> bool:
-        """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
+        """Use up the yes for this call: True for exactly one caller, even with concurrent callers."""
         if os.path.realpath(self._path) != self.chat:
             return False
         with self._file.transaction(takes=True) as db:
@@ -479,12 +484,12 @@ class ChatLedger:
             return used.rowcount == 1
 
     def begin_task(self, key: CallKey, task: str) -> None:
-        """A call that was started runs at its server as this task."""
+        """Record that a started call runs at its server as this task."""
         with self._file.transaction() as db:
             db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
     def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
-        """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their tools."""
+        """Record proposals (id, name, arguments) that Parley wrote from a reply, with their tools."""
         rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
         with self._file.transaction() as db:
             db.executemany("INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows)
@@ -493,21 +498,21 @@ class ChatLedger:
                 db.execute(PROPOSE, self._bound(key))
 
     def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """The viewer of this ledger was told this of calls (id, arguments, what)."""
+        """Record that this ledger's viewer was warned about calls (id, arguments, what)."""
         with self._file.transaction() as db:
             for call_id, arguments, what in warnings:
                 row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
                 db.execute(WARN, row)
 
     def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """The viewer has heeded this: next time it is told anew."""
+        """Record that the viewer has acted on these warnings: they are given again next time."""
         with self._file.transaction() as db:
             for call_id, arguments, what in warnings:
                 row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
                 db.execute(UNWARN, row)
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
-        """Whether this chat may choose its agent so: that was confirmed, or typed in a chat made here."""
+        """Whether this chat may choose its agent: confirmed, or typed in a chat created here."""
         query = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted = ?"
         kinds = (agent, MADE_HERE) if is_typed else (agent,)
         confirmed = [kind for kind in kinds if self._file.read(query, (_stored(self.chat), _stored(kind)))]
@@ -516,22 +521,22 @@ class ChatLedger:
         return bool(confirmed)
 
     def confirm(self, agent: str) -> None:
-        """The user says that this chat may choose its agent so."""
+        """Record that the user lets this chat choose this agent."""
         with self._file.transaction() as db:
             row = (_stored(self.chat), _stored(agent))
             db.execute("INSERT OR IGNORE INTO confirmed (chat, wanted) VALUES (?, ?)", row)
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
-        """Keep a record of something that happened now, or began `at` some time, for looking back."""
+        """Keep a record of an event that happened now, or began at the time `at`."""
         with self._file.record() as db:
             self._note(db, kind, facts, at)
 
     def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
-        """A request was sent: `enter_reply` keeps it, with the reply that came of it."""
+        """Hold a sent request; `enter_reply` stores it with its reply."""
         self._request = time.time(), digest, header, units
 
     def enter_reply(self, units: Sequence[str]) -> None:
-        """Keep the request that was sent last, by its digests, and those of what came of it."""
+        """Store the last request, by its digests, with the digests of its reply."""
         request, self._request = self._request, None
         if request is None:
             return
@@ -555,7 +560,7 @@ class ChatLedger:
         return rows
 
     def _last_units(self, db: sqlite3.Connection) -> tuple[str, ...]:
-        """The units of this chat's last request, none where there was none."""
+        """The units of this chat's last request; none without a request."""
         ((last,),) = db.execute("SELECT max(number) FROM requests WHERE chat = ?", (_stored(self.chat),))
         number, units = self._file.last_units.get(self.chat, (None, ()))
         if number != last:
@@ -565,11 +570,11 @@ class ChatLedger:
         return units
 
     def is_known(self) -> bool:
-        """Whether anything was ever kept of this chat, which a new file of its name would take over."""
+        """Whether there is any record of this chat, which a new file of its name would inherit."""
         return bool(self._file.read(IS_KNOWN, [_stored(self.chat)] * IS_KNOWN.count("?")))
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
-        """All records of this chat, oldest first: when (seconds since 1970), what kind, the facts."""
+        """All records of this chat, oldest first: time (seconds since 1970), kind, facts."""
         rows = self._file.read(
             "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY at, number", (_stored(self.chat),)
         )

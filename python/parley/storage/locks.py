@@ -1,4 +1,4 @@
-"""Locks that processes share: each a file, there while it is held; a dead process gives its own back."""
+"""Locks that processes share, each a file while it is held; a dead process releases its locks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import IO
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file, and take the file away at the end; False where another process holds it.
+    """Hold a file's lock, and remove the file at the end; False if another process holds it.
 
-    Who waited at a file that was taken away meanwhile holds nothing: it looks for the one that is there now.
+    A process that opened the file before its removal holds nothing: it tries the new file.
     """
     path.parent.mkdir(mode=0o700, exist_ok=True)
     while True:
@@ -34,7 +34,7 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
-    """Whether this open file is still the one of this path."""
+    """Whether this open file is still the file at this path."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     return False

@@ -1,8 +1,8 @@
-"""The files of a folder that a pattern means, found in a bounded number of looks.
+"""The files of a folder that match a pattern, found in a bounded number of steps.
 
-A folder may hold a million names, links in circles and places that nobody may read; so links to folders are
-not followed, hidden names not looked at, and whoever asks says how much may be looked at. What lies near the
-top is found first. Reads no file.
+A folder may have a million names, circular links and unreadable places. So links to folders are not
+followed, hidden names are skipped, and the caller limits the search. Files near the top are found
+first. Reads no file.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Literal
 
 ANY_DEPTH = "**"
 LONGEST = 4096
-"""Longer than any path is."""
+"""Longer than any path."""
 
 _SIGNS = "*?["
 
 
 @dataclass(slots=True)
 class SearchBudget:
-    """The names that may still be looked at, and till when; what ended the search, what nobody may read."""
+    """The remaining names and time of a search; why it ended, and the unreadable folders."""
 
     left: int
     is_late: Callable[[], bool]
@@ -43,7 +43,7 @@ class SearchBudget:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name stands for several files."""
+    """Whether a name is a pattern for several files."""
     return any(sign in name for sign in _SIGNS)
 
 
@@ -53,10 +53,10 @@ def is_dotted(name: str) -> bool:
 
 
 def files(folder: Path, pattern: str, looks: SearchBudget) -> Iterator[str]:
-    """The paths below `folder`, a real one, of all files that match; nearest first, then by name.
+    """The paths of all matching files below `folder`, a real path; nearest first, then by name.
 
-    As in a shell, `*` stays within a name and `**` stands for folders of any depth, none included. Raises
-    ValueError for a pattern that leads out of the folder or has no end.
+    As in a shell, `*` stays within a name and `**` stands for any number of folders, including
+    none. Raises ValueError for a pattern that leads out of the folder or is too long.
     """
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if pattern.startswith("/") or ".." in parts or "\0" in pattern or len(pattern) > LONGEST:
@@ -96,12 +96,12 @@ def _entries(place: Path, looks: SearchBudget) -> Iterator[os.DirEntry[str]]:
 def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
-    except OSError:  # a link in a circle
+    except OSError:  # a circular link
         return False
 
 
 def _reached(parts: list[str], states: set[int]) -> frozenset[int]:
-    """The parts of the pattern that the next name may match: `**` may stand for nothing."""
+    """The pattern parts that the next name may match: `**` may stand for nothing."""
     for state in sorted(states):
         while state < len(parts) and parts[state] == ANY_DEPTH:
             state += 1

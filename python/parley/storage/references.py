@@ -1,9 +1,9 @@
-"""The texts that questions refer to: files of the working directory, of the editor, resources of MCP servers.
+"""The texts that questions include: files, texts of the editor, resources of MCP servers.
 
-Of files only what is inside the working directory is read, links resolved, nothing hidden, only text and
-pictures: a question may have been written by somebody else. For one file outside, the user is asked. The same
-holds for what the editor has of a file. How much a question may bring, and how long the search for it may
-take, is bounded; what is left out of a pattern is said in its place.
+A stranger may have written the question. So it may include only text and pictures inside the
+working directory, with links resolved and nothing hidden. For a single file outside it, Parley asks
+the user; this also applies to the editor's text of a file. The size of the included content and the
+time of the search are limited; for a pattern, a line lists the files left out.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLO
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of what one question brings: so many references, texts, bytes; so much looked at for it."""
+    """Limits for one question: numbers of references, texts and bytes, and of files examined."""
 
     references: int = 100
     texts: int = 100
     file_bytes: int = 262_144
     bytes_for_lines: int = 4_194_304
-    """Of a file of which lines are brought."""
+    """For a file of which only lines are included."""
     all_bytes: int = 1_048_576
     opened: int = 1_000
     names: int = 20_000
@@ -65,13 +65,13 @@ class Bounds:
 
 
 async def nobody_asked(_: Path) -> bool:
-    """Answer no, since there is nobody to ask."""
+    """Answer no: there is no user to ask."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class EditorText:
-    """What an editor holds of a file: its path, "" where it has none yet, and the text with its title."""
+    """A file's text in the editor: its path ("" if it has none yet), its title and the text."""
 
     path: str
     title: str
@@ -82,7 +82,7 @@ class EditorText:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, or a PDF, that is to be attached."""
+    """A picture or a PDF to attach."""
 
     name: str
     content: bytes
@@ -90,20 +90,20 @@ class Picture:
 
 
 EditorTexts: TypeAlias = Callable[[str, int], Awaitable[EditorText]]
-"""The text that a name of `IN_EDITOR` stands for, of at most so many bytes. Raises ParleyError."""
+"""The text for a name in `IN_EDITOR`, of at most so many bytes. Raises ParleyError."""
 
 
 async def no_editor(name: str, most: int) -> EditorText:
-    """The reason that there is no text where there is no editor."""
+    """Raise the error for a reference that needs an editor."""
     raise ParleyError("only an editor has it. Ask in Neovim, or name a file")
 
 
 class FileReferences:
-    """Implements the engine's references; `folder` says what the working directory is now.
+    """Implements the engine's references; `folder` returns the current working directory.
 
-    `resource` reads a resource of a server, by its URI; it raises ServerError. `may_read` asks the user about
-    a file outside of the working directory, by its real path. Pictures go into `attachments`. `editor` has
-    the texts of an editor. `now` is a clock in seconds.
+    `resource` reads a server's resource by its URI, and raises ServerError. `may_read` asks the
+    user about a file outside the working directory, by its real path. `attachments` stores
+    pictures. `editor` returns an editor's texts. `now` is a clock in seconds.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class FileReferences:
         self._now = now
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """The texts of a question's references in order, or why there is none."""
+        """The texts of a question's references in order, or why a text is missing."""
         room, most = _Room(self._bounds, self._now), self._bounds.references
         texts = [text for reference in references[:most] for text in await self._bring(reference, room)]
         if more := references[most:]:
@@ -143,7 +143,7 @@ class FileReferences:
         try:
             contents = await self._bring_files(reference.name, room)
             return [c if isinstance(c, ReferenceText) else await self._attached(c) for c in contents]
-        except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
+        except (OSError, ValueError, RuntimeError):  # a name that no file system accepts
             return [_missing(reference.name, "cannot be read")]
 
     async def _attached(self, picture: Picture) -> ReferenceText:
@@ -178,7 +178,7 @@ class FileReferences:
         return ReferenceText(name, fit(text), language="diff")
 
     async def _of_editor(self, name: str, bounds: Bounds) -> ReferenceText:
-        """What the editor holds of a file, if that may be read. Raises ParleyError."""
+        """The editor's text of a file, if it may be read. Raises ParleyError."""
         content = await self._editor(name, bounds.file_bytes)
         if content.path:
             await self._check(content.path)
@@ -188,7 +188,7 @@ class FileReferences:
         return ReferenceText(visible(content.title), text, language=content.language)
 
     async def _check(self, name: str) -> None:
-        """Raise _LeftOutError where a file, there or not, is hidden, or outside and the user says no."""
+        """Raise _LeftOutError if a file, existing or not, is hidden, or outside and not approved."""
         folder = self._folder().resolve()
         path = await asyncio.to_thread(_place, folder, name)
         if path is None:
@@ -210,7 +210,7 @@ class FileReferences:
 
 
 class _LeftOutError(ParleyError):
-    """The reason that a file is not brought in: in its words, and as a kind where it is one of many."""
+    """The reason why a file is not included: its message, and its kind for a summary of many files."""
 
     def __init__(self, why: str, kind: str = "cannot be read") -> None:
         super().__init__(why)
@@ -218,7 +218,7 @@ class _LeftOutError(ParleyError):
 
 
 class _Room:
-    """Room left for what is brought into a question, and looked at for it."""
+    """The remaining room for included content, and for the search."""
 
     def __init__(self, bounds: Bounds, now: Callable[[], float]) -> None:
         until = now() + bounds.seconds
@@ -233,14 +233,14 @@ class _Room:
         return self._texts > 0 and self._bytes > 0 and self._opened >= 0
 
     def take(self, size: int) -> None:
-        """Room for a text, if there is some."""
+        """Use room for a text, or raise _LeftOutError."""
         if self._texts <= 0 or size > self._bytes:
             raise _LeftOutError(f"left out: {self.most()}. Ask about it in another question", _MORE)
         self._texts -= 1
         self._bytes -= size
 
     def take_picture(self) -> None:
-        """Room for a picture, if there is some."""
+        """Use room for a picture, or raise _LeftOutError."""
         if self._pictures <= 0:
             most = f"a question includes at most {self.bounds.pictures} pictures"
             raise _LeftOutError(f"left out: {most}. Ask about it in another question", _MORE_PICTURES)
@@ -253,9 +253,10 @@ class _Room:
 
 
 def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | Picture]:
-    """The texts and pictures of files that the user names, wherever they are.
+    """The texts and pictures of files that the user names, anywhere.
 
-    Raises ParleyError for one that cannot be brought; what is left out of a pattern is a text of its kind.
+    Raises ParleyError for a file that cannot be included; files that a pattern leaves out become a
+    text.
     """
     room = _named_room()
     contents = [content for name in names for content in _named(folder.resolve(), name, room)]
@@ -266,7 +267,7 @@ def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | P
 
 
 def piped_content(content: bytes, name: str = "standard input") -> ReferenceText | Picture:
-    """The text or the picture that came through a pipe. Raises ParleyError for what is neither."""
+    """The text or picture from a pipe. Raises ParleyError for anything else."""
     room = _named_room()
     try:
         kind, size = kind_of(content), len(content)
@@ -278,13 +279,13 @@ def piped_content(content: bytes, name: str = "standard input") -> ReferenceText
 
 
 def _named_room() -> _Room:
-    """The room for what a user names himself: one file may take all of it."""
+    """The room for files that the user names: one file may use all of it."""
     return _Room(Bounds(file_bytes=Bounds().all_bytes), time.monotonic)
 
 
 def _named(folder: Path, name: str, room: _Room) -> Sequence[ReferenceText | Picture]:
     try:
-        if (pipe := folder / name).is_fifo():  # as a shell has it for `<(command)`
+        if (pipe := folder / name).is_fifo():  # a shell's `<(command)`
             with pipe.open("rb") as file:
                 return [piped_content(file.read(MOST_BYTES + 1), name)]
         lines = _lines(folder, name)
@@ -292,7 +293,7 @@ def _named(folder: Path, name: str, room: _Room) -> Sequence[ReferenceText | Pic
         if is_pattern(name) and not (path and path.exists()):
             return _all(folder, name, room)
         return [_one(path, name, room, lines) if path else _missing(name, "no such file")]
-    except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
+    except (OSError, ValueError, RuntimeError):  # a name that no file system accepts
         return [_missing(name, "cannot be read")]
 
 
@@ -300,13 +301,13 @@ _MORE, _MORE_PICTURES = "more", "too many pictures"
 
 
 def _outside(folder: Path, name: str) -> Path | None:
-    """The real path of a file that is outside of the folder; None for any other."""
+    """The real path of a file outside the folder; None for any other file."""
     path = _place(folder, name)
     return path if path and not path.is_relative_to(folder) and _is_file(path) else None
 
 
 def _lines(folder: Path, name: str) -> Lines | None:
-    """The lines of a file that a name means; None where it is the whole name of one."""
+    """The line numbers in a name; None if the whole name is a file's."""
     lines = lines_of(name)
     whole = _place(folder, name)
     return None if lines and whole and whole.exists() else lines
@@ -314,13 +315,13 @@ def _lines(folder: Path, name: str) -> Lines | None:
 
 def _is_file(path: Path) -> bool:
     try:
-        return stat.S_ISREG(path.stat().st_mode)  # is_file() of Python 3.14 says no to any error
+        return stat.S_ISREG(path.stat().st_mode)  # is_file() of Python 3.14 returns False for any error
     except (FileNotFoundError, NotADirectoryError):
         return False
 
 
 def _place(folder: Path, name: str) -> Path | None:
-    """The real path that a name stands for, None where it can stand for none."""
+    """The real path for a name, None if there cannot be one."""
     try:
         return (folder / Path(name).expanduser()).resolve()
     except (OSError, ValueError, RuntimeError):
@@ -346,7 +347,7 @@ def _one(path: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceTe
 
 
 def _text_or_picture(path: Path, name: str, room: _Room) -> ReferenceText | Picture:
-    """What a file is to a model. Raises _LeftOutError."""
+    """A file's content as a model sees it. Raises _LeftOutError."""
     return _picture(path, name, room) or ReferenceText(visible(name), _text(path, name, room))
 
 
@@ -363,9 +364,10 @@ def _of_lines(path: Path, room: _Room, lines: Lines) -> ReferenceText:
 
 
 def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | Picture]:
-    """The texts that a pattern means, and a line on what it means beside them.
+    """The texts that match a pattern, and a line that lists the files left out.
 
-    Pictures only where it ends as their names do: they are large, and `src/*` means text.
+    Pictures match only if the pattern ends like their names: they are large, and `src/*` means
+    text.
     """
     texts, left = list[ReferenceText | Picture](), Counter[str]()
     read = _text_or_picture if pattern.lower().endswith(_PICTURES) else _text_only
@@ -430,7 +432,7 @@ def _picture(path: Path, name: str, room: _Room) -> Picture | None:
         room.take_picture()
         return Picture(name, _content(path, name, room.bounds.picture_bytes), kind)
     except OSError:
-        return None  # why is told when it is read as a text
+        return None  # the reason is reported when it is read as a text
 
 
 def _text(path: Path, name: str, room: _Room) -> str:
@@ -441,7 +443,7 @@ def _text(path: Path, name: str, room: _Room) -> str:
 
 
 def _decoded(path: Path, name: str, most: int) -> str:
-    """The text at a real path; a link that has taken its place since is not followed."""
+    """The text at a real path; a link that replaced it is not followed."""
     if path.resolve() != path:
         raise _LeftOutError("another file has replaced it: not read")
     try:
@@ -452,7 +454,7 @@ def _decoded(path: Path, name: str, most: int) -> str:
 
 
 def _text_of(content: bytes) -> str:
-    """The text that bytes are, with line ends as Unix has them. Raises ParleyError where they are none."""
+    """The text of bytes, with Unix line ends. Raises ParleyError if they are not text."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -463,13 +465,15 @@ def _text_of(content: bytes) -> str:
 
 
 def _content(path: Path, name: str, most: int) -> bytes:
-    """The bytes of a regular file, `most` of them: others have no end, or wait for somebody who writes."""
-    _regular(os.lstat(path), name, most)  # before it is opened, which alone moves some devices
+    """The bytes of a regular file, at most `most`: other files may be endless, or block."""
+    _regular(os.lstat(path), name, most)  # before opening it, which alone moves some devices
     with os.fdopen(os.open(path, _READ_ONLY), "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         _regular(status, name, most)
         content = bytearray()
-        while piece := file.read(most + 1 - len(content)):  # it may grow meanwhile, and /proc tells no size
+        while piece := file.read(
+            most + 1 - len(content)
+        ):  # the file may grow while it is read, and /proc reports no sizes
             content += piece
     if len(content) > most:
         raise _too_large(len(content), "more than ")
@@ -479,7 +483,7 @@ def _content(path: Path, name: str, most: int) -> bytes:
 def _regular(status: os.stat_result, name: str, most: int) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise _LeftOutError(f"a folder: not read. A pattern such as {name.rstrip('/')}/* includes its files")
-    if stat.S_ISLNK(status.st_mode):  # a circle of links, which Python 3.13 resolves to itself
+    if stat.S_ISLNK(status.st_mode):  # a circular link, which Python 3.13 resolves to itself
         raise _LeftOutError("no such file")
     if not stat.S_ISREG(status.st_mode):
         raise _LeftOutError("not a regular file: not read")

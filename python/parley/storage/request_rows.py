@@ -1,7 +1,7 @@
-"""The rows of requests in the ledger: each says only where it differs from the one before it.
+"""The rows of requests in the ledger: each stores only the difference from the previous one.
 
-A long chat is asked about again and again, and each request has nearly all of the one before. Knows nothing
-of what a unit is of.
+A long chat sends many requests, each with nearly all of the previous one. Does not know what a unit
+contains.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """A request that was sent `at` some time (seconds since 1970), with what a model replied, in digests.
+    """A request sent at `at` (seconds since 1970), with the model's reply, as digests.
 
     `header` is canonical JSON.
     """
@@ -26,7 +26,7 @@ class RequestRow:
 
 
 def packed(units: Sequence[str], before: Sequence[str]) -> str:
-    """Units as JSON: new ones as they are, and runs of those before as `[start, end]`."""
+    """Units as JSON: new units unchanged, and runs of earlier units as `[start, end]`."""
     if before and units[: len(before)] == before:
         return _json([(0, len(before)), *units[len(before) :]])
     places = {unit: number for number, unit in reversed(list(enumerate(before)))}
@@ -49,7 +49,7 @@ def _json(pieces: Sequence[str | tuple[int, int]]) -> str:
 
 
 def unpacked(pieces: str, before: Sequence[str]) -> tuple[str, ...]:
-    """The units again."""
+    """The unpacked units."""
     units = list[str]()
     for piece in json.loads(pieces):
         units += before[piece[0] : piece[1]] if isinstance(piece, list) else [piece]

@@ -1,7 +1,7 @@
-"""Files of MCP servers that a project brings along: each is used once the user has trusted its exact content.
+"""A project's MCP server files: each is used only after the user trusts its exact content.
 
-Whoever can write such a file could otherwise start programs here. It is read once for each look, so what was
-trusted and what is used are the same bytes.
+Otherwise, anyone who can write such a file could start programs here. It is read once for each
+check, so the trusted bytes and the used bytes are the same.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from parley.tools.servers import ServerSettings
 
 MOST_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
-"""A sparse file takes no room and has no end to speak of: more than this of a program is not read."""
+"""Parley reads no more of a program: a sparse file takes no room and may be practically endless."""
 _SEPARATORS = re.compile(r"[\s=:;,]+")
 _FIRST = "another project file has"
 
 
 class ProjectTrust:
-    """The files in the working directory; `ledger` opens what trust is recorded in, when there is a file."""
+    """The server files in the working directory; `ledger` is opened only if there is a file."""
 
     def __init__(self, folder: Callable[[], Path], ledger: Callable[[], LedgerFile]) -> None:
         self.untrusted: list[Path] = []
@@ -40,7 +40,7 @@ class ProjectTrust:
         self._seen: dict[Path, bytes] = {}
 
     def look(self, own: Mapping[str, ServerSettings]) -> None:
-        """Read the files as they are now; `own` are the user's servers, which none can redefine."""
+        """Read the current files; `own` are the user's servers, which no file can redefine."""
         self.untrusted, self.trusted, self.file = [], [], ServersFile()
         folder = self._folder()
         for name in PROJECT_FILES:
@@ -54,7 +54,7 @@ class ProjectTrust:
             )
 
     def _look_at(self, path: Path, name: str) -> ServersFile:
-        """The file as far as it is trusted; one without servers has nothing to trust."""
+        """The trusted part of the file; a file without servers needs no trust."""
         if not path.exists():
             return ServersFile()
         content = _content(path)
@@ -69,11 +69,11 @@ class ProjectTrust:
         return ServersFile()
 
     def seen(self, path: Path) -> bytes:
-        """The content of an untrusted file as the last look saw it."""
+        """The content of an untrusted file at the last look."""
         return self._seen.get(path, b"")
 
     def trust(self, path: Path, content: bytes | None = None, *, pinned: bool = False) -> None:
-        """The user trusts the content of a file, by default that of the last look.
+        """Record that the user trusts a file's content, by default the content at the last look.
 
         Raises ParleyError if it has changed since.
         """
@@ -83,7 +83,7 @@ class ProjectTrust:
 
 
 def offered(path: Path) -> tuple[ServersFile, str]:
-    """What a file says, to be shown before it is trusted, and the digest of its content.
+    """A file's entries, to be shown before it is trusted, and the digest of its content.
 
     Raises ParleyError if there is nothing to trust.
     """
@@ -98,7 +98,8 @@ def offered(path: Path) -> tuple[ServersFile, str]:
 def trust(ledger: LedgerFile, path: Path, expected: str, *, pinned: bool = False) -> None:
     """Record trust in a file's content, whose digest was `expected` when it was shown.
 
-    `pinned`: in the programs of the project that it names as well, as they are now. Raises ParleyError.
+    `pinned` also records the current content of the project's programs that it names. Raises
+    ParleyError.
     """
     content, place = _content(path), _absolute(path)
     if digest(content) != expected:
@@ -112,12 +113,12 @@ def _absolute(path: Path) -> Path:
 
 
 def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] | None = None) -> Findings:
-    """What a server's words name: the program that would start, files and folders of the project.
+    """The program that a server would start, and the project's files and folders that it names.
 
-    Not what those load in turn: nothing here can tell.
+    Does not include what those load in turn, which cannot be known here.
     """
     folder = _absolute(folder)
-    with suppress(ParleyError):  # a variable that is not set stays as it is written
+    with suppress(ParleyError):  # an unset variable stays as written
         server = server.expanded(os.environ if environ is None else environ)
     if server.url is not None or not server.command:
         return Findings()
@@ -132,7 +133,7 @@ def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] | 
 
 
 def _places(words: Iterable[str], base: str, folder: str) -> Iterator[str]:
-    """The paths in a folder that words name, seen from `base`; as text, since a file may have many words."""
+    """The paths in a folder that words name, relative to `base`; as text, for many words."""
     below = folder.rstrip("/") + "/"
     for word in filter(None, words):
         place = os.path.normpath(os.path.join(base, word))  # noqa: PTH118
@@ -141,7 +142,7 @@ def _places(words: Iterable[str], base: str, folder: str) -> Iterator[str]:
 
 
 def _kind(place: str) -> int:
-    """The kind of file at a path, 0 if there is none, or the system refuses the name."""
+    """The kind of file at a path; 0 if there is none, or the system rejects the name."""
     try:
         return stat.S_IFMT(os.stat(place).st_mode)  # noqa: PTH116
     except (OSError, ValueError):
@@ -155,7 +156,7 @@ def programs(file: ServersFile, folder: Path, environ: Mapping[str, str] | None 
 
 
 def _words(server: ServerSettings) -> Iterator[str]:
-    """The words of an entry that may be paths: a variable may hold a list of them, or options."""
+    """The words of an entry that may be paths: a variable may hold a list of paths, or options."""
     for word in (server.command or "", *server.args):
         yield word
         yield word.rpartition("=")[2]
@@ -165,7 +166,7 @@ def _words(server: ServerSettings) -> Iterator[str]:
 
 
 def _program(command: str, path: str | None, folder: Path) -> str | None:
-    with suppress(OSError, ValueError, RuntimeError):  # a name that the system refuses
+    with suppress(OSError, ValueError, RuntimeError):  # a name that the system rejects
         return program(command, path, folder)
     return None
 
@@ -175,11 +176,11 @@ def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -
         return True
     with suppress(ParleyError):
         return ledger.trusts(_key(path), _pin(content, file, project_of(path)))
-    return False  # nothing that cannot be pinned was
+    return False  # content that cannot be pinned was never pinned
 
 
 def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
-    """The digest of a server file and of the programs that it names, if any: one may come later."""
+    """The digest of a server file and of its programs, if any: one may be added later."""
     digests = [digest(content)]
     for name in programs(file, folder):
         try:
@@ -204,6 +205,6 @@ def _content(path: Path) -> bytes:
 
 
 def _key(path: Path) -> str:
-    """The key of a file: its servers run in the project that it is in, wherever a link in it may lead."""
+    """The key of a file: its servers run in the project that contains it, even if it is a link."""
     folder = project_of(path)
     return str(Path(os.path.realpath(folder)) / path.relative_to(folder))
