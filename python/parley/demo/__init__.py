@@ -1,5 +1,5 @@
 """A local HTTP server that speaks the providers' wire formats, for trying Parley and for its tests.
 
-It knows the formats, their refusals and a few simple rules to answer by; it knows nothing of
-transcripts, settings or Neovim. Only `server` does IO, and nothing is imported until asked for.
+It knows the formats, their refusals and a few simple rules for answers; it knows nothing of
+transcripts, settings or Neovim. Only `server` does IO, and nothing is imported before it is needed.
 """

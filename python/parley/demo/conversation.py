@@ -1,7 +1,8 @@
-"""The demo model's view of a request, whatever the wire format: a conversation in, a reply out.
+"""The demo model's view of a request, independent of the wire format: a conversation in, a reply
+out.
 
-These are values only. `reading` makes conversations from request bodies, `rules` makes replies,
-the `wire_*` modules put replies into frames.
+These are only values. `reading` makes conversations from request bodies, `rules` makes replies, the
+`wire_*` modules put replies into frames.
 """
 
 import re
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 TEXT_ONLY = "demo-text"
-"""The model name that refuses tools and pictures, as a small local model does."""
+"""The model name that refuses tools and pictures, like a small local model."""
 
 Thinking = Literal["off", "asked", "on"]
 """Never; only when the question asks for it; always."""
@@ -21,7 +22,7 @@ _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A call answered since the question: raw argument text, the result's text, the types of its pictures."""
+    """A call answered since the question: raw argument text, result text, types of its pictures."""
 
     name: str
     arguments: str
@@ -32,10 +33,10 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The conversation as the rules see it. `seed` differs for different histories and makes ids unique.
+    """The conversation as seen by the rules. `seed` differs between histories and makes ids unique.
 
-    `syntax` says how calls are to be written into the text, "" for calls as the format has them. `pictures`
-    are the types of those that came with the question.
+    `syntax` says how to write calls into the text; "" uses the format's own calls. `pictures` has
+    the types of the question's pictures.
     """
 
     model: str
@@ -54,7 +55,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call; `arguments` is the text to stream, meant to be JSON but not always so."""
+    """A tool call; `arguments` is the text to stream, usually but not always JSON."""
 
     name: str
     arguments: str
@@ -83,11 +84,12 @@ class Reply:
 
 
 def tokens(text: str) -> int:
-    """A rough count, a token for every four characters: enough to show and to limit."""
+    """A rough count of one token for every four characters: enough to show and to limit."""
     return (len(text) + 3) // 4
 
 
 def claude_version(model: str) -> tuple[int, int] | None:
-    """(4, 7) for `claude-opus-4-7`; None for what is not a numbered Claude. Dates are no versions."""
+    """(4, 7) for `claude-opus-4-7`; None for any name without a Claude version. Dates are not
+    versions."""
     match = _VERSION.search(model)
     return (int(match[1]), int(match[2] or 0)) if match else None

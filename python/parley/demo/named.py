@@ -1,7 +1,7 @@
-"""Tools that a question names, as `call NAME {json}`: which of them the demo model calls in this reply.
+"""Tools named in a question as `call NAME {json}`: decides which of them the demo model calls now.
 
-All at once, unless the question says `one after another`; once, unless it says `again and again`; and only
-tools that were offered, unless it says `no matter what`, as models do that have gone astray.
+All at once, unless the question says `one after another`; once, unless it says `again and again`;
+and only offered tools, unless it says `no matter what`, to imitate a model that has gone astray.
 """
 
 import json
@@ -17,12 +17,12 @@ _ASTRAY = re.compile(r"\bno matter what\b", re.IGNORECASE)
 
 
 def named(question: str) -> tuple[Call, ...]:
-    """The calls that a question wants, in its order."""
+    """The calls that a question wants, in order."""
     return tuple(_calls_in(question))
 
 
 def due(conversation: Conversation) -> tuple[Call, ...]:
-    """The calls that are to be made now; () where it is time to say what came of them."""
+    """The calls to make now; () if it is time to report their results."""
     question, count = conversation.question, len(conversation.results)
     calls = named(question)
     if _AGAIN.search(question):
@@ -46,7 +46,7 @@ def _calls_in(question: str) -> Iterator[Call]:
 
 
 def _json_prefix(text: str) -> str:
-    """The JSON value a text starts with, as it stands; what is no JSON is taken to the end of its line."""
+    """The JSON value at the start of a text, unchanged; other text up to the end of its line."""
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except ValueError:

@@ -1,8 +1,7 @@
-"""Request bodies of the three formats into the one conversation the rules look at.
+"""Reads request bodies of the three formats as the one conversation that the rules see.
 
-Shapes are taken for granted: what is read of a body that is not as its provider wants it raises LookupError,
-TypeError, ValueError or AttributeError. What counts as the question is the
-last text of the user; results that came before it are history, those after it are news.
+It trusts their shape: a malformed body raises LookupError, TypeError, ValueError or AttributeError.
+The question is the user's last text. Earlier results are history, later ones are new.
 """
 
 import hashlib
@@ -18,8 +17,8 @@ from parley.demo.text_tools import syntax_of, tools_in, with_calls
 
 Body = Mapping[str, Any]
 Entry = tuple[str, Any]
-"""`("question", text)` of the user, `("text", text)` of the model, `("call", (id, name, arguments))`,
-`("result", (id, text, failed))`, or `("pictures", types)` of the one before."""
+"""`("question", text)` of the user, `("text", text)` of the model, `("call", (id, name,
+arguments))`, `("result", (id, text, failed))`, or `("pictures", types)` of the entry before."""
 
 _TOKENS_OF_A_PICTURE = 1600
 
@@ -105,7 +104,7 @@ def _conversation(
 
 
 def _tokens_of(body: Body) -> int:
-    """The tokens of a request, in which each picture costs the same."""
+    """The tokens of a request; each picture costs the same."""
     text, count = _BYTES.subn("", json.dumps(body, ensure_ascii=False))
     return tokens(text) + _TOKENS_OF_A_PICTURE * count
 
@@ -154,7 +153,7 @@ def _anthropic_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
 def _chat_entries(message: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Entry]:
     pictures = _pictures_of(message.get("content"))
     if before.get("role") == "tool" and message["role"] == "user" and pictures:
-        yield "pictures", pictures  # those of results, which hold text only
+        yield "pictures", pictures  # pictures of results, which hold only text
         return
     for call in message.get("tool_calls") or ():
         yield "call", (call["id"], call["function"]["name"], call["function"]["arguments"])
@@ -200,7 +199,7 @@ def _parts(content: object) -> list[Mapping[str, Any]]:
 
 
 def _pictures_of(content: object) -> tuple[str, ...]:
-    """The types of the pictures and files of a content."""
+    """The types of a content's pictures and files."""
     return tuple(filter(None, map(_picture_type, _parts(content))))
 
 
@@ -234,9 +233,9 @@ def _later_round_of_manual(body: Body, results: tuple[CallResult, ...]) -> bool:
 
 
 def shows_thinking(body: Body) -> bool:
-    """Whether an Anthropic reply carries the text of its thinking, or its signature alone.
+    """Whether an Anthropic reply carries the text of its thinking, or only its signature.
 
-    `display` is "omitted" by default from 4.7 on and "summarized" before.
+    `display` is "omitted" by default from 4.7 on, and "summarized" before.
     """
     display = (body.get("thinking") or {}).get("display")
     if display is not None:

@@ -1,7 +1,7 @@
-"""The demo model's words: a pure function from a conversation to a reply, by a table of rules.
+"""The demo model's words: a pure function from a conversation to a reply, using a table of rules.
 
-The first rule with something to say wins. Rules see the question, the tools offered and the results
-since the question; they know nothing of wire formats.
+The first rule with a reply wins. Rules see the question, the offered tools and the results since
+the question; they know nothing of wire formats.
 """
 
 import json
@@ -52,7 +52,7 @@ _TRY = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The reply that a rule proposes; `summary` is the line for a system prompt that asks for one."""
+    """A rule's proposed reply; `summary` is the line for a system prompt that asks for one."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -77,7 +77,7 @@ def reply(conversation: Conversation) -> Reply:
 
 
 def _text_and_calls(draft: Draft, conversation: Conversation) -> tuple[str, tuple[Call, ...]]:
-    """The text and the calls; where the calls are wanted in words, they are text."""
+    """The text and the calls; if calls must be written in words, they are part of the text."""
     text = _with_summary(draft, conversation)
     if not conversation.syntax:
         return text, draft.calls
@@ -86,7 +86,7 @@ def _text_and_calls(draft: Draft, conversation: Conversation) -> tuple[str, tupl
 
 
 def _status(conversation: Conversation) -> Draft | None:
-    """The side question for a status line: one sentence about a tool call."""
+    """The separate request for a status line: one sentence about a tool call."""
     if not _STATUS.search(conversation.question):
         return None
     query = re.search(r'query\W+(\w[^"\\}]*)', conversation.question)
@@ -111,7 +111,7 @@ def _write(conversation: Conversation) -> Draft | None:
 
 
 def _named_tools(conversation: Conversation) -> Draft | None:
-    """`call NAME {json}`, once or more: those tools are called, with just that argument text."""
+    """`call NAME {json}`, once or more: calls these tools with exactly this argument text."""
     calls = named(conversation.question)
     if not calls:
         return None
@@ -128,14 +128,14 @@ def _named_tools(conversation: Conversation) -> Draft | None:
 
 
 def _pictures(conversation: Conversation) -> Draft | None:
-    """What it is shown it cannot look at, but it can say what that is."""
+    """It cannot look at pictures, but it can name their types."""
     if not conversation.pictures:
         return None
     return Draft(f"I am shown {_list(list(conversation.pictures))}.", summary="you showed me something.")
 
 
 def _stocks(conversation: Conversation) -> Draft | None:
-    """The original example: a search for each company, then an answer made of the results."""
+    """The original example: a search for each company, then an answer from the results."""
     names = companies(conversation.question)
     if not names:
         return None
@@ -224,7 +224,7 @@ def _prices(names: tuple[str, ...], known: dict[str, CallResult]) -> Draft:
 
 
 def _quoted(company: str, result: CallResult) -> tuple[bool, str]:
-    """Whether a price was found, and the words for what was."""
+    """Whether a price was found, and the words about it."""
     if result.failed or _is_refusal(result.text):
         return False, _excuse(company, result)
     quote = read_quote(company, result.text)
@@ -284,7 +284,7 @@ def _compact(arguments: dict[str, str]) -> str:
 def _within_limit(
     conversation: Conversation, thinking: str, hidden: str, text: str, calls: tuple[Call, ...]
 ) -> Reply:
-    """The reply, cut where the tokens run out: mid-word, or in the middle of a call's arguments."""
+    """The reply, cut when the tokens run out: mid-word, or in the middle of a call's arguments."""
     room = 4 * conversation.limit if conversation.limit is not None else None
     parts: list[str] = []
     for piece in (thinking, hidden, text, *(call.arguments for call in calls)):

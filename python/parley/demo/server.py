@@ -1,7 +1,7 @@
-"""The demo server: routes, pacing and the socket. What to refuse and what to say is decided elsewhere.
+"""The demo server: routes, pacing and the socket. Other modules decide refusals and replies.
 
-A strict server checks each request first, and refuses in the provider's own words and error shape what the
-provider would refuse. A stream ends at once when its client goes away or the server stops.
+A strict server first checks each request, and refuses it in the provider's own words and error
+shape if the provider would. A stream ends at once when its client disconnects or the server stops.
 """
 
 import argparse
@@ -94,7 +94,7 @@ APIS: Mapping[str, Api] = {
 
 
 class Service:
-    """The handlers with what they share: the pace, the last requests and the streams now open."""
+    """The handlers and their shared state: the pace, the last requests and the open streams."""
 
     def __init__(self, pace: float, strict: bool) -> None:
         self.pace = pace
@@ -135,9 +135,9 @@ class Service:
 
 
 def create_app(pace: float = PACE, *, strict: bool = False) -> Starlette:
-    """The app; `pace` is seconds between pieces. `app.state.service` is what it remembers.
+    """The app; `pace` is seconds between pieces. `app.state.service` holds its state.
 
-    `strict` refuses what the provider would refuse.
+    `strict` refuses the requests that the provider would refuse.
     """
     service = Service(pace, strict)
     routes = [Route(path, service.answer, methods=["POST"]) for path in APIS]
@@ -148,7 +148,7 @@ def create_app(pace: float = PACE, *, strict: bool = False) -> Starlette:
 
 
 def _body(raw: bytes) -> dict[str, Any] | str:
-    """The request's JSON object, or the reason why it is none."""
+    """The request's JSON object, or why it is not one."""
     try:
         body = json.loads(raw)
     except ValueError as error:
@@ -196,16 +196,16 @@ class DemoServer:
 
     @property
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
-        """The last requests as (path, body), refused ones included, oldest first."""
+        """The last requests as (path, body), including refused ones, oldest first."""
         return list(self._service.requests)
 
     @property
     def streaming(self) -> int:
-        """The number of streams that are being sent right now."""
+        """The number of streams being sent right now."""
         return self._service.streaming
 
     async def stop(self) -> None:
-        """Close the socket and every connection, in the middle of a stream if need be."""
+        """Close the socket and every connection, even in the middle of a stream."""
         state = self._server.server_state
         for listener in self._server.servers:
             listener.close()
@@ -216,7 +216,7 @@ class DemoServer:
         for connection in list(state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
-        await asyncio.sleep(0)  # an aborted connection ends on the loop's next round
+        await asyncio.sleep(0)  # an aborted connection ends in the loop's next round
 
     async def __aenter__(self) -> Self:
         return self
@@ -230,10 +230,10 @@ class DemoServer:
 async def start(
     host: str = "127.0.0.1", port: int = 0, pace: float = PACE, *, strict: bool = False
 ) -> DemoServer:
-    """Serve on the running loop, without signal handlers and without a log; port 0 is any free one.
+    """Serve on the running loop, without signal handlers and log; port 0 means any free port.
 
-    uvicorn's own `serve` takes over signals and polls for its end every tenth of a second, so only its
-    start and its protocol are used. Raises OSError when the port is taken.
+    uvicorn's own `serve` takes over signals and polls for its end every tenth of a second, so only
+    its start and its protocol are used. Raises OSError when the port is taken.
     """
     listener = _listen(host, port)
     app = create_app(pace, strict=strict)
@@ -255,7 +255,8 @@ async def start(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket that names its protocol: asyncio switches Nagle's delay off only for those."""
+    """A listening socket that names its protocol: asyncio disables Nagle's delay only for such
+    sockets."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -284,7 +285,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def serve(port: int, pace: float, strict: bool, say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; what to set in a shell is said first. Raises OSError where nobody can listen."""
+    """Serve until Ctrl-C; first prints the variables to set in a shell. Raises OSError if it cannot
+    listen."""
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(port, pace, strict, say))
 

@@ -1,4 +1,4 @@
-"""The seal on what the demo model thought: it can tell its own thinking from anybody else's.
+"""The seal on the demo model's thoughts: it distinguishes its own thinking from any other.
 
 The key is a constant on purpose: a chat file must still be accepted after the server was restarted,
 and tests must be able to make and break signatures. It protects nothing.
@@ -12,7 +12,8 @@ _KEY = b"parley demo server"
 
 
 def sign(text: str) -> str:
-    """The signature the demo model puts on a thinking text; the same text always gets the same one."""
+    """The signature that the demo model puts on a thinking text; equal texts get equal
+    signatures."""
     digest = hmac.new(_KEY, text.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
     return "Ep" + base64.b64encode(digest).decode("ascii")
 
@@ -29,7 +30,7 @@ def seal(text: str) -> str:
 
 
 def unseal(sealed: str) -> str | None:
-    """The sealed text, or None when the seal is not ours or was touched."""
+    """The sealed text, or None if the seal is foreign or broken."""
     signature, _, hidden = sealed.partition(".")
     try:
         text = base64.b64decode(hidden, validate=True).decode("utf-8", "surrogatepass")

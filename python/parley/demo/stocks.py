@@ -1,6 +1,6 @@
-"""The stock example: which companies a question names, and which prices a search result holds.
+"""The stock example: the companies in a question, and the prices in a search result.
 
-The model knows no price. It reads what the search tool returned, JSON or prose, and quotes that.
+The model knows no prices. It reads the search tool's result, JSON or prose, and quotes it.
 """
 
 import json
@@ -46,7 +46,8 @@ class Quote:
 
 
 def companies(question: str) -> tuple[str, ...]:
-    """The companies whose price is asked for, in order, as the user spelled them; () when none is."""
+    """The companies whose price the question asks for, in order, as the user spelled them; () for
+    none."""
     text = _ASIDES.sub("", question)
     named = tuple(dict.fromkeys(_NAMED.findall(text)))
     if after := _AFTER.search(text):
@@ -63,7 +64,7 @@ def query_for(company: str) -> str:
 
 
 def query_of(result: CallResult) -> str:
-    """The query a call was made with, "" when it had none."""
+    """The query of a call, "" if it had none."""
     try:
         arguments = json.loads(result.arguments)
     except ValueError:
@@ -72,7 +73,7 @@ def query_of(result: CallResult) -> str:
 
 
 def read_quote(company: str, text: str) -> Quote | None:
-    """The first price in a result, None when there is none to be read."""
+    """The first price in a result; None if it has none."""
     for entry in _objects(text):
         price = entry.get("price", entry.get("last"))
         if price is not None:

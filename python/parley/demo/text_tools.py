@@ -1,7 +1,8 @@
-"""Tools that a request describes in words, as for a model that has none: read from its prompt and history.
+"""Tools that a request describes in words, for a model without tools: read from its prompt and
+history.
 
-The system prompt holds a line of JSON for each tool and the form of a call, JSON or tags; calls stand in the
-assistant's text, results in the user's. Knows both forms, and how a call is written in each.
+The system prompt has a JSON line for each tool, and the form of a call, JSON or tags. Calls are in
+the assistant's text, results in the user's. Knows both forms, and how a call is written in each.
 """
 
 import json
@@ -24,7 +25,7 @@ _CORRECTIONS = re.compile(r"(?:^|\n\n)IMPORTANT: Previous attempts failed.*", re
 
 
 def syntax_of(system: str) -> Syntax:
-    """The form in which a system prompt wants calls; "" where it describes no tools."""
+    """The syntax in which a system prompt wants calls; "" if it describes no tools."""
     return next((syntax for syntax, form in _FORMS if form in system), "")
 
 
@@ -34,7 +35,7 @@ def tools_in(system: str) -> tuple[str, ...]:
 
 
 def with_calls(entries: Iterable[Entry], syntax: Syntax) -> Iterator[Entry]:
-    """A conversation in words as one with calls and results in it."""
+    """A conversation in words, as one with calls and results."""
     waiting: list[str] = []
     count = 0
     for kind, text in entries:
@@ -87,7 +88,7 @@ def _calls(text: str, syntax: Syntax) -> Iterator[Call]:
 
 
 def _user_entries(text: str, waiting: list[str]) -> Iterator[Entry]:
-    """The results in a user's message, then the question, if there is one below them."""
+    """The results in a user's message, then the question below them, if any."""
     heading = _RESULTS.match(text) if waiting else None
     if not heading:
         yield "question", text

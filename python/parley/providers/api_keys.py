@@ -1,6 +1,6 @@
-"""The key of a provider: a variable, or a command that prints one.
+"""Reads a provider's key from a variable or a command.
 
-Knows no provider by name; a key is in no error, log or argument list.
+Knows no provider by name. A key appears in no error, log or argument list.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from parley.settings.values import ProviderSettings
 
 
 async def key_of(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
-    """The key; "" for a provider that names neither variable nor command, since it needs none."""
+    """The key; "" for a provider with neither variable nor command, because it needs none."""
     try:
         if provider.api_key_command:
             return await command_secret(provider.api_key_command, environ)

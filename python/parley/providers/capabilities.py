@@ -1,6 +1,7 @@
-"""Capabilities of providers' models, as their replies and refusals showed them, for the life of the process.
+"""Remembers what providers' models support, learnt from their replies and refusals while the
+process runs.
 
-Knows how a refusal or a reply changes the requests to come; sends nothing.
+Knows how a refusal or a reply changes later requests; sends nothing.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from parley.tools.catalogue import Tool
 
 
 class Capabilities:
-    """Capabilities known by now, by provider and model."""
+    """Known capabilities, by provider and model."""
 
     def __init__(self) -> None:
         self._apis: dict[tuple[str, str], str] = {}
         self._windows: dict[tuple[str, str], int] = {}
         self._blind = set[tuple[str, str]]()
         self._refused = dict[tuple[str, str], frozenset[str]]()
-        """Paths of pictures that were refused."""
+        """Paths of refused pictures."""
         self._refused_tools = dict[tuple[str, str], frozenset[Tool]]()
         self._notices = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
-        """The request as its provider was found to want it for this model."""
+        """The request in the form that its provider wants for this model."""
         known = request.provider, request.model
         wishes: dict[str, Any] = {
             "api": self._apis.get(known, request.api),
@@ -58,11 +59,12 @@ class Capabilities:
             yield Aside(notice)
 
     def amended(self, request: Request, api: str, refusal: ModelError) -> Amendment | None:
-        """How a refused request is to be asked, None where that is not known. A chosen `api` is ""."""
+        """How to repeat a refused request; None if unknown. `api` is "" if the user chose it."""
         return amended(request, api, refusal.status, refusal.words)
 
     def heed(self, event: Event, request: Request) -> None:
-        """The model replies to such a request, so the next one is as this; smaller if that left no room."""
+        """Use the form of a request that the model replies to for later ones; smaller if it left no
+        room."""
         if isinstance(event, RateLimits):
             return
         is_full = isinstance(event, Finished) and event.reason == "context"

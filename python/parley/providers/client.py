@@ -1,7 +1,8 @@
-"""The providers: the official SDK clients send what the adapters made, and decoders read what comes back.
+"""Sends requests with the official SDK clients, and decodes the replies.
 
-The only client of `anthropic` and `openai`, which take a second and more to import: that is done in a thread.
-The response is read raw: plain JSON costs a fraction of the SDKs' events. Knows nothing of what is asked.
+The only module that uses `anthropic` and `openai`, whose import takes over a second and runs in a
+thread. It reads raw responses: plain JSON costs a fraction of the SDKs' events. Knows nothing of
+the requests' content.
 """
 
 from __future__ import annotations
@@ -50,27 +51,30 @@ RETRIES = 3
 FIRST_WAIT_S = 0.5
 LAST_WAIT_S = 8.0
 AT_ONCE = 500
-"""Payloads that are read at once: less than a frame of an editor."""
+"""Payloads read at once: they take less than one frame of an editor."""
 MOST_BYTES = 128 * 1024 * 1024
-"""Of one reply: three times what the longest one takes, of 128,000 tokens with an event of 300 bytes each."""
+"""For one reply: three times the longest reply's size, 128,000 tokens with a 300-byte event
+each."""
 HEAD_WAITS = 10
-"""Silences of `idle_s` that pass at most till a response has begun: it may be announced for ever."""
+"""How many silences of `idle_s` may pass until a response begins: servers can delay that for
+ever."""
 CONTENT_WAITS = 10
-"""As many pass till a comment or a ping is no sign of life any more: models think long without a word."""
+"""How many may pass while only comments or pings arrive: models think long without a word."""
 REST_S = 0.2
 MOST_OF_THE_REST = 65_536
-"""How long, and how much of it, is waited for behind the end of a stream: a connection is worth no more."""
+"""Limits, in seconds and bytes, for reading to the end of a stream: a connection is worth no
+more."""
 _RATE_LIMITED = 429
 
 Tell: TypeAlias = Callable[[str], None]
 
 
 def _nobody(_: str) -> None:
-    """Nobody is told."""
+    """Ignore the text."""
 
 
 def wire_format(provider: ProviderSettings, request: Request) -> Format:
-    """The format in which a provider's model is asked: with `api = "auto"`, the one the model accepts."""
+    """The format for a provider's model; with `api = "auto"`, the one that the model accepts."""
     usual, *others = of_kind(provider.kind)
     name = request.api if provider.api == "auto" else provider.api
     named = [other for other in (usual, *others) if other.name == name]
@@ -79,7 +83,7 @@ def wire_format(provider: ProviderSettings, request: Request) -> Format:
 
 
 class ProviderClient:
-    """The clients: one of each provider, with its connections, for the life of this process."""
+    """The clients: one for each provider, with its connections, while this process runs."""
 
     def __init__(
         self,
@@ -91,7 +95,7 @@ class ProviderClient:
         luck: Callable[[], float] = random.random,
         in_process: Provider | None = None,
     ) -> None:
-        """`in_process` is a provider that is an object of this program."""
+        """`in_process` is a provider that is an object in this program."""
         self._environ = environ
         self._builtin_url = builtin_url
         self._idle_s = idle_s
@@ -102,7 +106,8 @@ class ProviderClient:
         self._capabilities = Capabilities()
 
     def url(self, provider: ProviderSettings, path: str) -> str:
-        """Where a request to this path of a provider goes, in words where that is nowhere or no address."""
+        """The URL of a provider's requests to this path; words if it has no address or a wrong
+        one."""
         if provider.builtin:
             return "a small program on this machine"
         if provider.kind == PACKAGE:
@@ -113,21 +118,22 @@ class ProviderClient:
             return error.reason
 
     def settled(self, request: Request) -> Request:
-        """The request as its provider was found to want it for this model."""
+        """The request in the form that its provider wants for this model."""
         return self._capabilities.settled(request)
 
     async def supports_tools(self, provider: ProviderSettings, model: str) -> bool:
-        """Whether a provider may have tools for a model: not where a package's says that it has none."""
+        """Whether a model may get tools: not if its package's provider says that it supports
+        none."""
         return provider.kind != PACKAGE or await self._packages.supports_tools(provider.name, model)
 
     async def stream(
         self, provider: ProviderSettings, request: Request, tell: Tell, clock: PausableClock | None = None
     ) -> AsyncIterator[Event]:
-        """The events of a reply. As long as there was none, a passing failure is tried again.
+        """The events of a reply. Until the first event, passing failures are retried.
 
-        The SDKs' own retries are off: they end where the response begins, and wait for as long as they
-        are told to. What a refusal says of the request is done: it is asked otherwise. The clock stands still
-        while a rate limit of the provider is waited for.
+        The SDKs' own retries are off: they stop when the response begins, and wait as long as they
+        are told to. If a refusal says how to change the request, it is sent again in that form. The
+        clock pauses while the provider's rate limit applies.
         """
         tries, has_begun, request = 0, False, self.settled(request)
         for notice in self._capabilities.news(request, wire_format(provider, request)):
@@ -155,15 +161,15 @@ class ProviderClient:
                 return
 
     async def once(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
-        """The events of a reply in one piece; asked for once, since such a reply can be done without."""
+        """The events of an unstreamed reply; not retried, because such a reply is optional."""
         async with closing(self._events(provider, self.settled(request), _nobody, streamed=False)) as events:
             async for event in events:
                 yield event
 
     async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: PausableClock) -> None:
-        """Wait until a failed request may be sent again; raises the error where it should not be."""
+        """Wait until a failed request may be sent again; raises the error if it may not."""
         wait = error.retry_after
-        if wait is None or not wait >= 0:  # nan is neither less nor more than anything
+        if wait is None or not wait >= 0:  # nan compares false with everything
             wait = min(FIRST_WAIT_S * 2 ** (tries - 1), LAST_WAIT_S) * (1 - 0.25 * self._luck())
         if not error.retryable or tries > RETRIES or wait > LONGEST_WAIT_S:
             raise error
@@ -237,7 +243,7 @@ class ProviderClient:
 
     async def _client(self, provider: ProviderSettings) -> tuple[Any, str, ModuleType]:
         name = sdk(provider.kind).package
-        if provider in self._clients:  # then it has been imported, and no thread need look
+        if provider in self._clients:  # then it is already imported, without a thread
             return *self._clients[provider], sys.modules[name]
         try:
             library = await asyncio.to_thread(import_module, name)
@@ -248,7 +254,7 @@ class ProviderClient:
         return *self._clients[provider], library
 
     async def _connected(self, provider: ProviderSettings, library: ModuleType) -> tuple[Any, str]:
-        from parley.http import bodies  # which takes httpx2 with it
+        from parley.http import bodies  # imports httpx2, too
 
         secret = "" if provider.builtin else await key_of(provider, self._environ)
         url, httpx2 = await self._base_url(provider), import_module("httpx2")
@@ -285,7 +291,7 @@ class ProviderClient:
 
 
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:
-    """Say of a call that it has begun, or is being written for a while: its pieces are no events."""
+    """Report that a call has begun, or is still being written: its pieces are not events."""
     if call:
         tell(status.writing(call.name, call.size) or status.SELECTING)
 
@@ -294,10 +300,10 @@ def _tell_call(call: PendingCall | None, tell: Tell) -> None:
 async def _response(
     client: Any, library: ModuleType, path: str, content: bytes, seconds: float
 ) -> AsyncIterator[Any]:
-    """The response to a request, which begins within so many seconds.
+    """The response to a request; it must begin within this many seconds.
 
-    By the client's `post`, not by `create`: that one of `openai` looks each message up in its types, and for
-    a long chat takes several times as long as all the rest together.
+    Uses the client's `post`, not `create`: `openai` checks each message against its types there,
+    which takes several times as long as everything else in a long chat.
     """
     async with asyncio.timeout(seconds):
         stream = await client.post(
@@ -310,11 +316,11 @@ async def _response(
 
 
 async def _read_on(pieces: AsyncIterator[bytes], seconds: float) -> None:
-    """Read what is left of a response, if it is little and there within so many seconds.
+    """Read the rest of a response, if it is small and arrives within this many seconds.
 
-    The pool keeps only connections whose response was read to its end, and what ends a stream says so before
-    that end: after `[DONE]` the last, empty chunk of HTTP/1.1 is still to come. The reply is complete, so
-    whatever goes wrong here only costs the connection.
+    The pool keeps only connections whose response was read to its end. A stream's last event comes
+    before that end: after `[DONE]`, the last, empty chunk of HTTP/1.1 is still to come. The reply
+    is complete, so a failure here only costs the connection.
     """
     size, httpx2 = 0, import_module("httpx2")
     with suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError):
@@ -326,18 +332,18 @@ async def _read_on(pieces: AsyncIterator[bytes], seconds: float) -> None:
 
 
 async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
-    """The data of the server-sent events of a response, of those together that came together.
+    """The data of a response's server-sent events, grouped by arrival.
 
-    Where only part of an event or a comment came, there is none.
+    A group is empty if only part of an event, or a comment, arrived.
     """
     sse = SSE()
     async for chunk in pieces:
         payloads = sse.feed(chunk)
         if not payloads:
-            yield ()  # so that a stream of nothing but comments is noticed
+            yield ()  # makes a stream of only comments noticeable
         for start in range(0, len(payloads), AT_ONCE):
             yield map(decode_payload, payloads[start : start + AT_ONCE])
-            await asyncio.sleep(0)  # what was said is drawn while the rest is read
+            await asyncio.sleep(0)  # the editor draws the text while the rest is read
         if sse.is_over:
             return
     if payloads := sse.end():
@@ -345,7 +351,7 @@ async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapp
 
 
 async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
-    """The payloads of the stream that a reply in one piece would have been."""
+    """The payloads of the stream that would have carried an unstreamed reply."""
     content = bytearray()
     async for chunk in pieces:
         content += chunk
@@ -358,7 +364,8 @@ async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[It
 
 
 def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
-    """Import what a turn with this kind of provider needs, the first first; for a thread."""
+    """Import everything that a turn with this kind of provider needs, most urgent first; for a
+    thread."""
     demo = ("parley.demo.server",) if builtin else ()
     own = () if kind == PACKAGE else (sdk(kind).package,)
     for name in (*own, *demo, *(("mcp", "jsonschema") if has_tools else ())):

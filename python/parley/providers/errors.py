@@ -1,4 +1,4 @@
-"""Errors of providers, each one bounded line that says what to do; no key or traceback in it."""
+"""Providers' errors: each is one bounded line with a remedy, without keys or tracebacks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from parley.text import one_line
 
 LONGEST_MESSAGE = 300
 LONGEST_WAIT_S = 60.0
-"""A provider that wants us to wait longer is not waited for."""
+"""Parley does not wait longer for a provider."""
 
-# The statuses of both makers: anthropic 2.12, _exceptions.py, and openai 3.54, _exceptions.py, read
+# The statuses of both SDKs: anthropic 2.12, _exceptions.py, and openai 3.54, _exceptions.py, read
 # 2026-11-22; 413 is Anthropic's `request_too_large`, 529 its `overloaded_error`
 # (docs.anthropic.com/zh-CN/api/errors).
 _WHAT_TO_DO: dict[int, str] = {
@@ -35,16 +35,16 @@ _WHAT_TO_DO: dict[int, str] = {
     529: "the provider is overloaded: wait, then :ParleyRespond",
 }
 _PASSING = frozenset({408, 409, 429})
-"""Refusals that say nothing against the request; so do all from 500."""
+"""Refusals that are not the request's fault, as are all from 500."""
 
 _SECRETS = re.compile(
     r"(?i)(sk-|key-|bearer\s+|api[_-]?key(?:\s*[\"'=:][\"'=:\s]*|\s+(?=\S*\d)))[\w*.\-]{6,}"
 )
-"""Keys in texts of others; a word that only stands behind "API key" is none."""
+"""Keys in foreign texts; a plain word after "API key" is not one."""
 
 
 def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
-    """The provider's key is not to be had."""
+    """The provider's key is not available."""
     advice = f"set {provider.key_variable} before you start Neovim"
     if provider.api_key_command:
         advice = f"check providers.{provider.name}.api_key_command in the settings"
@@ -57,7 +57,7 @@ def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
 
 
 def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> ModelError:
-    """The meaning of an SDK's error."""
+    """The error for an SDK's exception."""
     status = getattr(error, "status_code", None)
     if status is None:
         return broken_off(provider, model, error.__cause__ or error, secret)
@@ -67,7 +67,7 @@ def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> 
 def _refused(
     provider: ProviderSettings, model: str, status: int, words: str, headers: Mapping[str, str]
 ) -> ModelError:
-    """The meaning of a status, whether the provider answered with it or a proxy on the way."""
+    """The error for a status, sent by the provider or by a proxy on the way."""
     is_too_long = says_too_long(words)
     hint = SHORTEN if is_too_long else _what_to_do(status)
     key = provider.key_variable or "the provider's key"
@@ -91,15 +91,15 @@ _LASTING = (
     *("InvalidURL", "UnsupportedProtocol", "LocalProtocolError", "TooManyRedirects"),
     *("ElsewhereError", "UnreadableError"),
 )
-"""Errors that come again however often one asks."""
+"""Errors for which retrying is useless."""
 
 
 _TUNNEL_REFUSED = re.compile(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
-"""What `httpx2` says of a proxy that answers to CONNECT with another status than 200."""
+"""`httpx2`'s text when a proxy answers CONNECT with another status than 200."""
 
 
 def broken_off(provider: ProviderSettings, model: str, error: BaseException, secret: str) -> ModelError:
-    """The connection could not be made, or was lost."""
+    """The error for a connection that failed or was lost."""
     kind = type(error).__name__
     if kind == "ProxyError" and (match := _TUNNEL_REFUSED.match(str(error))):
         return _refused(provider, model, int(match[1]), bounded(match[2], secret), {})
@@ -126,7 +126,7 @@ def broken_off(provider: ProviderSettings, model: str, error: BaseException, sec
 
 
 def in_stream(error: ModelError, secret: str) -> ModelError:
-    """A decoder's error with a stream, and what to do."""
+    """A decoder's error with a remedy."""
     hint = "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
     words = bounded(str(error), secret)
     is_too_long = says_too_long(words)
@@ -142,7 +142,7 @@ _LONGEST_KIND = 60
 
 
 def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
-    """The address answered, but as no model does."""
+    """The error for an address that answers, but not as a model."""
     content = one_line(bounded(content_type), _LONGEST_KIND) or "no content type"
     return ModelError(
         f"{provider.name} answered with {content} instead of an event stream. What to do: check the base URL",
@@ -151,14 +151,14 @@ def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
 
 
 def no_proxy(provider: ProviderSettings, error: ParleyError) -> ModelError:
-    """The way to the provider leads through a proxy that cannot be used."""
+    """The error for an unusable proxy."""
     return ModelError(
         f"{provider.name} cannot be reached: {error}", reason=f"no usable proxy to {provider.name}"
     )
 
 
 def no_sdk(provider: ProviderSettings, error: ImportError) -> ModelError:
-    """The client library is not there."""
+    """The error for a missing client library."""
     return ModelError(
         f"the client of {provider.name} cannot be loaded ({bounded(str(error))}). What to do: :ParleyInstall",
         reason="the client library is missing",
@@ -166,8 +166,8 @@ def no_sdk(provider: ProviderSettings, error: ImportError) -> ModelError:
 
 
 def _may_be_retried(status: int, headers: Mapping[str, str]) -> bool:
-    # "If the server explicitly says whether or not to retry, obey." (openai 3.54 and anthropic 2.12,
-    # _base_client.py, read 2026-11-22)
+    # "If the server explicitly says whether or not to retry, obey." (openai 3.54 and anthropic
+    # 2.12, _base_client.py, read 2026-11-22)
     match headers.get("x-should-retry"):
         case "true":
             return True
@@ -178,7 +178,7 @@ def _may_be_retried(status: int, headers: Mapping[str, str]) -> bool:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a provider wants us to wait, as a number or a date, None where it says nothing."""
+    """The seconds to wait that a provider sends, as a number or a date; None if it sends none."""
     # "Prefer milliseconds, then seconds", then the date of RFC 9110, section 10.2.3 (openai 3.54,
     # _base_client.py, read 2026-11-22).
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -196,14 +196,14 @@ _LIMITS = re.compile(r"^(?:x|anthropic)-ratelimit-(.+)$")
 
 
 def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """The provider's limits by a response's headers, None where they say nothing."""
+    """The provider's limits from a response's headers; None if there are none."""
     matches = ((_LIMITS.match(name.lower()), value) for name, value in headers.items())
     limits = sorted((match[1], bounded(value)) for match, value in matches if match)
     return RateLimits(tuple(limits)) if limits else None
 
 
 def _message(error: Any) -> str:
-    """The provider's own words: out of the error's JSON where there is some, never a page of HTML."""
+    """The provider's own words: from the error's JSON if there is any, never a page of HTML."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -216,6 +216,6 @@ def _message(error: Any) -> str:
 
 
 def bounded(text: str, secret: str = "") -> str:
-    """One line of at most 300 characters, with the secret and anything like a key blotted out."""
+    """One line of at most 300 characters, without the secret and anything like a key."""
     text = text[:MOST_READ].replace(secret, "…") if secret else text[:MOST_READ]
     return one_line(_SECRETS.sub(r"\1…", text))[:LONGEST_MESSAGE].rstrip(" .")

@@ -1,7 +1,7 @@
-"""Providers of installed packages at work: each is loaded when it is first asked, and runs in its own thread.
+"""Runs providers from installed packages: each is loaded when first used, in its own thread.
 
-So one that blocks, is slow to import or hangs holds up nobody but who asked it, and not for ever. Its errors
-name the package. What it says is read by `models/package.py`.
+A provider that blocks, imports slowly or hangs thus delays only its own requests, and not for ever.
+Its errors name the package. `models/package.py` reads its events.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from parley.providers.errors import bounded
 T = TypeVar("T")
 
 AT_ONCE = 500
-"""Events of one reply that wait to be read; then the provider waits."""
+"""How many unread events of one reply may wait; then the provider waits."""
 ANSWERS_S = 5.0
-"""How long the loop of a provider may take to do nothing; else it is blocked."""
+"""Seconds within which a provider's idle loop must respond; otherwise it is blocked."""
 CLOSE_S = 1.0
-"""How long a provider has to end what it does when nobody asks it any more."""
+"""Seconds that a provider has to finish when it is no longer used."""
 _THIS_PROGRAM = "this program"
-"""In place of a package: the provider is an object that was handed over."""
+"""Replaces the package's name if the provider is an object that was passed in."""
 _AGAIN = "wait, then :ParleyRespond asks again"
 
 
 class PackageProviders:
-    """The providers of packages by name, each loaded once, unless it hangs."""
+    """The packages' providers by name, each loaded once, unless it hangs."""
 
     def __init__(self, idle_s: float, in_process: Provider | None = None) -> None:
-        """`idle_s` is how long a provider may say nothing; `in_process` is an object of this program."""
+        """`idle_s` limits a provider's silence; `in_process` is an object in this program."""
         self._idle_s = idle_s
         self._offers = dict[str, Offer]()
         if in_process:
@@ -47,30 +47,32 @@ class PackageProviders:
         self._workers: dict[str, _Worker] = {}
 
     async def supports_tools(self, name: str, model: str) -> bool:
-        """Whether a provider has tools for a model. Raises ModelError, as `stream` does."""
+        """Whether a provider supports tools for a model. Raises ModelError, as `stream` does."""
         worker = await self._worker(name)
         return await self._in_time(worker, worker.supports_tools(model))
 
     async def stream(self, name: str, request: ProviderRequest) -> AsyncIterator[list[ProviderEvent]]:
-        """What a provider says, in lists of what is there together. Raises ModelError, with its package."""
+        """A provider's events, in lists of those available together. Raises ModelError with its
+        package."""
         worker = await self._worker(name)
         async with aclosing(worker.stream(request)) as batches:
             while batch := await self._in_time(worker, anext(batches, None)):
                 yield batch
 
     def blamed(self, name: str, error: ModelError) -> ModelError:
-        """The error with the package of the provider in it, whose events are none, unless that is in it."""
+        """The error for a provider's invalid events, with its package unless it names that
+        already."""
         if isinstance(error, _PackageError):
             return error
         return _fault(self._offers[name], f"cannot be understood: {error}", "cannot be understood")
 
     async def close(self) -> None:
-        """End all of them."""
+        """Close all of them."""
         workers, self._workers = list(self._workers.values()), {}
         await asyncio.gather(*(worker.close() for worker in workers))
 
     async def _worker(self, name: str) -> _Worker:
-        """A worker for the provider that can take on work. Raises ModelError."""
+        """A worker for the provider, ready for work. Raises ModelError."""
         if name not in self._offers:
             try:
                 self._offers[name] = await asyncio.to_thread(offer, PROVIDERS, name)
@@ -83,7 +85,7 @@ class PackageProviders:
         return self._workers[name]
 
     async def _in_time(self, worker: _Worker, step: Coroutine[Any, Any, T]) -> T:
-        """What a worker does next. Raises ModelError where that takes too long."""
+        """The worker's next outcome. Raises ModelError if it takes too long."""
         try:
             async with asyncio.timeout(self._idle_s):
                 return await step
@@ -93,7 +95,7 @@ class PackageProviders:
             raise _fault(worker.offer, what, "did not answer in time", _AGAIN, retryable=True) from error
 
     async def _replace_if_blocked(self, worker: _Worker) -> None:
-        """Have another worker take its place, if it is blocked; what it does for others it may still do."""
+        """Replace this worker if it is blocked; it may still finish its other work."""
         if not await worker.answers(min(self._idle_s, ANSWERS_S)):
             if self._workers.get(worker.offer.name) is worker:
                 del self._workers[worker.offer.name]
@@ -101,7 +103,7 @@ class PackageProviders:
 
 
 class _Worker:
-    """A thread with an event loop, in which a provider is loaded and makes its replies."""
+    """A thread with an event loop that loads a provider and makes its replies."""
 
     def __init__(self, offer: Offer) -> None:
         self.offer = offer
@@ -118,12 +120,12 @@ class _Worker:
             runner.run(self._is_left.wait())
 
     async def close(self) -> None:
-        """End it, whatever it does, and wait for that a while."""
+        """End it, even if it is busy, and wait for a while."""
         self._leave()
         await asyncio.to_thread(self._thread.join, CLOSE_S)
 
     def retire(self) -> None:
-        """End it when it does nothing any more, whenever that is."""
+        """End it once it is idle, whenever that is."""
         self._is_retired = True
         self._leave_if_unused()
 
@@ -135,7 +137,7 @@ class _Worker:
         self._call(self._is_left.set)
 
     def _call(self, step: Callable[[], object]) -> None:
-        """Have the thread do this, unless it has ended."""
+        """Run this in the thread, unless it has ended."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(step)
 
@@ -149,12 +151,12 @@ class _Worker:
             self._leave_if_unused()
 
     async def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        """What comes of some work in the thread."""
+        """The outcome of some work in the thread."""
         with self._use():
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def answers(self, seconds: float) -> bool:
-        """Whether the thread can do something, or is blocked, or has ended."""
+        """Whether the thread responds, rather than being blocked or ended."""
         if not self._thread.is_alive():
             return False
         try:
@@ -165,7 +167,7 @@ class _Worker:
         return True
 
     async def supports_tools(self, model: str) -> bool:
-        """As the provider says."""
+        """The provider's answer."""
 
         async def ask() -> bool:
             try:
@@ -180,7 +182,7 @@ class _Worker:
         return await self._do(ask())
 
     async def stream(self, request: ProviderRequest) -> AsyncGenerator[list[ProviderEvent], None]:
-        """The events of a reply, in lists that are not empty."""
+        """The events of a reply, in non-empty lists."""
         pipe = _Pipe(asyncio.get_running_loop())
         with self._use():
             pump = asyncio.run_coroutine_threadsafe(self._pump(request, pipe), self._loop)
@@ -198,7 +200,7 @@ class _Worker:
                 pump.cancel()
 
     async def _pump(self, request: ProviderRequest, pipe: _Pipe) -> None:
-        """Put the events of a reply into the pipe, and then how it ended."""
+        """Put a reply's events into the pipe, then its end."""
         error: BaseException | None = None
         try:
             async with closing(_iterator(self._loaded().stream(request))) as iterator:
@@ -206,11 +208,11 @@ class _Worker:
                     await pipe.put(event)
         except BaseException as failure:  # noqa: BLE001 - a package may also exit, or cancel itself
             error = failure
-        with suppress(RuntimeError):  # nobody reads any more
+        with suppress(RuntimeError):  # the reader is gone
             pipe.end(error)
 
     def _loaded(self) -> Provider:
-        """The provider; the first to ask has it imported."""
+        """The provider; imported on first use."""
         if self._provider is None:
             try:
                 make: Any = self.offer.load()
@@ -233,13 +235,13 @@ def _iterator(events: object) -> AsyncIterator[ProviderEvent]:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a reply, and why it is one."""
+    """The end of a reply, with its error."""
 
     error: BaseException | None
 
 
 class _Pipe:
-    """Events on their way from a provider's thread to the event loop of who reads them."""
+    """Events on their way from a provider's thread to the reader's event loop."""
 
     def __init__(self, reader: asyncio.AbstractEventLoop) -> None:
         self._reader = reader
@@ -247,22 +249,22 @@ class _Pipe:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def put(self, event: ProviderEvent) -> None:
-        """In the provider's thread: one more, once there is room."""
+        """In the provider's thread: add one, once there is room."""
         await self._room.acquire()
-        await asyncio.sleep(0)  # who never waits can be stopped here
+        await asyncio.sleep(0)  # a provider that never waits can be cancelled here
         self._reader.call_soon_threadsafe(self._queue.put_nowait, event)
 
     def end(self, error: BaseException | None) -> None:
-        """In the provider's thread: there are no more."""
+        """In the provider's thread: end the events."""
         self._reader.call_soon_threadsafe(self._queue.put_nowait, _End(error))
 
     def make_room(self, count: int) -> None:
-        """In the provider's thread: so many were read."""
+        """In the provider's thread: this many were read."""
         for _ in range(count):
             self._room.release()
 
     async def take(self) -> tuple[list[ProviderEvent], _End | None]:
-        """All that is there, at least one, or the end."""
+        """All available events, at least one, or the end."""
         items = [await self._queue.get()]
         while not self._queue.empty():
             items.append(self._queue.get_nowait())
@@ -270,7 +272,8 @@ class _Pipe:
         return events, next((item for item in items if isinstance(item, _End)), None)
 
 
-# --- Errors -----------------------------------------------------------------------------------------------
+# --- Errors
+# -----------------------------------------------------------------------------------------------
 
 
 class _PackageError(ModelError):
@@ -289,7 +292,7 @@ def _fault(
 
 
 def _failed(offer: Offer, error: BaseException, secret: str = "") -> ModelError:
-    """The error for what a provider raised."""
+    """The error for an exception of a provider."""
     match error:
         case _PackageError():
             return error

@@ -1,6 +1,6 @@
-"""How long a stream may say nothing: comments, pings and empty pieces only keep its connection alive.
+"""Limits a stream's silence: comments, pings and empty pieces only keep its connection alive.
 
-Knows a clock and the call that is being written; nothing of streams.
+Knows a clock and the call being written; nothing of streams.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from parley.models.accumulate import PendingCall
 
 
 class Patience:
-    """The time since a stream said something, an event or a piece of a call."""
+    """The time since a stream's last sign: an event or a piece of a call."""
 
     def __init__(self, most_s: float, now: Callable[[], float]) -> None:
         self._most_s = most_s
@@ -20,11 +20,11 @@ class Patience:
         self._call: PendingCall | None = None
 
     def renew(self) -> None:
-        """Begin again: the stream said something."""
+        """Restart the time: the stream sent something."""
         self._since = self._now()
 
     def check(self, call: PendingCall | None) -> None:
-        """Look at the call that is being written now. Raises TimeoutError when nothing has come for long."""
+        """Check the call being written now. Raises TimeoutError after too long a silence."""
         if call != self._call:
             self._call = call
             self.renew()

@@ -1,7 +1,8 @@
-"""Replies of the model to servers that may ask for them: texts in, a text out, within the rate limit.
+"""Model replies for servers that may request them: takes texts, returns a text, within the rate
+limit.
 
-Knows the user's agent; whether a server may ask at all is said in its settings, and what it asks in over MCP
-another module knows.
+Knows the user's agent. The settings say whether a server may ask at all, and another module knows
+the MCP requests.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from parley.tools.sampling import MOST_TOKENS, SamplingReply, SamplingRequest
 
 
 class Sampler:
-    """One for each process; `agent` is who is asked, with its provider."""
+    """One for each process; `agent` returns the agent to ask, with its provider."""
 
     def __init__(
         self, client: ProviderClient, rate: RateWindow, agent: Callable[[], tuple[Agent, ProviderSettings]]
@@ -32,7 +33,8 @@ class Sampler:
         self._agent = agent
 
     async def sample(self, request: SamplingRequest) -> SamplingReply:
-        """The reply. Raises ServerError for what cannot be asked, ModelError as the provider fails."""
+        """The reply. Raises ServerError for an invalid request, ModelError if the provider
+        fails."""
         agent, provider = self._agent()
         transcript = conversation(request.messages)
         model_request = Request(
@@ -61,7 +63,8 @@ class Sampler:
 
 
 def conversation(messages: Sequence[tuple[str, str]]) -> Transcript:
-    """The messages as a chat whose last question is open. Raises ServerError where they are none."""
+    """The messages as a chat with an open last question. Raises ServerError if that is
+    impossible."""
     exchanges = list[Exchange]()
     for role, text in messages:
         parts = tuple(Text(content) for content in (fit(text).strip(),) if content)

@@ -1,11 +1,13 @@
-"""The official SDKs' clients, and what of the environment each of them may heed.
+"""The official SDKs' clients, and the environment variables that each may use.
 
-The SDKs read more from the environment than keys: OPENAI_CUSTOM_HEADERS, ANTHROPIC_CUSTOM_HEADERS (with keys
-in them), OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY, ANTHROPIC_AUTH_TOKEN, OPENAI_BASE_URL,
-ANTHROPIC_BASE_URL (openai 3.54, lib/_client_auth.py, of github.com/openai/openai-python; anthropic 2.12,
-_client.py, of github.com/anthropics/anthropic-sdk-python; read 2026-11-22).
+The SDKs read more from the environment than keys: OPENAI_CUSTOM_HEADERS, ANTHROPIC_CUSTOM_HEADERS
+(with keys in them), OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY, ANTHROPIC_AUTH_TOKEN,
+OPENAI_BASE_URL, ANTHROPIC_BASE_URL (openai 3.54, lib/_client_auth.py, of
+github.com/openai/openai-python; anthropic 2.12, _client.py, of
+github.com/anthropics/anthropic-sdk-python; read 2026-11-22).
 
-All that is meant for their makers' hosts. Other hosts get what their entry in the settings says.
+All of this is meant for the SDK makers' hosts. Other hosts get only the values of their entry in
+the settings.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from parley.settings.values import ProviderSettings
 
 
 def address(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
-    """Where a provider is; raises ModelError for an address that is none."""
+    """A provider's address; raises ModelError for an invalid one."""
     named = environ.get(provider.base_url_env or "")
     url = named or provider.base_url or sdk(provider.kind).url
     if why := flaw(url):
@@ -39,14 +41,15 @@ def address(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
 
 
 def client(provider: ProviderSettings, library: ModuleType, url: str, **options: Any) -> Any:
-    """A client of this address; only that of its SDK's maker heeds the environment."""
+    """A client for this address; only the one for the SDK maker's host uses the environment."""
     make = getattr(library, sdk(provider.kind).client)
     with nullcontext() if _is_official(provider, url) else _without_variables():
         return make(base_url=url, **options)
 
 
 def _is_official(provider: ProviderSettings, url: str) -> bool:
-    """The maker's own host, or what the SDK's own variable puts in its place: a gateway of the user's."""
+    """Whether this is the SDK maker's host, or the user's gateway that the SDK's own variable puts
+    in its place."""
     if provider.official and not provider.builtin and not provider.base_url:
         return True
     parts = import_module("httpx2").URL
@@ -55,7 +58,8 @@ def _is_official(provider: ProviderSettings, url: str) -> bool:
 
 @contextmanager
 def _without_variables() -> Iterator[None]:
-    """The environment without what is the SDKs'; they read it only while a client is made, at once."""
+    """The environment without the SDKs' variables, which they read only while a client is made, at
+    once."""
     prefixes = tuple(library.variables for library in sdks())
     variables = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
     for name in variables:

@@ -1,6 +1,6 @@
-"""The application, which outlives chats: settings, the providers' connections, MCP servers, ledger, demo.
+"""The application, which outlives chats: settings, provider connections, MCP servers, ledger, demo.
 
-Everything in it starts when it is first needed; one app serves all chats of a process.
+Each part starts when first needed; one app serves all chats of a process.
 """
 
 from __future__ import annotations
@@ -72,14 +72,15 @@ class App:
         provider: Provider | None = None,
         request_times: list[float] | None = None,
     ) -> None:
-        """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
+        """`folder` returns the folder of a project's server file; `trust`, or the ledger, records
+        its trust.
 
-        `may_read` asks about a file outside of the working directory that a question refers to.
-        `in_process` are servers that are objects of this process, by their names in the settings.
-        `patience` is `TextToolCaller`'s: only where what is shown can be taken back. Servers of the app
-        `before`, which is to be closed, go on here if they are set as they were. With a `fault` of the
-        settings no turn begins. `provider` is an object that makes replies, by its name in the settings.
-        Apps with the same `request_times` have one rate limit.
+        `may_read` asks about a file outside the working directory that a question refers to.
+        `in_process` has servers that are objects of this process, by their names in the settings.
+        `patience` is `TextToolCaller`'s: only if shown text can be withdrawn. Servers of the app
+        `before`, which is about to close, continue here if their settings are unchanged. With a
+        `fault` in the settings, no turn begins. `provider` is an object that makes replies, by its
+        name in the settings. Apps with the same `request_times` share one rate limit.
         """
         self.settings = self._own = settings
         self.environ = environ
@@ -103,7 +104,7 @@ class App:
         self._has_given_hint = False
         self._warm = set[tuple[str, bool, bool]]()
         self._notices: dict[str, set[str]] = {}
-        """What was said of each chat's requests."""
+        """The notices already given about each chat's requests."""
         self._may_read = may_read
         self._attachments = AttachmentCache()
         self._config_file = ConfigFile()
@@ -118,9 +119,10 @@ class App:
         self._demo: asyncio.Task[DemoServer] | None = None
 
     def hand_over(self, settings: Settings) -> Servers | None:
-        """The servers, for an app with these settings that takes them over; None where it needs others.
+        """The servers, for an app with these settings that takes them over; None if it needs
+        others.
 
-        The elicitor and the folder stay what they were.
+        The elicitor and the folder stay the same.
         """
         if settings.loop.result_max_bytes != self.servers.max_bytes:
             return None
@@ -128,37 +130,40 @@ class App:
         return self.servers
 
     def untrusted(self) -> list[Path]:
-        """Files of servers in the working directory, as they are now, that the user has not trusted.
+        """The working directory's current server files that the user has not trusted.
 
-        To be shown, and then given to `trust`. Looks anew: what was trusted elsewhere meanwhile is used now.
+        Show them, then pass them to `trust`. This looks again: files trusted elsewhere since are
+        used from now on.
         """
         self._look_at_project()
         return list(self._project.untrusted)
 
     def trusted(self) -> list[Path]:
-        """Files of servers in the working directory that are used, as of the last look."""
+        """The working directory's server files that are in use, as of the last look."""
         return list(self._project.trusted)
 
     def seen(self, path: Path) -> bytes:
-        """The content of an untrusted file as the last look saw it, to be shown to the user."""
+        """The content of an untrusted file at the last look, to show to the user."""
         return self._project.seen(path)
 
     def trust(self, path: Path, content: bytes | None = None, *, pinned: bool = False) -> None:
-        """The user trusts `content`, by default what `untrusted` saw last; its servers are used now.
+        """Trust `content`, by default the content that `untrusted` saw last; its servers are used
+        now.
 
-        `pinned`: with the programs of the project that it names, as they are now.
-        Raises ParleyError if the file is another one by now.
+        `pinned`: includes the project's programs that it names, as they are now. Raises ParleyError
+        if the file has changed.
         """
         self._project.trust(path, content, pinned=pinned)
         self._look_at_project()
 
     def problems(self) -> tuple[str, ...]:
-        """The problems of the project's server files, and of an edited `mcp.config_file`, a line each."""
+        """The problems of the project's server files and of an edited `mcp.config_file`, one line
+        each."""
         return (*self._config_file.problems, *self._project.file.problems)
 
     @property
     def has_unreadable_file(self) -> bool:
-        """Whether `mcp.config_file` cannot be read, so that the servers are not the user's."""
+        """Whether `mcp.config_file` cannot be read, so that the user's own servers are missing."""
         return self._config_file.is_unreadable
 
     def _look_at_project(self) -> None:
@@ -173,11 +178,11 @@ class App:
         return [agent.name for agent in self.settings.all_agents()]
 
     def agent(self, transcript: Transcript, chosen: str | None) -> Agent:
-        """Whom a chat talks to; `chosen` was picked by the user in this session."""
+        """A chat's agent; `chosen` was picked by the user in this session."""
         return resolve.agent_of(transcript, self.settings, self.environ, chosen)
 
     def agent_name(self, transcript: Transcript, chosen: str | None) -> str:
-        """The name of the agent a chat talks to."""
+        """The name of a chat's agent."""
         return self.agent(transcript, chosen).name
 
     def start(
@@ -189,9 +194,11 @@ class App:
         is_typed: bool = False,
         question: str | None = None,
     ) -> Ready | Refusal:
-        """Whether a turn of the chat in the file of this path may begin; a hint is given the first time only.
+        """Whether a turn may begin in the chat in the file at this path; the hint is given only the
+        first time.
 
-        What `is_typed` in a chat made here, and was not in its file when that was read, is agreed to.
+        In a chat made here, the user has agreed to a wish that `is_typed`: it was not in the file
+        when that was read.
         """
         if self._fault:
             return Refusal("unreadable settings", self._fault)
@@ -203,12 +210,13 @@ class App:
         return outcome
 
     def confirm(self, transcript: Transcript, chat: str) -> None:
-        """The user agrees to what a file asks for."""
+        """Record that the user agrees to a file's wishes."""
         if agent := wanted_agent(transcript):
             self.ledger(chat).confirm(agent)
 
     def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:
-        """The maker of a chat's settings from its text; with a `fixed` agent, whatever the text asks for."""
+        """The function that makes a chat's settings from its text; a `fixed` agent overrides the
+        text's."""
 
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)
@@ -218,15 +226,16 @@ class App:
         return settings_of
 
     def prepare(self, transcript: Transcript, chosen: str | None) -> None:
-        """Make now what a next question will need of the exchanges before it: it is kept with them."""
+        """Prepare the parts of the next request that come from earlier exchanges, and cache them
+        there."""
         if transcript.exchanges:
-            with suppress(ParleyError):  # whoever asks is told
+            with suppress(ParleyError):  # the turn itself will report it
                 request = self.resolve(chosen)(transcript).request
                 request = replace(request, transcript=transcript, at=len(transcript.exchanges) - 1)
                 encoded(wire_format(self.provider(request.provider), request).body(request))
 
     def ledger(self, chat: str) -> ChatLedger:
-        """The decisions of the chat in the file of this path."""
+        """The decisions in the chat in the file at this path."""
         return self._ledger_file().chat(chat)
 
     def _ledger_file(self) -> LedgerFile:
@@ -245,9 +254,11 @@ class App:
         folder: Callable[[], Path] | None = Path.cwd,
         editor: EditorTexts = no_editor,
     ) -> engine.Ports:
-        """The ports of a turn in the chat whose file has this path; `folder` is where its user works:
-        questions may refer to its files; None for a chat whose references stay what was typed.
-        `editor` has what a question brings in from an editor.
+        """The ports of a turn in the chat whose file has this path.
+
+        `folder` returns the user's working directory, whose files questions may refer to; None
+        leaves references as typed. `editor` returns the texts that a question includes from an
+        editor.
         """
         ledger, clock = self.ledger(chat), PausableClock()
         audited = AuditedObserver(observer, ledger)
@@ -269,11 +280,11 @@ class App:
         )
 
     def attachments(self, chat: str) -> ChatAttachments:
-        """The files beside the chat in the file of this path."""
+        """The files next to the chat in the file at this path."""
         return ChatAttachments(chat, self._attachments)
 
     async def title(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
-        """A title that a model finds for a chat; "" where none is found, or none is to be asked."""
+        """A title for a chat, made by a model; "" if it fails or no model may be asked."""
         request, prompt = self.resolve(chosen)(transcript).request, topic.title_prompt(transcript)
         provider, status = self.provider(request.provider), self.settings.status
         if not prompt or not status.llm or provider.builtin:
@@ -297,14 +308,14 @@ class App:
         return await self.client.supports_tools(self.provider(request.provider), request.model)
 
     def _sampled(self) -> tuple[Agent, ProviderSettings]:
-        """Who replies to servers: nobody knows for which chat they ask."""
+        """The agent that replies to servers: their requests do not name a chat."""
         agent = self.settings.default_agent(self.environ)
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
-        """Begin, once, in a thread what takes long: to import the SDKs that a turn of this agent needs.
+        """Start slow imports once, in a thread: the SDKs that a turn of this agent needs.
 
-        What they have made stays to the end, and is not looked through for garbage again.
+        Their objects stay until the end, and garbage collection skips them.
         """
         provider = self.provider(agent.provider)
         has_tools = (agent.tool_mode or self.settings.tool_mode) != "off"
@@ -316,20 +327,21 @@ class App:
 
     @property
     def least_seen_s(self) -> float:
-        """Seconds for which a call must be on the screen before a yes counts; tests press at once."""
+        """Seconds that a call must be on the screen before an approval counts; tests press at
+        once."""
         return float(self.environ.get("PARLEY_LEAST_SEEN_S", LEAST_SEEN_S))
 
     async def _demo_url(self) -> str:
         if self._demo is None:
-            from parley.demo import server  # nobody without the demo pays for its HTTP server
+            from parley.demo import server  # only the demo pays for its HTTP server
 
             pace = float(self.environ.get("PARLEY_DEMO_PACE", server.PACE))
             strict = self.environ.get("PARLEY_DEMO_STRICT", "") not in ("", "0")
             self._demo = asyncio.ensure_future(server.start(pace=pace, strict=strict))
-        return (await asyncio.shield(self._demo)).url  # who asked may be gone before it has started
+        return (await asyncio.shield(self._demo)).url  # the caller may be cancelled first
 
     async def close(self) -> None:
-        """Stop connections, and servers that no other app has taken over."""
+        """Close connections, and servers that no other app has taken over."""
         demo, self._demo = self._demo, None
         closings = [self.client.close(), *([self.servers.close()] if self._closes_servers else [])]
         await asyncio.gather(*closings, return_exceptions=True)

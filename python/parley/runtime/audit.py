@@ -1,6 +1,6 @@
-"""Keeps a record of each request and each call: when, how long, how it ended, what it used.
+"""Records each request and each call: its time, duration, outcome and usage.
 
-Stands between the loop and who is told what happens, and passes everything on.
+Sits between the loop and its observer, and passes everything on.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ T = TypeVar("T")
 
 
 class AuditLog(Protocol):
-    """The place that records go to."""
+    """The destination of records."""
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
-        """Keep one, of something that began at this time (seconds since 1970) or is now."""
+        """Keep a record of something that began at this time (seconds since 1970), or now."""
         ...
 
     def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
-        """A request of a turn was sent, whose fingerprint this is."""
+        """Hold the fingerprint of a request that a turn sent."""
         ...
 
     def view(self) -> LedgerView:
-        """The decisions, each with the rule it came from."""
+        """The decisions, each with its rule."""
         ...
 
     def news(self) -> list[str]:
-        """Reports on what befell the records, each once, for the user."""
+        """Reports on problems with the records, each once, for the user."""
         ...
 
 
 class AuditedObserver:
-    """An observer of one turn in front of another one: calls go on record."""
+    """Wraps a turn's observer and records calls."""
 
     def __init__(self, observer: Observer, audit: AuditLog) -> None:
         self._observer = observer
@@ -52,13 +52,13 @@ class AuditedObserver:
         """The last status."""
 
     def status(self, text: str) -> None:
-        """Show what is being done."""
+        """Show the current activity."""
         if text != self.doing:
             self._observer.status(text)
         self.doing = text
 
     def on_event(self, what: TurnEvent) -> None:
-        """Note a call when it has its result."""
+        """Record a call when it has its result."""
         match what:
             case CallBegan(proposal, tool):
                 self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}")
@@ -81,7 +81,7 @@ class AuditedObserver:
         self._audit.note("call", facts, began.at)
 
     def _rule(self, call: ToolCall) -> str:
-        """The rule of the yes that this call used up."""
+        """The rule of the approval that this call used up."""
         same = (
             e for e in self._audit.view().entries if (e.key.id, e.key.arguments) == (call.id, call.arguments)
         )
@@ -91,7 +91,7 @@ class AuditedObserver:
 async def recorded(
     events: AsyncIterator[Event], request: Request, audit: AuditLog, purpose: str = ""
 ) -> AsyncIterator[Event]:
-    """The events of a request, noted when it is over, however it ends, and what it was for."""
+    """The events of a request, recorded with its purpose when it ends, however it ends."""
     began, usage, outcome = _Began(request.provider), Usage(), "cut"
     try:
         async with closing(events) as stream:
@@ -123,7 +123,7 @@ async def recorded(
 
 
 class _Began:
-    """Something that began now: when, and how long ago that is."""
+    """Something that began now: its start time and its duration."""
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -1,7 +1,4 @@
-"""The model as one turn uses it: within the rate limit, on the record, whatever it knows of tools.
-
-Knows in which order these stand around a request; what each of them does, others know.
-"""
+"""The model port of a turn: rate limit, record, text tools. Knows only their order."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from parley.settings.values import ProviderSettings
 from parley.tools.catalogue import canonical
 
 _FULL = 0.8
-"""The part of the window from which on it is offered to sum up what is older."""
+"""The part of the window at which Parley offers to summarize older exchanges."""
 
 
 class ModelPort:
@@ -43,7 +40,8 @@ class ModelPort:
         text_tools: TextToolCaller,
         notices: set[str],
     ) -> None:
-        """`provider` finds the one that a request names; `notices` are what was said of this chat before."""
+        """`provider` finds a request's provider; `notices` has the notices already given about this
+        chat."""
         self._client = client
         self._provider = provider
         self._observer = observer
@@ -54,7 +52,7 @@ class ModelPort:
         self._notices = notices
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """The events of a reply, in as many requests as that takes; the outermost layer stands last."""
+        """The events of a reply, in as many requests as needed; the outermost layer is last."""
 
         def send(one: Request) -> AsyncIterator[Event]:
             events = self._client.stream(
@@ -65,7 +63,7 @@ class ModelPort:
         return self._with_notices(self._text_tools.stream(send, request, self._observer.status), request)
 
     async def _within_rate(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """The same events, once the rate limit allows another request."""
+        """The events, once the rate limit allows another request."""
         loop, doing = asyncio.get_running_loop(), self._observer.doing
         with self._clock.standing_still():
             while (seconds := self._rate.wait(loop.time())) > 0:
@@ -78,10 +76,11 @@ class ModelPort:
                 yield event
 
     async def _with_notices(self, events: AsyncIterator[Event], request: Request) -> AsyncIterator[Event]:
-        """The same events, and what of a long chat was not sent: once for a chat, unless that is more.
+        """The events, with a notice about the parts of a long chat that were not sent: once, unless
+        there are more.
 
-        That is found out while the model is at work, when it is known how much it takes. When all is said,
-        the fingerprint of what it took is put on record.
+        It comes while the model is working, when the window is known. At the end, the fingerprint
+        of the accepted request is recorded.
         """
         has_begun, doing = False, self._observer.doing
         async with closing(events):
@@ -89,7 +88,7 @@ class ModelPort:
                 if not has_begun and not isinstance(event, Aside | RateLimits):
                     has_begun = True
                     if not status.is_of_call(self._observer.doing):
-                        self._observer.status(doing)  # what was said of a retry is over
+                        self._observer.status(doing)  # the status of a retry is over
                     for aside in self._news(self._client.settled(request)):
                         yield aside
                 yield event
@@ -97,7 +96,8 @@ class ModelPort:
         self._audit.hold_request(mark.digest, canonical(mark.header), mark.units)
 
     def _news(self, request: Request) -> Iterator[Aside]:
-        """Notices on how long the chat is for its model, none of them but for its numbers as one before."""
+        """A notice on the chat's length for its model, unless one with the same words was given
+        before."""
         notice, fullness = crowding(request), request.fullness()
         key = re.sub(r"\d+", "", notice) or "full"
         if key in self._notices or not (notice or fullness >= _FULL):

@@ -1,7 +1,7 @@
-"""A chat asked anew, of a model that says what the file says, with tools that return what the file has.
+"""Replays a chat: a model repeats the file's answers, and tools return the file's results.
 
-Nothing is sent, no server is needed, and nothing of the file is changed. What the engine and today's settings
-make of it is compared with the file by what it means.
+It sends nothing, needs no server and does not change the file. It compares the meaning of the file
+with the outcome of today's engine and settings.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNFIT = (limits.UNKNOWN_TOOL, limits.INVALID_ARGUMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The outcome: how many requests there were, and the `diff` from the file, "" where it is the same."""
+    """The outcome: the number of requests, and the `diff` from the file, "" if they agree."""
 
     requests: int
     diff: str
@@ -62,9 +62,9 @@ async def replay(
     attachments: engine.Attachments,
     on_request: Callable[[int, Request], None],
 ) -> Replay:
-    """Ask all questions of a chat anew. The `ledger` is one that is kept nowhere.
+    """Ask all of a chat's questions again. The `ledger` must not be stored.
 
-    `on_request` has each request with the number of its exchange, from 1.
+    `on_request` gets each request with the number of its exchange, from 1.
     """
     document = TextDocument(render(replace(transcript, exchanges=())), 0)
     tools, requests = _Tools(transcript), 0
@@ -94,21 +94,21 @@ def _ports(
 
 
 def _put(document: TextDocument, blocks: Sequence[Sequence[str]]) -> None:
-    """Blocks below all that there is; the exchange in hand is there."""
+    """Append blocks to the text, and make their exchange the current one."""
     lines, added = document.lines, join_blocks(blocks)
     document.lines = [*lines, *([""] if lines and lines[-1] and added else []), *added]
     document.anchor = len(document.lines)
 
 
 async def _close(document: TextDocument, number: int) -> None:
-    """Take away the empty question that the end of a turn leaves below the exchange of this number."""
+    """Remove the empty question that a turn leaves below the exchange with this number."""
     below = (await document.read()).transcript.exchanges[number:]
     if below:
         del document.lines[below[0].span.start :]
 
 
 async def _answer(ports: engine.Ports, resolve: engine.Resolve, answer: Answer, model: _Model) -> None:
-    """Turns until nothing more of an answer is left to be said, or until it waits as it does in the file."""
+    """Run turns until the answer is used up, or until it waits as in the file."""
     resumptions = sum(map(is_resumption, answer.segments))
     while True:
         try:
@@ -123,15 +123,16 @@ async def _answer(ports: engine.Ports, resolve: engine.Resolve, answer: Answer, 
             if not await _decide(ports, resolve, answer):
                 return
         elif end.kind in ("stopped", "interrupted") and model.resumptions < resumptions:
-            model.resumptions += 1  # the user asked to go on
+            model.resumptions += 1  # the user asked to continue
         else:
             return
 
 
 async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) -> bool:
-    """Decide on a call that waits as the file does; False where it does not, or that is not taken.
+    """Decide a waiting call as the file does; False if the file has no decision, or it is rejected.
 
-    What was refused before anybody was asked, as what does not fit a schema that nobody has here, is again.
+    A call that was refused without asking is refused again, for example if it does not fit a schema
+    that is unknown here.
     """
     observation = await engine.observe(ports, resolve)
     places = [proposal.span for proposal in observation.snapshot.answer.proposals]
@@ -149,13 +150,13 @@ async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) 
 
 
 def _is_refused(proposal: Proposal) -> bool:
-    """Whether a call was refused, and by no choice."""
+    """Whether a call was refused, but not by the user."""
     is_no = proposal.choice is not None and proposal.choice not in YES
     return proposal.result is not None and proposal.result.status == "refused" and not is_no
 
 
 def _choice(proposal: Proposal) -> tuple[Choice, str]:
-    """The choice that a call has, for itself alone, and the reason for a no."""
+    """The choice for this call alone, and the reason for a no."""
     if proposal.choice is None or proposal.choice in YES:
         return "yo", ""
     body = proposal.result.body if proposal.result else ""
@@ -167,12 +168,12 @@ class _StoppedError(Exception):
 
 
 class _OverError(Exception):
-    """The file says nothing more."""
+    """The file has no further reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """What the model said in a round, and how often the turn had been resumed before."""
+    """The model's reply in a round, and how often the turn had been resumed before."""
 
     round: Round
     resumptions: int
@@ -187,7 +188,7 @@ def _replies(answer: Answer) -> Iterator[_Reply]:
 
 
 class _Model:
-    """Says what the answer says, reply by reply."""
+    """Repeats the answer, reply by reply."""
 
     def __init__(self, answer: Answer, number: int, on_request: Callable[[int, Request], None]) -> None:
         self._replies = deque(_replies(answer))
@@ -205,7 +206,7 @@ class _Model:
         if self._replies[0].resumptions > self.resumptions:
             raise ModelError("it was resumed here", reason="resumed here")
         reply = self._replies.popleft().round
-        while reply.broken and not reply.proposals and self._replies:  # a call that was never one
+        while reply.broken and not reply.proposals and self._replies:  # a broken call
             reply = Round((*reply.segments, *self._replies.popleft().round.segments))
         for event in _events(reply):
             yield event
@@ -214,7 +215,7 @@ class _Model:
         yield Finished("tool_calls" if reply.proposals else "complete")
 
     def _failure(self) -> Exception:
-        """The end of the answer, as it came then."""
+        """The end of the answer, as recorded in the file."""
         match self._end:
             case Notice("Stopped"):
                 return _StoppedError()
@@ -243,17 +244,17 @@ def _events(reply: Round) -> Iterator[Event]:
 
 
 class _Tools:
-    """All tools that the chat has calls of, but for those that nobody offered; results are the file's."""
+    """The tools that the chat's calls use, without unknown ones; results come from the file."""
 
     def __init__(self, transcript: Transcript) -> None:
         proposals = (p for e in transcript.exchanges for answer in e.answers for p in answer.proposals)
         offered = {proposal.call.name for proposal in proposals if not limits.is_unknown(proposal)}
-        names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # without any, no call is taken for one
+        names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # without a tool, no call is read
         self._catalogue = Catalogue(tuple((name, Tool(_SERVER, name)) for name in names))
         self._results = dict[tuple[str, str], deque[Result]]()
 
     def expect(self, answer: Answer) -> None:
-        """The calls to come are those of this answer."""
+        """Expect the calls of this answer next."""
         self._results = defaultdict(deque)
         for proposal in answer.proposals:
             if proposal.result and proposal.result.status != "refused":
@@ -273,11 +274,12 @@ class _Tools:
         return ()
 
 
-# --- What is the same -------------------------------------------------------------------------------------
+# --- What is the same
+# -------------------------------------------------------------------------------------
 
 
 def _difference(one: Transcript, other: Transcript) -> str:
-    """The difference of what two chats mean, as a diff; "" for none."""
+    """The difference in meaning between two chats, as a diff; "" for none."""
     normal = [_normal(one), _normal(other)]
     if normal[0] == normal[1]:
         return ""
@@ -286,7 +288,7 @@ def _difference(one: Transcript, other: Transcript) -> str:
 
 
 def _normal(transcript: Transcript) -> Transcript:
-    """The chat without what no model and no engine wrote, and what each machine writes in its own way."""
+    """The chat without the user's own parts, and without differences between machines."""
     exchanges = [replace(e, answers=tuple(map(_normal_answer, e.answers))) for e in transcript.exchanges]
     if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
         exchanges.pop()
@@ -320,6 +322,7 @@ def _normal_segments(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def _normal_result(result: Result) -> Result:
-    """A result as it is in both; what a server's tools would not take is refused in other words here."""
+    """A result in a comparable form: calls that a server's tools would reject are refused in other
+    words here."""
     is_unfit = result.status == "refused" and result.body.startswith(_UNFIT)
     return Result(result.status, _UNFIT[0] if is_unfit else result.body, result.attachments)

@@ -1,4 +1,4 @@
-"""A small request beside the chat, for a few words that can be done without: a status, a title."""
+"""A small request in addition to the chat's own, for a few optional words: a status, a title."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from parley.runtime.audit import AuditLog, recorded
 from parley.settings.values import ProviderSettings
 
 _ENOUGH_LEFT = 0.2
-"""The part of the rate window that has to be free for such a request."""
+"""The part of the rate window that must be free for such a request."""
 
 
 def short_request(request: Request, prompt: str, model: str | None, tokens: int) -> Request:
-    """A request of its own to the provider of another one, with nothing of the chat but the prompt."""
+    """A separate request to another request's provider, with only the prompt."""
     return Request(
         Transcript((Exchange(Question((Text(prompt),))),)),
         0,
@@ -42,7 +42,7 @@ async def short_reply(
     purpose: str,
     limit_s: float,
 ) -> str:
-    """The text of a reply: "" where few requests of the minute are left, or none comes in time."""
+    """The text of a reply; "" if few requests are left this minute, or none arrives in time."""
     now = asyncio.get_running_loop().time()
     if rate.left(now) < _ENOUGH_LEFT:
         return ""

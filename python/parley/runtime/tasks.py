@@ -1,4 +1,4 @@
-"""Tasks as asyncio has them, and who is told what happens where there is no screen of its own."""
+"""Tasks in asyncio, and an observer for programs without a screen of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ T = TypeVar("T")
 async def together(
     work: Sequence[Callable[[], Awaitable[T]]], limit_s: float, clock: PausableClock
 ) -> AsyncIterator[T]:
-    """Do all at once and yield what comes of each as it comes; what is left after `limit_s` is cancelled."""
+    """Do all work at once and yield each outcome as it arrives; after `limit_s`, cancel the
+    rest."""
 
     async def run(job: Callable[[], Awaitable[T]]) -> T:
         return await job()
@@ -41,7 +42,7 @@ async def together(
 
 
 class TurnClock:
-    """Implements the engine's clock, by one that can stand still."""
+    """Implements the engine's clock with one that can pause."""
 
     def __init__(self, clock: PausableClock) -> None:
         self._clock = clock
@@ -51,12 +52,12 @@ class TurnClock:
         return self._clock.now()
 
     def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """Do all at once, within a time on the turn's clock."""
+        """Do all work at once, within a time limit on the turn's clock."""
         return together(work, limit_s, self._clock)
 
 
 class Callbacks:
-    """Implements the engine's observer by two functions."""
+    """Implements the engine's observer with two functions."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""Requests to models that may have no tools: the provider's own tried first, failed calls tried again.
+"""Requests to models that may lack tools: tries the provider's own tools first, and retries failed
+calls.
 
-Sends nothing itself, and decides by `models.attempts` what a further try is like. Remembers for the life of
-the process which models have no tools.
+Sends nothing itself; `models.attempts` decides how each retry differs. Remembers, while the process
+runs, which models have no tools.
 """
 
 from __future__ import annotations
@@ -33,20 +34,21 @@ _REFUSALS = (
     "requires --enable-auto-tool-choice",  # vLLM
     "tools param requires --jinja",  # llama.cpp
 )
-"""Phrases of servers for a model, or a server as it was started, that has no tools."""
+"""Servers' phrases for a model, or a server's configuration, without tools."""
 
 
 async def _as_the_provider_says(_: Request) -> bool:
-    """Nobody knows before the provider refuses the tools."""
+    """Assume tools until the provider refuses them."""
     return True
 
 
 class TextToolCaller:
-    """Asks models for replies with tool calls, whatever they know of tools. One for a process.
+    """Gets replies with tool calls from any model, with or without tools. One for each process.
 
-    `records` is a file that gets a line of JSON for each reply that was corrected after failures. `patience`
-    are the characters after which a reply is shown that may still fail; None where what was shown cannot be
-    taken back. `has_tools` says whether the model of a request may have tools, where that can be known.
+    `records` is a file that gets a JSON line for each reply that was corrected after failures.
+    `patience` is the number of characters after which a reply is shown although it may still fail;
+    None if shown text cannot be withdrawn. `has_tools` says whether a request's model may have
+    tools, if that can be known.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class TextToolCaller:
         self._without_tools = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
-        """The request in the mode that is known to be the one for its model."""
+        """The request in the mode that is known to suit its model."""
         text_tools = request.text_tools
         if text_tools is None or text_tools.mode != "auto":
             return request
@@ -76,7 +78,7 @@ class TextToolCaller:
         return replace(request, text_tools=replace(text_tools, mode="json")) if has_none else request
 
     def stream(self, send: Send, request: Request, tell: Tell) -> AsyncIterator[Event]:
-        """The events of the model, by way of `send`. Raises ModelError, also where all tries failed."""
+        """The model's events, through `send`. Raises ModelError, also if all tries failed."""
         request = self.settled(request)
         match request.text_tools:
             case None:
@@ -139,7 +141,7 @@ class TextToolCaller:
             await self._sleep(attempts.delay_s(self._luck()))
 
     def _record(self, request: Request, failures: list[TryFailed], events: list[Event]) -> str:
-        """Put a corrected reply on record, where that is wanted; a notice for the user if that fails."""
+        """Record a corrected reply, if the user wants that; a notice for the user if it fails."""
         if not (self._records and failures):
             return ""
         calls = [event.call for event in events if isinstance(event, Call)]
@@ -158,14 +160,14 @@ class TextToolCaller:
             path.parent.mkdir(parents=True, exist_ok=True)
             with private_file(path).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no home directory of that name
+        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no such home directory
             why = getattr(error, "strerror", None) or error
             return f"prompt_tools.records: {self._records}: cannot be written: {why}"
         return ""
 
 
 def _is_about_tools(request: Request) -> bool:
-    """Whether the model has to know of tools, to call one or to read what was called."""
+    """Whether the model needs tools, to call one or to read past calls."""
     calls = (turn.calls for turn in request.turns() if isinstance(turn, ModelTurn))
     return request.offers_tools or any(calls)
 
@@ -176,7 +178,7 @@ def _refuses_tools(error: ModelError) -> bool:
 
 
 def _next_try(request: Request, attempts: Attempts, failure: TryFailed) -> Attempts:
-    """The attempts with one more that failed. Raises ModelError where it was the last."""
+    """The attempts with one more failure. Raises ModelError after the last."""
     attempts = attempts.after(str(failure))
     if not attempts.is_exhausted:
         return attempts

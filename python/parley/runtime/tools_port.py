@@ -1,4 +1,4 @@
-"""The tools as one turn uses them: with their progress shown, or a model's words on what they do."""
+"""The tool port of a turn: shows the tools' progress, or a model's words on their action."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from parley.tools.schema import decode_arguments
 from parley.tools.tasks import TaskHandle
 
 _MOMENT_S = 0.3
-"""A call, or a wait, that takes no longer is not shown."""
+"""Shorter calls and waits are not shown."""
 _PROGRESS_SHOWN = 200
 _PROGRESS_S = 0.5
-"""A server may tell its progress a thousand times a second; the screen shows it this often."""
+"""A server may report progress a thousand times a second; the screen shows it this often."""
 
 
 class ToolsPort:
@@ -53,9 +53,9 @@ class ToolsPort:
         settings: Status,
         attachments: ChatAttachments,
     ) -> None:
-        """`client` asks the `provider` that a request names for the words on a call.
+        """`client` asks the request's `provider` for the words on a call.
 
-        `attachments` keeps what is beside the text of a result.
+        `attachments` keeps the non-text parts of results.
         """
         self._servers = servers
         self._client = client
@@ -70,15 +70,16 @@ class ToolsPort:
         self._wait: asyncio.Future[None] | None = None
         self._shows_wait = False
         self._passed = set[str]()
-        """The servers that are not waited for any more in this turn."""
+        """The servers that this turn no longer waits for."""
         self._missing = set[str]()
-        """The servers whose tools are missing in this turn, as was told."""
+        """The servers reported as missing in this turn."""
 
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
-        """The tools of all servers, those that failed before tried again at the beginning of the turn.
+        """The tools of all servers; at the beginning of the turn, failed servers are tried again.
 
-        A turn that begins with calls to be run, whose tools are all known, waits for nobody else. Of servers
-        whose tools are missing the user is told why once, and in each turn that they are missing.
+        A turn that begins with calls whose tools are all known waits for no other server. If a
+        server's tools are missing, the user is told why once, and that they are missing in each
+        turn.
         """
         known = narrow(self._servers.offered())
         is_choice = bool(calls) and not self._has_begun and all(map(known.get, calls))
@@ -100,12 +101,12 @@ class ToolsPort:
         return offered
 
     def go_without(self) -> None:
-        """Wait no longer for the servers that are waited for, in this turn."""
+        """Stop waiting for servers in this turn."""
         if self._wait is not None:
             self._wait.cancel()
 
     async def _wait_for(self, names: tuple[str, ...]) -> None:
-        """Waits for servers, with the turn's clock standing still."""
+        """Wait for servers, with the turn's clock paused."""
         wait = self._wait = asyncio.ensure_future(self._settle(names))
         try:
             with self._clock.standing_still():
@@ -121,7 +122,8 @@ class ToolsPort:
             wait.result()
 
     async def _settle(self, names: tuple[str, ...]) -> None:
-        """Returns when all have started or failed; what takes longer than a moment is shown."""
+        """Wait until all have started or failed; the wait is shown if it takes longer than a
+        moment."""
         while names:
             settled = await self._servers.settled(names, None if self._shows_wait else _MOMENT_S)
             names = tuple(name for name in names if name not in settled)
@@ -130,7 +132,7 @@ class ToolsPort:
                 self._observer.on_event(ServerWait(names))
 
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        """Run one call, or collect its result; beside it, a model may find the words for what it does."""
+        """Run one call, or collect its result; at the same time, a model may describe it."""
         try:
             decoded = decode_arguments(arguments)
         except ValueError as error:
@@ -147,12 +149,12 @@ class ToolsPort:
         return replace(result, note=_note(tool, await self._result_of(outcome.aside)))
 
     async def resources(self, server: str) -> Sequence[str]:
-        """The URIs of the resources that a server lists now; none where it cannot."""
+        """The URIs of the resources that a server lists now; none if it cannot list them."""
         lists = await self._servers.resources([server])
         return [resource.uri for each in lists.values() for resource in each.resources]
 
     async def _result_of(self, outcome: Outcome) -> Result:
-        """The result, with what is beside its text in files beside the chat; else in words."""
+        """The result, with its other parts in files next to the chat, or as words if that fails."""
         attachments, texts = list[Attachment](), [outcome.text]
         contents = [(picture, kind_of(picture) or "") for picture in outcome.pictures]
         contents += [(outcome.whole.encode(), "txt")] if outcome.whole else []
@@ -166,7 +168,7 @@ class ToolsPort:
         return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
 
     def _progress_of(self, tool: Tool, arguments: str) -> Progress:
-        """Shows how far a call is, if what was shown of it last had time to be read."""
+        """Shows a call's progress, at intervals long enough to read it."""
         next_time = 0.0
 
         def show(progress: float | None, total: float | None, message: str | None) -> None:
@@ -188,10 +190,10 @@ class ToolsPort:
         return show
 
     async def _describe(self, tool: Tool, arguments: str, call_request: Request) -> None:
-        """Show a sentence for a running call, if one comes in time; nothing waits for it.
+        """Show a sentence for a running call, if one arrives in time; nothing waits for it.
 
-        Nobody is asked for what is over before it can be read, and only a provider's own host: a local model
-        would have to stop for it.
+        It is not requested for a short call, and only from a provider's own host: a local model
+        would have to interrupt its work.
         """
         await asyncio.sleep(_MOMENT_S)
         if not (self._settings.llm and self._provider(call_request.provider).official):
@@ -212,7 +214,7 @@ class ToolsPort:
 
 
 def _note(tool: Tool, aside: Result) -> str:
-    """The text of a note with what a tool returned for the user alone."""
+    """The text of a note with a tool's message for the user only."""
     head = f"for you alone, from {one_line(f'{tool.server}/{tool.name}')}; the model is not sent it:"
     ticks = fence(aside.body)
     body = f"{ticks}\n{aside.body}\n{ticks}" if aside.body else ""

@@ -1,6 +1,6 @@
-"""Totals of a chat's records: requests and tokens, and for each tool how its calls went.
+"""Totals of a chat's records: requests, tokens, and the outcomes of each tool's calls.
 
-Knows what the records say; nothing of where they are kept.
+Knows the records' content, not their place.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
 FOR_STATUS = "status"
 """The purpose (`for`) of a request that only words a status."""
 FOR_TOPIC = "topic"
-"""The purpose of one that only finds a title."""
+"""The purpose of a request that only finds a title."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolTotals:
-    """The calls of one tool: how many ran, worked at the first try, failed, were refused; their time.
+    """The calls of one tool: how many ran, worked at the first try, failed or were refused; their
+    time.
 
-    A call that follows a failed or refused one of the same tool, in the same answer, is a further try.
+    After a failed or refused call, another call of the same tool in the same answer is a further
+    try.
     """
 
     calls: int = 0
@@ -48,9 +50,9 @@ class ToolTotals:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A chat's requests, some of them for a status, their tokens and seconds, and its tools.
+    """A chat's requests (some for a status), their tokens and seconds, and its tools.
 
-    `cost` is that of the requests whose price was known.
+    `cost` covers the requests with a known price.
     """
 
     requests: int = 0
@@ -96,7 +98,7 @@ def totals(records: Iterable[Record]) -> Totals:
                     cost=(sums.cost or 0.0) + facts["cost"] if "cost" in facts else sums.cost,
                 )
                 if facts["outcome"] == "complete" and not facts.get("for"):
-                    failed.clear()  # the answer is complete: what comes is asked anew
+                    failed.clear()  # the answer is complete: the next request is a new question
             case "call" | "refused" | "declined":
                 name = facts["tool"]
                 tools[name] = tools.get(name, ToolTotals()).after(kind, facts, name in failed)
@@ -109,7 +111,7 @@ _HEADS = ("tool", "calls", "first try", "errors", "refused", "seconds")
 
 
 def totals_table(sums: Totals) -> list[str]:
-    """Totals as lines of Markdown that can be read as they stand."""
+    """Totals as readable lines of Markdown."""
     tokens = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sums.tokens.items()) or "none"
     beside = f" ({sums.for_status} for the status)" if sums.for_status else ""
     cost = "" if sums.cost is None else f" Cost: {sums.cost:.4f}."

@@ -1,7 +1,9 @@
-"""Reasons for a real provider to answer 400 to a request body, in the provider's words; [] when it would not.
+"""Why a real provider would answer 400 to a request body, in the provider's words; [] if it would
+not.
 
-`check_anthropic(body, *, version=...)`, `check_openai(body, *, host="openai")` (Chat Completions) and
-`check_responses(body)`. Each lives in its own module as a table of one-reason rules.
+`check_anthropic(body, *, version=...)`, `check_openai(body, *, host="openai")` (Chat Completions)
+and `check_responses(body)`. Each has its own module, with a table of rules that yield one reason
+each.
 """
 
 from parley.demo.checks.anthropic import check_anthropic

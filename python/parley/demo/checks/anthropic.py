@@ -1,6 +1,6 @@
-"""Refusals of the Messages API: unknown fields, empty messages, wrong sides, sampling, cache marks.
+"""Refusals of the Messages API: unknown fields, empty messages, wrong roles, sampling, cache marks.
 
-Wording and rules are those of API version 2026-10-21. Tool blocks and thinking have their own modules.
+Words and rules are from API version 2026-10-21. Tool blocks and thinking have their own modules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,8 @@ _PREFILL = (
 
 
 def check_anthropic(body: Mapping[str, Any], *, version: str = VERSION) -> list[str]:
-    """Every reason to answer 400 to a Messages request; `version` is the anthropic-version header."""
+    """Every reason to answer 400 to a Messages request; `version` is the anthropic-version
+    header."""
     sampling: Sequence[Rule] = (_sampling,) if version >= VERSION else ()
     return reasons((*_SHAPES, (*_RULES, *sampling)), body)
 
@@ -157,7 +158,7 @@ def _no_empty_texts(body: Body) -> Iterator[str]:
         whole_message = isinstance(body["messages"][placed.message]["content"], str)
         inner = placed.block.get("content")
         for block in [placed.block, *(inner if isinstance(inner, list) else [])]:
-            if not (whole_message and block.get("text") == ""):  # said of the message already
+            if not (whole_message and block.get("text") == ""):  # the message was refused for it
                 yield from _text_refused("messages", block)
     system = body.get("system")
     for block in system if isinstance(system, list) else []:

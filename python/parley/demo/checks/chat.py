@@ -1,4 +1,4 @@
-"""Refusals of the Chat Completions API, and of compatible hosts behind the same format.
+"""Refusals of the Chat Completions API, and of compatible hosts with the same format.
 
 `host="openai"` knows every field and refuses the rest; other hosts take fields of their own, and
 "gemini" wants its thought signatures back.
@@ -44,7 +44,7 @@ _MESSAGE_FIELDS: Mapping[str, frozenset[str]] = {
     "assistant": frozenset(("role", "content", "name", "tool_calls", "refusal", "audio", "function_call")),
     "tool": frozenset(("role", "content", "name", "tool_call_id")),
 }
-_CALL_FIELDS = frozenset(("id", "type", "function", "index"))  # `index` is unknown but let through
+_CALL_FIELDS = frozenset(("id", "type", "function", "index"))  # `index` is unknown but accepted
 _KINDS = {
     "model": str,
     "stream": bool,
@@ -77,7 +77,8 @@ _WITHOUT_EFFORT = ("gpt-3.5", "gpt-4")
 
 
 def check_openai(body: Mapping[str, Any], *, host: str = "openai") -> list[str]:
-    """Every reason to answer 400 to a Chat Completions request; `host` is "openai", "gemini" or another."""
+    """Every reason to answer 400 to a Chat Completions request; `host` is "openai", "gemini" or
+    another."""
     fields: Sequence[Rule] = (_unknown_fields, _unknown_message_fields) if host == "openai" else ()
     signatures: Sequence[Rule] = (_thought_signatures, _defined_parameters) if host == "gemini" else ()
     return reasons((*_SHAPES, (*_RULES, *fields, *signatures)), body)
@@ -149,7 +150,7 @@ def _encoding(body: Body) -> Iterator[str]:
 
 
 def _order(body: Body) -> Iterator[str]:
-    """Laxer than this at OpenAI itself; the strictest of the hosts behind the format set the rule."""
+    """OpenAI itself is less strict; the strictest host of this format sets the rule."""
     talk = [message["role"] for message in body["messages"] if message["role"] not in ("system", "developer")]
     if talk[:1] == ["assistant"] or not talk:
         yield "Invalid parameter: the first message after the system message must have role 'user'."
@@ -238,7 +239,7 @@ def _unique_ids(body: Body) -> Iterator[str]:
 
 
 def _tools_for_history(body: Body) -> Iterator[str]:
-    """OpenAI lets it pass; hosts that translate to Anthropic or Bedrock do not."""
+    """OpenAI accepts it; hosts that translate to Anthropic or Bedrock do not."""
     if not body.get("tools") and any(message.get("tool_calls") for message in body["messages"]):
         yield "Missing required parameter: 'tools'. It must be given when 'messages' hold 'tool_calls'."
 
@@ -294,7 +295,7 @@ def _stream_options(body: Body) -> Iterator[str]:
 
 
 def _thought_signatures(body: Body) -> Iterator[str]:
-    """Gemini checks the first call of each step, in the current turn only."""
+    """Gemini checks the first call of each step, only in the current turn."""
     user_turns = [index for index, message in enumerate(body["messages"]) if message["role"] == "user"]
     for message in body["messages"][user_turns[-1] if user_turns else 0 :]:
         for call in (message.get("tool_calls") or [])[:1]:

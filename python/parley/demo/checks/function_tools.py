@@ -1,6 +1,6 @@
-"""Rules of both OpenAI APIs about function tools, their names and the choice among them.
+"""Rules of both OpenAI APIs about function tools, their names and `tool_choice`.
 
-Chat Completions nests a tool's name and schema under `function`, Responses has them flat.
+Chat Completions nests a tool's name and schema under `function`; Responses has them flat.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ def kind_words(path: Path, noun: str) -> str:
 
 
 def string_range(place: str, value: object, least: int, most: int) -> Iterator[str]:
-    """Complaints about a string that must be there and have a length within bounds."""
+    """Complaints about a required string with a limited length."""
     if not isinstance(value, str):
         yield f"Missing required parameter: '{place}'."
     elif len(value) < least:

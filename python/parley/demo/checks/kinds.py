@@ -1,8 +1,8 @@
-"""Which JSON kind belongs where: a body against a description, every misfit with its path.
+"""Compares the JSON kinds in a body with a description, and names every misfit's path.
 
-A description is `str`, `int`, `float`, `bool` or `dict`, `{field: description}`, `[description]` for
-arrays, or a tuple of those for a choice. Fields it does not name, absent ones and null pass: rules
-speak about those. It stands first, so that rules may take kinds for granted.
+A description is `str`, `int`, `float`, `bool` or `dict`, `{field: description}`, `[description]`
+for arrays, or a tuple of these for a choice. Fields that it does not name, absent fields and null
+pass: rules check those. It runs first, so that rules may rely on the kinds.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ _NOUNS = {str: "string", int: "integer", float: "number", bool: "boolean", dict:
 
 
 def misfits(value: Any, shape: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """The path and the wanted kind of every part of `value` that is of another kind."""
+    """The path and expected kind of every part of `value` that has another kind."""
     match shape:
         case tuple():
             fitting = [choice for choice in shape if _is(value, choice)]
@@ -45,7 +45,7 @@ def bracketed(path: Path) -> str:
 
 
 def kinds_rule(shape: Any, words: Callable[[Path, str], str]) -> Callable[[Any], Iterator[str]]:
-    """A rule that says `words` of every misfit."""
+    """A rule that reports every misfit with `words`."""
     return lambda body: (words(path, noun) for path, noun in misfits(body, shape))
 
 

@@ -1,4 +1,4 @@
-"""Refusals of pictures: bytes that are not of their type, too many of them, or in the wrong place."""
+"""Refusals of pictures: bytes that do not match their type, too many pictures, or a wrong place."""
 
 import re
 from base64 import b64decode
@@ -20,7 +20,7 @@ _MOST_OF_ANTHROPIC = 5_242_880
 
 
 def anthropic_pictures(place: str, block: Part, *, failed: bool = False) -> Iterator[str]:
-    """Refusals of the block at a place as an image or a document; `failed`: of a failed result."""
+    """Refusals of a block as an image or a document; `failed`: in a failed result."""
     kind = block.get("type")
     if failed and kind != "text":
         yield f"{place}: all content must be type 'text' if 'is_error' is true"
@@ -35,7 +35,7 @@ def anthropic_pictures(place: str, block: Part, *, failed: bool = False) -> Iter
 
 
 def openai_pictures(place: str, urls: Iterable[str]) -> Iterator[str]:
-    """Refusals of the pictures and files behind these addresses."""
+    """Refusals of the pictures and files with these URLs."""
     for url in urls:
         match = _DATA_URL.fullmatch(url)
         if not match or not _is_sound(match[1], match[2]):

@@ -1,6 +1,6 @@
-"""Refusals of the Responses API: items, the pairing of calls with outputs, reasoning sent back.
+"""Refusals of the Responses API: items, pairs of calls and outputs, returned reasoning.
 
-The demo server stores nothing, so reasoning only counts with the encrypted content it issued.
+The demo server stores nothing, so reasoning only counts with the encrypted content that it issued.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
-"""Rules about the schemas of tools at every depth, as both makers have them.
+"""Rules about tool schemas at every depth, shared by both makers.
 
-Walks schemas by the specification's own list of subschemas, and holds them against its meta-schema.
+Walks schemas by the specification's list of subschemas, and checks them with its meta-schema.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _AT_THE_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
 
 
 def is_of_2020(schema: Mapping[str, Any]) -> bool:
-    """Whether it is a schema of draft 2020-12, and says of no other draft that it is its."""
+    """Whether it is a schema of draft 2020-12 and names no other draft."""
     declared = schema.get("$schema")
     if isinstance(declared, str) and "2020-12" not in declared:
         return False
@@ -23,12 +23,12 @@ def is_of_2020(schema: Mapping[str, Any]) -> bool:
 
 
 def top_level(schema: Mapping[str, Any]) -> list[str]:
-    """The keywords that no maker takes at the top of a tool's schema."""
+    """The keywords that no maker accepts at the top of a tool's schema."""
     return [keyword for keyword in _AT_THE_TOP if keyword in schema]
 
 
 def arrays_without_items(schema: Mapping[str, Any]) -> int:
-    """The number of subschemas of arrays that do not say by a schema what is in these."""
+    """The number of array subschemas that have no schema for their items."""
     kinds = ((each.get("type"), each.get("items")) for each in _subschemas(schema))
     return sum(_is_array(kind) and not isinstance(items, Mapping) for kind, items in kinds)
 
@@ -38,7 +38,7 @@ def _is_array(kind: object) -> bool:
 
 
 def undefined(schema: Mapping[str, Any]) -> list[str]:
-    """The names that some subschema requires and does not define."""
+    """The names that some subschema requires but does not define."""
     return [
         str(name)
         for each in _subschemas(schema)
@@ -48,7 +48,7 @@ def undefined(schema: Mapping[str, Any]) -> list[str]:
 
 
 def dangling(schema: Mapping[str, Any]) -> list[str]:
-    """The references that lead to no schema of this one, or nowhere but back to a reference."""
+    """The references that lead to no part of this schema, or only back to a reference."""
     return [str(each["$ref"]) for each in _subschemas(schema) if "$ref" in each and not _leads(each, schema)]
 
 

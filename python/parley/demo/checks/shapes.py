@@ -1,7 +1,7 @@
-"""Checks of requests, as all formats share them; which rules there are, each format says.
+"""Checks of requests, shared by all formats; each format has its own rules.
 
-A rule looks at a body and yields the reasons to refuse it. Bodies are made plain JSON first, so that a
-rule sees what the server would have got, tuples as arrays included.
+A rule reads a body and yields reasons to refuse it. Bodies are first made plain JSON, tuples as
+arrays included, so that a rule sees what the server would have received.
 """
 
 import json
@@ -19,12 +19,13 @@ _GPT5 = re.compile(r"gpt-5\.(\d+)")
 
 
 def names(text: str) -> frozenset[str]:
-    """Field names, written with spaces between."""
+    """Field names, separated by spaces."""
     return frozenset(text.split())
 
 
 def reasons(stages: Sequence[Sequence[Rule]], body: Mapping[str, Any]) -> list[str]:
-    """All reasons against `body` from the first stage that has any; later stages build on earlier ones."""
+    """All reasons against `body` from the first stage that has any; later stages rely on earlier
+    ones."""
     plain = json.loads(json.dumps(body))
     for stage in stages:
         if failures := [reason for rule in stage for reason in rule(plain)]:
@@ -42,7 +43,7 @@ def has_lone_surrogate(body: Body) -> bool:
 
 
 def twice(values: Iterable[str]) -> list[str]:
-    """Each value that is seen a second time, in order."""
+    """Each value at its second occurrence, in order."""
     seen: set[str] = set()
     again = []
     for value in values:
@@ -53,7 +54,7 @@ def twice(values: Iterable[str]) -> list[str]:
 
 
 def is_openai_reasoning(model: str) -> bool:
-    """Whether OpenAI gives the model a reasoning effort and takes its temperature away."""
+    """Whether OpenAI's model has a reasoning effort and no temperature."""
     return _REASONING.match(model) is not None
 
 

@@ -1,7 +1,8 @@
-"""Refusals of the Messages API about thinking: modes by model, budgets, and blocks sent back.
+"""Refusals of the Messages API about thinking: modes by model, budgets, and returned blocks.
 
-Up to 4.5 only `enabled` with a budget, 4.6 both, from 4.7 on only `adaptive` with an effort. Inside an
-open tool loop the blocks go back as they came; the demo model knows its own by their signature.
+Up to 4.5 only `enabled` with a budget, 4.6 both, from 4.7 on only `adaptive` with an effort. Inside
+an open tool loop, blocks must return unchanged; the demo model recognizes its own by their
+signature.
 """
 
 from collections.abc import Iterator
@@ -91,7 +92,7 @@ def _signatures(body: Body) -> Iterator[str]:
 
 
 def _loop_begins_with_thinking(body: Body) -> Iterator[str]:
-    """Manual mode only: adaptive models take an open loop without its thinking."""
+    """Manual mode only: adaptive models accept an open loop without its thinking."""
     replies = [turn for turn in open_loop(body) if turn.role == "assistant" and turn.blocks]
     if _thinking(body).get("type") != "enabled" or not replies:
         return

@@ -1,6 +1,6 @@
-"""Refusals of the Messages API about tools: definitions, names and ids, the pairing of calls and results.
+"""Refusals of the Messages API about tools: definitions, names and ids, pairs of calls and results.
 
-After a turn with calls the next one begins with all their results; text comes before the calls and
+After a turn with calls, the next one begins with all their results; text comes before the calls and
 after the results.
 """
 
@@ -58,7 +58,7 @@ def _calls_answered(body: Body) -> Iterator[str]:
 
 
 def _leading_results(turn: Turn | None) -> list[str]:
-    """Ids of the results a user turn begins with; a result behind a text does not count."""
+    """The ids of the results at the start of a user turn; results after a text do not count."""
     ids = []
     for placed in turn.blocks if turn is not None else ():
         if placed.kind != "tool_result":

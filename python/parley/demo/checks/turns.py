@@ -1,6 +1,7 @@
-"""An Anthropic request's messages as the API sees them: blocks in turns, turns of one role merged.
+"""An Anthropic request's messages as the API sees them: blocks in turns, with turns of one role
+merged.
 
-Positions name the message and block as they were sent, so that a refusal points where a real one does.
+Positions name the sent message and block, so that a refusal points to the same place as a real one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ Block = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BlockAt:
-    """A block with the place of it, `messages.1.content.0`."""
+    """A block with its place, such as `messages.1.content.0`."""
 
     message: int
     place: str
@@ -27,7 +28,7 @@ class BlockAt:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The words of one side before the other spoke; `message` is the index of its last message."""
+    """One role's words before the other speaks; `message` is the index of its last message."""
 
     message: int
     role: str
@@ -51,7 +52,7 @@ def placed_blocks(body: Body) -> Iterator[BlockAt]:
 
 
 def turns(body: Body) -> list[Turn]:
-    """Messages with neighbours of one role merged, as the API does before it looks further."""
+    """Messages with neighbours of one role merged, as the API does before other checks."""
     blocks = list(placed_blocks(body))
     merged = []
     for role, group in groupby(enumerate(body["messages"]), key=lambda pair: pair[1]["role"]):
@@ -61,7 +62,7 @@ def turns(body: Body) -> list[Turn]:
 
 
 def open_loop(body: Body) -> list[Turn]:
-    """The turns after the last thing the user said that was not a tool result."""
+    """The turns after the user's last content that is not a tool result."""
     merged = turns(body)
     questions = [
         at for at, turn in enumerate(merged) if turn.role == "user" and _says_more_than_results(turn)

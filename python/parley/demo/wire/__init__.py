@@ -1,4 +1,4 @@
-"""Replies as each API puts them on the wire: `whole(reply, body)` and `stream(reply, body)` per format.
+"""Replies as each API sends them: `whole(reply, body)` and `stream(reply, body)` for each format.
 
-Pure: frames are strings. Who sends them, how fast and to whom is the server's affair.
+Pure: frames are strings. The server decides the pace and the recipient.
 """

@@ -1,7 +1,7 @@
 """A reply as Chat Completions sends it: one JSON completion, or a stream of chunks.
 
-Parallel calls come mixed: each one's id and name first, then argument fragments of all in turn, told
-apart by `index`. Thinking travels as `reasoning_content`, as compatible servers have it.
+Parallel calls are interleaved: first each call's id and name, then argument fragments of all in
+turn, distinguished by `index`. Thinking is in `reasoning_content`, as in compatible servers.
 """
 
 from collections.abc import Iterator, Mapping

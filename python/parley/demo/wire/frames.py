@@ -1,7 +1,8 @@
-"""Pieces and frames of all wire formats: how text is cut into pieces and how an event becomes a frame.
+"""Pieces and frames of all wire formats: how text is cut into pieces, and how an event becomes a
+frame.
 
-A piece is cut anywhere between two characters, also inside an emoji of several, but a character's
-bytes stay together. Cuts are the same each time: equal replies are equal bytes.
+A cut may be between any two characters, even inside a multi-character emoji, but never inside a
+character's bytes. Cuts are repeatable: equal replies give equal bytes.
 """
 
 import json
@@ -10,13 +11,13 @@ from itertools import cycle
 from typing import Any
 
 CREATED = 1_790_000_000
-"""The demo server's clock stands still, so that a reply depends on its request alone."""
+"""The demo server's clock does not move, so that a reply depends only on its request."""
 
 _LENGTHS = (3, 5, 2, 7, 4, 1, 6)
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text in pieces of a few characters; nothing for an empty text."""
+    """The text in pieces of a few characters; none for an empty text."""
     at, lengths = 0, cycle(_LENGTHS)
     while at < len(text):
         length = next(lengths)
@@ -25,12 +26,12 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def compact(value: Mapping[str, Any]) -> str:
-    """JSON as providers write it on the wire: UTF-8, no spaces."""
+    """JSON in the providers' wire style: UTF-8, no spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def named_frame(event: Mapping[str, Any]) -> str:
-    """A server-sent event whose name is its `type`."""
+    """A server-sent event named after its `type`."""
     return f"event: {event['type']}\ndata: {compact(event)}\n\n"
 
 
