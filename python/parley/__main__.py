@@ -5,12 +5,12 @@ import sys
 
 _PACKAGES = os.path.abspath(os.path.join(__file__, "../.."))  # noqa: PTH100, PTH118 - no pathlib yet
 
-# With -m, Python looks first in the folder one is in, which may be anybody's. What it imported up to here
-# it had imported anyway; for the rest, that folder is left out, unless Parley itself is there.
+# With -m, Python first searches the working directory, which may belong to a stranger. Python has
+# already imported its own modules by now; remove that folder, unless Parley itself is in it.
 if not sys.flags.safe_path and os.path.abspath(sys.path[0]) != _PACKAGES:  # noqa: PTH100
     del sys.path[0]
 
-from parley.cli import main  # noqa: E402 - not before that
+from parley.cli import main  # noqa: E402 - only after the removal
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,7 @@
-"""The command line: moves chats on without an editor, and shows what is in them.
+"""The command line: continues chats without an editor, and shows their content.
 
-Each command reads its arguments, calls one function, and returns an exit code; nothing is decided here.
+Each command reads its arguments, calls one function, and returns an exit code. This room makes no
+decisions.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import sys
 
 from parley.cli.exits import CTRL_C, FAILED
 
-TYPE_CHECKING = False  # of `typing`: nothing is imported before Ctrl-C is waited for
+TYPE_CHECKING = False  # as in `typing`: import nothing before Ctrl-C is handled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code says how it ended."""
-    if argv is None:  # a process of its own: an SDK makes a million values that stay, and need no look
+    """Run one command; returns its exit code."""
+    if argv is None:  # our own process: an SDK creates a million lasting values, not worth scanning
         gc.set_threshold(50_000, 20, 50)
     try:
         try:
@@ -45,9 +46,9 @@ def _main(argv: Sequence[str] | None) -> int:
         code = arguments.run(arguments)
     except ParleyError as error:
         complain(str(error))
-    except SystemExit as leave:  # argparse has said what is wrong, or helped
+    except SystemExit as leave:  # argparse has printed an error or help
         code = leave.code if isinstance(leave.code, int) else FAILED
-    except Exception:  # noqa: BLE001 - nothing is left above us to report it
+    except Exception:  # noqa: BLE001 - no caller would report it
         from traceback import format_exc
 
         for line in format_exc().splitlines():
@@ -59,7 +60,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _fill_descriptors() -> None:
-    """Let closed descriptors 0, 1 and 2 lead nowhere, or a file that we open would be our output."""
+    """Open closed descriptors 0, 1 and 2, or a file that we open would become our output."""
     try:
         while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
@@ -69,8 +70,8 @@ def _fill_descriptors() -> None:
 
 
 def _end_quietly() -> None:
-    """A Ctrl-C while the interpreter ends comes too late to be told."""
+    """Ignore Ctrl-C while the interpreter ends: it is too late to report it."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()  # else it looks through those values once more: a fifth of the time of a turn
+    gc.freeze()  # otherwise the collector scans those values again: a fifth of a turn's time

@@ -1,8 +1,8 @@
-"""An answer on a terminal: Markdown as it comes, finished blocks in their looks, the rest as it was written.
+"""Formats an answer for a terminal: finished Markdown blocks formatted, the rest as written.
 
-A feeder of text that is safe to show; knows nothing of where it is written. What is finished is never
-touched again: a paragraph, an item of a list, a block of code. Nothing is left out: what Markdown would hide
-(HTML, the address of a link, references) stays to be read.
+Takes text that is safe to show, and does not know its destination. Finished blocks (a paragraph, a
+list item, a code block) never change again. Nothing is left out: text that Markdown would hide (HTML,
+link addresses, references) stays readable.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from rich.theme import Theme
 from parley.text import visible
 
 _GROWTH = 8
-"""What is not finished is looked at again when it has grown by one part in so many, or it took too long."""
+"""Parse unfinished text again when it has grown by 1/8: more often would take too long."""
 _DEEPEST = 24
-"""Levels of blocks within blocks; of more, no terminal shows anything."""
+"""Levels of nested blocks; a terminal cannot show more."""
 _LONGEST_CODE = 100_000
-"""Characters of code whose colours are looked for."""
+"""Characters of code: longer code is not coloured."""
 _COLOURS_S = 0.5
-"""So long they are looked for: in what was written to that end, for minutes."""
+"""Seconds for colouring code: hostile code could take minutes."""
 _LONGEST_TEXT = 40_000
-"""Characters of a paragraph: rows of a longer one are found in a time that grows with its square."""
+"""Characters of a paragraph: wrapping takes quadratic time."""
 _CHUNK = 4096
 
 _PARSER = (
@@ -54,7 +54,7 @@ _THEME = Theme(
         "markdown.block_quote": "dim",
     }
 )
-"""What is to be read on dark and on light: no blue, which some palettes have too dark, and no background."""
+"""Readable on dark and light terminals: no background, and no blue, which may be too dark."""
 
 
 class Answer:
@@ -72,15 +72,15 @@ class Answer:
         self._pieces = list[str]()
         self._rest = ""
         self._wait = 0
-        """The length that the rest has to reach before it is looked at again."""
+        """The length of the rest at which it is parsed again."""
         self._before: _Block | None = None
 
     def feed(self, piece: str, width: int) -> str:
-        """The blocks that this piece finished, as lines for a terminal of so many cells; "" for none."""
+        """The blocks that this piece finished, as lines of at most `width` cells; "" for none."""
         self._rest += piece
         if "\n" not in piece or (len(self._rest) < self._wait and not _FENCE.search(self._rest[-_NEAR:])):
             return ""
-        end = self._rest.rindex("\n") + 1  # of a line that goes on, nobody knows yet what it is
+        end = self._rest.rindex("\n") + 1  # an unfinished line may still become anything
         *finished, last = _blocks(self._rest[:end])
         if _is_closed(last.text):
             finished, last = [*finished, last], _Block("")
@@ -89,7 +89,7 @@ class Answer:
         return "".join(self._lines(block, width) for block in finished)
 
     def tail(self, width: int, height: int) -> list[str]:
-        """The end of what is not finished, as it was written: so many rows at most."""
+        """The end of the unfinished text, as written: at most `height` rows."""
         if not self._rest.strip():
             return []
         rows = list[str]()
@@ -104,14 +104,14 @@ class Answer:
         return [*gap, *rows][-height:]
 
     def end(self, width: int) -> str:
-        """The rest, which is all there is; then a new answer may begin."""
+        """The rest of the answer; then a new answer may begin."""
         text, self._rest, self._wait = self._rest, "", 0
         lines = "".join(self._lines(block, width) for block in _blocks(text) if block.text.strip())
         self._before = None
         return lines
 
     def _lines(self, block: _Block, width: int) -> str:
-        """The lines of a block, below a blank one where it is not the next item of a list."""
+        """The lines of a block, after a blank line unless it is the next item of a list."""
         before, self._before = self._before, block
         gap = "\n" if before and not (block.is_item and before.is_item) else ""
         return gap + self._rendered(block.text, _PARSER.parse(block.text), width)
@@ -124,7 +124,7 @@ class Answer:
         with self._console.capture() as capture:
             try:
                 self._console.print(page, width=width)
-            except Exception:  # noqa: BLE001 - whatever a library makes of it, the text is to be read
+            except Exception:  # noqa: BLE001 - if the library fails, the text must stay readable
                 return written
         shown = _trimmed(capture.get())
         return shown if page.characters() <= _characters(_SGR.sub("", shown)) else written
@@ -132,7 +132,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The text of a block that stands on its own: of a list each item does."""
+    """The text of a top-level block; each list item is one."""
 
     text: str
     is_item: bool = False
@@ -146,14 +146,14 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def _blocks(text: str) -> list[_Block]:
-    """The blocks of a text, all of it, one at least; only the last one could still change with more text."""
+    """All blocks of a text, at least one; only the last could still change with more text."""
     starts = [
         (token.map[0], token.type == "list_item_open")
         for token in _PARSER.parse(text)
         if token.map and _begins_block(token)
     ]
     lines = text.split("\n")
-    starts[:1] = [(0, starts[0][1] if starts else False)]  # above the first one are blank lines
+    starts[:1] = [(0, starts[0][1] if starts else False)]  # only blank lines precede the first block
     ends = [*(start for start, _ in starts[1:]), len(lines)]
     return [
         _Block("\n".join([*lines[start:end], *([""] if end < len(lines) else [])]), is_item)
@@ -162,7 +162,7 @@ def _blocks(text: str) -> list[_Block]:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether no more text changes this block: code with its end, a paragraph above a blank line."""
+    """Whether more text cannot change this block: closed code, a paragraph before a blank line."""
     tokens = _PARSER.parse(text)
     if tokens and tokens[0].type == "paragraph_open":
         return text.endswith("\n\n")
@@ -179,19 +179,19 @@ def _is_closed(text: str) -> bool:
 
 
 def _trimmed(text: str) -> str:
-    """Lines without blank ones at their ends, and without blanks at the end of each."""
+    """The text without leading and trailing blank lines, and without trailing spaces."""
     lines = [line.rstrip(" ") for line in text.split("\n")]
     filled = [number for number, line in enumerate(lines) if _SGR.sub("", line).strip()]
     return "".join(line + "\n" for line in lines[filled[0] : filled[-1] + 1]) if filled else ""
 
 
 def _characters(text: str) -> Counter[str]:
-    """How many there are of each, but for blanks."""
+    """The count of each character except white space."""
     return Counter("".join(text.split()))
 
 
 def _info(token: Token) -> str:
-    """What stands behind the opening fence of code, but for the name of a language that colours tell of."""
+    """The info string of a code block, without a language name that the colours already show."""
     if token.type != "fence":
         return ""
     language, _, more = token.info.strip().partition(" ")
@@ -204,14 +204,14 @@ def _begins_block(token: Token) -> bool:
 
 
 class _Heading(markdown.Heading):
-    """A heading where text begins."""
+    """A heading at the left margin."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.text
 
 
 def _in_time(_: object, lexer: object, tokens: Iterable[Any], options: object) -> Iterator[Any]:
-    """The tokens, as long as there is time. Raises TimeoutError."""
+    """Pass the tokens on until the time is over. Raises TimeoutError."""
     end = time.monotonic() + _COLOURS_S
     for token in tokens:
         if time.monotonic() > end:
@@ -223,7 +223,7 @@ _InTime = simplefilter(_in_time)
 
 
 class _Code(markdown.CodeBlock):
-    """Code in the terminal's own colours, which are made for its background."""
+    """Code in the terminal's own colours, which suit its background."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -234,7 +234,7 @@ class _Code(markdown.CodeBlock):
 
 
 class _Table(markdown.TableElement):
-    """A table in which no cell is cut."""
+    """A table that cuts no cell."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
@@ -246,7 +246,7 @@ class _Table(markdown.TableElement):
 
 
 class _Page(markdown.Markdown):
-    """Blocks of an answer, parsed as nothing that hides."""
+    """Blocks of an answer, parsed so that nothing is hidden."""
 
     elements: ClassVar[dict[str, type[markdown.MarkdownElement]]] = {
         **markdown.Markdown.elements,
@@ -265,7 +265,7 @@ class _Page(markdown.Markdown):
                 token.type = "hardbreak"
 
     def characters(self) -> Counter[str]:
-        """Those that are to be on the terminal: where it is too narrow, the library leaves words out."""
+        """The characters that the terminal must show: the library may drop words if it is narrow."""
         return _characters(
             "".join(f"{token.content} {_info(token)}" for token in self._flatten_tokens(self.parsed))
         )

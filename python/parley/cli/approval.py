@@ -1,7 +1,7 @@
-"""A person at a terminal decides on calls: they are drawn, and six keys decide, as in the editor.
+"""Asks a person at a terminal about calls: draws them, and six keys decide, as in the editor.
 
-Knows what stands on the terminal and what a key does there. A yes is one to what was drawn whole, and for a
-while: what was not is told first, by the engine, and the next yes counts.
+Knows the terminal's content and its keys. An approval counts only for calls that were drawn in full,
+and for long enough: otherwise the engine warns first, and the next approval counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST_REASON = 2000
 _LEAST_WIDTH = 12
 
 _READER_S = 0.1
-"""Seconds for whoever reads what was written through a pipe, and may write it to this terminal."""
+"""Seconds for a pipe's reader, which may write our output to this terminal."""
 
 Row = list[Chunk]
 
@@ -43,9 +43,9 @@ class Approval:
     """Asks the person at this terminal for the choices of one command."""
 
     def __init__(self, report: Report, definition: Callable[[str], str], least_s: float) -> None:
-        """`definition` finds what a tool's digest is of; "" where nobody knows.
+        """`definition` finds the tool definition of a digest; "" if it is unknown.
 
-        A call must be on the screen for `least_s` seconds before a yes to it counts.
+        A call must be on the screen for `least_s` seconds before its approval counts.
         """
         self._report = report
         self._least_s = least_s
@@ -53,7 +53,7 @@ class Approval:
         self._keyboard = Keyboard(sys.stdin.fileno(), screen().terminal)
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
-        """Ask until all calls are decided; False where they are left as they are."""
+        """Ask until all calls are decided; False if the user leaves some undecided."""
         if not screen().is_terminal:
             await asyncio.sleep(_READER_S)
         dialog = _Dialog(self._keyboard, self._report, self._definition, self._least_s)
@@ -66,15 +66,15 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """The rows of a call: as few as it takes, and all."""
+    """The rows of a call: in short, and in full."""
 
     short: list[Row]
     full: list[Row]
     is_all: bool
-    """Whether nothing is cut in all of its rows."""
+    """Whether the full rows show all of the call."""
 
     def within(self, height: int) -> tuple[list[Row], bool]:
-        """As much as there is room for, and whether that is all of the call."""
+        """As many rows as fit, and whether they show all of the call."""
         if len(self.full) <= height:
             return self.full, self.is_all
         if height < len(self.short) + 2:
@@ -85,7 +85,7 @@ class _Drawing:
 
 @dataclass(frozen=True, slots=True)
 class _Area:
-    """What is drawn: rows, from which call to which, and those that are whole."""
+    """The drawn rows, the range of calls, and the numbers of the calls drawn in full."""
 
     rows: list[Row]
     first: int
@@ -94,7 +94,7 @@ class _Area:
 
 
 class _Watch:
-    """For how long each call has been on the screen."""
+    """Measures how long each call has been on the screen."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -102,26 +102,26 @@ class _Watch:
         self._since = dict[Sighting, float]()
 
     def look(self, sightings: Iterable[Sighting]) -> None:
-        """These are on the screen now, and no others."""
+        """Only these are on the screen from now on."""
         now, here = self._now(), set(sightings)
         for gone in self._since.keys() - here:
             self._before[gone] = self._before.get(gone, 0.0) + now - self._since.pop(gone)
         self._since |= dict.fromkeys(here - self._since.keys(), now)
 
     def forget(self, sightings: Iterable[Sighting]) -> None:
-        """These count from when they are seen again."""
+        """Start again at zero for these."""
         for sighting in sightings:
             self._before.pop(sighting, None)
             self._since.pop(sighting, None)
 
     def seconds(self) -> dict[Sighting, float]:
-        """The seconds of each that was ever on the screen."""
+        """The seconds that each sighting has been on the screen."""
         now = self._now()
         return self._before | {s: self._before.get(s, 0.0) + now - t for s, t in self._since.items()}
 
 
 class _Dialog:
-    """One wait: the calls that are drawn, and what was typed."""
+    """One wait for choices: the drawn calls and the typed keys."""
 
     def __init__(
         self, keyboard: Keyboard, report: Report, definition: Callable[[str], str], least_s: float
@@ -135,18 +135,18 @@ class _Dialog:
         self._current = 0
         self._least_s = least_s
         self._watch = _Watch()
-        """Over the calls that are drawn whole, or of which the user was told that they are not."""
+        """Watches the calls that are drawn in full, or that the user was warned are not."""
         self._warned_of = set[Sighting]()
         self._message = ""
         self._prompt = ""
-        """What is to be typed; "" for a choice."""
+        """The prompt for a typed line; "" while a choice is expected."""
         self._typed = ""
         self._pager: Pager | None = None
 
     async def run(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
-        """Ask until all calls are decided; False where they are left."""
+        """Ask until all calls are decided; False if the user leaves some undecided."""
         while calls := await self._look(ports, resolve):
-            self._keyboard.clear()  # nobody answers what does not stand there yet
+            self._keyboard.clear()  # keys from before the calls appeared do not count
             self.draw()
             key = await self._key()
             if key is None:
@@ -157,7 +157,7 @@ class _Dialog:
         return True
 
     async def _look(self, ports: engine.Ports, resolve: engine.Resolve) -> Sequence[Proposal | Broken]:
-        """The calls that wait now; the one that is looked at stays it."""
+        """The calls that are waiting now; the current call stays current."""
         seen = await engine.observe(ports, resolve)
         self._calls = seen.undecided()
         self._view = ChatView(seen.snapshot.transcript, seen.catalogue, seen.view)
@@ -195,7 +195,7 @@ class _Dialog:
     # --- Keys ---
 
     async def _key(self) -> Choice | None:
-        """The choice of the person; None where there is none."""
+        """The user's choice; None if the user leaves."""
         while True:
             key = await self._keyboard.key()
             if self._typed and (choice := next((c for c in CHOICES if c == self._typed + key), None)):
@@ -213,11 +213,11 @@ class _Dialog:
                 await self._show_all()
             elif key.startswith(PASTED):
                 self._message = _PASTED
-            if not self._typed or screen().draws:  # where nothing is drawn over, not for half of a choice
+            if not self._typed or screen().draws:  # without overdrawing, not for half a choice
                 self.draw()
 
     async def _line(self, prompt: str) -> str | None:
-        """A line that is typed; None where it is not to be taken."""
+        """A typed line; None if the user cancels it."""
         self._prompt, self._typed = prompt, ""
         try:
             while True:
@@ -260,27 +260,27 @@ class _Dialog:
         finally:
             self._pager = None
 
-    # --- What is drawn ---
+    # --- Drawing ---
 
     def redraw(self) -> None:
-        """Draw what stands there for a terminal of another size."""
+        """Draw again for a terminal of another size."""
         self._pager.draw() if self._pager else self.draw()
 
     def stop(self) -> None:
-        """Leave the terminal to others for a while."""
+        """Leave the terminal to other programs for a while."""
         self._watch.look([])
         if self._pager:
             screen().turn_page(is_open=False)
 
     def go_on(self) -> None:
-        """Draw after others have written to the terminal."""
+        """Draw again after other programs have written to the terminal."""
         screen().go_on()
         if self._pager:
             screen().turn_page(is_open=True)
         self.redraw()
 
     def draw(self) -> None:
-        """Draw the calls and the prompt, and take note of those that are whole."""
+        """Draw the calls and the prompt, and record which calls are drawn in full."""
         area = self._area()
         screen().ask(list(map(pen().write, area.rows)))
         whole = [call for number in area.whole if isinstance(call := self._calls[number], Proposal)]
@@ -289,7 +289,7 @@ class _Dialog:
         self._watch.look({*map(self._view.sighting, whole), *told})
 
     def _area(self) -> _Area:
-        """What is drawn on this terminal; where there is not room for all, of the current call most."""
+        """The area to draw; if not all calls fit, the current call gets the most room."""
         width = max(screen().width - 1, _LEAST_WIDTH)
         foot = self._foot(width)
         drawings = [self._drawing(number, width) for number in range(len(self._calls))]
@@ -330,7 +330,7 @@ class _Dialog:
         return _Drawing(beside([short, *notes]), beside([*full, *notes, *blocks]), is_whole)
 
     def _foot(self, width: int) -> list[Row]:
-        """What is to be known, what can be pressed, and what is typed."""
+        """The message, the keys, and the typed text."""
         several = "".join([" · j/k another call"] if len(self._calls) > 1 else [])
         hint = f"{meanings(len(self._calls), self._keys)}{several} · q later"
         text = visible(self._message).replace("\n", " ")
@@ -341,7 +341,7 @@ class _Dialog:
 
 
 def _window(heights: Sequence[int], current: int, room: int) -> tuple[int, int, int]:
-    """The calls around the current one for which there is room, and the room that is left beside them."""
+    """The range of calls around the current call that fits, and the remaining room."""
     first, last, spare = current, current + 1, room - heights[current]
 
     def more(first: int, last: int) -> int:
@@ -359,7 +359,7 @@ def _window(heights: Sequence[int], current: int, room: int) -> tuple[int, int, 
 
 
 def _block(block: Mapping[str, Any], width: int) -> Iterator[Row]:
-    """The lines of a long argument, as they are drawn in the editor."""
+    """The lines of a long argument, as in the editor."""
     yield fit(block["title"], width)
     for line in block["head"]:
         yield from rows(line, width)
@@ -375,7 +375,7 @@ def _is_whole(block: Mapping[str, Any]) -> bool:
 
 
 def _phrases(text: str, width: int) -> Iterator[Row]:
-    """A text on as many rows as it takes, broken between its parts only."""
+    """A text on as many rows as it needs, broken only between its parts."""
     row = ""
     for part in text.split(" · "):
         longer = f"{row} · {part}" if row else part

@@ -1,7 +1,7 @@
-"""What may be typed behind `parley`: the commands, their arguments, and the help on them.
+"""The command line's grammar: the commands, their arguments and their help.
 
-The help on all commands imports none of them: a command's code, and what its arguments need to know, are
-imported when it is named.
+The general help imports no command: a command's code, and the values that its arguments need, are
+imported only when the user names the command.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHAT = "a chat"
 _STRICT = "refuse requests that the provider would refuse, in the provider's words"
 _READ = "a chat; - for standard input"
 SHELLS = ("bash", "zsh", "fish")
-"""The shells that complete what is typed."""
+"""The shells with a completion script."""
 _JSON = "print one JSON object per line, for programs"
 _QUIET = "print only the answer and errors"
 _WITHOUT = "ask even if a server fails or is not ready in time: the model is told whose tools are missing"
@@ -32,30 +32,30 @@ _AGENT = "the agent that answers, instead of the chat's"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what it says on the screen that everything goes through, and learns its arguments when used."""
+    """Prints through the screen, and adds its arguments only when used."""
 
     def __init__(self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any) -> None:
-        options.setdefault("allow_abbrev", False)  # the screen knows `--json` by the whole word
+        options.setdefault("allow_abbrev", False)  # the screen recognizes only the full `--json`
         super().__init__(*rest, **options)
-        self.color = False  # Python 3.14 and later: the screen would write their escapes out, as text
+        self.color = False  # Python 3.14 and later: the screen would show the escapes as text
         self._fill: Callable[[Parser], None] | None = fill
         self.commands = dict[str, Parser]()
 
     @property
     def arguments(self) -> list[argparse.Action]:
-        """What may be typed behind it, but for `--help`, commands, and what is not for people."""
+        """The arguments, except `--help`, commands and hidden ones."""
         self.fill()
         every = [action for action in self._actions if action.nargs != argparse.PARSER]
         return [action for action in every if action.dest != "help" and action.help != argparse.SUPPRESS]
 
     def fill(self) -> None:
-        """Add the arguments, where that is still to be done."""
+        """Add the arguments, unless that is already done."""
         fill, self._fill = self._fill, None
         if fill:
             fill(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read arguments as argparse does; a command that does not know one says so itself."""
+        """Read arguments as argparse does; a command reports its own unknown arguments."""
         self.fill()
         known, rest = super().parse_known_args(args, namespace)
         if rest and not self.commands:
@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
         return known, rest
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the arguments, and end the command."""
+        """Report the wrong arguments, and end the command."""
         if screen().as_json:
             complain(message)
             raise SystemExit(USAGE)
@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: the function that carries it out, as `module:name` of this room, and its help.
+    """A command: its function, as `module:name` in this room, and its help.
 
     The help is the first line of the function's docstring.
     """
@@ -89,18 +89,18 @@ class Command:
     fill: Callable[[Parser], None]
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """The exit code of the command."""
+        """Run the command; returns its exit code."""
         return int(self.load()(arguments))
 
     def load(self) -> Callable[[argparse.Namespace], int]:
-        """The function, imported now."""
+        """Import and return the function."""
         module, _, name = self.function.partition(":")
         function: Callable[[argparse.Namespace], int] = getattr(import_module(f"parley.cli.{module}"), name)
         return function
 
 
 def parser() -> Parser:
-    """All commands; `run` of what is parsed carries out the one that was named."""
+    """The parser for all commands; `run` in its result runs the named command."""
     root = Parser(
         prog="parley",
         description="A Markdown file is the conversation with a language model.",
@@ -120,7 +120,7 @@ def parser() -> Parser:
 
 
 def _without_command(arguments: argparse.Namespace) -> int:
-    """Print all commands on standard error: a script that lacks one reads no help as output."""
+    """Print all commands to standard error, so a script does not take the help for output."""
     parser().print_help(sys.stderr)
     return USAGE
 
@@ -146,7 +146,7 @@ def _ask(command: Parser) -> None:
 
 def _talk(command: Parser) -> None:
     _conversation(command)
-    place = command.add_mutually_exclusive_group()  # side by side, or before Python 3.14 no usage shows it
+    place = command.add_mutually_exclusive_group()  # adjacent, for the usage before Python 3.14
     _last(place)
     place.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; default: a new one")
     command.set_defaults(json=False)
@@ -157,7 +157,7 @@ def _last(place: argparse._MutuallyExclusiveGroup) -> None:
 
 
 def _conversation(command: Parser) -> None:
-    """What `ask` and `chat` share."""
+    """Add the arguments that `ask` and `chat` share."""
     command.add_argument("-a", "--agent", metavar="NAME", help=f"{_AGENT}; a new chat keeps it")
     command.add_argument("--no-tools", action="store_true", help="use no tools in this chat from now on")
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
@@ -362,7 +362,7 @@ def _demo_server(command: Parser) -> None:
 
 
 def _choice(text: str) -> ScriptedChoice:
-    """A choice of a script, for argparse."""
+    """A script's choice, for argparse."""
     from parley.cli.choices import ScriptedChoice
 
     try:
@@ -473,4 +473,4 @@ COMMANDS: dict[str, Command] = {
         "servers:demo_server", "Serve the demo model to other programs, until Ctrl-C.", _demo_server
     ),
 }
-"""What may be typed behind `parley`, in the order of the help."""
+"""All commands, in the order of the help."""

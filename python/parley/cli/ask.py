@@ -1,7 +1,7 @@
-"""`parley ask`: a question in a new chat, or at the end of one, and its answer on standard output.
+"""`parley ask`: asks a question in a new or existing chat, and prints its answer.
 
-The question is in the file before anything is asked: whatever ends the command, it is not lost. What comes
-from standard input and files stands between fences, and nothing in it counts as anything else.
+The question is in the file before it is sent, so it is never lost. Text from standard input and files
+is fenced: markers and references in it have no effect.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def ask(arguments: argparse.Namespace) -> int:
 
 
 def _question(arguments: argparse.Namespace) -> tuple[str, list[Picture]]:
-    """The text of the question, with that of files in it, and its pictures. Raises ParleyError."""
+    """The question's text, with the text of its files, and its pictures. Raises ParleyError."""
     words = without_blank_edges(" ".join(arguments.question)) if arguments.question != [PIPE] else ""
     content = piped(is_needed=PIPE in (*arguments.contents, *arguments.question))
     contents = [piped_content(content)] if content else []
     if contents and not words and isinstance(contents[0], ReferenceText):
-        words, contents = without_blank_edges(contents[0].text), []  # what comes alone is the question
+        words, contents = without_blank_edges(contents[0].text), []  # lone text is the question
     contents += named_contents(Path.cwd(), [name for name in arguments.contents if name != PIPE])
     for part in contents:
         if isinstance(part, ReferenceText) and part.kind == "partial":
@@ -71,7 +71,7 @@ def _question(arguments: argparse.Namespace) -> tuple[str, list[Picture]]:
 
 
 def _titled(content: ReferenceText) -> ReferenceText:
-    """The same text, with a title that is no reference."""
+    """The same text, with a title that is not a reference."""
     return replace(content, title=content.title.replace("@@", "@ @"))
 
 
@@ -90,7 +90,7 @@ async def _ask(arguments: argparse.Namespace, question: str, pictures: Sequence[
 
 
 def chat_of(app: App, arguments: argparse.Namespace) -> Path | None:
-    """The chat to go on in, None for a new one. Raises ParleyError."""
+    """The chat to continue, None for a new one. Raises ParleyError."""
     if not arguments.last:
         return Path(arguments.chat) if arguments.chat else None
     folder = chat_folder(app.settings.chat_dir, os.environ)
@@ -100,7 +100,7 @@ def chat_of(app: App, arguments: argparse.Namespace) -> Path | None:
 
 
 def chat_with(app: App, arguments: argparse.Namespace, question: str) -> Path:
-    """The file of a new chat in which this is asked, "" for nothing yet, and who is to answer."""
+    """Create a chat with this question ("" for none yet) and the user's agent; returns its file."""
     check_agent(arguments.agent, app.settings)
     keys = {"agent": arguments.agent} if arguments.agent else {}
     text = new_text(Question((Text(question),)) if question else None, keys | _tool_keys(arguments))
@@ -108,16 +108,16 @@ def chat_with(app: App, arguments: argparse.Namespace, question: str) -> Path:
 
 
 def _tool_keys(arguments: argparse.Namespace) -> dict[str, str]:
-    """What the front matter says of tools, if the user says something."""
+    """The front matter keys for the user's choice of tools."""
     return {"tool_mode": "off"} if arguments.no_tools else {}
 
 
 async def put_question(
     app: App, arguments: argparse.Namespace, question: str, pictures: Sequence[Picture] = ()
 ) -> None:
-    """Write a question, "" for one that is there, and its pictures below all that a chat has.
+    """Append a question ("" if it is already there) and its pictures to a chat.
 
-    Raises ParleyError where it would not be asked, and where calls wait: they would stay without a choice.
+    Raises ParleyError if it could not be sent, or if calls are waiting: they would stay undecided.
     """
     document = FileDocument(Path(arguments.file), on_note=remark)
     transcript = (await document.read()).transcript
@@ -126,7 +126,7 @@ async def put_question(
         raise ParleyError(
             f"tool calls are waiting in {arguments.file}. Decide on them first: {go_on(arguments)}"
         )
-    with app.ledger(arguments.file).lease():  # below an answer that is being written is no place
+    with app.ledger(arguments.file).lease():  # not while another process writes an answer
         attachments = app.attachments(arguments.file)
         saved = [await attachments.save(picture.content, picture.kind) for picture in pictures]
         contents: list[str | Attachment] = [*([question] if question else []), *saved]
@@ -145,23 +145,23 @@ def _above(key: str, value: str, shot: engine.Snapshot) -> list[Edit]:
 
 
 def _take_terminal() -> None:
-    """Let a person at the terminal be asked, though what was asked came another way."""
+    """Read keys from the terminal even if the question came through a pipe."""
     is_elsewhere = screen().draws and not screen().as_json and not screen().can_ask
     if is_elsewhere and sys.stdin is not None:
-        with suppress(OSError):  # nobody sits there
+        with suppress(OSError):  # there is no terminal
             terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
             os.dup2(terminal, sys.stdin.fileno())
             os.close(terminal)
 
 
 def _report() -> Report:
-    """The report to a program or to a person at a terminal as `respond` has it; else the answer alone."""
+    """For programs and terminals, the report of `respond`; otherwise only the answer."""
     is_of_answer = not (screen().as_json or screen().is_terminal)
     return AnswerReport() if is_of_answer else report_for(as_json=screen().as_json)
 
 
 def work_on(arguments: argparse.Namespace) -> Work:
-    """The work on the question; where calls wait, it says how to go on."""
+    """The work on the question; if calls are waiting, its end says how to continue."""
     answer = answering(arguments)
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
@@ -174,14 +174,14 @@ def work_on(arguments: argparse.Namespace) -> Work:
 
 
 class AnswerReport(SilentReport):
-    """The report into a pipe: the text of the answer and nothing else."""
+    """The report into a pipe: only the answer's text."""
 
     def __init__(self) -> None:
         super().__init__()
         self._text = AnswerText()
 
     def on_event(self, what: engine.TurnEvent) -> None:
-        """Write the text of the answer as it comes."""
+        """Write the answer's text as it arrives."""
         match what:
             case TextDelta(text):
                 screen().stream(self._text.feed(text))
@@ -191,6 +191,6 @@ class AnswerReport(SilentReport):
                 super().on_event(what)
 
     def end(self, end: engine.End) -> None:
-        """Say how it ended."""
+        """Report how the turn ended."""
         screen().stream(self._text.end())
         super().end(end)

@@ -1,7 +1,7 @@
-"""`parley respond` with several chats: some at once, one application and one rate limit for all of them.
+"""`parley respond` with several chats, some at once; all share one application and rate limit.
 
-What happens in one harms no other. Of a chat that is through a line is written, of all of them how far they
-are; their answers are in the files.
+An error in one chat does not affect the others. Prints a line for each finished chat, and the progress
+of all; the answers are in the files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from parley.runtime.app import App
 
 _WORST = (COMPLETE, WAITING, STOPPED, MISSING, FAILED)
-"""The ends of chats from the best to the worst: the worst one is that of the command."""
+"""The exit codes of chats, best first: the worst becomes the command's exit code."""
 _BAR = 20
 """Cells of the bar."""
 
@@ -54,7 +54,7 @@ def respond(arguments: argparse.Namespace) -> int:
     if arguments.choose or arguments.reason:
         complain("--choose and --reason are for a single chat: name one file, without --jobs")
         return USAGE
-    screen().needs_output = arguments.json  # else all is in the files
+    screen().needs_output = arguments.json  # otherwise all output is in the files
     screen().is_quiet = arguments.quiet
     with ended_as_by_ctrl_c():
         return asyncio.run(_Batch(arguments, files).run())
@@ -71,7 +71,7 @@ def _respond_to_pipe(arguments: argparse.Namespace) -> int:
 
 
 def _once(files: Sequence[str]) -> Iterator[str]:
-    """The files, each by the first of its names."""
+    """The files without duplicates, each by its first name."""
     known = set[str]()
     for file in files:
         if (path := os.path.realpath(file)) not in known:
@@ -89,19 +89,19 @@ class _Outcome:
 
 
 class _Batch:
-    """Several chats that are moved on."""
+    """Continues several chats."""
 
     def __init__(self, arguments: argparse.Namespace, files: Sequence[str]) -> None:
         self._arguments = arguments
         self._files = files
         self._outcomes = list[_Outcome]()
         self._doing = dict[str, str]()
-        """What is being done in each chat that is not through."""
+        """The status of each unfinished chat."""
         self._unfinished = list[str]()
-        """The chats whose answers were stopped."""
+        """The chats with a stopped answer."""
 
     async def run(self) -> int:
-        """Move all chats on; the exit code is that of the worst end."""
+        """Continue all chats; returns the exit code of the worst."""
         waiting = iter(self._files)
         async with application() as app:
             try:
@@ -122,7 +122,7 @@ class _Batch:
         return max((outcome.code for outcome in self._outcomes), key=_WORST.index)
 
     async def _work(self, app: App, files: Iterator[str]) -> None:
-        """Take one chat after another, as long as there are any."""
+        """Continue one chat after another until none is left."""
         for file in files:
             with about(file):
                 self.show(file, "")
@@ -133,9 +133,9 @@ class _Batch:
                 self._tell(outcome)
 
     def _forget(self) -> None:
-        """Give back what a chat took: a command of one chat lets that wait for its end.
+        """Free a chat's memory; the command for a single chat does that at its end.
 
-        What the first one left are the modules of the SDKs, which stay, and need no look.
+        After the first chat, the collector skips the SDK modules, which stay loaded.
         """
         if not self._outcomes:
             gc.freeze()
@@ -148,7 +148,7 @@ class _Batch:
             return _Outcome(file, MISSING, str(error))
         except ParleyError as error:
             return _Outcome(file, FAILED, str(error))
-        except Exception as error:  # noqa: BLE001 - the other chats go on
+        except Exception as error:  # noqa: BLE001 - the other chats continue
             from traceback import format_exc
 
             for line in format_exc().splitlines():
@@ -176,11 +176,11 @@ class _Batch:
                 self._unfinished.append(file)
             raise
         finally:
-            with suppress(ParleyError):  # whatever went wrong was told
+            with suppress(ParleyError):  # the error is already reported
                 await document.settle()
 
     def show(self, file: str, text: str) -> None:
-        """Draw how far all are, and what is being done in one."""
+        """Draw the progress of all chats, and the status of one."""
         self._doing[file] = text
         ends = Counter(kind_of(outcome.code) for outcome in self._outcomes if outcome.code)
         through, count = len(self._outcomes), len(self._files)
@@ -190,7 +190,7 @@ class _Batch:
         screen().status(f"{bar} · {file}{f': {text}' if text else ''}")
 
     def _tell(self, outcome: _Outcome) -> None:
-        """Tell how a chat ended."""
+        """Report how a chat ended."""
         if outcome.code in (FAILED, STOPPED, MISSING):
             complain(outcome.message)
         elif self._arguments.json and outcome.message:
@@ -207,41 +207,41 @@ class _Batch:
 
 
 class _BatchReport(Report):
-    """The report on one of several chats to people: what is being done; its text is in the file."""
+    """The report on one of several chats to people: only its status; the text is in the file."""
 
     def __init__(self, batch: _Batch, file: str) -> None:
         super().__init__()
         self._batch, self._file = batch, file
 
     def text(self, piece: str) -> None:
-        """Nothing: several answers come at once."""
+        """Ignore the text: several answers arrive at once."""
 
     def status(self, text: str) -> None:
-        """Show what is being done."""
+        """Show the status."""
         self._batch.show(self._file, text)
         with about(self._file):
             self._note_wait(text)
 
     def on_event(self, what: engine.TurnEvent) -> None:
-        """Tell what is to be known."""
+        """Print notes."""
         if isinstance(what, engine.Aside):
             with about(self._file):
                 remark(what.text)
 
 
 class _JsonReport(JsonReport):
-    """The report on one of several chats to a program: each line names its file, whoever has it written."""
+    """The report on one of several chats to a program: each line names its file."""
 
     def __init__(self, file: str) -> None:
         super().__init__()
         self._file = file
 
     def status(self, text: str) -> None:
-        """Say what is being done."""
+        """Report the status."""
         with about(self._file):
             super().status(text)
 
     def on_event(self, what: engine.TurnEvent) -> None:
-        """Tell what happened."""
+        """Report an event."""
         with about(self._file):
             super().on_event(what)

@@ -1,7 +1,7 @@
-"""`parley chat`: a conversation in the terminal, which is a file all the while.
+"""`parley chat`: a conversation in the terminal, kept in a file.
 
-A question is in the file before it is asked, and each turn reads the file anew: it goes on from whatever an
-editor made of it meanwhile. While a question is typed nothing else runs here.
+A question is in the file before it is sent, and each turn reads the file again, so it continues from
+an editor's changes. Nothing else runs here while the user types.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def chat(arguments: argparse.Namespace) -> int:
 
 
 class _Conversation:
-    """Questions that are typed, and their answers, in one file."""
+    """Typed questions and their answers, in one file."""
 
     def __init__(self, arguments: argparse.Namespace, runner: asyncio.Runner) -> None:
         self._arguments = arguments
@@ -76,7 +76,7 @@ class _Conversation:
         self._app: App
         self._is_over, self._code = False, COMPLETE
         self._new = ""
-        """The text of a new chat as it was made."""
+        """The initial text of a new chat."""
 
     def __enter__(self) -> _Conversation:
         self._app = self._run(self._stack.enter_async_context(application()))
@@ -93,7 +93,7 @@ class _Conversation:
             remove_unchanged(Path(self._arguments.file), self._new)
 
     def _open(self) -> None:
-        """Find the chat, or make one. Raises ParleyError."""
+        """Find the chat, or create one. Raises ParleyError."""
         path = chat_of(self._app, self._arguments)
         if path is None:
             path = chat_with(self._app, self._arguments, "")
@@ -107,11 +107,11 @@ class _Conversation:
             remark(f"{rest}: /go continues")
 
     def _transcript(self) -> Transcript:
-        """The chat as it is now. Raises ParleyError."""
+        """The current chat. Raises ParleyError."""
         return parse(text_of(Path(self._arguments.file)))
 
     def run(self) -> int:
-        """Read questions and answer them until somebody ends it; the exit code."""
+        """Read and answer questions until the user ends the conversation; returns the exit code."""
         _prepare_line([e.question.text for e in self._transcript().exchanges if e.question])
         with handlers(dict.fromkeys((signal.SIGTERM, signal.SIGHUP), self._end)):
             while not self._is_over:
@@ -129,11 +129,11 @@ class _Conversation:
                 except EOFError:
                     say("")
                     self._is_over = True
-                screen().has_failure = False  # it was told, and the conversation goes on
+                screen().has_failure = False  # it is reported, and the conversation continues
         return self._code
 
     def _obey(self, word: str, _: str, rest: str) -> None:
-        """Do what a command says. Raises ParleyError."""
+        """Carry out a command. Raises ParleyError."""
         match word, rest.strip():
             case ("/quit", ""):
                 self._is_over = True
@@ -161,18 +161,18 @@ class _Conversation:
         try:
             self._run(work_in_file(self._app, arguments, work_on(arguments), _stopped, report))
         finally:
-            forget_typed(sys.stdin.fileno())  # nobody has seen it: it is no question
+            forget_typed(sys.stdin.fileno())  # keys typed during the answer are not a question
         say("")
 
     def _choose_agent(self, name: str) -> None:
-        """Have another agent answer; without a name, say which there are. Raises ParleyError."""
+        """Have another agent answer; without a name, list the agents. Raises ParleyError."""
         check_agent(name, self._app.settings)
         self._arguments.agent = name or self._arguments.agent
         current = self._app.agent_name(self._transcript(), self._arguments.agent)
         say(current if name else "\n".join(f"{'*' if a == current else ' '} {a}" for a in self._app.agents()))
 
     def _end(self, *_: object) -> None:
-        """A signal that ends programs ends the conversation; the answer in hand is stopped as by Ctrl-C."""
+        """End the conversation on a signal that ends programs; stop an answer as Ctrl-C does."""
         self._is_over, self._code = True, CTRL_C
         signal.raise_signal(signal.SIGINT)
 
@@ -183,7 +183,7 @@ async def _stopped(ports: engine.Ports) -> str:
 
 
 def _typed() -> tuple[str, bool]:
-    """What a person types, a line or the lines between quotes, and whether it is a command."""
+    """The typed line, or the lines between quotes, and whether it is a command."""
     line = input(_PROMPT)
     if not line.startswith(_QUOTES):
         return line.strip(), line.startswith("/")
@@ -194,29 +194,29 @@ def _typed() -> tuple[str, bool]:
 
 
 def _prepare_line(questions: Sequence[str]) -> None:
-    """Have the questions of the chat as the history of the line, and what is pasted as one text.
+    """Make the chat's questions the line history, and read pasted text as one line.
 
-    A Python without readline has neither. A byte that is no text ends no conversation.
+    A Python without readline has neither. A byte that is not text does not end the conversation.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")
     with suppress(ImportError):
         import readline
 
-        readline.parse_and_bind("set enable-bracketed-paste on")  # Python switches it off
+        readline.parse_and_bind("set enable-bracketed-paste on")  # Python disables it
         for question in questions:
-            if "\n" not in question and visible(question) == question:  # it is drawn as it is
+            if "\n" not in question and visible(question) == question:  # readline escapes nothing
                 readline.add_history(question)
 
 
 def _is_unanswered(transcript: Transcript) -> bool:
-    """Whether the last question is there and nobody has answered it."""
+    """Whether the last question exists and has no answer."""
     *_, last = transcript.exchanges or (None,)
     return last is not None and not last.answers and last.question is not None and bool(last.question.parts)
 
 
 def _unfinished(transcript: Transcript) -> str:
-    """What is still to be done in a chat, "" for nothing."""
+    """The unfinished part of a chat, in words; "" for none."""
     *_, last = transcript.exchanges or (None,)
     if _is_unanswered(transcript):
         return "the last question has no answer"

@@ -1,4 +1,4 @@
-"""`parley check`: what is wrong with chats. It imports little, since editors run it at every save."""
+"""`parley check`: the problems in chats. Imports little, because editors run it at every save."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_QUESTION = Problem(0, 0, "warning", f"no question: no line begins with {MARK
 
 
 def problem_facts(problem: Problem) -> dict[str, Any]:
-    """A problem as JSON, its line and column counted from 1."""
+    """A problem as JSON, with line and column counted from 1."""
     return {**plain(problem), "line": problem.line + 1, "column": problem.column + 1}
 
 
@@ -32,7 +32,7 @@ def check(arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         try:
             transcript = parse(read(path))
-        except ParleyError as error:  # the others are looked at all the same
+        except ParleyError as error:  # still check the others
             complain(str(error))
             continue
         front = read_front_matter(transcript.front_matter)
@@ -50,7 +50,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def _cautions(path: str, transcript: Transcript) -> list[Problem]:
-    """Problems of the calls that wait, as this machine knows them: those that may have run."""
+    """Warnings about waiting calls that may have run, according to this machine's ledger."""
     if not (keys := open_keys(transcript)):
         return []
     from parley.storage.ledger import shell_ledger

@@ -1,7 +1,8 @@
-"""Decisions of a script: `--choose`, held against the calls that wait and were written before.
+"""A script's choices: `--choose`, compared with the waiting calls that an earlier run printed.
 
-No yes decides on a call that an earlier run has not printed with these arguments, not even one that names its
-id: the file or the model chose that. What a run prints is on record, with the definition of its tool.
+An approval decides only on a call that an earlier run has printed with the same arguments. An id alone
+proves nothing: the file or the model chose it. The ledger records the printed calls, each with its
+tool's definition.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _SEEN = "seen "
 
 @dataclass(frozen=True, slots=True)
 class ScriptedChoice:
-    """One `--choose`: a key, and the id of the call that it is for, "" for all that wait."""
+    """One `--choose`: a key, and the id of its call, "" for all waiting calls."""
 
     key: Choice
     call: str = ""
 
     @classmethod
     def of(cls, text: str) -> ScriptedChoice:
-        """What was typed: `KEY` or `ID=KEY`. Raises ValueError."""
+        """Parse `KEY` or `ID=KEY`. Raises ValueError."""
         call, equals, key = text.rpartition("=")
         choice = next((choice for choice in CHOICES if choice == key), None)
         if choice is None or bool(equals) != bool(call):
@@ -40,16 +41,16 @@ class ScriptedChoice:
 
 
 class Script:
-    """The choices of one command, taken in their order, but those that name a call first."""
+    """The choices of one command, in order, except that choices with an id come first."""
 
     def __init__(self, choices: Iterable[ScriptedChoice], reason: str = "") -> None:
         self._choices = sorted(choices, key=lambda choice: not choice.call)
         self._reason = reason
         self.refusal = ""
-        """Why a choice was not taken."""
+        """Why a choice was refused."""
 
     async def check(self, ports: engine.Ports) -> None:
-        """Raises ParleyError where a call is named that does not wait."""
+        """Raises ParleyError if a choice names a call that is not waiting."""
         named = [choice for choice in self._choices if choice.call]
         if not named:
             return
@@ -64,7 +65,7 @@ class Script:
                 raise ParleyError(f"{choice}: {why}; nothing was asked")
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
-        """Take the next choice; False where there is none, or it was not taken."""
+        """Make the next choice; False if there is none, or it was refused."""
         if not self._choices:
             return False
         seen, choice = await engine.observe(ports, resolve), self._choices[0]
@@ -91,13 +92,13 @@ class Script:
 
     @property
     def unused(self) -> str:
-        """The choices that nothing waited for, in words; "" where there are none."""
+        """A message that names the choices without a waiting call; "" if there are none."""
         names = ", ".join(map(str, self._choices))
         return f"not used, because no call was waiting: {names}" if names and not self.refusal else ""
 
 
 def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
-    """Keep that the calls which wait were written, all of each, for whoever decides next."""
+    """Record that the waiting calls were printed in full, for the next decision."""
     approvals = seen.situation.approvals
     calls = [call for call in seen.undecided() if isinstance(call, Proposal)]
     ports.ledger.warn(
@@ -106,7 +107,7 @@ def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
 
 
 def sightings(seen: engine.Observation) -> Seen:
-    """The calls that wait as they were written, by a run before this one."""
+    """The sightings of waiting calls that an earlier run printed."""
     approvals = seen.situation.approvals
     written = (
         replace(sighting(call, approvals), digest=what.removeprefix(_SEEN))
@@ -123,7 +124,7 @@ def _is_named(call: Proposal | Broken, name: str) -> bool:
 
 
 def _refusal(choice: ScriptedChoice, outcome: engine.ChoiceMade) -> str:
-    """Why a choice was not taken, in the shell's words."""
+    """Why a choice was refused, in the shell's words."""
     if any(doubt.kind == "unseen" for doubt in outcome.doubts):
         return (
             f"{choice} decides only on calls that an earlier run printed: "

@@ -1,7 +1,7 @@
-"""`parley completion`: scripts with which bash, zsh and fish complete what is typed behind `parley`.
+"""`parley completion`: scripts that complete `parley` commands in bash, zsh and fish.
 
-Made of the table of commands, so they know what the help knows. Only the names of agents are asked for when
-they are completed: they are in the user's settings.
+They are generated from the command table, so they match the help. Only the agent names are looked up
+during completion, because they are in the user's settings.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from parley.settings.origins import entries
 from parley.settings.values import Settings
 
 _AGENTS = "parley agents 2>/dev/null | sed -e 's/^..//' -e 's/  .*//'"
-"""Prints the names of the agents, a line each."""
+"""A shell command that prints the agent names, one per line."""
 
 
 class _Kind(Enum):
-    """What a value is that no list has."""
+    """The kind of a value without a fixed list."""
 
     NOTHING, CHAT, FILE, AGENT = range(4)
 
@@ -39,7 +39,7 @@ def completion(arguments: argparse.Namespace) -> int:
 
 
 def _kind(action: argparse.Action) -> _Kind:
-    """What the value of an argument is."""
+    """The kind of an argument's value."""
     if action.dest == "agent":
         return _Kind.AGENT
     if action.dest in ("file", "files", "chat") and (action.help or "").startswith("a chat"):
@@ -66,7 +66,7 @@ def _takes_value(action: argparse.Action) -> bool:
 
 
 def _words(action: argparse.Action) -> list[str]:
-    if action.dest == "choose":  # which takes ID=CHOICE, too
+    if action.dest == "choose":  # it also takes ID=CHOICE
         return list(CHOICES)
     if action.dest == "key":
         return _settings()
@@ -74,12 +74,12 @@ def _words(action: argparse.Action) -> list[str]:
 
 
 def _settings() -> list[str]:
-    """The names of all settings, and of the tables that they are in."""
+    """The names of all settings and their tables."""
     names = [entry.name for entry in entries(Settings(), SettingsFile(Path()), {})]
     return sorted({*names, *(name.partition(".")[0] for name in names)})
 
 
-# --- bash, also the 3.2 of macOS, which has no `mapfile` and no `compopt` -----------------------------------
+# --- bash, including 3.2 on macOS, which lacks `mapfile` and `compopt` --------------------------------------
 
 _BASH = r"""# Completion of parley for bash, made by: parley completion bash
 
@@ -284,12 +284,12 @@ def _fish_value(action: argparse.Action) -> str:
 
 
 def _fish_text(text: str) -> str:
-    """A text in fish's quotes, in which a backslash has a meaning before a quote and itself."""
+    """A text in fish quotes: a backslash escapes quotes and backslashes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _filled(script: str, **parts: Iterable[str]) -> str:
-    """The script with its parts, each line indented as its place is."""
+    """The script with its parts filled in, at the indentation of their placeholders."""
     for name, lines in parts.items():
         before, _, after = script.partition(f"@{name}@")
         indent = before[len(before.rstrip(" ")) :]

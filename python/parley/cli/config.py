@@ -1,4 +1,4 @@
-"""`parley agents` and `parley config`: who can be asked, and what is set where. No key is ever printed."""
+"""`parley agents` and `parley config`: agents, and settings with origins. Never prints a key."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _cells(agent: Agent) -> tuple[str, ...]:
 
 
 def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
-    """Whether an agent has the key that it needs, and where it is looked for, in words."""
+    """Whether an agent has its key, and where Parley looks for the key, in words."""
     provider = known.provider(agent.provider)
     assert provider is not None, "the settings have no agent without a provider"
     missing = known.missing_key(agent, os.environ)
@@ -56,7 +56,7 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
 
 
 def _package(provider: ProviderSettings) -> str:
-    """Which package has a provider, or that none does."""
+    """The package of a provider, or why there is none."""
     try:
         return f"from the package {offer(PROVIDERS, provider.name).package}"
     except EntryPointError as error:
@@ -83,7 +83,7 @@ def config(arguments: argparse.Namespace) -> int:
 
 
 def _below(key: str, rows: Sequence[Entry]) -> Sequence[Entry]:
-    """The setting of a name, or those of a table of this name; all for "". Raises ParleyError for none."""
+    """The setting or the table's settings with this name; all for "". Raises ParleyError."""
     below = [row for row in rows if not key or row.name == key or row.name.startswith((f"{key}.", f"{key}["))]
     if not below:
         known = {name: None for row in rows for name in (row.name.partition(".")[0], row.name)}

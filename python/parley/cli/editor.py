@@ -1,4 +1,4 @@
-"""`parley edit`: a chat in the user's editor, which has the terminal for itself meanwhile."""
+"""`parley edit`: opens a chat in the user's editor, which owns the terminal until it exits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from parley.storage.chats import chat_folder, new_chat, remove_unchanged
 _BY_ITSELF = ("nvim", "+")
 """Neovim, with the cursor on the last line."""
 _COMMANDS = ("-", "+")
-"""How that begins which an editor does not take for a file: an option, and what vi runs once it is open."""
+"""First characters of arguments that an editor takes for options or vi commands, not files."""
 _STANDARD_INPUT = 0
 _NONE = "no editor found. Set VISUAL or EDITOR, or install Neovim"
 
@@ -33,7 +33,7 @@ def edit(arguments: argparse.Namespace) -> int:
     if arguments.file:
         open_editor(Path(arguments.file), os.environ)
         return COMPLETE
-    command(os.environ)  # nothing is made for an editor that is not there
+    command(os.environ)  # fail before a file is created if there is no editor
     text = new_text()
     path = new_chat(chat_folder(settings().chat_dir, os.environ), text)
     try:
@@ -44,7 +44,7 @@ def edit(arguments: argparse.Namespace) -> int:
 
 
 def open_editor(path: Path, environ: Mapping[str, str]) -> None:
-    """Have a file edited, and return when that is done. Raises ParleyError."""
+    """Open a file in the editor, and return when the editor exits. Raises ParleyError."""
     line = command(environ)
     name = f"./{path}" if str(path).startswith(_COMMANDS) else str(path)
     try:
@@ -57,7 +57,7 @@ def open_editor(path: Path, environ: Mapping[str, str]) -> None:
 
 
 def command(environ: Mapping[str, str]) -> list[str]:
-    """The program and the arguments that VISUAL, else EDITOR, name as a shell would; else Neovim.
+    """The command line in VISUAL, otherwise EDITOR, split as in a shell; otherwise Neovim.
 
     Raises ParleyError.
     """
@@ -74,7 +74,7 @@ def command(environ: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def _lent_terminal() -> Iterator[None]:
-    """The terminal as it was, once the editor is done; Ctrl-C is the editor's meanwhile."""
+    """Restore the terminal after the editor exits; until then, Ctrl-C belongs to the editor."""
     modes = None
     with suppress(termios.error):  # there is no terminal
         modes = termios.tcgetattr(_STANDARD_INPUT)
@@ -83,5 +83,5 @@ def _lent_terminal() -> Iterator[None]:
             yield
     finally:
         if modes is not None:
-            with suppress(termios.error):  # it has gone meanwhile
+            with suppress(termios.error):  # the terminal is gone
                 termios.tcsetattr(_STANDARD_INPUT, termios.TCSADRAIN, modes)

@@ -1,4 +1,4 @@
-"""The ends of a command: one table, which the help prints and doc/shell.md has word for word."""
+"""The exit codes: one table, which the help prints and doc/shell.md repeats word for word."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ EXITS = {
     ),
     CTRL_C: ("ended", "Ctrl-C, or another signal that ends programs"),
 }
-"""What each exit code is called in JSON, and what it means."""
+"""The name of each exit code in JSON, and its meaning."""
 
 
 def exit_codes() -> str:
-    """The table for a terminal."""
+    """The table, formatted for a terminal."""
     from shutil import get_terminal_size
     from textwrap import fill
 
@@ -36,5 +36,5 @@ def exit_codes() -> str:
 
 
 def kind_of(code: int) -> str:
-    """What an exit code is called in JSON."""
+    """The name of an exit code in JSON."""
     return EXITS[code][0]

@@ -1,4 +1,4 @@
-"""`parley messages`, `parse` and `log`: what is known of a chat, without moving it on."""
+"""`parley messages`, `parse` and `log`: show a chat without changing it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
 
 @asynccontextmanager
 async def onlooker(*, with_tools: bool) -> AsyncIterator[App]:
-    """An application that asks nothing, and changes nothing of what is on record."""
+    """An application that sends nothing, and does not change the ledger."""
     from parley.runtime.app import App
     from parley.storage.ledger import LedgerFile, default_path
 
@@ -94,7 +94,7 @@ async def onlooker(*, with_tools: bool) -> AsyncIterator[App]:
 async def look(
     app: App, text: str, path: str, agent: str | None, *, with_tools: bool
 ) -> tuple[engine.Ports, engine.Observation]:
-    """A look at a chat as for its next request; without tools, no server is started."""
+    """Observe a chat as for its next request; without tools, no server starts."""
     from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import TextDocument
 
@@ -106,7 +106,7 @@ async def look(
 
 
 def _tell(what: engine.TurnEvent) -> None:
-    """Say on standard error what is waited for, and what is missing in the request."""
+    """Report on standard error which servers we wait for, and what the request lacks."""
     match what:
         case engine.ServerWait(servers):
             screen().status(waiting_for(servers) if servers else "")
@@ -117,7 +117,7 @@ def _tell(what: engine.TurnEvent) -> None:
 
 
 class _NoTools:
-    """No servers: a request is shown without starting anything."""
+    """No servers: a request is shown without starting any."""
 
     async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
         return Catalogue()
@@ -133,7 +133,7 @@ class _NoTools:
 
 
 def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
-    """The agent named; else, where only a format is named, the first agent that may be asked in it."""
+    """The named agent; if only a format is named, the first agent with that format."""
     if arguments.agent or not arguments.provider:
         return arguments.agent or None
     kind = format_for(arguments.provider).kind
@@ -150,7 +150,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _tree(value: Any) -> Any:
-    """A value of a transcript as plain JSON: of which kind it is, its lines counted from 1, its fields."""
+    """A transcript value as plain JSON: its kind, its lines counted from 1, and its fields."""
     if isinstance(value, tuple):
         return [_tree(item) for item in value]
     if not is_dataclass(value):
@@ -171,9 +171,7 @@ def log(arguments: argparse.Namespace) -> int:
     with shell_ledger(os.environ) as ledger:
         history = ledger.chat(arguments.file).history() if ledger else []
     if not history:
-        content(
-            Path(arguments.file)
-        )  # a mistyped name is told; what is known of a chat that is gone is shown
+        content(Path(arguments.file))  # report a mistyped name, but show a deleted chat's log
     for at, kind, facts in history:
         when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
         if arguments.json:
@@ -192,7 +190,7 @@ def log(arguments: argparse.Namespace) -> int:
 
 
 def _short(value: Any) -> str:
-    """A fact on a line: figures that are 0 say nothing."""
+    """A fact for one line, without counts of 0."""
     if isinstance(value, dict):
         return ",".join(f"{name}:{count}" for name, count in value.items() if count)
     return str(value)

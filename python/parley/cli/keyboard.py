@@ -1,8 +1,8 @@
-"""The keys of a terminal, each as it is pressed; knows nothing of what they mean.
+"""Reads single keys from a terminal; does not know their meaning.
 
-The terminal is as it was before whenever nobody waits for a key: after an exception, a signal that ends the
-program, and while it is stopped (Ctrl-Z). What was typed before somebody waits is thrown away. What is pasted
-is one key, where the terminal says so: nobody typed it.
+Restores the terminal whenever no key is awaited: after an exception, after a signal that ends the
+program, and while the program is stopped (Ctrl-Z). Discards input from before the wait. Pasted text is
+one key if the terminal marks it: the user did not type it.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _KEYS = {
     "\x15": "erase line",
 }
 PASTED = "pasted "
-"""How the key begins that stands for a text which was pasted; behind it is that text."""
+"""The prefix of the key for pasted text; the text follows."""
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _MARK_PASTES, _NO_MARKS = b"\x1b[?2004h", b"\x1b[?2004l"
 _KEY = re.compile(r"\x1b\[200~(?P<paste>[\s\S]*?)\x1b\[201~|\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[A-Za-z]|[\s\S]")
 _BEGUN = re.compile(r"\x1b\[[0-?]*\Z")
 Attributes: TypeAlias = list[Any]
-"""What `termios.tcgetattr` gives."""
+"""The result of `termios.tcgetattr`."""
 
 _originals = dict[int, Attributes]()
-"""How terminals were before `hushed`, by their handles."""
+"""The attributes of terminals before `hushed`, by handle."""
 
 
 @contextmanager
 def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], None]) -> Iterator[None]:
-    """Show nothing of what is typed until this is left; Ctrl-C and Ctrl-Z are signals all the while.
+    """Hide typed text inside this context; Ctrl-C and Ctrl-Z still send signals.
 
-    The others are told that the program is about to be stopped, and that it goes on after that.
+    Calls `on_stop` before the program is stopped, and `on_return` when it continues.
     """
     loop, before = asyncio.get_running_loop(), termios.tcgetattr(handle)
     silent = [*before[:3], before[3] & ~(termios.ECHO | termios.ECHONL), *before[4:]]
@@ -92,30 +92,30 @@ def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], Non
 
 
 def _stop(on_stop: Callable[[], None], give_back: Callable[[], None], go_on: Callable[[], None]) -> None:
-    """Be stopped, with the terminal as it was before; nothing is drawn before `go_on`."""
+    """Stop the program with the terminal restored; nothing is drawn until `go_on`."""
     on_stop()
     give_back()
     with handlers({signal.SIGCONT: lambda *_: None}):
-        os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
+        os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT comes next
     go_on()
 
 
 def forget_typed(handle: int) -> None:
-    """Throw away what was typed at a terminal and nobody has read."""
-    with suppress(termios.error):  # it is gone
+    """Discard the terminal's unread input."""
+    with suppress(termios.error):  # the terminal is gone
         termios.tcflush(handle, termios.TCIFLUSH)
 
 
 class Keyboard:
-    """A terminal that is typed at."""
+    """The keyboard of a terminal."""
 
     def __init__(self, handle: int, terminal: int | None = None) -> None:
-        """`terminal` is where it is told to mark what is pasted; None where it cannot."""
+        """`terminal` is the handle that is told to mark pasted text; None if it cannot do that."""
         self._handle = handle
         self._terminal = terminal
         self._keys = deque[str]()
         self._rest = ""
-        """The beginning of a key, or of what is pasted."""
+        """The incomplete start of a key or of pasted text."""
         self._news = asyncio.Event()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -123,10 +123,10 @@ class Keyboard:
     def open(
         self, on_resize: Callable[[], None], on_stop: Callable[[], None], on_return: Callable[[], None]
     ) -> Iterator[None]:
-        """Take keys from here on, until this is left.
+        """Read keys inside this context.
 
-        The others are told that the terminal has another size, that the program is about to be stopped, and
-        that it goes on after that.
+        Calls `on_resize` when the terminal's size changes, `on_stop` before the program is stopped, and
+        `on_return` when it continues.
         """
         loop, before = asyncio.get_running_loop(), termios.tcgetattr(self._handle)
 
@@ -148,9 +148,9 @@ class Keyboard:
                 self._set(before, _NO_MARKS)
 
     def clear(self) -> None:
-        """Throw away what was typed so far: nobody has seen what it would answer.
+        """Discard the typed keys: the user has not seen the question yet.
 
-        It is read, since the end of what is being pasted may still come.
+        Read them anyway, because the end of pasted text may still arrive.
         """
         is_open = True
         while is_open and select([self._handle], [], [], 0)[0]:
@@ -176,14 +176,14 @@ class Keyboard:
         self._news.set()
 
     def _take(self) -> bool:
-        """Take what has come; False where nothing more will."""
+        """Read the available input; False at its end."""
         try:
             content = os.read(self._handle, 4096)
         except BlockingIOError:
             return True
         except OSError:  # the terminal is gone
             content = b""
-        if not content.strip(b"\x03"):  # Ctrl-C alone, or the end: more of what has begun may never come
+        if not content.strip(b"\x03"):  # only Ctrl-C, or the end: drop a started key
             self._rest = ""
         text = self._rest + self._decoder.decode(content)
         self._rest = _begun(text)
@@ -195,7 +195,7 @@ class Keyboard:
 
 
 def _begun(text: str) -> str:
-    """The end of a text that is not all of a key yet, or of what is pasted; "" for none."""
+    """The incomplete key or pasted text at the end of a text; "" for none."""
     start = text.rfind(_PASTE)
     if start >= 0 and text.find(_PASTE_END, start) < 0:
         return text[start:]
@@ -210,7 +210,7 @@ def _name(match: re.Match[str]) -> str:
 
 
 def _by_key(before: Attributes) -> Attributes:
-    """The attributes of a terminal that gives each key at once and shows none; Ctrl-C is a key, too."""
+    """Attributes for a terminal that sends each key at once, without echo; Ctrl-C is a key, too."""
     modes, controls = before[:6], list(before[6])
     modes[3] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
     controls[termios.VMIN], controls[termios.VTIME] = 1, 0

@@ -1,4 +1,4 @@
-"""`parley man`: the manual page, made of the same texts as the help."""
+"""`parley man`: the manual page, made from the help's texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILES = {
     "$XDG_STATE_HOME/parley": "approvals, calls and requests; in ~/.local/state if the variable is not set",
 }
 _ONE_LINE = 10_000
-"""Cells of a line that no usage fills: where it is broken depends on the Python."""
+"""Cells wider than any usage: line breaks would depend on the Python version."""
 
 
 def man(arguments: argparse.Namespace) -> int:
@@ -36,7 +36,7 @@ def help_on(arguments: argparse.Namespace) -> int:
 
 
 def page(root: Parser) -> str:
-    """The page in the language of man(7)."""
+    """The page in man(7) format."""
     return "\n".join(_lines(root)) + "\n"
 
 
@@ -68,7 +68,7 @@ def _usage(command: Parser) -> str:
 
 
 def _heading(action: argparse.Action) -> str:
-    """An argument as it is typed."""
+    """An argument as the user types it."""
     value = rf"\fI{_text(str(action.metavar or action.dest))}\fR"
     if not action.option_strings:
         return value
@@ -81,6 +81,6 @@ def _sentence(text: str | None) -> str:
 
 
 def _text(text: str) -> str:
-    """Any text as it stands for man(7): no sign and no line of it commands."""
+    """A text escaped for man(7): it contains no commands."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-").replace("`", r"\(ga").replace("'", r"\(aq")
     return re.sub(r"^\.", r"\\&.", escaped)

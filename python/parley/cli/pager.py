@@ -1,4 +1,4 @@
-"""A page of a terminal that is read and left again; what stood there before comes back."""
+"""Shows a full-screen page on a terminal, and then restores the earlier content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAVE = ("q", "K", "escape", "interrupt", "end of input")
 
 
 class Pager:
-    """Shows rows that do not fit into the terminal, from the first to the last."""
+    """Scrolls through rows that do not fit into the terminal."""
 
     def __init__(
         self,
@@ -20,15 +20,15 @@ class Pager:
         rows: Callable[[int], Sequence[str]],
         on_read: Callable[[], None] = lambda: None,
     ) -> None:
-        """`rows` gives them for a width; `on_read` is called once all have been on the screen."""
+        """`rows` returns the rows for a width; `on_read` is called once all have been shown."""
         self._keyboard = keyboard
         self._rows = lru_cache(maxsize=1)(rows)
         self._on_read = on_read
         self._top = self._last = 0
-        """The first row on the screen, and the number of those from the first that were there."""
+        """The first row on the screen, and the number of rows shown so far, from the start."""
 
     async def read(self) -> None:
-        """Returns when whoever reads has seen enough."""
+        """Show the page until the user leaves it."""
         if not screen().draws:
             screen().record(self._rows(screen().width - 1))
             self._on_read()
@@ -43,7 +43,7 @@ class Pager:
             screen().turn_page(is_open=False)
 
     def draw(self) -> None:
-        """Draw the page for the terminal as it is."""
+        """Draw the page for the terminal's current size."""
         rows, height = self._rows(screen().width - 1), screen().height - 1
         self._top = max(0, min(self._top, len(rows) - height))
         last = min(self._top + height, len(rows))

@@ -1,7 +1,7 @@
-"""`parley respond -`: a chat from standard input is moved on, and all of it goes to standard output.
+"""`parley respond -`: continues a chat from standard input, and writes it to standard output.
 
-Whatever comes of it, the chat is written: as it came where nothing was asked. Without a file there is nobody
-who could have said yes to a call, and nothing is kept of it.
+Always writes the chat: unchanged if nothing was sent. Without a file, calls cannot have been approved
+earlier, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WAITS = (
 
 
 def respond(arguments: argparse.Namespace) -> int:
-    """Move a chat on that comes and goes through pipes."""
+    """Continue a chat from standard input to standard output."""
     if arguments.choose or arguments.json:
         why = f"--choose: {_NO_FILE}" if arguments.choose else "--json: its output is the chat itself"
         complain(f"respond - takes no {why}")

@@ -1,4 +1,4 @@
-"""`parley replay`: a chat asked anew of what it says itself, to see what comes of it today."""
+"""`parley replay`: replays a chat from its own replies and results, to find differences today."""
 
 from __future__ import annotations
 

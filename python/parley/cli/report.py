@@ -1,6 +1,6 @@
-"""What a turn tells while it runs: to a person at a terminal, into a pipe, or to a program.
+"""Reports a running turn: to a person at a terminal, into a pipe, or to a program.
 
-Knows what stands where; nothing of how a turn goes. `report_for` chooses.
+Knows the place of each text, but not how a turn runs. `report_for` chooses the report.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ CODES: dict[engine.EndKind, int] = {
 WAITS = "tool calls are waiting for your choice: --choose ya approves them, --choose yN declines them"
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
-"""Lines of a result on a terminal, by its status; all of it is in the file."""
+"""Lines of a result on a terminal, by its status; the file has all lines."""
 
 
 def report_for(*, as_json: bool) -> Report:
-    """The report for whoever reads what this command writes."""
+    """The report for the reader of this command's output."""
     if as_json:
         return JsonReport()
     return TerminalReport() if screen().is_terminal else Report()
 
 
 def _waiting_calls(seen: engine.Observation) -> Iterator[tuple[Proposal | Broken, str, str]]:
-    """Each call that waits, all of it as a person reads it, and what is to be known of it first."""
+    """Each waiting call, its full readable text, and a warning about it."""
     approvals = seen.situation.approvals
     for call in seen.undecided():
         if isinstance(call, Proposal):
@@ -56,20 +56,20 @@ def _waiting_calls(seen: engine.Observation) -> Iterator[tuple[Proposal | Broken
 
 
 def _call_lines(seen: engine.Observation) -> Iterator[list[str]]:
-    """The lines for each call that waits."""
+    """The lines for each waiting call."""
     for _, text, note in _waiting_calls(seen):
         yield [f"{_CALL} {text}", *([f"   {note}"] if note else [])]
 
 
 class Report:
-    """The report into a pipe: the answer as it is in the file, and the calls that run."""
+    """The report into a pipe: the answer as in the file, and the calls that run."""
 
     def __init__(self) -> None:
         self._in_line = False
         self._is_held = False
-        """Whether the rate limit is waited for, and told."""
+        """Whether the turn waits for the rate limit, and a note says so."""
         self._names = dict[tuple[str, str], tuple[str, str]]()
-        """Tool and server of each call that is known, by its id and arguments."""
+        """Tool and server of each known call, by its id and arguments."""
 
     def text(self, piece: str) -> None:
         """Write a piece of the answer."""
@@ -78,19 +78,19 @@ class Report:
             screen().stream(piece)
 
     def status(self, text: str) -> None:
-        """Say what is being done."""
+        """Show the status."""
         screen().status(text)
         self._note_wait(text)
 
     def _note_wait(self, text: str) -> None:
-        """Note once that the rate limit is waited for, if no status is shown."""
+        """Note once that the turn waits for the rate limit, unless the status shows it."""
         is_held = is_rate_limited(text)
         if is_held and not self._is_held and not screen().shows_status:
             remark(f"{text.removesuffix('...')} (safety.rate_limit_per_minute)")
         self._is_held = is_held
 
     def on_event(self, what: engine.TurnEvent) -> None:
-        """Tell what happened."""
+        """Report an event."""
         match what:
             case engine.Aside(text):
                 remark(text)
@@ -118,18 +118,18 @@ class Report:
         say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")
 
     def _write_result(self, proposal: Proposal, text: str) -> None:
-        """Several calls run at once: a result says which one it is of."""
+        """Several calls run at once, so a result names its call."""
         say_line(f"{_RESULT} {proposal.call.name}")
         say(f"{text}\n")
 
     def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
-        """A person is asked about some calls, below what was written so far."""
+        """Prepare to ask the user about some calls, below the output so far."""
         known = [(call, tool) for call in calls if (tool := catalogue.get(call.call.name))]
         self._names.update((_key(call), (tool.name, tool.server)) for call, tool in known)
         self._end_line()
 
     def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
-        """Leave the rows of calls that a person said yes to."""
+        """Record the rows of calls that the user approved."""
         screen().record([self._row(replace(call, choice=key)) for call in calls])
 
     def _row(self, proposal: Proposal) -> str:
@@ -140,18 +140,18 @@ class Report:
         return pen().write(fit(row, screen().width - 1))
 
     def waiting(self, seen: engine.Observation) -> None:
-        """Write the calls that wait, all of each."""
+        """Write the waiting calls in full."""
         for lines in _call_lines(seen):
             self._begin_paragraph()
             for line in lines:
                 say_line(line)
 
     def left(self, seen: engine.Observation) -> None:
-        """Write the calls that a person left as they are."""
+        """Write the calls that the user left undecided."""
         self.waiting(seen)
 
     def end(self, end: engine.End) -> None:
-        """Say how it ended."""
+        """Report how the turn ended."""
         self._end_line()
         _say_why(end)
         if end.kind == "waiting" and not end.message:
@@ -168,57 +168,57 @@ class Report:
 
 
 class SilentReport(Report):
-    """The report where standard output is for something else: calls that wait go to standard error."""
+    """The report if standard output has another use: waiting calls go to standard error."""
 
     def text(self, piece: str) -> None:
-        """Nothing: the text is written when all of it is there."""
+        """Ignore the text: it is written when it is complete."""
 
     def _on_call(self, what: engine.TurnEvent) -> None:
-        """Nothing: it is in the chat."""
+        """Ignore the call: it is in the chat."""
 
     def waiting(self, seen: engine.Observation) -> None:
-        """Say which calls wait, all of each."""
+        """Print the waiting calls in full."""
         for line in (line for lines in _call_lines(seen) for line in lines):
             screen().complain(line)
 
 
 class JsonReport(Report):
-    """The report for a program: an object a line."""
+    """The report for a program: one object per line."""
 
     def text(self, piece: str) -> None:
-        """Nothing: the pieces come as events, too."""
+        """Ignore the text: the pieces arrive as events, too."""
 
     def status(self, text: str) -> None:
-        """Say what is being done."""
+        """Report the status."""
         emit("status", text=text)
 
     def on_event(self, what: engine.TurnEvent) -> None:
-        """Tell what happened."""
+        """Report an event."""
         if isinstance(what, engine.Aside):
             remark(what.text)
         else:
             emit(snake_case(type(what)), **plain(what))
 
     def waiting(self, seen: engine.Observation) -> None:
-        """Tell of the calls that wait, all of each."""
+        """Report the waiting calls in full."""
         for call, text, note in _waiting_calls(seen):
             facts = plain(call.call) if isinstance(call, Proposal) else None
             emit("call_waiting", text=text, caution=note, call=facts)
 
     def end(self, end: engine.End) -> None:
-        """Say how it ended, if its code does not."""
+        """Report how the turn ended, if its exit code does not."""
         _say_why(end)
 
 
 class TerminalReport(Report):
-    """The report to a person: calls as rows, as in the editor, and of their results the beginning."""
+    """The report to a person: calls as rows, as in the editor, and the start of their results."""
 
     def __init__(self) -> None:
         super().__init__()
         self._drawn = set[tuple[str, str]]()
-        """The calls whose rows stand there."""
+        """The calls with rows on the terminal."""
         self._last = ""
-        """What was written last: a piece of text, or a row."""
+        """The kind of the last output: text or a row."""
 
     def text(self, piece: str) -> None:
         """Write a piece of the answer."""
@@ -240,22 +240,22 @@ class TerminalReport(Report):
                 pass
 
     def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
-        """The same, below a blank line."""
+        """Do the same, after a blank line."""
         super().asking(calls, catalogue)
         self._apart("row")
 
     def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
-        """The same, and that they stand there."""
+        """Do the same, and remember that their rows are drawn."""
         self._drawn.update(map(_key, calls))
         self._last = "row"
         super().decided(calls, key)
 
     def left(self, seen: engine.Observation) -> None:
-        """Leave the rows of the calls, which the person has seen."""
+        """Record the rows of the calls, which the user has seen."""
         self._record([self._row(call) for call in seen.undecided() if isinstance(call, Proposal)])
 
     def end(self, end: engine.End) -> None:
-        """Say how it ended."""
+        """Report how the turn ended."""
         screen().end_text()
         super().end(end)
 
@@ -290,13 +290,13 @@ def _key(proposal: Proposal) -> tuple[str, str]:
 
 
 def _say_why(end: engine.End) -> None:
-    """Say why a turn ended, where there is something to say."""
+    """Print the message of a turn's end, if there is one."""
     if end.message:
         (complain if CODES[end.kind] in (FAILED, STOPPED) else remark)(end.message)
 
 
 def pen() -> Pen:
-    """What this terminal can show."""
+    """The pen for this terminal."""
     from parley.cli.rows import Pen
 
     return Pen(screen().draws, screen().has_colours)

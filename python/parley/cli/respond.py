@@ -1,4 +1,4 @@
-"""`parley respond` and `parley compact`: move a chat file on as the editor would."""
+"""`parley respond` and `parley compact`: continue a chat file as the editor would."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 OnStop: TypeAlias = Callable[[engine.Ports], Awaitable[str]]
 Work: TypeAlias = Callable[["App", engine.Ports, Report], Awaitable[engine.End]]
 Decide: TypeAlias = Callable[[engine.Ports, engine.Resolve], Awaitable[bool]]
-"""Decides on calls that wait; whether anything was decided, else they are left."""
+"""Decides on waiting calls; returns whether any was decided."""
 
 _WITHOUT = "--without-missing"
 
@@ -51,7 +51,7 @@ def respond(arguments: argparse.Namespace) -> int:
 
 
 def answering(arguments: argparse.Namespace) -> Work:
-    """The work on the last question of a chat: turns until all is said, or calls wait that are left."""
+    """The work on a chat's last question: run turns until it is answered or calls stay undecided."""
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         resolve = app.resolve(arguments.agent)
@@ -78,24 +78,24 @@ def answering(arguments: argparse.Namespace) -> Work:
 
 
 def go_on(arguments: argparse.Namespace) -> str:
-    """What a person types to go on in the chat."""
+    """The command that continues the chat."""
     return str(getattr(arguments, "go_on", "")) or f"parley respond {shlex.quote(arguments.file)}"
 
 
 async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:
-    """Fill in the topic of a chat that is complete, if the settings want that."""
+    """Fill in a complete chat's topic, if the settings say so."""
     if end.kind == "complete" and app.settings.fill_topic:
         await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
 
 
 def write_waiting(ports: engine.Ports, seen: engine.Observation, report: Report) -> None:
-    """Write the calls that wait, and keep that they were written."""
+    """Print the waiting calls, and record that they were printed."""
     report.waiting(seen)
     record_sightings(ports, seen)
 
 
 def stopping(arguments: argparse.Namespace) -> OnStop:
-    """What is done, and said, when an answer is stopped."""
+    """The function that stops an answer and returns the message for it."""
 
     async def stopped(ports: engine.Ports) -> str:
         if await engine.stopped(ports):
@@ -118,18 +118,18 @@ def compact(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
-    screen().needs_output = arguments.json  # else the answer is in the file
+    screen().needs_output = arguments.json  # otherwise the answer is in the file
     screen().is_quiet = arguments.quiet
     with ended_as_by_ctrl_c():
         return asyncio.run(_work(arguments, work, on_stop))
 
 
 def undisturbed() -> AbstractContextManager[None]:
-    """Have nothing that is typed written into what is drawn.
+    """Keep typed text out of the drawing.
 
-    What stands below is drawn anew when the command goes on after Ctrl-Z: a shell wrote there.
+    Draw the rows below again when the command continues after Ctrl-Z, because the shell wrote there.
     """
-    if screen().draws and screen().is_terminal and screen().can_ask:  # in a pipe a pager may have the keys
+    if screen().draws and screen().is_terminal and screen().can_ask:  # not while a pager reads keys
         return hushed(sys.stdin.fileno(), screen().give_way, screen().go_on)
     return handlers({signal.SIGCONT: soon(asyncio.get_running_loop(), screen().go_on)})
 
@@ -141,9 +141,9 @@ async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> i
 
 @asynccontextmanager
 async def application(*, has_file: bool = True) -> AsyncIterator[App]:
-    """The application for turns in a shell, and what is to be known of the project's servers.
+    """The application for turns in a shell; warns about the project's servers.
 
-    Of a chat that `has_file` none, nothing is kept.
+    Without `has_file`, nothing is recorded.
     """
     from parley.runtime.app import App
     from parley.settings.load import settings_file
@@ -168,9 +168,9 @@ async def work_in_file(
     report: Report,
     document: TextDocument | None = None,
 ) -> int:
-    """Do the work in the chat's file, or in a `document` without one.
+    """Do the work in the chat's file, or in a `document` without a file.
 
-    `on_stop` leaves it valid if that is stopped, and says so.
+    If the work is stopped, `on_stop` leaves the document valid and returns a message.
     """
     from parley.storage.chat_file import FileDocument
 
@@ -192,7 +192,7 @@ async def work_in_file(
         complain(message)
         raise
     finally:
-        with suppress(ParleyError):  # whatever went wrong was told
+        with suppress(ParleyError):  # the error is already reported
             await document.settle()
     report.end(end)
     return CODES[end.kind]
@@ -201,7 +201,7 @@ async def work_in_file(
 async def open_chat(
     app: App, arguments: argparse.Namespace, document: TextDocument, path: str, report: Report
 ) -> engine.Ports:
-    """The ports for turns in a chat. Raises ParleyError where none may begin."""
+    """The ports for turns in a chat. Raises ParleyError if no turn may begin."""
     from parley.runtime.tasks import Callbacks
 
     transcript = (await document.read()).transcript
@@ -212,7 +212,7 @@ async def open_chat(
 
 
 def _frugal(settings: Settings) -> Settings:
-    """The settings without sentences of a model that nobody sees."""
+    """The settings without model-written status texts, unless the status is shown."""
     return (
         settings if screen().shows_status else replace(settings, status=replace(settings.status, llm=False))
     )
@@ -221,9 +221,9 @@ def _frugal(settings: Settings) -> Settings:
 def begin(
     app: App, transcript: Transcript, arguments: argparse.Namespace, question: str | None = None
 ) -> None:
-    """Say what is to be known before a turn. Raises ParleyError where none may begin.
+    """Print the notes before a turn. Raises ParleyError if no turn may begin.
 
-    `question` is one that is still to be put into the chat.
+    `question` is a question that is not yet in the chat.
     """
     match app.start(transcript, arguments.file, arguments.agent, question=question):
         case Ready(hint, previous):
@@ -246,7 +246,7 @@ def begin(
 
 
 def is_unanswered(transcript: Transcript) -> bool:
-    """Whether the last question asks something and has no answer, or calls of its answer are open."""
+    """Whether the last question has text but no answer, or its answer has open calls."""
     last = transcript.exchanges[-1]
     if last.answers:
         return bool(open_calls(last))
@@ -254,11 +254,11 @@ def is_unanswered(transcript: Transcript) -> bool:
 
 
 class MissingError(ParleyError):
-    """Tools are missing that the question may need."""
+    """Tools that the question may need are missing."""
 
 
 async def check_tools(ports: engine.Ports, resolve: engine.Resolve, arguments: argparse.Namespace) -> bool:
-    """Whether there is anything to be done. Raises MissingError where tools are missing that it may need."""
+    """Whether there is work to do. Raises MissingError if tools that it may need are missing."""
     seen = await engine.observe(ports, resolve)
     is_over = isinstance(next_step(seen.situation), AwaitQuestion | Complete)
     if seen.catalogue.missing and not is_over and not arguments.without_missing:
@@ -270,14 +270,14 @@ async def check_tools(ports: engine.Ports, resolve: engine.Resolve, arguments: a
 
 
 async def turns(ports: engine.Ports, resolve: engine.Resolve, decide: Decide) -> engine.End:
-    """Turns until all is said, or until calls wait that are left."""
+    """Run turns until the answer is complete or calls stay undecided."""
     while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and await decide(ports, resolve):
         pass
     return end
 
 
 def person(app: App, report: Report, file: str) -> Decide | None:
-    """Decides by asking the person at this terminal; None where nobody sits there."""
+    """Decides by asking the user at this terminal; None without one."""
     if screen().as_json or not screen().can_ask or file == PIPE:
         return None
     from parley.cli.approval import Approval

@@ -1,6 +1,6 @@
-"""Rows of a terminal: what is drawn of a call as styled text of so many cells. Pure.
+"""Terminal rows: styled text of a limited width in cells. Pure.
 
-Knows cells, colours and how text is cut or broken; knows nothing of what the calls are.
+Knows cells, colours, and how to cut or break text; does not know calls.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _COLOURS: Mapping[str, str] = {
     "ParleyProposal": "2",
     "ParleyCurrent": "1",
 }
-"""How each group looks, as SGR parameters: by the sixteen colours that a terminal's owner has chosen."""
+"""The SGR parameters of each group: only the sixteen colours of the terminal's own palette."""
 _LEAST = 6
 _MOST_ROWS_OF_NOTE = 4
 _INDENT = "    "
 _WIDEST = 2
 """The cells of the widest character."""
 _MOST_IN_CELL = 8
-"""More characters are never drawn in one cell: `text.contained` sees to that."""
+"""The most characters in one cell: `text.contained` ensures that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """What a terminal can show."""
+    """Writes styled text within a terminal's abilities."""
 
     has_styles: bool = True
     has_colours: bool = True
 
     def write(self, chunks: Chunks) -> str:
-        """Chunks as text with escapes for their looks."""
+        """Chunks as text with escapes for their styles."""
         return "".join(self._styled(chunk[0], chunk[1]) for chunk in chunks)
 
     def _styled(self, text: str, group: str) -> str:
@@ -52,14 +52,14 @@ class Pen:
 
 
 def is_cut(chunks: Chunks) -> bool:
-    """Whether something is missing: in what strangers say, the mark for that is an escape."""
+    """Whether text is missing: in text from models and servers, an ellipsis is escaped."""
     return any("…" in chunk[0] for chunk in chunks)
 
 
 def fit(chunks: Chunks, width: int) -> list[Chunk]:
-    """Chunks cut to a width, with an ellipsis wherever something is missing.
+    """Chunks cut to a width, with an ellipsis for each missing text.
 
-    Sizes go first. The chunks that may be cut, by their third part, share the room, so a long one
+    Sizes are dropped first. Chunks with a third part may be cut: they share the room, so a long chunk
     hides no other.
     """
     chunks = _without_sizes(chunks, width)
@@ -84,7 +84,7 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
 
 
 def _without_sizes(chunks: Chunks, width: int) -> list[Chunk]:
-    """Chunks without as many of their sizes, from the last on, as there is no room for."""
+    """Chunks without the sizes that do not fit, starting with the last."""
     kept, used = list[Chunk](), sum(cell_len(chunk[0]) for chunk in chunks)
     for chunk in reversed(chunks):
         text = chunk[0]
@@ -103,7 +103,7 @@ def _shortened(chunk: Chunk, width: int) -> str:
 
 
 def _share(lengths: Sequence[int], room: int) -> int:
-    """The most that each of some lengths may have, for all of them to fit into a room."""
+    """The limit for each length with which all lengths fit into the room."""
     for number, length in enumerate(sorted(lengths)):
         share = room // (len(lengths) - number)
         if length > share:
@@ -113,7 +113,7 @@ def _share(lengths: Sequence[int], room: int) -> int:
 
 
 def cut(text: str, width: int, end: str = "") -> str:
-    """Text within a width, an ellipsis at its end if something is missing, and behind that what ends it."""
+    """Text cut to a width: if text is missing, an ellipsis and `end` follow."""
     if cell_len(text) <= width:
         return text
     room = max(width - len(end) - 1, 0)
@@ -121,7 +121,7 @@ def cut(text: str, width: int, end: str = "") -> str:
 
 
 def cut_start(text: str, width: int) -> str:
-    """Text within a width: its first character, an ellipsis if something is missing, and its end."""
+    """Text cut to a width: its first character, an ellipsis if text is missing, and its end."""
     if cell_len(text) <= width:
         return text
     head = text[:1] if cell_len(text[:1]) == 1 < width else ""
@@ -134,9 +134,9 @@ def cut_start(text: str, width: int) -> str:
 
 
 def rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
-    """Chunks on as many rows as they take, all of them; further ones are set in.
+    """All chunks, on as many rows as they need; rows after the first are indented.
 
-    Where a width has no room for a character behind that, they are wider.
+    If the width has no room for a character after the indent, the rows are wider.
     """
     width = max(width, len(_INDENT) + _WIDEST)
     lines, used = [list[Chunk]()], 0
@@ -157,7 +157,7 @@ def _fits(text: str, cells: int) -> bool:
 
 
 def _break(text: str, cells: int) -> int:
-    """How many characters of a text fit into some cells; up to a blank, where one stands near the end."""
+    """The number of characters that fit into some cells; breaks at a space near the end."""
     start = text[: cells * _MOST_IN_CELL]
     fitting = len(next(iter(chop_cells(start, cells)), "")) if cells > 1 else 0
     blank = text.rfind(" ", 0, fitting)
@@ -165,7 +165,7 @@ def _break(text: str, cells: int) -> int:
 
 
 def note_rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
-    """A note on a few rows, cut where it is longer than a note should be."""
+    """A note on a few rows, cut if it is longer than a note should be."""
     lines = rows(chunks, width)
     rest = [chunk for line in lines[_MOST_ROWS_OF_NOTE - 1 :] for chunk in line if chunk[0] != _INDENT]
     if len(lines) <= _MOST_ROWS_OF_NOTE:
@@ -174,7 +174,7 @@ def note_rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
 
 
 def markdown_rows(lines: Sequence[str], width: int) -> Iterator[list[Chunk]]:
-    """The page on a call, which is Markdown of Parley's own, as rows: titles, and what stands in fences."""
+    """A call's details, which are Parley's own Markdown, as rows: titles and code blocks."""
     ticks = ""
     for line in lines:
         if ticks:

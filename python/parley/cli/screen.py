@@ -1,8 +1,8 @@
-"""Standard output and standard error: on a terminal nothing of others commands it, into a pipe goes what is.
+"""Standard output and standard error: escapes foreign text on a terminal, pipes it unchanged.
 
-Both may be one terminal, so one object writes to both. It knows what stands below all that was written and
-changes: the end of an answer that still comes, what is being done, or what a person is asked. Where output
-cannot be written the command goes on, and says so at its end.
+Both may be the same terminal, so one object writes to both. It knows the changing rows below the
+output: the end of an unfinished answer, the status, or a question to the user. If output cannot be
+written, the command continues, and reports that at its end.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from parley.cli.answer import Answer
 
 _FRAME_S = 0.03
-"""What changes more often is drawn this often."""
+"""Seconds between two drawings of fast changes."""
 _HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Halves of surrogate pairs, which no encoding has, but for those that stand for bytes (PEP 383)."""
+"""Surrogates, except the range for undecodable bytes (PEP 383): UTF-8 cannot encode them."""
 _FULL_SCREEN, _BACK = "\x1b[?1049h\x1b[H\x1b[2J", "\x1b[?1049l"
 
 
 class Screen:
-    """Where a command writes; made once for each."""
+    """The output of one command."""
 
     def __init__(self, out: TextIO | None, err: TextIO | None, environ: Mapping[str, str]) -> None:
         self._out, self._err = out, err
@@ -43,59 +43,59 @@ class Screen:
         self.draws = environ.get("TERM", "dumb") != "dumb" and (
             self._out_is_terminal or self._err_is_terminal
         )
-        """Whether what stands on the terminal can be drawn over, and have its looks."""
+        """Whether the terminal can be drawn over and shows styles."""
         self.has_colours = self.draws and not environ.get("NO_COLOR")
         self._formats = self.draws and self._out_is_terminal and _is_utf_8(out)
         self._is_pipe = _is_pipe(out)
         self._is_behind_pipe = False
-        """Whether somebody else may still write to the terminal what was written to a pipe: `| tee`."""
+        """Whether another program may still write our piped output to the terminal: `| tee`."""
         self._answer: Answer | None = None
         self._pieces = VisiblePieces()
         self._at_start = True
         self._status = ""
         self._dialog = list[str]()
         self._below = list[str]()
-        """The rows that are drawn below what was written."""
+        """The rows drawn below the output."""
         self._drawn_at = 0.0
         self._awaits_frame = False
         self._failure = ""
         self._is_cut = False
         self.needs_output = True
-        """Whether it is a failure that standard output is closed from the start."""
+        """Whether a standard output that was closed from the start is a failure."""
         self.as_json = False
-        """Whether a program reads: then all that is said is a line of JSON on standard output."""
+        """Whether a program reads: then each text is a JSON line on standard output."""
         self.is_conversation = False
-        """Whether what is to be done is said in the words of `parley chat`."""
+        """Whether messages name the commands of `parley chat`."""
         self.is_quiet = False
-        """Whether nothing is said but what was asked for, and what went wrong."""
+        """Whether only the requested output and errors are printed."""
         self.has_failure = False
-        """Whether something went wrong: then the command does not end with 0."""
+        """Whether an error was reported: then the command does not exit with 0."""
         _prepare(out, self._out_is_terminal)
         _prepare(err, True)
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person reads what is written to standard output."""
+        """Whether a person reads standard output."""
         return self._out_is_terminal and not self.as_json
 
     @property
     def can_ask(self) -> bool:
-        """Whether a person sees what is asked, and can answer it."""
+        """Whether a person can see a question and answer it."""
         return _is_terminal(sys.stdin) and (self._out_is_terminal or self._err_is_terminal)
 
     @property
     def has_shown_all(self) -> bool:
-        """Whether all that was said could be written, so that somebody may have read it."""
+        """Whether all output was written, so a person may have read it."""
         return self._out is not None and not self._is_cut
 
     @property
     def shows_status(self) -> bool:
-        """Whether anybody sees what is being done."""
+        """Whether a person or a program sees the status."""
         return self.as_json or (self.draws and self._err_is_terminal and not self.is_quiet)
 
     @property
     def terminal(self) -> int | None:
-        """The handle of the terminal, None where nothing is drawn on one."""
+        """The terminal's handle, None if nothing is drawn on a terminal."""
         stream = self._out if self._out_is_terminal else self._err
         return stream.fileno() if self.draws and stream is not None else None
 
@@ -117,7 +117,7 @@ class Screen:
         self._draw()
 
     def stream(self, piece: str) -> None:
-        """Write a piece of a text that comes in many; on a terminal it is Markdown."""
+        """Write a piece of a text that arrives in pieces; on a terminal, the text is Markdown."""
         if not self._out_is_terminal:
             self._write_out(piece)
             return
@@ -136,14 +136,14 @@ class Screen:
             self._draw_soon()
 
     def end_text(self) -> None:
-        """The text that came in pieces is through: what comes next begins a line."""
+        """End the text that arrived in pieces, so the next output starts a line."""
         if self._out_is_terminal:
             self._write_out(self._end_of_text())
             self._write_out("" if self._at_start else "\n")
             self._draw()
 
     def record(self, rows: Sequence[str]) -> None:
-        """Rows of text that is safe, in its looks, as a record of what was decided or done."""
+        """Write styled rows of safe text, as a record of choices and calls."""
         text = "".join(f"{row}\n" for row in rows)
         if self._out_is_terminal:
             self._write_out(self._end_of_text() + text)
@@ -153,17 +153,17 @@ class Screen:
         self._draw()
 
     def ask(self, rows: Sequence[str]) -> None:
-        """Rows of the same below all that was written, until others come in their place; none for nothing."""
+        """Show styled rows of safe text below the output; they replace earlier rows."""
         if self._out_is_terminal:
             self._write_out(self._end_of_text())
         if self._is_behind_pipe and rows:
             self._is_behind_pipe = False
-            self._live("\n")  # what comes late from the pipe is not drawn over
+            self._live("\n")  # do not draw over late output from the pipe
         self._dialog = list(rows)
         self._draw()
 
     def line(self, question: str) -> str:
-        """The line that a person types behind a question; what was typed before it is thrown away."""
+        """Ask for a line; returns the user's text. Discards earlier input."""
         with suppress(termios.error, OSError, ValueError):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         self._erase()
@@ -173,7 +173,7 @@ class Screen:
         return typed.strip()
 
     def complain(self, text: str) -> None:
-        """Write a line to standard error, below what stands on the same terminal: there broken at blanks."""
+        """Write a line to standard error; on a terminal, on a new line, broken at spaces."""
         self._erase()
         begin = "\n" if self._err_is_terminal and not self._at_start else ""
         line = visible(text).replace("\n", "\\n")
@@ -187,24 +187,24 @@ class Screen:
         self._draw()
 
     def status(self, text: str) -> None:
-        """Say what is being done, on a terminal and on a line of its own; "" for nothing."""
+        """Show the status on a line of its own on a terminal; "" for none."""
         self._status = one_line(text) if self.shows_status else ""
         self._draw()
 
     def turn_page(self, *, is_open: bool) -> None:
-        """Take the whole terminal for pages, or give it back as it was before."""
+        """Use the whole terminal for pages, or restore it."""
         self._live(_FULL_SCREEN if is_open else _BACK)
 
     def page(self, rows: Sequence[str]) -> None:
-        """One page of the whole terminal."""
+        """Draw one page on the whole terminal."""
         self._live("\x1b[H" + "\n".join(f"{row}\x1b[K" for row in rows) + "\x1b[J")
 
     def give_way(self) -> None:
-        """Others are about to write to the terminal: nothing stands below until `go_on`."""
+        """Remove the rows below until `go_on`: other programs are about to write."""
         self._erase()
 
     def go_on(self) -> None:
-        """Others wrote to the terminal: what is below is drawn where the cursor is."""
+        """Draw the rows below at the cursor again, after other programs wrote."""
         self._below = []
         if self.draws:
             self._live("\r\x1b[J")
@@ -225,7 +225,7 @@ class Screen:
         return code or FAILED
 
     def _end_of_text(self) -> str:
-        """What is not written yet of a text that came in pieces."""
+        """The unwritten rest of a text that arrived in pieces."""
         rest = self._pieces.end()
         if self._answer is None:
             return rest
@@ -250,14 +250,14 @@ class Screen:
             self._err = None
 
     def _live(self, text: str) -> None:
-        """Write what changes: to the terminal of the answer, if there is one."""
+        """Write changing rows: to the answer's terminal, if there is one."""
         if self._out_is_terminal and self._out is not None:
             _write(self._out, text)
         else:
             self._write_err(text)
 
     def _columns(self, stream: TextIO | None = None) -> int:
-        """The cells of a row: two at least, since the last one stays free."""
+        """The cells of a row: at least two, because the last stays free."""
         return max(self._size(stream).columns or 80, 2)
 
     def _size(self, stream: TextIO | None = None) -> os.terminal_size:
@@ -269,7 +269,7 @@ class Screen:
             return os.terminal_size((80, 24))
 
     def _rows(self) -> list[str]:
-        """What is to stand below all that was written."""
+        """The rows to draw below the output."""
         if not self._at_start or self._is_behind_pipe:
             return []
         width, height = self.width - 1, self.height - 1
@@ -278,7 +278,7 @@ class Screen:
         return [*tail, *below]
 
     def _draw(self) -> None:
-        """Have on the terminal what is to stand there, by writing what is another than before."""
+        """Update the rows below the output, and write only the changed ones."""
         rows, before = self._rows() if self.draws else [], self._below
         if not self.draws and self._dialog:
             self._live("\n".join(self._dialog) + "\n")
@@ -299,7 +299,7 @@ class Screen:
         self._below, self._drawn_at = rows, time.monotonic()
 
     def _draw_soon(self) -> None:
-        """Draw, but not more often than anybody can see."""
+        """Draw, but not more often than people can see."""
         wait = self._drawn_at + _FRAME_S - time.monotonic()
         if wait <= 0:
             self._draw()
@@ -309,7 +309,7 @@ class Screen:
             try:
                 asyncio.get_running_loop().call_later(wait, self._draw_frame)
                 self._awaits_frame = True
-            except RuntimeError:  # nobody would draw it later
+            except RuntimeError:  # no event loop would draw it later
                 self._draw()
 
     def _draw_frame(self) -> None:
@@ -346,7 +346,7 @@ def _is_utf_8(stream: TextIO | None) -> bool:
 
 
 def _prepare(stream: TextIO | None, for_people: bool) -> None:
-    """A terminal of any encoding takes all text, what it lacks as escapes; programs get the very bytes."""
+    """Escape characters that a terminal's encoding lacks; write the original bytes to programs."""
     if not isinstance(stream, io.TextIOWrapper):
         return
     if for_people:
@@ -356,7 +356,7 @@ def _prepare(stream: TextIO | None, for_people: bool) -> None:
 
 
 def _write(stream: TextIO, text: str) -> str | None:
-    """Write at once; None, or why it failed, "" where whoever read it has seen enough."""
+    """Write at once; returns None, or the error, "" if the reader closed the pipe."""
     try:
         stream.write(text)
         stream.flush()
@@ -368,7 +368,7 @@ def _write(stream: TextIO, text: str) -> str | None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Have what waits in the stream's buffer go nowhere, or the interpreter would fail on it at its end."""
+    """Discard the stream's buffer, or the interpreter would fail to flush it at exit."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -378,7 +378,7 @@ def _discard(stream: TextIO) -> None:
 
 
 def _cut(text: str, cells: int) -> str:
-    """The start of a text that fits into so many cells of a terminal."""
+    """The start of a text that fits into this number of terminal cells."""
     for at, character in enumerate(text):
         if unicodedata.category(character) not in ("Mn", "Me"):
             cells -= 2 if unicodedata.east_asian_width(character) in "WF" else 1

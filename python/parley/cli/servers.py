@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _YES = ("y", "yes")
 MOST_SHOWN = 20
-"""Resources of a server, and templates, in lines for a person."""
+"""The most resources, and templates, that a server's list shows to a person."""
 
 
 def convert(arguments: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def tools(arguments: argparse.Namespace) -> int:
 
 @asynccontextmanager
 async def _application() -> AsyncIterator[App]:
-    """The application with its servers, and what is to be known of the project's."""
+    """The application with its servers; warns about the project's servers."""
     from parley.runtime.app import App
 
     app = App(settings(), os.environ)
@@ -93,10 +93,10 @@ async def _tools(arguments: argparse.Namespace) -> int:
 
 
 async def _list(app: App, *, as_json: bool) -> int:
-    """Start the servers and list what they offer; the exit code."""
+    """Start the servers and list their tools and resources; returns the exit code."""
     await app.servers.catalogue()
     status, resources = app.servers.status(), await app.servers.resources()
-    if app.has_unreadable_file:  # the mock would pass for what the user has
+    if app.has_unreadable_file:  # the mock would look like the user's server
         status = tuple(server for server in status if server.name != RESERVED)
     is_missing = app.has_unreadable_file or any(server.state == "failed" for server in status)
     code = MISSING if is_missing else COMPLETE
@@ -150,7 +150,7 @@ async def _add(new: NewServer) -> int:
 
 
 def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
-    """The first of them, and how many more there are: there may be a thousand."""
+    """Print the first resources and the number of the others: there may be a thousand."""
     for resource in resources[:MOST_SHOWN]:
         say_line(f"  {kind} {one_line(resource.uri)}: {resource.about[:90]}")
     if (more := len(resources) - MOST_SHOWN) > 0:
@@ -175,13 +175,13 @@ async def _login(server: str) -> int:
 
 
 def _open(url: str) -> None:
-    """Have the desktop open an address, where there is one."""
+    """Open an address on the desktop, if there is one."""
     has_desktop = sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
     opener = program("open" if sys.platform == "darwin" else "xdg-open")
     if has_desktop and opener:
         nowhere = subprocess.DEVNULL
         with suppress(OSError):
-            subprocess.Popen(  # it may stay, as the browser itself
+            subprocess.Popen(  # it may keep running, like the browser
                 [opener, url],
                 stdin=nowhere,
                 stdout=nowhere,
@@ -238,7 +238,7 @@ def _describe(file: ServersFile, path: Path) -> None:
 
 
 def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
-    """What was recorded, and what asks again."""
+    """The message about the recorded trust, and about changes that end it."""
     from parley.storage.trust import programs
     from parley.tools.mcp_files import project_of
 

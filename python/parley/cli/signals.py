@@ -1,4 +1,4 @@
-"""What signals do while something runs; afterwards they do what they did before."""
+"""Signal handlers for the duration of a task; afterwards the earlier handlers return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def handlers(table: Mapping[signal.Signals, Callable[..., object]]) -> Iterator[None]:
-    """Have these called when their signals come, until this is left."""
+    """Handle these signals inside this context."""
     before = {number: signal.signal(number, handler) for number, handler in table.items()}
     try:
         yield
@@ -23,15 +23,15 @@ def handlers(table: Mapping[signal.Signals, Callable[..., object]]) -> Iterator[
 
 
 def soon(loop: AbstractEventLoop, handler: Callable[[], None]) -> Callable[..., object]:
-    """A handler of signals that has another one called by the loop, between two of its steps."""
+    """A signal handler that has the event loop call `handler` between two steps."""
     return lambda *_: loop.call_soon_threadsafe(handler)
 
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C.
+    """Treat other ending signals, such as a closed terminal, like Ctrl-C: the answer so far stays.
 
-    A script's shell has what it starts in the background ignore Ctrl-C, and then so would all of this.
+    A script's shell makes background commands ignore Ctrl-C, so restore its handler first.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

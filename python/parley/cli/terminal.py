@@ -1,4 +1,4 @@
-"""What the commands share: reading settings and files, and saying things."""
+"""The commands' common functions: read settings and files, print results and messages."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ _IN_THE_SHELL = {
     " before you start Neovim": " in this shell",
     "then press --choose": "then pass --choose",
 }
-"""What messages that the editor shows too tell to do, in the shell's words."""
+"""The shell's words for remedies in messages that the editor shows, too."""
 _IN_A_CONVERSATION = {
     ":ParleyRespond": "/go",
     ":ParleyAgent": "/agent NAME",
     ":ParleyApprove": "/go",
     "--agent": "/agent",
 }
-"""What they tell to do in `parley chat`."""
+"""The words for the same remedies in `parley chat`."""
 _BYTES = re.compile("([\udc80-\udcff]+)")
-"""Bytes of a path that are no UTF-8 (PEP 383)."""
+"""Bytes of a path that are not UTF-8 (PEP 383)."""
 _STANDARD_INPUT = "standard input"
 _SLOW_S = 0.5
 PIPE = "-"
-"""In place of a file: standard input."""
+"""The file name for standard input."""
 
 
 def open_screen() -> Screen:
-    """Where this command writes from now on."""
+    """Create this command's screen."""
     screen = Screen(sys.stdout, sys.stderr, os.environ)
     _screen.set(screen)
     return screen
 
 
 def screen() -> Screen:
-    """Where this command writes."""
+    """This command's screen."""
     return _screen.get(None) or open_screen()
 
 
@@ -74,20 +74,20 @@ def say(text: str, end: str = "\n") -> None:
 
 
 def say_line(text: str) -> None:
-    """Write one line to standard output in which nothing hides, whatever is in it; a path keeps its bytes."""
+    """Write one line to standard output, escaping hidden characters; a path keeps its bytes."""
     pieces = _BYTES.split(text.replace("\n", "\\n"))
     say("".join(piece if at % 2 else visible(piece) for at, piece in enumerate(pieces)))
 
 
 def say_json(value: Any) -> None:
-    """Write a value as JSON that can be read again: bytes that are no UTF-8 are escapes in it."""
+    """Write a value as valid JSON: bytes that are not UTF-8 become escapes."""
     text = json.dumps(_numbered(value), indent=2, ensure_ascii=False, default=str)
     say(re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text))
 
 
 @contextmanager
 def about(file: str) -> Iterator[None]:
-    """Have what is told meanwhile name one of several files."""
+    """Name one of several files in the messages inside this context."""
     token = _file.set(file)
     try:
         yield
@@ -96,13 +96,13 @@ def about(file: str) -> Iterator[None]:
 
 
 def emit(kind: str, /, **facts: Any) -> None:
-    """Write one line of JSON, for programs; `type` says what it is."""
+    """Write one line of JSON, for programs; `type` is its kind."""
     file = {"file": _file.get()} if _file.get() else {}
     say(json.dumps({"type": kind, **file, **_numbered(facts)}))
 
 
 def _numbered(value: Any) -> Any:
-    """A value with null for what is no number in JSON, as a stranger's schema may have: NaN and infinity."""
+    """A value with null for NaN and infinity, which a server's schema may have but JSON lacks."""
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -115,18 +115,18 @@ def _numbered(value: Any) -> Any:
 
 
 def snake_case(kind: type) -> str:
-    """The name of a class as JSON has it."""
+    """The name of a class in JSON."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def complain(text: str) -> None:
-    """Say what went wrong: after that the command does not end with 0."""
+    """Report an error: the command will not exit with 0."""
     screen().has_failure = True
     _tell("error", text)
 
 
 def remark(text: str) -> None:
-    """Say what is to be known, and is no failure of the command."""
+    """Print a note that is not an error."""
     _tell("note", text)
 
 
@@ -142,12 +142,12 @@ def _tell(kind: str, text: str) -> None:
 
 
 def in_the_shell(message: str) -> str:
-    """A message that the editor shows too, with what to do in the shell's words."""
+    """A message that the editor shows too, with its remedy in the shell's words."""
     return _replaced(message, _IN_THE_SHELL)
 
 
 def in_a_conversation(message: str) -> str:
-    """The same in `parley chat`."""
+    """The same in the words of `parley chat`."""
     return _replaced(message, {**_IN_THE_SHELL, **_IN_A_CONVERSATION})
 
 
@@ -156,7 +156,7 @@ def _replaced(message: str, words: Mapping[str, str]) -> str:
 
 
 def settings(file: SettingsFile | None = None) -> Settings:
-    """The shell's settings, of a `file` that was read or the one there is; what is wrong is said."""
+    """The shell's settings, from `file` or from the user's file; prints their problems."""
     from parley.settings.load import load_settings
 
     loaded, problems = load_settings(os.environ, file=file)
@@ -174,7 +174,7 @@ def check_agent(name: str | None, known: Settings) -> None:
 
 
 def warn_of_project(app: App) -> None:
-    """Say what is wrong with the project's file of servers, or that nobody has trusted it."""
+    """Print problems of the project's server file, or that you have not trusted it."""
     for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
         remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")
@@ -195,12 +195,12 @@ def chat_path(file: str) -> str:
 
 
 def file_name(file: str) -> str:
-    """What a file is called to people."""
+    """The name of a file in messages."""
     return _STANDARD_INPUT if file == PIPE else file
 
 
 def piped(*, is_needed: bool) -> bytes:
-    """What comes on standard input, where it is no terminal; or where it `is_needed`. Raises ParleyError."""
+    """The bytes of standard input, if it is not a terminal or `is_needed`. Raises ParleyError."""
     return _standard_input() if is_needed or (sys.stdin is not None and not sys.stdin.isatty()) else b""
 
 
@@ -221,7 +221,7 @@ def _standard_input() -> bytes:
 
 @contextmanager
 def _status_if_slow(text: str) -> Iterator[None]:
-    """Say what is being done, once it takes long; not where somebody types what is read."""
+    """Show a status once reading takes long, unless the user types the input."""
     from threading import Timer
 
     if screen().as_json or not screen().shows_status or sys.stdin.isatty():
@@ -239,7 +239,7 @@ def _status_if_slow(text: str) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """A value of Parley's as plain JSON: its fields by name, without positions and spellings."""
+    """A Parley value as plain JSON: its fields by name, without positions and spellings."""
     if is_dataclass(value):
         shared = [f.name for f in fields(value) if f.compare]
         return {name: plain(getattr(value, name)) for name in shared}

@@ -25,7 +25,7 @@ HTML = "html"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of a chat: what it is, what writes it, whether there may be several in one output."""
+    """A form of a chat: its title, its writer, and whether one output can hold several chats."""
 
     title: str
     write: _Writer
@@ -41,7 +41,7 @@ def export(arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         try:
             transcript = parse(read(path))
-        except ParleyError as error:  # the others are printed all the same
+        except ParleyError as error:  # still print the others
             complain(str(error))
             continue
         for piece in form.write(path, transcript):
@@ -74,7 +74,7 @@ def import_chats(arguments: argparse.Namespace) -> int:
 
 
 def _write(path: Path, chat: Chat) -> None:
-    """Write a new chat, and its pictures beside it. Raises ParleyError."""
+    """Write a new chat, and its pictures next to it. Raises ParleyError."""
     if not write_new(path, chat.text.encode()):
         raise ParleyError(f"{path} already exists: name another file")
     if chat.pictures:
@@ -86,7 +86,7 @@ def _write(path: Path, chat: Chat) -> None:
 
 
 def _target(arguments: argparse.Namespace, number: int, count: int) -> Path | None:
-    """Where a chat is written to, None for standard output. Raises ParleyError for several in a file."""
+    """The file for a chat, None for standard output. Raises ParleyError for several in one file."""
     target = Path(arguments.to) if arguments.to else None
     if target and _is_folder(target):
         stem = "chat" if arguments.file == PIPE else Path(arguments.file).stem
@@ -136,4 +136,4 @@ EXPORTS = {
     "jsonl-openai": Form("messages of Chat Completions", partial(_line, "openai"), is_line=True),
     "jsonl-anthropic": Form("messages of the Messages API", partial(_line, "anthropic"), is_line=True),
 }
-"""The forms that `parley export --to` may name."""
+"""The forms for `parley export --to`."""

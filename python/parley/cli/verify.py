@@ -1,4 +1,4 @@
-"""`parley verify`: whether a chat still says what its models saw when they replied."""
+"""`parley verify`: whether a chat still matches the requests that its models saw."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from parley.text import one_line
 def verify(arguments: argparse.Namespace) -> int:
     """Report edits to a chat since its models saw it, and settings that have changed."""
     path = arguments.file
-    text = text_of(Path(path))  # of standard input nothing is on record
+    text = text_of(Path(path))  # there is no record for standard input
     transcript, records = parse(text), _records(path)
     if not transcript.exchanges:
         raise ParleyError(f"{path}: it has no question")
@@ -55,7 +55,7 @@ def verify(arguments: argparse.Namespace) -> int:
 
 
 def _records(path: str) -> list[RequestRecord]:
-    """The requests of a chat that are on record. Raises ParleyError where a record is not what it was."""
+    """A chat's recorded requests. Raises ParleyError if a record is damaged."""
     with shell_ledger(os.environ) as ledger:
         rows = ledger.chat(path).requests() if ledger else []
     for row in rows:
@@ -66,7 +66,7 @@ def _records(path: str) -> list[RequestRecord]:
 
 
 def _attachments(path: str, transcript: Transcript) -> list[Edit]:
-    """Attachments whose bytes are not those that they were."""
+    """Attachments with changed bytes."""
     problems = ChatAttachments(path).problems(transcript)
     return [
         Edit(problem.line + 1, _exchange_at(transcript, problem.line), "attachment", problem.message)
@@ -76,15 +76,15 @@ def _attachments(path: str, transcript: Transcript) -> list[Edit]:
 
 
 def _exchange_at(transcript: Transcript, line: int) -> int:
-    """The number, from 1, of the exchange that holds a line."""
+    """The number, from 1, of the exchange that contains a line."""
     return sum(exchange.span.start <= line for exchange in transcript.exchanges)
 
 
 async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list[str]:
-    """Changes of the settings since the last request on record."""
+    """Changes of the settings since the last recorded request."""
     async with onlooker(with_tools=arguments.tools) as app:
-        # Where the front matter asked for no other, that agent was the default or was chosen, which is kept
-        # nowhere. Of one that is chosen, the front matter decides on no provider and no model.
+        # If the front matter named no agent, provider or model, the agent was the default or the user's
+        # choice, which is not recorded. For a chosen agent, the front matter sets no provider or model.
         is_free = not then["front"].keys() & {"agent", "provider", "model"}
         agent = then["agent"] if is_free and app.settings.named_agent(then["agent"]) else None
         _, seen = await look(app, text, arguments.file, agent, with_tools=arguments.tools)
