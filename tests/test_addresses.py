@@ -1,4 +1,4 @@
-"""Addresses as people read them: what is wrong with one, and no secret of it."""
+"""Addresses for people: their flaws, without their secrets."""
 
 from __future__ import annotations
 

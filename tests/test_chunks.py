@@ -1,4 +1,4 @@
-"""Chunks: which event becomes which."""
+"""Chunks: the chunks of each event."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def test_each_chunk_is_json_as_it_is(events: list[engine.TurnEvent]) -> None:
 
 
 OF_FRONT_ENDS = {"nvim", "cli", "demo", "display"}
-"""Rooms whose words the library never passes on."""
+"""Rooms whose messages the library never passes on."""
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """The texts in the library's rooms that name a command of the editor, with their places."""
+    """The messages in the library's rooms that name an editor command, with their places."""
     root = Path(parley.__file__).parent
     for path in root.rglob("*.py"):
         if path.relative_to(root).parts[0] in OF_FRONT_ENDS or path.stem == "chunks":

@@ -1,4 +1,4 @@
-"""The documents say what is so: examples are read and run, defaults and names compared with the code."""
+"""The documents are true: examples are read and run, defaults and names compared with the code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _FENCE = re.compile(
 
 
 def examples(page: Path, info: str) -> list[str]:
-    """The fenced blocks of a page with this info string, without the indentation of their fence."""
+    """A page's fenced blocks with this info string, without the indentation of their fence."""
     found = _FENCE.finditer(page.read_text(encoding="utf-8"))
     return [re.sub(rf"^{f['in']}", "", f["body"], flags=re.M) for f in found if f["info"] == info]
 
@@ -102,7 +102,7 @@ def test_a_page_is_no_chat_itself(page: Path) -> None:
 
 
 def lua(value: object) -> str:
-    """A default as the documents write it."""
+    """A default as written in the documents."""
     match value:
         case None:
             return "nil"
@@ -128,7 +128,7 @@ def defaults(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def entries(heading: str, ending: str) -> dict[str, str]:
-    """The names in backticks at the start of a line of the help between two texts, each with its default."""
+    """The names in backticks at the start of help lines between two texts, each with its default."""
     part = HELP.read_text(encoding="utf-8").split(heading, 1)[1].split(ending, 1)[0]
     return {
         name: default.strip()
@@ -187,7 +187,7 @@ def _help() -> str:
 
 
 def help_examples(language: str) -> list[str]:
-    """The blocks of the help in one language; "" for those that name none."""
+    """The help's blocks in one language; "" for blocks without a language."""
     return [textwrap.dedent(block) for block in re.findall(rf">{language}\n(.*?)^<", _help(), re.M | re.S)]
 
 
@@ -214,7 +214,7 @@ def test_a_lua_example_is_read_without_complaint(example: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
 def test_a_page_names_the_address_that_the_project_has(page: Path) -> None:
-    """`[project.urls]` is where it stands; while it is not there, the pages speak of "this repository"."""
+    """`[project.urls]` holds it; until then, the pages speak of "this repository"."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     address = project.get("urls", {}).get("Repository", "<this repository>")
     text = page.read_text(encoding="utf-8")
@@ -291,7 +291,7 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> dict[str, str]:
-    """An environment with nothing of the user's in it."""
+    """An environment without anything of the user's."""
     homes = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CONFIG", "STATE", "DATA", "CACHE")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**homes, "HOME": str(tmp_path), "PATH": path, "PARLEY_DEMO_PACE": "0", "LC_ALL": "C.UTF-8"}
@@ -325,7 +325,7 @@ def test_an_example_of_the_library_prints_what_the_page_says(
 
 
 def messages_of(folder: Path, without: Path) -> Iterator[str]:
-    """The texts in the code of a folder, docstrings left out; fields of them are {}."""
+    """The texts in a folder's code, except docstrings; {} replaces their fields."""
     for path in sorted(folder.rglob("*.py")):
         if not path.is_relative_to(without):
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -356,10 +356,10 @@ def test_the_readme_is_no_longer_than_one_reads() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) < 140
 
 
-# All of its blocks for a shell; another one would need a test of its own.
+# All of its shell blocks; another block would need a test of its own.
 DEMO, PACKAGES = examples(README, "sh")
 
-# A hook of `git clone`: what a demo would fetch is there already.
+# A hook of `git clone`: the demo's downloads are already there.
 WITH_ENVIRONMENT = """#!/bin/sh
 mkdir .venv && ln -s {prefix}/* .venv && touch .venv/.all
 """
@@ -373,7 +373,7 @@ def test_the_commands_of_the_readme_play_the_demo_whatever_the_locale_and_leave_
     hook.write_text(WITH_ENVIRONMENT.format(prefix=shlex.quote(sys.prefix)), encoding="utf-8")
     hook.chmod(0o755)
     home.mkdir()
-    # What looks for a Neovim and for uv may write a log and a cache; the demo writes nothing at all.
+    # The search for Neovim and uv may write a log and a cache; the demo writes nothing at all.
     places = {"XDG_STATE_HOME": shell["XDG_STATE_HOME"], "UV_CACHE_DIR": str(tmp_path / "uv")}
     env = {name: value for name, value in shell.items() if not name.startswith("XDG_")}
     env |= {**PROXIES, **places, "HOME": str(home), "LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}

@@ -1,4 +1,4 @@
-"""Entry points: found by their metadata alone, and each found once or said to be missing."""
+"""Entry points: found only by their metadata, and each either found once or reported as missing."""
 
 from __future__ import annotations
 

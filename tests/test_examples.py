@@ -1,4 +1,4 @@
-"""The examples for people who write their own: the reader makes the tree of `parley parse` of every chat."""
+"""The examples for other programs: the reader makes the tree of `parley parse` for every chat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = HERE.parent / "doc" / "transcript.md"
 
 
 def tree(path: Path) -> dict[str, Any]:
-    """What `parley parse` prints of a chat, but for the problems."""
+    """The output of `parley parse` for a chat, except the problems."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
     with contextlib.redirect_stdout(output):
         assert main(["parse", str(path)]) == 0
@@ -38,7 +38,7 @@ def tree(path: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file for one chat after the other."""
+    """A file for one chat after another."""
     return tmp_path_factory.mktemp("chats") / "chat.md"
 
 
@@ -76,7 +76,7 @@ def test_the_reader_finds_the_calls_of_results(chat: Path, answer: Answer) -> No
 @example("🤖:\n🛠️: [a][b]\n```\n```\r\n")
 @example("🤖:\n❓: `{}`\n🛠️: [a][b]\n```\nx\n```\xa0\ny\n```\n")
 def test_the_reader_takes_any_file_as_it_is_taken(chat: Path, text: str) -> None:
-    """Its page leaves open where a part ends that an old prompt or an empty note stands below."""
+    """The format page does not define where a part ends above an old prompt or an empty note."""
     chat.write_text(text, encoding="utf-8", errors="surrogateescape")
     assert without_ends(reader.Reader(chat.read_bytes()).tree()) == without_ends(tree(chat))
 

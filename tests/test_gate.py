@@ -1,4 +1,4 @@
-"""The gate: where it is run, and what it says of commits."""
+"""The gate: where it runs, and its messages about commits."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_the_gate_runs_all_that_make_test_leaves_out_but_laws() -> None:
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """`.ci/pythons`, with nothing on the PATH but these scripts; its folder is a copy."""
+    """`.ci/pythons`, with only these scripts on the PATH; its folder is a copy."""
     return alone("pythons", folder, {".venv/bin/python": "echo 3.11", **scripts})
 
 
 def alone(script: str, folder: Path, scripts: dict[str, str], **env: str) -> subprocess.CompletedProcess[str]:
-    """A script of `.ci`, copied into a folder, with nothing on the PATH but these scripts."""
+    """A script of `.ci`, copied into a folder, with only these scripts on the PATH."""
     for name in (".ci", "bin", ".venv/bin"):
         (folder / name).mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / script, folder / ".ci")

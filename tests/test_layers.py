@@ -1,4 +1,4 @@
-"""The architecture, held against the imports: what may know what; `doc/architecture.md` has the picture."""
+"""The architecture, checked against the imports; `doc/architecture.md` has the picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ GROUND = (
     "http",
     "tables",
 )
-"""What knows nothing of chats and may be known by all; of itself, what stands before it."""
+"""Rooms that know nothing of chats, and that all may import; each may import the rooms before it.
+"""
 BELOW: dict[str, set[str]] = {
     "chat": set(),
     "tools": set(),
@@ -73,8 +74,8 @@ BELOW: dict[str, set[str]] = {
     "__main__": {"cli"},
     "": {"chat", "tools", "models", "policy", "settings", "chunks", "session"},
 }
-"""Per room what it may import of Parley, beside itself and the ground; a room is a folder or a module beside
-the folders."""
+"""Parley's rooms that each room may import, besides itself and the ground; a room is a folder, or
+a module next to the folders."""
 
 IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "selectors", "concurrent"}
 WAITING = ("clock.py", "secrets.py", "http/", "storage/", "providers/", "mcp/", "runtime/", "nvim/")
@@ -106,15 +107,15 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "uvicorn": ("demo/server.py",),
     **dict.fromkeys(IO, (*WAITING, "demo/server.py", "session.py", "cli/", "mock_server.py")),
 }
-"""Who may import what is not Parley's."""
+"""The rooms that may import other packages."""
 
 SIBLINGS = tuple({each.request_body.__module__ for each in FORMATS.values()})
-"""Adapters of providers: one never knows another."""
+"""Adapters of providers: none knows another."""
 
 
 @cache
 def tree(path: Path) -> ast.Module:
-    """A module, which several tests go through."""
+    """A parsed module; several tests use it."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -134,14 +135,14 @@ def _imports(path: Path) -> Iterator[str]:
 
 
 def room(dotted: str) -> str:
-    """The room of a dotted name of Parley's: `parley.chat.reader` is in chat, `parley.Session` in no room."""
+    """The room of a dotted Parley name: `parley.chat.reader` is in chat, `parley.Session` in none."""
     parts = dotted.split(".")
     known = [part for part in parts[1:2] if part in (*BELOW, *GROUND)]
     return known[0] if known else ""
 
 
 def may_know(here: str) -> set[str]:
-    """The rooms that a room may import from."""
+    """The rooms that a room may import."""
     return set(GROUND[: GROUND.index(here)]) if here in GROUND else {*BELOW[here], *GROUND}
 
 
@@ -150,7 +151,7 @@ def name(path: Path) -> str:
 
 
 def dotted(path: Path) -> str:
-    """The name a module is imported by."""
+    """The name under which a module is imported."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -158,7 +159,7 @@ NAMES = {dotted(path) for path in MODULES}
 
 
 def module_of(imported: str) -> str:
-    """The module of an import, which may name what is in it."""
+    """The module of an import, which may name one of the module's members."""
     return imported if imported in NAMES else imported.rpartition(".")[0]
 
 
@@ -199,12 +200,12 @@ def test_no_two_modules_import_each_other() -> None:
 
 STARTS = tuple({marker[0] for marker in (*MARKERS.values(), SUMMARY)})
 TEXTS_OF_OTHERS = ("chat/grammar.py", "mock_server.py", "demo/rules.py")
-"""The spelling itself, and what stands for the world outside: a server that forges, a model that sums up."""
+"""The spelling itself, and stand-ins for the world: a forging server, a summarizing model."""
 LUA = sorted((ROOT.parent / "lua").rglob("*.lua")) + sorted((ROOT.parent / "plugin").rglob("*.lua"))
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
-    """The texts of a module, but for its docstrings."""
+    """The texts of a module, except its docstrings."""
     documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
@@ -212,7 +213,7 @@ def texts(tree: ast.Module) -> Iterator[str]:
 
 
 def test_only_the_grammar_spells_a_marker() -> None:
-    """A message may name one; nothing else begins a line or a text with it."""
+    """A message may name a marker; otherwise no line or text begins with one."""
     for path in MODULES:
         for text in texts(tree(path)) if name(path) not in TEXTS_OF_OTHERS else ():
             assert not any(line.startswith(STARTS) for line in text.split("\n")), f"{name(path)}: {text!r}"

@@ -1,4 +1,4 @@
-"""The lock of what the plugin installs for itself: what the project requires, each file of it by its hash."""
+"""The lock file of the plugin's environment: the project's requirements, each file with its hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests of a module are found under its name: `tests/` has the rooms and modules of `python/parley/`."""
+"""A module's tests are found under its name: `tests/` mirrors the rooms and modules of Parley."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 HERE = Path(__file__).parent
 PARLEY = HERE.parent / "python" / "parley"
 OF_NO_MODULE = {"laws", "fuzz", "e2e", "bench", "nvim", "strict"}
-"""Folders whose tests go through many modules: properties, whole processes, a real Neovim."""
+"""Folders whose tests cover many modules: properties, whole processes, a real Neovim."""
 OF_THE_PROJECT = {
     "docs",
     "examples",
@@ -22,7 +22,7 @@ OF_THE_PROJECT = {
     "sources",
     "transcripts",
 }
-"""Beside the rooms: tests of the texts, the gate and the package."""
+"""Besides the rooms: tests of the texts, the gate and the package."""
 
 FILES = sorted(
     path.relative_to(HERE)

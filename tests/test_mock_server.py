@@ -1,4 +1,4 @@
-"""What the mock server makes up."""
+"""The mock server's invented data."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Values have the nouns of what they are: a word such as `found` says what happened, not what is there."""
+"""Values are named with nouns: a word such as `found` names an event, not a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODULES = sorted(path.relative_to(PARLEY).as_posix() for path in PARLEY.rglob("*
 
 
 def names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and name of all that others read: at the top of a module, in classes, attributes, parameters."""
+    """Line and name of all names that others read: in modules, classes, attributes, parameters."""
     yield from _of_body(tree.body)
     for node in ast.walk(tree):
         match node:
@@ -39,7 +39,7 @@ def _of_body(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def no_names(source: str) -> list[tuple[int, str]]:
-    """Line and name of those in a module that say nothing of their value."""
+    """Line and name of the module's names that say nothing about their value."""
     return sorted({(n, name) for n, name in names(ast.parse(source)) if name.strip("_").lower() in NO_NAMES})
 
 

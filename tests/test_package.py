@@ -1,4 +1,4 @@
-"""The distributions: what they hold, and what their page on an index shows."""
+"""The distributions: their content, and the content of their page on an index."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import parley; print(parley.__file__)
 
 @dataclass(frozen=True, slots=True)
 class Distributions:
-    """What was built: the files of both, and the wheel itself."""
+    """The built distributions: the files of both, and the wheel itself."""
 
     tracked: frozenset[str]
     source: frozenset[str]
@@ -42,7 +42,7 @@ class Distributions:
 
 
 def tracked() -> frozenset[str]:
-    """The files of the repository; of a copy without one, or without Git, all but the ignored files."""
+    """The files of the repository; in a copy without a repository or Git, all except ignored files."""
     try:
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

@@ -1,4 +1,4 @@
-"""The program of a command, as people read it."""
+"""The program of a command, as shown to people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that print secrets, and what becomes of those that print for ever."""
+"""Commands that print secrets, including commands that print endlessly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from parley.secrets import MOST_BYTES, SecretError, command_secret
 
 FLOOD = "import os, time\nif os.fork(): time.sleep(60)\nwhile True: os.write(1, b'x' * 1_000_000)"
-"""A child that goes on when the command is killed: its pipe is full, and has no end."""
+"""A child that continues when the command is killed: its pipe is full and never ends."""
 
 
 async def test_a_command_that_prints_for_ever_ends_however_much_lies_in_its_pipe() -> None:

@@ -1,4 +1,4 @@
-"""No signature, default value or `repr` of the package shows the environment or a secret of the settings."""
+"""No signature, default value or `repr` of the package shows the environment or a secret setting."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def members(module: object) -> Iterator[tuple[str, Any]]:
-    """The values that a module or a class of it has, those of its classes included."""
+    """The values of a module or a class, including its nested classes."""
     for name, value in vars(module).items():
         yield name, value
         if inspect.isclass(value) and value.__module__.startswith("parley") and value is not module:
@@ -43,7 +43,7 @@ def members(module: object) -> Iterator[tuple[str, Any]]:
 
 
 def signature(value: object) -> str:
-    """The signature of something of the package that can be called; "" for anything else."""
+    """The signature of a callable in the package; "" for anything else."""
     if not str(getattr(value, "__module__", "")).startswith("parley"):
         return ""
     try:

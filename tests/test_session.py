@@ -1,4 +1,4 @@
-"""Parley as a library: a conversation in memory, over the demo."""
+"""Parley as a library: a conversation in memory, with the demo."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_all_sessions_of_a_process_share_its_rate_limit() -> None:
 
 
 class Shout:
-    """A provider that is an object of this program."""
+    """A provider as an object in this program."""
 
     name = "shout"
 
@@ -494,7 +494,7 @@ def test_a_limit_of_calls_is_a_number_or_a_table(limit: Any) -> None:
         CallLimits(per_session=limit)
 
 
-# --- Tools of one's own -------------------------------------------------------------------------------------
+# --- Your own tools ----------------------------------------------------------------------------------------
 
 
 def price(symbol: str, currency: Literal["USD", "EUR"] = "USD") -> str:
@@ -588,7 +588,7 @@ def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [])  # as in a program that has not set it up: pytest has
+    monkeypatch.setattr(root, "handlers", [])  # as in a program that has not configured logging: pytest has
     level = root.level
     Session(tools=[price]).close()
     assert (root.handlers, root.level) == ([], level)

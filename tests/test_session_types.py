@@ -1,4 +1,4 @@
-"""The library as its users' type checkers and `help` see it: its names, and the types of their signatures."""
+"""The library as type checkers and `help` see it: its names, and the types of its signatures."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ PYRIGHT = shutil.which("pyright", path=f"{ROOT / '.tools/node_modules/.bin'}:{os
 
 
 def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
-    """Where mypy finds errors in the programs of a folder: files and lines."""
+    """The errors that mypy finds in the programs of a folder: files and lines."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", "."]
     environ = {**os.environ, "MYPYPATH": str(ROOT / "python")}
     run = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
@@ -112,7 +112,7 @@ def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
 
 
 def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:
-    """The same of pyright, as strict as it can be."""
+    """The errors that pyright finds, in its strictest mode."""
     if PYRIGHT is None:
         pytest.skip("pyright is not installed: make pyright")
     config = {"extraPaths": [str(ROOT / "python")], "typeCheckingMode": "strict"}
@@ -144,7 +144,7 @@ def test_a_type_checker_finds_the_errors_of_users_programs_and_no_others(
 
 
 def named(hint: Any) -> Iterator[type]:
-    """The classes of Parley's that a type is made of."""
+    """Parley's classes within a type."""
     if inspect.isclass(hint) and hint.__module__.startswith("parley."):
         yield hint
     for part in get_args(hint):
@@ -152,7 +152,7 @@ def named(hint: Any) -> Iterator[type]:
 
 
 def signatures(value: Any) -> Iterator[Any]:
-    """What a user can call of an exported value, and the tables and values that have fields."""
+    """The callables of an exported value, and the tables and values with fields."""
     if not inspect.isclass(value):
         return
     if is_dataclass(value) or hasattr(value, "__total__"):

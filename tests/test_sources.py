@@ -1,4 +1,4 @@
-"""Rules of providers, protocols and standards stand beside their source: where, and when it was read."""
+"""Rules of providers, protocols and standards name their source and the date of reading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MODULES = sorted(
         "parley/tools/schema.py",
     }
 )
-"""What states a rule that others made; a new wire format is among them by its entry."""
+"""Modules that state a rule by others; a new wire format is among them through its entry."""
 
 _PLACE = re.compile(
     r"\b[\w-]+(\.[\w-]+)+/\S|\bRFC \d+|\bUAX #\d+|\b(anthropic|openai) \d+\.\d+|tests/streams"
@@ -42,7 +42,7 @@ _DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b|\b[A-Z][a-z]+ 20\d\d\b")
 
 
 def notes(path: Path) -> Iterator[str]:
-    """Each block of comments, and each docstring."""
+    """Each comment block, and each docstring."""
     text = path.read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(text)):
         match node:

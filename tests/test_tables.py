@@ -1,4 +1,4 @@
-"""Tables that users write: the types of a dataclass are the schema, wherever the table comes from."""
+"""Users' tables: the types of a dataclass are the schema, whatever the table's source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing hides in what is shown, whoever shows it: one table for all, over all of Unicode."""
+"""Displayed text hides nothing: one table for all places, covering all of Unicode."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SURFACES: dict[str, Callable[[str], str]] = {
 
 @pytest.fixture(scope="module")
 def hidden() -> str:
-    """What is hidden: a second of work, so not for whoever only collects."""
+    """All hidden characters: a second of work, so it is not done for mere collection."""
     every = [c for c in ALL if is_hidden(c)]
     return "".join([*(c for c in every if unicodedata.category(c) not in _RARE), *every[::499]])
 

@@ -1,9 +1,9 @@
-"""The corpus of chats, `transcripts/NAME.md`: what is said of each, what follows, and what is sent of it.
+"""The corpus of chats, `transcripts/NAME.md`: each chat's problems, next step and requests.
 
-Beside each chat, `NAME.problems` holds what `parley check` says of it (no file: nothing), `NAME.step` the
-step that follows for its last exchange, and `NAME.requests` the messages that each wire format makes of it. A
-new case needs no code: with `PARLEY_EXPECT=1` in the environment these files are written anew, to be read and
-committed.
+Next to each chat, `NAME.problems` contains the output of `parley check` (no file: no output),
+`NAME.step` the next step for its last exchange, and `NAME.requests` its messages in each wire
+format. A new case needs no code: with `PARLEY_EXPECT=1` in the environment, these files are written
+again, to be read and committed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ EMPTY = "no exchange"
 
 
 def read(path: Path) -> Transcript:
-    """The transcript of a chat file, with bytes that are no UTF-8 kept."""
+    """The transcript of a chat file; bytes that are not UTF-8 are preserved."""
     return parse(path.read_bytes().decode("utf-8", "surrogateescape"))
 
 
 def expect(path: Path, text: str) -> None:
-    """Hold a text against the file that has it; no file stands for "". Write it where that is wanted."""
+    """Compare a text with its file; a missing file stands for "". Write the file if requested."""
     if os.environ.get("PARLEY_EXPECT"):
         if text:
             path.write_text(text, encoding="utf-8")
@@ -59,7 +59,7 @@ def expect(path: Path, text: str) -> None:
 
 
 def step_text(transcript: Transcript) -> str:
-    """The step that follows for the last exchange, with nothing decided on this machine, as lines."""
+    """The next step for the last exchange, without decisions on this machine, as lines."""
     if not transcript.exchanges:
         return EMPTY
     situation = Situation(transcript, len(transcript.exchanges) - 1, TOOLS, LedgerView(), limits_with())
@@ -67,7 +67,7 @@ def step_text(transcript: Transcript) -> str:
 
 
 def step_lines(step: Step) -> list[str]:
-    """The name of a step, and a line for each thing in it."""
+    """The name of a step, and a line for each of its items."""
     name = type(step).__name__
     match step:
         case AskModel(tools_on):
@@ -89,7 +89,7 @@ def _call_name(call: Proposal | Broken) -> str:
 
 
 def requests_text(transcript: Transcript) -> str:
-    """What each format sends of the chat for its last exchange, as JSON a person can read."""
+    """Each format's messages of the chat for its last exchange, as readable JSON."""
     if not transcript.exchanges:
         return EMPTY
     at = len(transcript.exchanges) - 1

@@ -1,4 +1,4 @@
-"""The text of an answer alone, whatever pieces it comes in."""
+"""The bare text of an answer, however it is cut into pieces."""
 
 from __future__ import annotations
 

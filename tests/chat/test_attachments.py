@@ -1,4 +1,4 @@
-"""The link to an attachment, and the words that stand for it."""
+"""The link to an attachment, and the words that replace it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call on its line: legible, exact, and refused where readers could differ."""
+"""A call on its line: legible, exact, and refused if readers could differ."""
 
 from __future__ import annotations
 

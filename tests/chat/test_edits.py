@@ -1,4 +1,4 @@
-"""What becomes of a text or a picture that goes into a question, case by case; the laws stand elsewhere."""
+"""Texts and pictures put into a question, case by case; the laws are elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fork says what its chat says down to the exchange that it was made at, and where it is from."""
+"""A fork has its chat's content up to the chosen exchange, and names its source."""
 
 from __future__ import annotations
 

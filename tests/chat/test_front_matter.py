@@ -1,4 +1,4 @@
-"""Front matter: data and nothing else, checked key by key, whatever somebody sends."""
+"""Front matter: only data, checked key by key, even if it is hostile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One key of the front matter is written, and nothing else is touched."""
+"""One key of the front matter is written, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a file a model is sent: cases beside the laws."""
+"""The parts of a file that a model is sent: cases in addition to the laws."""
 
 from __future__ import annotations
 

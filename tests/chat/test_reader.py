@@ -1,4 +1,4 @@
-"""What a file is read as, where one line decides."""
+"""How a file is read if one line decides."""
 
 from __future__ import annotations
 

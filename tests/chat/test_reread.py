@@ -1,4 +1,4 @@
-"""Reading what differs in one place from what was read is reading all of it."""
+"""Rereading a changed place gives the same result as reading the whole file."""
 
 from __future__ import annotations
 

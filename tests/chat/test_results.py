@@ -1,4 +1,4 @@
-"""A result's body: whatever it holds, its end is known."""
+"""A result's body has a clear end, whatever its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a round begins: by what the model says, and by the numbers of its calls."""
+"""The beginnings of rounds: by the model's text, and by the numbers of its calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def proposal(index: int | None) -> Proposal:
 
 
 def sizes(*segments: Segment) -> list[int]:
-    """How many segments each round has."""
+    """The number of segments in each round."""
     return [len(each.segments) for each in rounds(Answer(None, segments))]
 
 

@@ -1,4 +1,4 @@
-"""A chat as an HTML page: all that was said is in it, nothing in it runs or is fetched."""
+"""A chat as an HTML page: it has the whole conversation, and nothing in it runs or is fetched."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ I look.
 
 
 class Tags(HTMLParser):
-    """All elements of a page, those left open, and its text."""
+    """All elements of a page, the elements left open, and the page's text."""
 
     VOID = frozenset(
         ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
     )
-    """All there are: https://html.spec.whatwg.org/multipage/syntax.html#void-elements, 2026-11-22."""
+    """The full list: https://html.spec.whatwg.org/multipage/syntax.html#void-elements, 2026-11-22.
+    """
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class Tags(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """`<hr />` is `<hr>`, and `<p />` is `<p>`: a browser does not heed the slash."""
+        """`<hr />` is `<hr>`, and `<p />` is `<p>`: browsers ignore the slash."""
         self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
@@ -181,7 +182,7 @@ def test_when_time_is_up_no_lexer_begins(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(("part", "ground"), [(0, 0xF7F7F7), (1, 0x202020)], ids=["light", "dark"])
 def test_colours_can_be_read(part: int, ground: int) -> None:
-    """A contrast of 4.5 at least: https://www.w3.org/TR/WCAG22/#contrast-minimum, 2026-11-23."""
+    """A contrast of at least 4.5: https://www.w3.org/TR/WCAG22/#contrast-minimum, 2026-11-23."""
     style = html_page(Transcript(), "a").partition("<style>")[2].split("prefers-color-scheme")[part]
     colours = re.findall(r"--(?!dim|line|back)\w+: #(\w{6});", style)
     assert len(colours) == 7

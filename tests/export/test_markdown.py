@@ -1,4 +1,4 @@
-"""A chat as plain Markdown: all that was said is in it, and each text ends with itself."""
+"""A chat as plain Markdown: it has the whole conversation, and each text is self-contained."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ And?
 
 
 def blocks(page: str) -> tuple[list[str], list[str]]:
-    """The texts of a page's headings of the second level, and those of its blocks of code."""
+    """The texts of a page's second-level headings, and of its code blocks."""
     tokens = MarkdownIt("commonmark").enable("table").parse(page)
     pairs = pairwise(tokens)
     headings = [after.content for token, after in pairs if (token.type, token.tag) == ("heading_open", "h2")]

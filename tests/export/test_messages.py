@@ -1,4 +1,4 @@
-"""A chat as a line of messages: what training files of the providers hold."""
+"""A chat as a line of messages, as in the providers' training files."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_round_whose_calls_wait_is_left_out_with_a_note(option: str, mark: str
     waits = chat[chat.index("Two.") :]
     assert line(before + waits, option) == line(before, option)
     assert waiting in lacks(parse(before + waits))
-    assert waiting not in lacks(parse(before))  # declined is decided
+    assert waiting not in lacks(parse(before))  # a declined call is decided
     assert waiting not in lacks(parse(chat + "\n💬: what now?\n"))
 
 

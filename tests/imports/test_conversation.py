@@ -1,4 +1,4 @@
-"""What others said, in order, becomes a chat file: what does not fit is told, and nothing else is lost."""
+"""Another program's messages become a chat file; losses are reported, and nothing else is lost."""
 
 from __future__ import annotations
 

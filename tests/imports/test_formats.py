@@ -1,7 +1,7 @@
-"""Chats of others as chats of ours: the corpus, `corpus/NAME` with what each becomes; files that are none.
+"""Other programs' chats as Parley chats: the corpus `corpus/NAME`, and invalid files.
 
-`NAME.chats` holds the chats and what they lack, one below the other. A new case needs no code: with
-`PARLEY_EXPECT=1` in the environment these files are written anew, to be read and committed.
+`NAME.chats` contains the chats and their losses, one below the other. A new case needs no code:
+with `PARLEY_EXPECT=1` in the environment, these files are written again, to be read and committed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The law of an end: however a process ends, a reply that was cut never counts as complete.
 
-A process ends between any two steps that it takes: at each of them the text is kept that is there then.
+A process may end between any two of its steps: the text is recorded at each of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ REPLY: list[ScriptStep] = [TextDelta("one\n\ntw"), TextDelta("o"), Finished("com
 
 
 def cuttable(path: Path) -> tuple[str, list[ScriptStep]]:
-    """What a model says in a stream of the corpus, by its format."""
+    """The content of a stream in the corpus, by its format."""
     events, error = events_of(path, [path.read_bytes()])
     return path.parent.name, [*events, *([error] if error else [])]
 
@@ -62,7 +62,7 @@ replies = st.one_of(st.sampled_from(CORPUS).map(cuttable), own_replies)
 
 @contextmanager
 def documents(kind: str, text: str) -> Iterator[tuple[TextDocument, Callable[[], str]]]:
-    """A document, and what is left of it when its process ends now."""
+    """A document, and its remains if its process ends now."""
     if kind == "text":
         document = TextDocument(text, 0)
         yield document, lambda: document.text
@@ -74,7 +74,7 @@ def documents(kind: str, text: str) -> Iterator[tuple[TextDocument, Callable[[],
 
 
 def watch(document: TextDocument, look: Callable[[], None]) -> None:
-    """Look before and after all that is done to a document."""
+    """Record the document before and after each change."""
     for name in ("read", "change", "begin", "open_stream", "append", "settle"):
         method = getattr(document, name)
 
@@ -88,7 +88,7 @@ def watch(document: TextDocument, look: Callable[[], None]) -> None:
 
 
 def ends_in(text: str) -> plan.Step:
-    """What is done next with a text that somebody opens."""
+    """The next step for a text that someone opens."""
     return next_step(Situation(parse(text), 0, Catalogue(), LedgerView(), limits_with()))
 
 
@@ -117,7 +117,7 @@ def test_it_is_complete_when_all_of_it_was_told(kind: str, chat: str) -> None:
 
 
 def lived(kind: str, chat: str, steps: list[ScriptStep]) -> bool:
-    """Whether a turn is complete at its end; until the reply is told, it never is, whatever is left of it."""
+    """Whether a turn is complete at its end; before the end of the reply, it must never be."""
     is_told = False
 
     def tell() -> None:

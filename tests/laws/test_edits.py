@@ -1,4 +1,4 @@
-"""The laws of edits: each changes what it names and nothing else, whatever is around it."""
+"""The laws of edits: each changes only its own lines, whatever is around them."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class Chat:
         self.transcript = parse(self.text)
 
     def after(self, *edited: Edit) -> Transcript:
-        """What the file says after edits; everything outside of them has to stand as it stood."""
+        """The content of the file after edits; everything outside the edits must be unchanged."""
         lines = apply_edits(self.lines, edited)
         written = "".join(line + "\n" for line in lines)
         assume(
             split_lines(written) == lines
-        )  # else the last line without CR is gone, and all CRs mean line ends
+        )  # otherwise the last line without CR is gone, and all CRs mean line ends
         return parse(written)
 
 
@@ -107,8 +107,10 @@ chats = st.one_of(transcripts().map(render), loose_files, loose_files).map(_chat
 
 
 def _normal(transcript: Transcript) -> Transcript:
-    """Without what an edit may do beside: the spacing inside a text that it makes longer, and the blanks at
-    the end of a result that it closes."""
+    """The text without an edit's allowed side effects.
+
+    These are spacing inside a text that it extends, and blanks at the end of a result that it closes.
+    """
 
     def segment(one: Segment) -> Segment:
         match one:
@@ -145,7 +147,7 @@ def _with_segments(transcript: Transcript, at: int, segments: Sequence[Segment])
 
 
 def _joined(segments: Sequence[Segment], added: Sequence[Segment]) -> list[Segment]:
-    """Segments put at an end: a text behind a text goes on with it."""
+    """Segments added at an end: a text after a text extends it."""
     if segments and added and isinstance(last := segments[-1], Text) and isinstance(first := added[0], Text):
         return [*segments[:-1], Text(f"{last.text}\n\n{first.text}"), *added[1:]]
     return [*segments, *added]
@@ -231,7 +233,7 @@ def test_a_text_begins_a_question_and_what_stands_beside_the_marker_goes_on_as_t
 
 
 def _prose(text: str) -> list[Segment]:
-    """A model's prose as the file holds it."""
+    """A model's prose as written in the file."""
     lines = grammar.fit(text).replace("\r\n", "\n").split("\n")
     while lines and not lines[0].strip(" \t\r"):
         lines.pop(0)
@@ -382,7 +384,7 @@ def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
 
 
 def _open_calls(chat: Chat) -> list[tuple[int, int, Proposal]]:
-    """Where a result may go: exchange, number of the segment, and the call."""
+    """The possible places of a result: exchange, number of the segment, and the call."""
     return [(a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None]
 
 
@@ -450,7 +452,7 @@ def test_a_note_on_a_result_stands_below_it_and_takes_in_nothing_else(
 
 
 def _put_noted(chat: Chat, at: int, number: int, proposal: Proposal, result: Result) -> None:
-    """Put a result with a note, and see that all else stays."""
+    """Add a result with a note, and check that everything else stays."""
     note = "for you:\n\n💬: x\n\\🔒:\n```\ny\n```"
     edit = edits.put_result(chat.lines, proposal, replace(result, note=note))
     segments = chat.transcript.exchanges[at].answers[-1].segments
@@ -514,7 +516,7 @@ def test_a_signature_goes_to_the_last_thinking_and_never_to_one_that_has_one(
 
 
 def _resumed(answer: Answer) -> list[Segment]:
-    """An answer without what its last turn left unfinished."""
+    """An answer without the unfinished part of its last turn."""
     note = notice_note(answer)
     assert note
     notice, words = read_notice(note), words_of(note)

@@ -1,4 +1,4 @@
-"""Twice as much text is twice as much work, however it is cut and whatever it repeats."""
+"""Twice as much text takes twice as much work, however it is cut and whatever it repeats."""
 
 from __future__ import annotations
 

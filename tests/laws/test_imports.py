@@ -1,4 +1,4 @@
-"""A chat that is exported as messages and imported again says the same."""
+"""A chat that is exported as messages and imported again has the same content."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RECORDS = st.builds(
     st.dictionaries(KEYS, VALUES, max_size=2),
     st.dictionaries(st.sampled_from(["type", "name", "function"]), VALUES, min_size=1, max_size=2),
 )
-"""Parts, calls and the like, with anything in their fields."""
+"""Parts, calls and the like, with arbitrary values in their fields."""
 FIELDS = st.fixed_dictionaries(
     {"role": ROLES},
     optional={
@@ -87,7 +87,7 @@ MUTE = """💬: a
 
 
 def turns(transcript: Transcript) -> list[Turn]:
-    """What is said in a chat, without what is only begun, and without last calls that wait."""
+    """The content of a chat, without unfinished parts and without waiting calls at its end."""
     exchanges = finished(transcript.exchanges)
     return list(history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None))
 
@@ -118,7 +118,7 @@ def is_said(segment: object) -> bool:
 
 
 def outline(transcript: Transcript, option: str) -> list[Any]:
-    """Who says what; what one of them says twice in a row is one, as it is on the wire."""
+    """The speakers and their words; adjacent texts of one speaker are joined, as on the wire."""
     lines = list[Any]()
     for turn in turns(transcript):
         who = "user" if isinstance(turn, UserTurn) else "model"
@@ -227,7 +227,7 @@ BODIES = (
 
 
 def fenced(text: str) -> str:
-    """The text in a fence, as parley.nvim and CodeCompanion write the results of tools."""
+    """The text in a fence, as parley.nvim and CodeCompanion write tool results."""
     longest = max(map(len, re.findall("`+", text)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
@@ -366,7 +366,7 @@ ANYTHING = st.recursive(
 
 
 def table(**required: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Tables with these keys, and any others."""
+    """Tables with these keys and arbitrary others."""
     return st.builds(
         lambda own, more: more | own,
         st.fixed_dictionaries(required),

@@ -1,7 +1,7 @@
-"""The law of effort: what a server or a model sends is checked in steps that grow no faster than it does.
+"""The law of effort: the steps of a check grow linearly with a server's or model's data.
 
-Steps are calls of functions, as the interpreter counts them: a test that measured time would say something
-of the machine.
+Steps are function calls, as the interpreter counts them: measured times would depend on the
+machine.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tests.chats import answer, asked, chat, step
 from tests.examples import examples
 
 MOST_STEPS = 600_000
-"""Less than a second; whatever takes more is left for the server to check."""
+"""Less than a second; the server must check anything that takes longer."""
 
 
 def steps(work: Callable[[], object]) -> int:
-    """The number of functions that some work calls, those of C included."""
+    """The number of function calls of some work, including C functions."""
     count = 0
 
     def counting(_frame: object, event: str, _of: object) -> None:
@@ -132,7 +132,7 @@ CASES: dict[str, Case] = {
 def checked(case: tuple[Any, Any]) -> int:
     arguments, rule = json.dumps(case[0]), case[1]
     checks._validator.cache_clear()
-    check_arguments("{}", {"type": "object"})  # what is imported once
+    check_arguments("{}", {"type": "object"})  # imported only once
     return steps(lambda: check_arguments(arguments, rule))
 
 

@@ -1,4 +1,4 @@
-"""The laws of memory: what is sent of a chat, whatever it holds and however little its model takes."""
+"""The laws of memory: the sent part of a chat, for any content and any window."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.formats import FORMATS, WireFormat, cases, own, with_answers
 Case = tuple[Transcript, int]
 loaded = examples(15, suppress_health_check=list(HealthCheck))
 
-# How many times as long generated texts are made, in turn, so that there is something to leave out.
+# Factors by which generated texts are lengthened, in turn, so that something must be left out.
 TIMES = st.lists(st.sampled_from([1, 1, 30, 2_000]), min_size=1, max_size=7)
 FULL = st.none() | st.integers(0, 4)
 
 
 def longer(case: Case, times: list[int]) -> Case:
-    """The case with some of its texts and results many times as long, and some of its exchanges again."""
+    """The case with some texts and results lengthened, and some exchanges repeated."""
     transcript, at = case
     count = iter(range(10**6))
 
@@ -144,7 +144,7 @@ def test_no_half_of_a_call_and_its_result_is_sent(case: Case, times: list[int], 
 
 
 def windowed(form: WireFormat, case: Case, part: float) -> Request:
-    """The request of a model that takes a part of it."""
+    """The request for a model that accepts only a part of it."""
     request = form.ask(*case, max_tokens=2_000)
     return replace(request, window=round(part * request.tokens()) + 2_000)
 

@@ -28,9 +28,9 @@ from tests.ways_there import FAR, Authority, ProxyServer
 
 @dataclass(frozen=True)
 class Fault:
-    """A failure: the response of the server, what comes at once in its place, or an address of no use.
+    """A failure: a server's response, immediate bytes in its place, or an unusable address.
 
-    `proxy` is what a proxy answers instead; a proxy of no use is at the address, too.
+    `proxy` is the response of a proxy instead; an unusable proxy has the address, too.
     """
 
     says: str
@@ -43,7 +43,7 @@ class Fault:
 
 
 class RudeServer(LocalServer):
-    """Sends some bytes, or nothing, and closes by force, before it has read anything of HTTP."""
+    """Sends some bytes, or nothing, and closes by force, before it has read any HTTP."""
 
     def __init__(self, says: bytes) -> None:
         super().__init__()
@@ -86,14 +86,14 @@ def environment(**variables: str) -> Iterator[None]:
 
 
 def unused() -> int:
-    """A port at which nobody listens."""
+    """A port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 async def failure(kind: str, url: str, idle_s: float) -> ModelError:
-    """How a model at this address fails, which may be silent so long."""
+    """The failure of a model at this address, which may be silent for so long."""
 
     async def at_once(_: float) -> None:
         pass
@@ -116,7 +116,7 @@ async def failure(kind: str, url: str, idle_s: float) -> ModelError:
 
 
 async def readings(fault: Fault, kind: str, authority: Authority) -> dict[str, tuple[Any, ...]]:
-    """What is told of the fault on each way: what, whether it is tried again, what to do."""
+    """The report of the fault on each route: the message, whether it is retried, the remedy."""
     response = refusal(fault.status) if fault.status != 200 else Response(fault.parts)
     if fault.half:
         response = Response([*begun(kind, "after"), *fault.parts])

@@ -1,4 +1,4 @@
-"""The laws of the next step: it is there for every file, and it never does more than it may."""
+"""The laws of the next step: every file has one, and it never exceeds its permissions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ BY: Any = st.sampled_from(["key", "command", "memory", "auto"])
 
 @st.composite
 def views(draw: st.DrawFn, transcript: Transcript, catalogue: Catalogue) -> LedgerView:
-    """What the ledger may hold: yeses for calls of the file, some of them for something slightly else."""
+    """A possible ledger: yeses for calls of the file, some of them for slightly different calls."""
     entries = list[Entry]()
     proposals = all_proposals(transcript)
     for proposal in proposals:
@@ -131,7 +131,7 @@ def situations(draw: st.DrawFn) -> Situation:
 
 
 def _live(situation: Situation, proposal: Proposal) -> bool:
-    """Whether a yes agrees in everything, found without the code that is tested."""
+    """Whether a yes matches in every detail, determined without the tested code."""
     tool = situation.catalogue.get(proposal.call.name)
     assert tool
     made = proposal.call
@@ -201,7 +201,7 @@ later = st.sampled_from(["🤖:[B]", "🤖:", "💬: next", "💬: next\n\n🤖:
 def test_a_yes_in_an_older_answer_is_taken_back(
     choice: str, before: list[str], marker: str, after: list[str]
 ) -> None:
-    """The call is marked and waits, but below it there is another answer, or the next exchange is in hand."""
+    """The call is marked and waits, but another answer is below it, or another exchange is current."""
     old = _call(f"[{choice}]", 2, "call_old", "web_search", "{}")
     transcript = parse("\n\n".join(["💬: q", "🤖:[A]", *before, old, marker, *after]) + "\n")
     proposal = next(p for p in all_proposals(transcript) if p.call.id == "call_old")
@@ -218,7 +218,7 @@ def test_a_yes_in_an_older_answer_is_taken_back(
 
 
 def _carried_out(situation: Situation, text: str) -> str | None:
-    """The file after a step that needs nobody; None where somebody is needed."""
+    """The file after a step that needs no person; None if it needs one."""
     lines, answer = split_lines(text), situation.exchange.answers and situation.exchange.answers[-1]
     match next_step(situation):
         case Settle(results) if answer:

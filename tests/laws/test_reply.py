@@ -1,4 +1,4 @@
-"""The laws of streaming: any cutting gives the same file, and no reply becomes structure."""
+"""The laws of streaming: all cuts give the same file, and no reply becomes structure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ replies = st.lists(st.tuples(st.sampled_from(["text", "thinking"]), any_text), m
 
 
 def write(parts: Parts, size: int) -> list[str]:
-    """The texts written for a reply whose parts come in pieces of `size` characters."""
+    """The texts written for a reply in pieces of `size` characters."""
     writer, written = ReplyWriter(), list[str]()
     for kind, text in parts:
         pieces = [text[i : i + size] for i in range(0, len(text), size)]

@@ -1,4 +1,4 @@
-"""The law of ends: each reason for the end of a reply, in each format, has an outcome that the user sees."""
+"""The law of ends: in each format, each reason for a reply's end has a visible outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGAIN = "An answer after all."
 
 
 async def outcome(events: list[Event], detail: str) -> None:
-    """Hold what a turn with this reply comes to against the reason for its end."""
+    """Compare the outcome of a turn with this reply to the reason for the reply's end."""
     reason, has_call = _reason(events), any(isinstance(event, Call) for event in events)
     reply: list[ScriptStep] = [*events]
     turns = Turns("💬: q\n", ScriptedModel(reply, says(AGAIN)), LoggedTools(TOOLS))
@@ -57,7 +57,7 @@ async def outcome(events: list[Event], detail: str) -> None:
 
 
 def plain(text: str) -> str:
-    """A text as a notice can hold it."""
+    """A text in the form that a notice can hold."""
     return " ".join(one_line(text.replace("[", " ").replace("]", " ")).split())
 
 
@@ -156,7 +156,7 @@ async def test_the_user_sees_why_a_reply_of_a_format_ended(what: str, streamed: 
 
 
 def whole(name: str, payloads: list[Any]) -> Mapping[str, Any]:
-    """The reply in one piece that the payloads are the stream of."""
+    """The complete reply whose stream has these payloads."""
     match name:
         case "anthropic":
             return {**payloads[3]["delta"], "content": [{"type": "text", "text": "Half of"}]}

@@ -1,4 +1,4 @@
-"""The laws of the chat file: what is written is read back, and nothing that is text becomes structure."""
+"""The laws of the chat file: written content is read back, and text never becomes structure."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _letters(text: str) -> str:
 
 
 def _spacing_apart(text: str) -> list[str]:
-    """A file's content without what the writer is free to choose: spacing, where text starts, notes' ends."""
+    """A file's content without the writer's free choices: spacing, where text starts, notes' ends."""
     return [
         "".join(
             text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").replace("🔒:", "").split()

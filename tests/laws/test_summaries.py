@@ -1,4 +1,4 @@
-"""The law of several summaries: those of one reasoning item go back to its model as they came."""
+"""The law of several summaries: those of one reasoning item are sent back unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_several_summaries_of_one_item_go_back_as_several(summaries: list[str], 
     (signature,) = (event.signature for event in events if isinstance(event, ThinkingEnd))
     thinking = Thinking("openai", "a-model", words, signature)
     assert openai_responses.unsealed(thinking) == item
-    # A text that was edited is sent as it is now.
+    # An edited text is sent in its current form.
     edited = openai_responses.unsealed(replace(thinking, text=f"{words}!"))
     assert edited
     assert edited["summary"] == [{"type": "summary_text", "text": f"{words}!"}]

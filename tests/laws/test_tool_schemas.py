@@ -1,4 +1,4 @@
-"""The law of schemas: each tool, whatever schema a server sends for it, is sent as all providers take it."""
+"""The law of schemas: every tool, with any schema, is sent in a form that all providers accept."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ CASES: dict[str, Any] = {
 
 
 def complaints(schema: Any) -> dict[str, list[str]]:
-    """What the providers say against a request with a tool of this schema."""
+    """The providers' objections to a request with a tool of this schema."""
     tools = Catalogue.of([Tool("s", "one", input_schema=schema if isinstance(schema, dict) else {})])
     transcript = parse("💬: a question\n🤖:\n")
     found = {}

@@ -1,4 +1,4 @@
-"""Whatever a model, tools and a user do: the chat is as its models saw it, and comes of its own replies."""
+"""Whatever a model, tools and a user do, the chat matches its requests and its own replies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ moves = st.sampled_from(["ya", "ya", "yA", "yn", "ask", "ask", "ask", "go on", "
 
 
 def reply_steps(thinks: bool, text: str, calls: Sequence[ToolCall], end: Any) -> list[ScriptStep]:
-    """What a model says in one reply."""
+    """The content of one reply of a model."""
     said: list[ScriptStep] = [*(THOUGHT if thinks else []), *([TextDelta(text)] if text else [])]
     if isinstance(end, BaseException):
         return [*said, end]
@@ -52,7 +52,7 @@ def reply_steps(thinks: bool, text: str, calls: Sequence[ToolCall], end: Any) ->
 async def conversation(
     script: Sequence[Any], results: Sequence[Result], user: Sequence[str], request: dict[str, Any]
 ) -> Turns:
-    """A chat of a model with this script, of tools with these results, and of a user who does so."""
+    """A chat of a model with this script, tools with these results, and a user with these actions."""
     outcomes, model = iter(results), RecordingModel(*(reply_steps(*r) for r in script), *[says("Done.")] * 40)
     tools = LoggedTools(
         TOOLS, {tool.name: lambda _: next(outcomes, Result("ok", "")) for _, tool in TOOLS.tools}

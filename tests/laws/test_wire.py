@@ -1,4 +1,4 @@
-"""The laws of the way to the wire, for every format: what is sent is what the file says, and is accepted."""
+"""The wire laws, for every format: a request has exactly the file's content, and is accepted."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
 
 Case = tuple[Transcript, int]
 
-# Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
+# Transcripts are large for generated values, so some are discarded; that is no fault of a law.
 loaded = examples(10, suppress_health_check=list(HealthCheck))
 
 
 def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """A law over generated cases, tried in every format: making a case costs more than sending it."""
+    """A law over generated cases, tested in every format: making a case costs more than sending it."""
 
     def decorate(law: Callable[..., None]) -> Callable[[], None]:
         def test(**values: Any) -> None:
@@ -122,7 +122,7 @@ def _outcome(proposal: Proposal) -> str:
 
 
 def _secretly(transcript: Transcript) -> Transcript:
-    """The transcript with a secret in every place that is nobody's business."""
+    """The transcript with a secret in every place that is never sent."""
 
     def hidden(segment: Segment) -> Segment:
         match segment:
@@ -224,7 +224,7 @@ def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(form: Wir
 
 
 def _goes_back(case: Case, form: WireFormat) -> list[str]:
-    """The signatures of the thinking in an answer whose tool loop is open."""
+    """The signatures of the thinking in an answer with an open tool loop."""
     transcript, at = case
     answers = transcript.exchanges[at].answers
     heard = [r for r in rounds(answers[-1]) if r.proposals or _has_text(r.segments)] if answers else []
@@ -306,7 +306,7 @@ def test_what_is_kept_from_other_requests_changes_none(
 
 
 def _without_ids(turns: tuple[Turn, ...]) -> list[object]:
-    """The turns without what depends on how often an id was sent before."""
+    """The turns without any values that depend on how often an id was sent before."""
     return [
         replace(turn, calls=tuple(replace(each, id="") for each in turn.calls))
         if isinstance(turn, ModelTurn)

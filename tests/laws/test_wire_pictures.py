@@ -1,4 +1,4 @@
-"""The laws of pictures on the wire, for every format: each is where it was put, or stands there in words."""
+"""The laws of pictures on the wire, for every format: each is in its place, or replaced by words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ATTACHMENTS = [Attachment(f"image/png {len(each)} B", path) for path, each in CO
 
 
 def with_pictures(transcript: Transcript, draw: st.DataObject) -> Transcript:
-    """The transcript with pictures whose bytes are at hand, in questions and results."""
+    """The transcript with pictures whose bytes are available, in questions and results."""
     some = st.lists(st.sampled_from(ATTACHMENTS), max_size=3).map(tuple)
 
     def answer(one: Answer) -> Answer:
@@ -83,10 +83,10 @@ def sent(body: Any) -> list[bytes]:
 
 
 def meant(form: WireFormat, request: Request) -> list[bytes]:
-    """The contents that the turns of a request have, in order, as far as format and model take them."""
+    """The contents of a request's turns, in order, as far as format and model accept them."""
     found = list[Attachment]()
     for turn in request.turns():
-        if isinstance(turn, ModelTurn) and form in (CLAUDE, MANUAL):  # its failed results hold text only
+        if isinstance(turn, ModelTurn) and form in (CLAUDE, MANUAL):  # its failed results contain only text
             ok = (outcome for outcome in turn.calls if outcome.status == "ok")
             found += [a for outcome in ok for a in outcome.parts if isinstance(a, Attachment)]
         else:

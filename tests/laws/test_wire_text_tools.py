@@ -1,4 +1,4 @@
-"""The laws of the way to the wire, for requests that describe their tools in their text, in every format."""
+"""The wire laws, for requests that describe their tools in text, in every format."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tests.text_calls_corpus import read
 Case = tuple[Transcript, int]
 Body = dict[str, Any]
 
-# Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
+# Transcripts are large for generated values, so some are discarded; that is no fault of a law.
 loaded = examples(8, suppress_health_check=list(HealthCheck))
 modes = st.sampled_from(["json", "xml"])
 
 
 def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """A law over generated cases and modes, tried in every format."""
+    """A law over generated cases and modes, tested in every format."""
 
     def decorate(law: Callable[..., None]) -> Callable[[], None]:
         def test(**values: Any) -> None:
@@ -63,7 +63,7 @@ def proposals(case: Case) -> list[Proposal]:
 
 
 def calls_in(mode: str, text: str) -> list[str]:
-    """The names of the tools that a text calls, as the mode's own reader finds them."""
+    """The names of the tools that a text calls, according to the mode's own reader."""
     kind = "json_tools" if mode == "json" else "xml_tools.unlimited"
     return [item[1] for item in read(kind, [text]) if item[0] == "call"]
 
@@ -72,7 +72,7 @@ _RESULT = re.compile(r"^(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P
 
 
 def results_in(text: str) -> list[tuple[str, str, str]]:
-    """Name, outcome and content of each result in a user's message, in order; the rest is the user's own."""
+    """Name, outcome and content of each result in a user's message; the rest is the user's."""
     found = list[tuple[str, str, str]]()
     for part in re.split(rf"(?:\A|(?<=\n\n)){re.escape(RESULTS)}\n\n", text)[1:]:
         while result := _RESULT.match(part):
@@ -122,7 +122,7 @@ def test_law_1_every_call_is_there_and_answered_once_in_order_right_after_it(
 
 
 def _conversation(spoken: list[Said]) -> list[tuple[str, str]]:
-    """Who said what, each side's texts in a row joined."""
+    """The speakers and their words; adjacent texts of one speaker are joined."""
     joined = list[tuple[str, str]]()
     for role, text, *_ in (each for each in spoken if each[0] in ("user", "assistant")):
         if joined and joined[-1][0] == role:
@@ -151,7 +151,7 @@ def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
 
 
 def _is_long(proposal: Proposal) -> bool:
-    """Whether all of its result lies beside the chat."""
+    """Whether its whole result is next to the chat."""
     return any(attachment.is_text for attachment in proposal.result.attachments) if proposal.result else False
 
 
@@ -203,7 +203,7 @@ def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
 def test_law_5_what_comes_later_changes_nothing_earlier(
     form: WireFormat, case: Case, mode: str, later: int
 ) -> None:
-    """No ids are sent; what is sent of the earlier part of a file stays as it was, for the caches' sake."""
+    """No ids are sent; the earlier part of a file is sent unchanged, so that provider caches work."""
     transcript, at = case
     repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None and e.question.text)
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
@@ -212,7 +212,7 @@ def test_law_5_what_comes_later_changes_nothing_earlier(
         for each_case in (case, (longer, len(longer.exchanges) - 1))
     )
     of_file = _letters(short)
-    for stand_in in (NO_QUESTION, GO_ON):  # of which there is nothing in the file
+    for stand_in in (NO_QUESTION, GO_ON):  # nothing of it is in the file
         of_file = of_file.removesuffix("".join(stand_in.split()))
     assert _letters(long).startswith(of_file)
 

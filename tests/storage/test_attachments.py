@@ -1,4 +1,4 @@
-"""Files beside a chat: what is read is what the name proves, and nothing else is ever opened."""
+"""Files next to a chat: only files that match their name are read, and nothing else is opened."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ sys.addaudithook(_note)
 
 @pytest.fixture
 def opened() -> Iterator[set[str]]:
-    """The names of files and folders that are opened meanwhile."""
+    """The names of the files and folders that are opened during the test."""
     global _watches
     OPENED.clear()
     _watches = True
@@ -47,7 +47,7 @@ def opened() -> Iterator[set[str]]:
 
 @pytest.fixture
 def chat(tmp_path: Path) -> Path:
-    """A chat in a folder, with a picture like its own outside."""
+    """A chat in a folder, with a picture, and an identical picture outside the folder."""
     (tmp_path / "elsewhere.assets").mkdir()
     (tmp_path / "elsewhere.assets" / NAME).write_bytes(PICTURE)
     (tmp_path / "home").mkdir()
@@ -123,7 +123,7 @@ def _folder(chat: Path, place: Path) -> None:
 
 def _socket(chat: Path, place: Path) -> None:
     here = Path.cwd()
-    os.chdir(place.parent)  # a socket's path is short
+    os.chdir(place.parent)  # a socket's path must be short
     try:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(place.name)
@@ -303,7 +303,7 @@ async def test_a_name_that_no_link_can_hold_is_said(tmp_path: Path) -> None:
         await ChatAttachments(str(tmp_path / "a\nb.md")).save(PICTURE, "png")
 
 
-# --- What is said of a chat -------------------------------------------------------------------------------
+# --- Problems of a chat -----------------------------------------------------------------------------------
 
 
 def test_what_is_missing_wrong_or_not_linked_is_a_problem(chat: Path) -> None:

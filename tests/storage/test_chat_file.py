@@ -1,4 +1,4 @@
-"""Chats in files: what an edit does not name stays byte for byte, and nobody's work is written over."""
+"""Chats in files: edits leave other bytes unchanged, and never overwrite other programs' work."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ def test_a_line_without_end_is_written_once_however_many_pieces_it_comes_in() ->
     before = document._lines[4]
     for piece in ["x" * 10] * 1000:
         asyncio.run(document.append(piece))
-        assert document._lines[4] is before  # adding each piece to the line would copy all of it each time
+        assert (
+            document._lines[4] is before
+        )  # adding each piece to the line would copy the whole line each time
     assert document.text == "💬: q\n\n🤖:[A]\n\n" + "x" * 10_000 + "\n" + UNFINISHED
 
 
@@ -207,13 +209,13 @@ def test_what_is_no_chat_is_told_and_not_waited_for(tmp_path: Path, kind: str) -
             path.symlink_to(path)
         case _:
             with path.open("wb") as file:
-                file.truncate(10**11)  # of which the disk holds nothing
+                file.truncate(10**11)  # nothing of it is on the disk
     with pytest.raises(ParleyError, match=f"^cannot read {path}: "):
         FileDocument(path)
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_lost(path: Path) -> None:
-    """A folder that went away and came back as a file stands for one without the right to write."""
+    """A folder that was replaced by a file behaves like a folder without write permission."""
     folder = path.parent / "folder"
     folder.mkdir()
     inside = folder / "chat.md"
@@ -241,7 +243,7 @@ def test_a_folder_without_the_right_to_write_is_told(path: Path) -> None:
 def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(path: Path) -> None:
     before = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # like a full disk
     try:
         with pytest.raises(OSError, match="File too large"):
             replace_content(path, before, b"x" * 10_000)
@@ -260,7 +262,7 @@ def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
 
 
 def others_save_while_it_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program saves the file while the disk takes its time over ours."""
+    """Another program saves the file while the disk is slow with ours."""
     write = os.fsync
 
     def fsync(handle: int) -> None:
@@ -282,7 +284,7 @@ def test_what_another_program_saves_while_it_is_written_is_not_lost(
 
 
 async def text_when(path: Path, condition: Callable[[str], bool]) -> str:
-    """The file's text as soon as it is so."""
+    """The file's text as soon as the condition holds."""
     for _ in range(3_000):
         if condition(text_of(path)):
             break
@@ -370,7 +372,7 @@ def test_extended_attributes_are_kept(path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of others")
 def test_the_owner_is_kept_or_the_loss_is_told() -> None:
-    with tempfile.TemporaryDirectory() as folder:  # others may reach it, unlike a test's own
+    with tempfile.TemporaryDirectory() as folder:  # others may reach it, unlike a test's own folder
         Path(folder).chmod(0o755)
         path = Path(folder) / "chat.md"
         path.write_text(CHAT, encoding="utf-8")
@@ -392,7 +394,7 @@ def test_the_owner_is_kept_or_the_loss_is_told() -> None:
 
 
 def test_a_reply_that_comes_without_a_pause_is_written_once_in_half_a_second(path: Path) -> None:
-    """However many pieces come in it, and though no timer can fire between two of them."""
+    """However many pieces it has, and even if no timer can fire between two of them."""
 
     async def written() -> list[int]:
         document, sizes = await streaming(path), list[int]()

@@ -1,4 +1,4 @@
-"""The folder of chats: where it is, and the file of a new chat in it."""
+"""The chat folder: its place, and the file of a new chat in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The changes of a working tree, in folders of the user's and of somebody else's."""
+"""The changes of a working tree, in the user's own folders and in strangers' folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 20_000
 
 
 class Repository:
-    """A repository, and a file that a program in its settings would make."""
+    """A repository, and a file that a program in its settings would create."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.trace = folder / "work", folder / "ran"

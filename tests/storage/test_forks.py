@@ -1,4 +1,4 @@
-"""The file of a fork is a new one, beside the chat itself, that only the user may read."""
+"""The file of a fork is a new, private file next to the chat itself."""
 
 from __future__ import annotations
 

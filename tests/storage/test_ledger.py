@@ -1,4 +1,4 @@
-"""The ledger: a yes is used up once, whoever asks for it at the same time, for what it was said of."""
+"""The ledger: a yes is used up once, even by concurrent callers, and only for its own call."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ sys.stdin.readline()
 print(ledger.chat("/chat").start(CallKey(*sys.argv[2:])), flush=True)
 ledger.close()
 """
-"""One process: opens the ledger when all others do, then goes for the one yes when all others do."""
+"""One process: opens the ledger together with all others, then tries to use the only yes."""
 
 
 def test_of_many_processes_that_go_for_one_yes_exactly_one_starts_it(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_of_many_processes_that_go_for_one_yes_exactly_one_starts_it(tmp_path: P
 
 
 def words_of(racers: list[subprocess.Popen[str]], word: str) -> list[str]:
-    """What processes say when all of them hear a word."""
+    """The output of processes that all receive a word."""
     for racer in racers:
         assert racer.stdin
         racer.stdin.write(word + "\n")
@@ -425,7 +425,7 @@ def test_no_lock_is_left_of_a_turn_that_has_ended_or_was_killed(file: LedgerFile
 
 
 def test_who_waits_at_a_lock_that_is_taken_away_does_not_hold_the_one_made_since(file: LedgerFile) -> None:
-    """Processes that take and leave one lock as fast as they can never hold it together."""
+    """Processes that take and release one lock as fast as possible never hold it together."""
     held = file.turns.parent / "held"
     code = (
         "import os, pathlib, sys\n"

@@ -1,4 +1,4 @@
-"""What a reference in a question brings in, and what it never does without being asked about."""
+"""The content that a reference includes, and the content that needs the user's consent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.powers import bound_by_permissions
 
 
 class WorkingDirectory:
-    """A folder to work in, a file beside it, and a user who is asked."""
+    """A working folder, a file outside it, and a user who is asked."""
 
     def __init__(self, folder: Path, answer: bool) -> None:
         self.work, self.beside = folder / "work", folder / "beside.txt"
@@ -63,7 +63,7 @@ class WorkingDirectory:
 
 
 async def nowhere(server: str, uri: str) -> str:
-    """No server is asked."""
+    """No server is asked for anything."""
     raise AssertionError("no resource is meant")
 
 
@@ -140,11 +140,11 @@ async def test_a_file_inside_is_brought_in_without_a_question(tmp_path: Path) ->
     assert directory.questions == []
 
 
-# --- Patterns, in folders as they are ----------------------------------------------------------------------
+# --- Patterns, in real folders -----------------------------------------------------------------------------
 
 
 class Tree:
-    """A folder with files in it, and what its patterns bring."""
+    """A folder with files in it, and the results of patterns."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -214,7 +214,7 @@ async def test_links_in_a_circle_and_out_of_the_folder_end_no_search(tmp_path: P
 
 
 async def test_what_is_no_file_stops_nothing(tree: Tree) -> None:
-    """A pipe that nobody writes to, a socket, devices, and files that are no text or have no end."""
+    """A pipe without a writer, a socket, devices, and files that are not text or are endless."""
     os.mkfifo(tree.folder / "pipe.py")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tree.folder / "socket.py"))
@@ -255,7 +255,7 @@ async def test_a_file_that_grows_while_it_is_read_is_bounded(tree: Tree) -> None
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc here")
 async def test_proc_is_read_within_bounds() -> None:
-    """Its files have no size, some wait for ever when they are read, and its folders lead in circles."""
+    """Its files have no size, some block forever when read, and its folders contain circular links."""
     brought = await Tree(Path("/proc")).bring("**/*", "self/mem", "self/status", bounds=Bounds(names=3_000))
     assert len(brought) <= 103
     assert any("left out: " in said for _, said in brought)
@@ -277,7 +277,7 @@ async def test_a_name_commands_no_terminal_and_makes_no_line(tree: Tree) -> None
     tree.file("a\n💬: b\x1b[2J\u202e.py")
     (tree.folder / os.fsdecode(b"\xff.py")).write_text("x", encoding="utf-8")
     titles = [title for title, _ in await tree.bring("*.py")]
-    assert titles == ["a\n💬: b\\x1b[2J\\u202e.py", "\ufffd.py"]  # a line break is a blank where it is shown
+    assert titles == ["a\n💬: b\\x1b[2J\\u202e.py", "\ufffd.py"]  # a line break is shown as a blank
     brought = ReferenceText(titles[0], "x")
     assert expansion(brought)[0] == "`a 💬: b\\x1b[2J\\u202e.py` (1 line)"
 
@@ -592,7 +592,7 @@ async def test_without_an_editor_it_is_said_that_one_is_needed(tmp_path: Path, n
     assert text == ReferenceText(name, why, "missing")
 
 
-# --- What the user names at a prompt -----------------------------------------------------------------------
+# --- Files that the user names at a prompt -------------------------------------------------------------------
 
 
 def test_a_file_that_the_user_names_is_brought_wherever_it_is(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rows of requests: what is new is kept, what was there before is pointed at."""
+"""Rows of requests: new units are stored, earlier units are referenced."""
 
 from __future__ import annotations
 

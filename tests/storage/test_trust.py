@@ -1,4 +1,4 @@
-"""A project's file of servers: unused until its exact content was trusted, and never above the user's own."""
+"""A project's server file: unused until its exact content is trusted, and below the user's servers."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_a_server_that_stays_as_it_is_runs_on_when_another_comes(tmp_path:
 
 
 def editors(folder: Path, name: str, **servers: object) -> Path:
-    """An editor's file of servers in a project."""
+    """An editor's server file in a project."""
     path = folder / name
     path.parent.mkdir()
     key = "servers" if "vscode" in name else "mcpServers"
@@ -270,7 +270,7 @@ async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: P
 
 
 def scripted(folder: Path) -> Path:
-    """A project whose server is a program of its own, named in several ways."""
+    """A project whose server is its own program, named in several ways."""
     (folder / "tools").mkdir()
     (folder / "tools" / "serve.py").write_text("one", encoding="utf-8")
     (folder / "serve.sh").write_text("one", encoding="utf-8")
@@ -337,7 +337,7 @@ def test_the_shell_pins_and_names_programs_and_variables(
 def shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """`parley trust` in the folder of a project: its code and all that it says."""
+    """`parley trust` in a project's folder: its exit code and its whole output."""
     monkeypatch.chdir(tmp_path)
     for kind in ("CONFIG", "STATE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
@@ -350,7 +350,7 @@ def shell(
 
 
 def own_npx(folder: Path) -> Path:
-    """A program of the project that is called as a common one."""
+    """A project's program with the name of a common program."""
     program = folder / "bin" / "npx"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -359,7 +359,7 @@ def own_npx(folder: Path) -> Path:
 
 
 def hiding(folder: Path) -> dict[str, object]:
-    """An entry that looks like a common server, and starts what the project has."""
+    """An entry that looks like a common server, and starts the project's program."""
     own_npx(folder)
     (folder / "evil.js").touch()
     env = {
