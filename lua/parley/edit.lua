@@ -104,7 +104,8 @@ function M.write(handle, change)
   if typing or not handle.tick then
     H.end_undo_block(buf)
   end
-  if handle.tick and api.nvim_buf_get_changedtick(buf) == handle.tick then
+  local joins = handle.tick and api.nvim_buf_get_changedtick(buf) == handle.tick
+  if joins then
     H.inside(buf, function()
       pcall(vim.cmd, "silent! undojoin")
     end)
@@ -118,6 +119,9 @@ function M.write(handle, change)
     H.end_undo_block(buf)
   end
   handle.tick = api.nvim_buf_get_changedtick(buf)
+  if not joins or not handle.step then
+    handle.step = H.step(buf)
+  end
   handle.writing = false
   local seconds, microseconds = vim.uv.gettimeofday()
   H.written[buf] = seconds + microseconds / 1e6
@@ -144,13 +148,18 @@ function H.preserve_soon(buf)
   end, preserve_ms)
 end
 
+--- The number of the undo step that the last change is in.
+function H.step(buf)
+  return H.inside(buf, function()
+    return api.nvim_eval("undotree().seq_cur")
+  end)
+end
+
 --- Remember the undo step that a handle writes, and the place of its answer.
 function H.remember(handle)
   local step = H.steps[handle.buf] or {}
   H.steps[handle.buf] = step
-  H.inside(handle.buf, function()
-    step.seq = api.nvim_eval("undotree().seq_cur")
-  end)
+  step.seq = H.step(handle.buf)
   step.mark = api.nvim_buf_set_extmark(handle.buf, ns, H.anchor(handle), 0, { id = step.mark })
 end
 
@@ -240,10 +249,9 @@ end
 
 function H.inside(buf, act)
   if api.nvim_get_current_buf() == buf then
-    act()
-  else
-    api.nvim_buf_call(buf, act)
+    return act()
   end
+  return api.nvim_buf_call(buf, act)
 end
 
 return M

@@ -25,6 +25,7 @@ M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks 
 ---@field more? string the line below the tip that says that the reply is unfinished
 ---@field cover? integer extmark: covers it
 ---@field tick? integer the changedtick after the last edit of this handle
+---@field step? integer the number of the undo step that it wrote last
 ---@field win? integer the window of the command
 ---@field cursor? integer extmark: the line in which this handle left the cursor
 ---@field writing? boolean
@@ -109,9 +110,26 @@ function M.lost(handle)
     return M.closed
   elseif not vim.bo[handle.buf].modifiable then
     return "this buffer cannot be changed: :set modifiable, then try again"
-  elseif handle.answer and not M.row(handle, "answer") then
+  elseif handle.answer and not M.row(handle, "answer") or H.is_undone(handle) then
     return M.removed
   end
+end
+
+--- Whether the user has undone what the handle last wrote. An answer that was there before stays,
+--- and the next piece would be written somewhere in it.
+function H.is_undone(handle)
+  if not handle.step or api.nvim_buf_get_changedtick(handle.buf) == handle.tick then
+    return false
+  end
+  local tree = vim.fn.undotree(handle.buf)
+  return tree.seq_cur < handle.step or H.is_off_branch(tree.entries, handle.step, false)
+end
+
+--- Whether an undo step is on a branch that the user has left, by an undo and a change of the text.
+function H.is_off_branch(entries, step, off)
+  return vim.iter(entries):any(function(entry)
+    return off and entry.seq == step or entry.alt and H.is_off_branch(entry.alt, step, true)
+  end)
 end
 
 --- The handle of an id, or nil and the message for the host.

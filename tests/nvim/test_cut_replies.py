@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from parley.policy.approval import LedgerView
 from parley.policy.plan import Situation, next_step
 from parley.tools.catalogue import Catalogue
 from tests.defaults import limits_with
+from tests.forks import forks
+from tests.nvim.counting import environ
 from tests.nvim.harness import Child, child
 from tests.nvim.test_host import host_pid
 from tests.nvim.test_turn import MARKER
@@ -93,6 +96,37 @@ def test_a_file_that_is_left_says_that_its_reply_was_cut(tmp_path: Path, ends: s
     assert text.endswith(f"\n{NOTICE}\n")
     assert "the file is" in text
     assert not is_complete(text)
+
+
+def shell(home: Path, path: Path) -> str:
+    """All that `parley respond` prints, once no other process has the chat."""
+    env = environ(home, PARLEY_DEMO_PACE="0")
+    command = [forks().python, "-m", "parley", "respond", "--agent", "Demo-OpenAI", str(path)]
+    while True:
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        if "another Neovim" not in done.stderr:
+            assert done.returncode == 0, done.stderr
+            return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("ends", ["bwipeout!", "w | bwipeout!", "w | SIGKILL"])
+def test_the_shell_continues_what_was_cut_in_neovim(tmp_path: Path, ends: str) -> None:
+    with suppress(EOFError, OSError), editor(tmp_path) as nvim:
+        path = streaming(nvim)
+        for each in ends.split(" | "):
+            if each == "SIGKILL":
+                os.kill(nvim.pid, signal.SIGKILL)
+            nvim.command(each)
+        nvim.until(lambda: not nvim.lua("return require('parley.handle').busy()"), "the end of the turn")
+    left = path.read_text(encoding="utf-8")
+    assert left.endswith(f"\n{NOTICE}\n") == ("w" in ends.split(" | "))
+    assert not is_complete(left)
+    assert "already answered" not in shell(tmp_path, path)
+    text = path.read_text(encoding="utf-8")
+    assert is_complete(text.removesuffix(f"\n{MARKER} \n"))
+    assert NOTICE not in text
+    assert text.count("🤖:") == 1
+    assert len(text.split()) > 400
 
 
 def test_undone_and_redone_in_mid_stream_it_says_so(nvim: Child) -> None:

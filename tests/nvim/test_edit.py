@@ -166,6 +166,31 @@ def test_undo_in_mid_stream_ends_the_turn(plain: Child) -> None:
     assert plain.lines() == TEXT[:1]
 
 
+@pytest.mark.parametrize("keys", ["u", "uGomine<Esc>"])
+def test_undo_in_mid_stream_of_an_answer_that_was_there_before_ends_the_turn(plain: Child, keys: str) -> None:
+    handle = chat(plain, [*TEXT, "half of it", "", "cut"])
+    remote(plain, "apply", handle, tick(plain), [[len(TEXT), len(TEXT) + 3, [""]]], ANSWER)
+    remote(plain, "open_stream", handle, tick(plain), [], ANSWER, len(TEXT))
+    append(plain, handle, "one\ntwo", True)
+    plain.keys(keys)
+    left = [*TEXT, "half of it", "", "cut", *(["mine"] if "mine" in keys else [])]
+    assert plain.lines() == left
+    assert append(plain, handle, "three") == {"gone": REMOVED}
+    assert plain.lines() == left
+
+
+def test_undo_of_a_piece_ends_the_turn_and_undo_of_the_users_text_does_not(plain: Child) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "one", True)
+    plain.keys("ggAmine<Esc>u")
+    assert "gone" not in append(plain, handle, " two")
+    plain.keys("ggAmine<Esc>")
+    assert "gone" not in append(plain, handle, " three")
+    plain.keys("u")
+    assert append(plain, handle, " four") == {"gone": REMOVED}
+    assert plain.lines() == ["\U0001f4ac: askmine", *TEXT[1:], "one two"]
+
+
 @pytest.mark.parametrize("taking", ["bwipeout!", "bunload!", "bdelete!"])
 def test_a_closed_buffer_ends_the_turn_and_no_other_is_written(plain: Child, taking: str) -> None:
     handle = streaming(plain)
