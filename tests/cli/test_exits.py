@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,6 +195,75 @@ def test_a_list_that_cannot_be_written_is_an_error(
 ) -> None:
     assert run(*arguments, is_closed=True).code == 1
     assert run(*arguments, out=ClosedPipe()).code == 0
+
+
+class FullDisk(io.StringIO):
+    """A file that takes nothing more."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+QUESTIONS = {"answered": "hello", "waiting": "can you find the latest stock price of google and microsoft?"}
+ENDS: dict[str, tuple[tuple[str, ...], int]] = {
+    "respond": (("respond", "answered.md"), 0),
+    "respond, calls": (("respond", "waiting.md"), 3),
+    "respond, several": (("respond", "answered.md", "waiting.md"), 3),
+    "respond, JSON": (("respond", "--json", "waiting.md"), 3),
+    "respond, pipe": (("respond", "-"), 0),
+    "ask": (("ask", "hello"), 0),
+    "ask, calls": (("ask", "--json", QUESTIONS["waiting"]), 3),
+    "compact": (("compact", "--json", "answered.md"), 0),
+    "chat": (("chat", "answered.md"), 2),
+    "edit": (("edit", "answered.md"), 0),
+    "messages": (("messages", "answered.md"), 0),
+    "parse": (("parse", "answered.md"), 0),
+    "export": (("export", "answered.md"), 0),
+    "import": (("import", "--from", "openai", "chat.json"), 0),
+    "check": (("check", "broken.md"), 1),
+    "log": (("log", "answered.md"), 0),
+    "verify": (("verify", "answered.md"), 0),
+    "replay": (("replay", "answered.md"), 0),
+    "trust": (("trust", "servers.json"), 0),
+    "convert": (("convert", "--to", "openai"), 1),
+    "tools": (("tools",), 0),
+    "login": (("login", "--json", "none"), 2),
+    "logout": (("logout", "--json", "none"), 2),
+    "demo-server": (("demo-server", "--json", "--port", "none"), 2),
+} | {name: ((name,), 0) for name in ("agents", "config", "servers", "man", "help")}
+ENDS["completion"] = (("completion", "bash"), 0)
+
+
+def test_every_command_is_tried_with_outputs_that_fail() -> None:
+    assert {arguments[0] for arguments, _ in ENDS.values()} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_output_that_is_lost_is_an_error_and_a_reader_that_left_is_none(
+    name: str, run: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that wait, a limit and a missing server are less than that: the lost output may tell of them."""
+    monkeypatch.setenv("PARLEY_DEMO_PACE", "0")
+    monkeypatch.setenv("EDITOR", "true")
+
+    def end(**output: Any) -> Ended:
+        for stem, question in QUESTIONS.items():
+            Path(f"{stem}.md").write_text(f"💬: {question}\n", encoding="utf-8")
+        Path("broken.md").write_text("🤖:[A]\n\n❓: `{no}`\n", encoding="utf-8")
+        Path("chat.json").write_text('[{"role": "user", "content": "q"}]', encoding="utf-8")
+        Path("servers.json").write_text('{"mcpServers": {"a": {"command": "true"}}}', encoding="utf-8")
+        return run(*arguments, stdin="💬: hello\n".encode(), **output)
+
+    arguments, code = ENDS[name]
+    ended = end()
+    assert ended.code == code, ended.err
+    assert end(out=ClosedPipe()).code == (1 if name == "trust" else code)  # what you trust you have read
+    for output, why in (({"is_closed": True}, "it is closed"), ({"out": FullDisk()}, "No space left")):
+        lost = end(**output)
+        assert lost.code == (code if code == 2 or not ended.out else 1)
+        assert (f"cannot write to standard output: {why}" in lost.err) == bool(ended.out)
+    if arguments[0] == "respond" and "-" not in arguments:
+        assert "🤖:" in Path(arguments[-1]).read_text(encoding="utf-8")
 
 
 DEEP = b"[" * 200_000

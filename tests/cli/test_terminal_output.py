@@ -90,14 +90,14 @@ def test_a_check_says_by_its_code_what_nobody_reads(shell: Shell) -> None:
     assert shell.run("check", "chat.md", after=">&- 2>&-").returncode == 1
 
 
-@pytest.mark.parametrize("after", ["| head -c 1 >/dev/null", ">&-", ">&- 2>&-"])
-def test_an_answer_is_in_the_file_whoever_reads_it(shell: Shell, after: str) -> None:
+@pytest.mark.parametrize(("after", "code"), [("| head -c 1 >/dev/null", 0), (">&-", 1), (">&- 2>&-", 1)])
+def test_an_answer_is_in_the_file_whoever_reads_it(shell: Shell, after: str, code: int) -> None:
     shell.ask("write 300 words")
     script = f'"$@" {after}' if after.startswith(">") else f'("$@"; echo $? >code) {after}; exit $(cat code)'
     parley = PARLEY if after.startswith(">") else shell.parley
     line = ["/bin/sh", "-c", script, "sh", *parley, "respond", "chat.md"]
     done = subprocess.run(line, cwd=shell.folder, env=shell.environ, capture_output=True, timeout=PATIENCE_S)
-    assert done.returncode == 0
+    assert done.returncode == code
     assert b"Traceback" not in done.stderr
     assert len(shell.text.split()) > 300
     assert shell.text.endswith("💬: \n")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley import engine
-from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, USAGE, WAITING, kind_of
+from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, USAGE, WAITING, kind_of, worst
 from parley.cli.report import CODES, JsonReport, Report
 from parley.cli.respond import (
     MissingError,
@@ -37,8 +37,6 @@ from parley.errors import ParleyError
 if TYPE_CHECKING:
     from parley.runtime.app import App
 
-_WORST = (COMPLETE, WAITING, STOPPED, MISSING, FAILED)
-"""The exit codes of chats, best first: the worst becomes the command's exit code."""
 _BAR = 20
 """Cells of the bar."""
 
@@ -54,7 +52,6 @@ def respond(arguments: argparse.Namespace) -> int:
     if arguments.choose or arguments.reason:
         complain("--choose and --reason are for a single chat: name one file, without --jobs")
         return USAGE
-    screen().needs_output = arguments.json  # otherwise all output is in the files
     screen().is_quiet = arguments.quiet
     with ended_as_by_ctrl_c():
         return asyncio.run(_Batch(arguments, files).run())
@@ -119,7 +116,7 @@ class _Batch:
                 f"calls are waiting in {', '.join(waits)}: "
                 "parley respond FILE asks about them, one chat at a time"
             )
-        return max((outcome.code for outcome in self._outcomes), key=_WORST.index)
+        return worst(*(outcome.code for outcome in self._outcomes))
 
     async def _work(self, app: App, files: Iterator[str]) -> None:
         """Continue one chat after another until none is left."""

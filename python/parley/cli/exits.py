@@ -21,6 +21,14 @@ EXITS = {
 }
 """The name of each exit code in JSON, and its meaning."""
 
+_WORST = (COMPLETE, WAITING, STOPPED, MISSING, FAILED, USAGE, CTRL_C)
+"""The ends from the best to the worst."""
+
+
+def worst(*codes: int) -> int:
+    """The exit code of a command of which several things can be said."""
+    return max(codes, key=_WORST.index)
+
 
 def exit_codes() -> str:
     """The table, formatted for a terminal."""

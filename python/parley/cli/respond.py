@@ -118,7 +118,6 @@ def compact(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
-    screen().needs_output = arguments.json  # otherwise the answer is in the file
     screen().is_quiet = arguments.quiet
     with ended_as_by_ctrl_c():
         return asyncio.run(_work(arguments, work, on_stop))

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from parley.cli.exits import COMPLETE, FAILED, kind_of
+from parley.cli.exits import COMPLETE, FAILED, kind_of, worst
 from parley.text import VisiblePieces, one_line, visible
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ class Screen:
         self._awaits_frame = False
         self._failure = ""
         self._is_cut = False
-        self.needs_output = True
-        """Whether a standard output that was closed from the start is a failure."""
         self.as_json = False
         """Whether a program reads: then each text is a JSON line on standard output."""
         self.is_conversation = False
@@ -222,7 +220,7 @@ class Screen:
         if not self._failure:
             return code
         self.complain(f"parley: cannot write to standard output: {self._failure}")
-        return code or FAILED
+        return worst(code, FAILED)
 
     def _end_of_text(self) -> str:
         """The unwritten rest of a text that arrived in pieces."""
@@ -241,7 +239,7 @@ class Screen:
             text = _HALVES.sub("\ufffd", text)
         self._is_behind_pipe = self._is_pipe
         if self._out is None:
-            self._failure = "it is closed" if self.needs_output else ""
+            self._failure = "it is closed"
         elif (failure := _write(self._out, text)) is not None:
             self._out, self._failure, self._is_cut = io.StringIO(), failure, True
 
