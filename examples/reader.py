@@ -2,8 +2,8 @@
 """A reader of chats: `reader.py FILE` prints what `parley parse FILE` prints, but for the `problems`.
 
 It is an example for people who write their own, in any language. It was written from doc/transcript.md, and
-names the section that each part reads by. Lines count from 1 in what it prints, and from 0 in the code. Where
-an old prompt or an empty note ends a block, `end_line` may be another.
+names the section that each part reads by. Lines count from 1 in what it prints, and from 0 in the code;
+doc/json.md says where each part ends.
 """
 
 import itertools
@@ -25,13 +25,16 @@ MARKER = re.compile(f"([💬🤖❓🛠🔒])\ufe0f?:{GAP}|(🧠)\ufe0f?:(?=\\[)
 PROMPT = ">> Please choose ("
 
 # Attachments: images, and behind the header of a result also texts.
-TARGET = r"\[([^][]*)\]\(([^/]+\.assets/[0-9a-f]{64}\.%s)\)[ \t]*"
-IMAGE = re.compile("!" + TARGET % "(?:png|jpg|gif|webp|pdf)")
-LINK = re.compile(f"{GAP}(?:{IMAGE.pattern}|{TARGET % 'txt'})")
+TARGET = r"\[([^][\r]*)\]\(([^/\r]+\.assets/[0-9a-f]{64}\.%s)\)"
+PICTURE = "!" + TARGET % "(?:png|jpg|gif|webp|pdf)"
+IMAGE = re.compile(PICTURE + r"[ \t\r]*")
+LINK = re.compile(f"{GAP}(?:{PICTURE}|{TARGET % 'txt'})")
 
 # Answers: what stands behind their markers, and the bodies of results.
 AGENT = re.compile(f"\\[([^]]*)\\]{GAP}")
-THINKING = re.compile(r"\[([^\s:]+):(\S+?)(?: (redacted) (\S.*)| (?!redacted\])(\S.*)?)?(?<!\S )\]")
+SIGNATURE = r"(\S(?:.*\S)?)"
+SIGNED = rf" (redacted) {SIGNATURE}| (?!redacted(?: |\]\Z)){SIGNATURE}?"
+THINKING = re.compile(rf"\[([^][\s:]+):([^][\s]+)(?:{SIGNED})?\]")
 CHOICE = re.compile(f"(?:\\[([^]]*)\\])?{GAP}(.*)")
 CHOICES = ("ya", "yo", "yA", "yO", "yn", "yN")
 ID = "[A-Za-z0-9_.:-]{1,128}"
@@ -169,7 +172,10 @@ class Reader:
         """Text without the blank lines around it: `head`, behind a marker, and the lines below it."""
         rows = trim([(at, head), *sorted(self.content(at + 1, end, in_question=in_question))])
         text = "\n".join(line for _, line in rows)
-        return [{"kind": "text", "line": rows[0][0] + 1, "end_line": end, "text": text}] if rows else []
+        if not rows:
+            return []
+        empty_notes = (n for n in range(rows[-1][0] + 1, end) if n in self.gaps and sign(self.lines[n]))
+        return [{"kind": "text", "line": rows[0][0] + 1, "end_line": next(empty_notes, end), "text": text}]
 
     def note(self, at: int, end: int, head: str) -> list[Tree]:
         """Notes: the text behind the marker, wherever it begins."""
@@ -244,7 +250,8 @@ class Reader:
         place = {"line": at + 1, "end_line": below}
         result = place | {"status": match[3] or "ok", "body": body, "attachments": attachments}
         if match[3] == "pending":
-            task = TASK.fullmatch(self.lines[below - 1])
+            lines = [line for _, line in trim(sorted(self.content(at + 1, below)))]
+            task = TASK.fullmatch(lines[0]) if len(lines) == 1 else None
             result = broken | {"task": place | {"id": task[1]} if task else None}
         name = re.sub("[^A-Za-z0-9_.-]", "_", match[1]) or "_"
         orphan = place | {"kind": "orphan", "name": name, "id": match[2], "result": result}

@@ -231,12 +231,12 @@ def answers_with_orphans(draw: st.DrawFn) -> Answer:
 files = st.lists(lines, max_size=25).map("\n".join) | st.text(max_size=60)
 """Any text as a file: what a hand, a merge or an enemy may leave."""
 
-_CALL = '{"id":"call_1","type":"function","function":{"name":"web_search","arguments":"{}"}}'
+CALL = '{"id":"call_1","type":"function","function":{"name":"web_search","arguments":"{}"}}'
 MARKED = [
     *["💬: question", "💬:", "🤖:[Claude]", "🤖:", "🤖:", "🤖:[]", "🤖:[a]b", "text", "📝: summary", ""],
     *[PICTURE, f"\\{PICTURE}", f"🛠️: [web_search][call_1] {PICTURE} {LONG_TEXT}", f"🔒: {PICTURE}"],
-    *[f"❓:{mark} `{_CALL}`" for mark in ("", "[yA]", "[yn]", "[?]")],
-    *[f'❓: `{{"index":{index},{_CALL[1:]}`' for index in (0, 1, "true")],
+    *[f"❓:{mark} `{CALL}`" for mark in ("", "[yA]", "[yn]", "[?]")],
+    *[f'❓: `{{"index":{index},{CALL[1:]}`' for index in (0, 1, "true")],
     *["❓: {broken", "❓:[yn] {broken", "🛠️: [web_search][call_1]", "🛠️: [web_search][call_1][error]"],
     *["🛠️: [other][call_2][refused]", "🛠️: no header", "`result`", "```", "````"],
     *["🛠️: [web_search][call_1][pending]", "🛠️: [other][call_2][pending] ", "``a b``"],

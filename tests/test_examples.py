@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from examples import reader
 from parley.chat import grammar
@@ -19,7 +20,7 @@ from parley.chat.transcript import Answer, Exchange, Note, Question, Text, Trans
 from parley.chat.writer import render
 from parley.cli import main
 from tests.examples import examples
-from tests.strategies import answers_with_orphans, marked_files, transcripts
+from tests.strategies import CALL, LONG_TEXT, MARKED, PICTURE, answers_with_orphans, marked_files, transcripts
 
 HERE = Path(__file__).parent
 CORPUS = sorted(HERE.rglob("*.md"))
@@ -42,13 +43,6 @@ def chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("chats") / "chat.md"
 
 
-def without_ends(value: Any) -> Any:
-    """A tree without the last lines of its parts."""
-    if isinstance(value, dict):
-        return {key: without_ends(item) for key, item in value.items() if key != "end_line"}
-    return [without_ends(item) for item in value] if isinstance(value, list) else value
-
-
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_the_reader_makes_the_tree_of_each_chat(path: Path) -> None:
     assert reader.Reader(path.read_bytes()).tree() == tree(path)
@@ -69,16 +63,144 @@ def test_the_reader_finds_the_calls_of_results(chat: Path, answer: Answer) -> No
     assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
 
 
-@examples(20)
-@given(marked_files)
+BITS = [
+    *[
+        "\r",
+        "\ufeff",
+        "\xa0",
+        " ",
+        "\t",
+        "\0",
+        "\ufe0f",
+        "\u2028",
+        "\x0b",
+        "\x1c",
+        "\x85",
+        "\udcff",
+        "\n",
+        "\r\n",
+    ],
+    *[
+        "`",
+        "```",
+        "[",
+        "]",
+        "(",
+        ")",
+        "{",
+        "}",
+        '"',
+        ":",
+        "/",
+        "\\",
+        "!",
+        ">",
+        "-",
+        "0",
+        "a",
+        ",",
+        ".assets/",
+    ],
+    *["redacted", "redacted ", "[pending]", "[error]", "[yA]", "null", "1e999", "NaN", "\\ud800", "📝:"],
+    *["💬", "🤖", "🧠", "❓", "🛠", "🔒", "🧠:[", ">> Please choose ("],
+]
+"""Text that means something in some place of a chat."""
+HEADS = [
+    *[
+        "🧠:[a:b c d]",
+        "🧠:[a:b ]",
+        "🧠:[a:b  c]",
+        "🧠:[a:b redacted]",
+        "🧠:[a:b redacted x]",
+        "🧠:[a:b redacted  x]",
+    ],
+    *[
+        "🧠:[a:b:c s]",
+        "🧠:[:b]",
+        "🧠:[a:]",
+        "🧠:[a]",
+        "🧠:[a:b redacted]]",
+        "> a",
+        ">b",
+        ">",
+        "🤖: [a] b",
+        "🤖:[a",
+    ],
+    *[
+        f"\\\\{PICTURE}",
+        f"{PICTURE}\r",
+        f"\\{PICTURE}\r",
+        PICTURE.replace("stocks", "\ufeff"),
+        PICTURE.replace("k", "\r"),
+    ],
+    *[
+        "\\>> Please choose (",
+        "\\\\❓:",
+        "🔒:\xa0",
+        "🔒:\r",
+        "--- ",
+        "a: b",
+        "```py",
+        "``` ",
+        "`a",
+        "`a` ",
+        "`a`b`",
+    ],
+    *["🛠️: [web_search] [call_1] ", "🛠: [a b][call_1][error]", f"🛠️: [a][call_1]{PICTURE}{LONG_TEXT} "],
+]
+"""Lines that stand on the edges of the page's rules."""
+PAGES = [path.read_bytes().decode("utf-8", "surrogateescape").split("\n") for path in CORPUS]
+
+
+@st.composite
+def mutated_files(draw: st.DrawFn) -> str:
+    """Some lines of a chat of the corpus, or of any file with markers, with edits of lines and characters."""
+    page = draw(st.sampled_from(PAGES))
+    start = draw(st.integers(0, len(page) - 1))
+    excerpts = st.integers(1, 14).map(lambda count: page[start : start + count])
+    rows = list(draw(excerpts | st.lists(st.sampled_from(MARKED + HEADS), min_size=1, max_size=12)))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(rows) - 1))
+        match draw(st.sampled_from(["line", "line", "twice", "swap", "drop", "put", "put", "put", "cut"])):
+            case "line":
+                rows.insert(at, draw(st.sampled_from(MARKED + HEADS)))
+            case "twice":
+                rows.insert(draw(st.integers(0, len(rows))), rows[at])
+            case "swap":
+                rows[at], rows[0] = rows[0], rows[at]
+            case "drop":
+                rows[at] = ""
+            case "put":
+                place = draw(st.sampled_from([0, len(rows[at])]) | st.integers(0, len(rows[at])))
+                rows[at] = rows[at][:place] + draw(st.sampled_from(BITS)) + rows[at][place:]
+            case "cut":
+                place = draw(st.integers(0, len(rows[at])))
+                rows[at] = rows[at][:place] + rows[at][place + 1 :]
+    return draw(st.sampled_from(["\n"] * 9 + ["\r\n"])).join(rows)
+
+
+@examples(300)
+@given(mutated_files() | marked_files)
 @example("---\xa0\na: b\n---\n💬: q\n")
 @example("---\na: b\n---\r\n💬: q\n")
 @example("🤖:\n🛠️: [a][b]\n```\n```\r\n")
+@example("🤖:\n🛠️: [a][b]\n```\nx \n \n")
 @example("🤖:\n❓: `{}`\n🛠️: [a][b]\n```\nx\n```\xa0\ny\n```\n")
+@example("🤖:\n🧠:[oll🧠:[ama:qwen3]\n")
+@example("🤖:\n🧠:[a:b]\r\n\\>> Please choose (\n")
+@example("🤖:\n🧠:[a:b ]\n🧠:[a:b c ]\n🧠:[a:b redacted]]\n🧠:[a:b redacted  c]\n")
+@example(f"💬:\n{PICTURE}\r\n\\{PICTURE}\r\n{PICTURE.replace('k', chr(13))}\n")
+@example(f"🤖:\n🛠️: [a][b] {PICTURE}\r\n🛠️: [a][c] {PICTURE}\r {PICTURE}\n")
+@example(f"🤖:\n❓: `{CALL}`\n🛠️: [web_search][call_1][pending]\ni\n`8`\n")
+@example("a\n🔒:\n")
+@example("a\n🔒:\n🔒:\n\n🔒:\n🔒:\nb\n")
+@example("💬: a\n>> Please choose (\n")
+@example(f"💬: a\n>> Please choose (\n\n{PICTURE}\n>> Please choose (\n\nb\n")
+@example("🤖:\n🛠️: [a][b]\n>> Please choose (\n")
+@example("🤖:\n🛠️: [a][b]\n`c`\n>> Please choose (\n\n")
 def test_the_reader_takes_any_file_as_it_is_taken(chat: Path, text: str) -> None:
-    """The format page does not define where a part ends above an old prompt or an empty note."""
-    chat.write_text(text, encoding="utf-8", errors="surrogateescape")
-    assert without_ends(reader.Reader(chat.read_bytes()).tree()) == without_ends(tree(chat))
+    chat.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
 
 
 def test_the_reader_is_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ def fit(text: str) -> str:
 
 def read_thinking_head(content: str) -> tuple[str, str, str, bool] | None:
     """Provider, model, signature and whether it is redacted, from the text after `🧠:[`."""
-    content = content.rstrip(SPACING)
+    content = content.rstrip(SPACING + "\r")
     if not content.endswith("]"):
         return None
     head, _, signature = content[:-1].partition(" ")

@@ -51,9 +51,13 @@ class Parts:
         self.add_text(self.page.text_lines(block.start + 1, block.end), block.start + 1, block.end)
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
-        """Add the text lines from `start` to `end` of the file."""
+        """Add the text lines from `start` to `end` of the file.
+
+        A text ends above the marker that follows its last words, even if an empty note begins there.
+        """
         if self._text:
-            self._text_span = Span(self._text_span.start, end)
+            if start == self._text_span.end or not all(map(is_blank, lines)):
+                self._text_span = Span(self._text_span.start, end)
             self._text += lines
             return
         first = next((number for number, line in enumerate(lines) if line.strip(BLANK)), None)
@@ -125,11 +129,10 @@ class QuestionParts(Parts):
         first = 0
         for at, (line, row) in enumerate(zip(lines, rows, strict=True)):
             if attachment := attachments.read_line(line, Span(row, row + 1)):
-                self._add_lines(lines[first:at], rows[first], row)
+                self._add_lines(lines[first:at], start, row)
                 self.push(attachment)
-                first = at + 1
-        if first < len(lines):
-            self._add_lines(lines[first:], rows[first], end)
+                first, start = at + 1, row + 1
+        self._add_lines(lines[first:], start, end)
 
     def _add_lines(self, lines: list[str], start: int, end: int) -> None:
         super().add_text(list(map(attachments.unescape_line, lines)), start, end)
@@ -161,8 +164,10 @@ class AnswerParts(Parts):
         self.add_text(self.page.text_lines(start, block.end), start, block.end)
 
     def _add_thinking(self, block: Block) -> None:
-        lines, start, ignored = self.page.lines, block.start + 1, self.page.ignored
-        is_quote = (lines[i].startswith(">") and i not in ignored for i in range(start, block.end))
+        lines, start = self.page.lines, block.start + 1
+        is_quote = (  # an escaped prompt is freed by now, and is text
+            lines[i].startswith(">") and not grammar.is_prompt(lines[i]) for i in range(start, block.end)
+        )
         end = start + next((n for n, quoted in enumerate(is_quote) if not quoted), block.end - start)
         span = Span(block.start, end)
         try:
@@ -191,7 +196,8 @@ class AnswerParts(Parts):
     def _add_result(self, block: Block) -> None:
         lines = self.page.text_lines(block.start + 1, block.end)
         body, count, trouble = results.read_body(lines)
-        end = block.end if count == len(lines) else self._file_line(block, count)
+        is_open = bool(trouble and count)
+        end = block.end if is_open else self._file_line(block, count)
         head = results.read_header(block.content)
         if head is None:
             message = "cannot read this result: expected 🛠️: [tool][call id]"
@@ -217,8 +223,8 @@ class AnswerParts(Parts):
         """The line of the file after the first `count` text lines of a block."""
         if not self.page.ignored:
             return block.start + 1 + count
-        texts = (i for i in range(block.start + 1, block.end) if i not in self.page.ignored)
-        return next((i for n, i in enumerate(texts) if n == count), block.end)
+        texts = [i for i in range(block.start + 1, block.end) if i not in self.page.ignored]
+        return texts[count - 1] + 1 if count else block.start + 1
 
     def _push_broken(
         self,

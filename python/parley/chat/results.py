@@ -93,8 +93,8 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
     for end in range(start + 1, len(lines)):
         if lines[end].rstrip(BLANK) == ticks:
             return "\n".join(lines[start + 1 : end]), end + 1, None
-    body = "\n".join(lines[start + 1 :]).rstrip(BLANK + "\n")
-    return body, len(lines), f"no line {ticks} closes this result's fence"
+    last = max(number for number, line in enumerate(lines) if not is_blank(line))
+    return "\n".join(lines[start + 1 : last + 1]), len(lines), f"no line {ticks} closes this result's fence"
 
 
 def ending(lines: Sequence[str]) -> list[str]:
