@@ -148,7 +148,7 @@ async def test_a_reference_that_cannot_be_brought_stops_the_question_once() -> N
     async with Session(references=".", environ=ENVIRON) as session:
         await session.process_message("say: first")
         before = session.transcript
-        with pytest.raises(ParleyError, match=r"^not asked: @@/none\.txt@@: .*; asking again"):
+        with pytest.raises(ParleyError, match=r"^not asked: @@/none\.txt@@: .*; ask again to continue"):
             await session.process_message("say: hello @@/none.txt@@")
         assert session.transcript == before
         assert "hello" in await session.process_message("say: hello @@/none.txt@@")
