@@ -36,6 +36,6 @@ def test_an_address_is_shown_without_its_secrets(url: str, text: str) -> None:
         f"ftp://x/?token={PASSWORD}",
     ],
 )
-def test_what_is_wrong_with_an_address_names_no_password(url: str) -> None:
+def test_a_flaw_of_an_address_names_no_password(url: str) -> None:
     assert flaw(url)
     assert PASSWORD not in flaw(url)

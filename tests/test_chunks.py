@@ -30,7 +30,7 @@ def chunks(*events: engine.TurnEvent) -> list[Chunk]:
     return [chunk for event in events for chunk in maker.of(event)]
 
 
-def test_text_thinking_and_news_are_chunks_as_they_come() -> None:
+def test_text_thinking_and_news_become_chunks_immediately() -> None:
     assert chunks(ThinkingDelta("hm"), ThinkingEnd(), TextDelta("hi"), Aside("news")) == [
         {"type": "thinking", "content": "hm"},
         {"type": "content", "content": "hi"},
@@ -38,7 +38,7 @@ def test_text_thinking_and_news_are_chunks_as_they_come() -> None:
     ]
 
 
-def test_a_call_has_its_id_from_its_start_to_its_result() -> None:
+def test_a_call_keeps_its_id_from_start_to_result() -> None:
     start, end = chunks(engine.CallBegan(CALL, SEARCH), engine.CallEnded(CALL, Result("error", "no")))
     assert start["type"] == "tool_start"
     assert (start["id"], start["name"]) == ("call_1", "f")
@@ -52,7 +52,7 @@ def test_a_refused_call_is_an_error_and_a_result() -> None:
     ]
 
 
-def test_a_request_has_its_tokens_when_its_reply_is_complete_and_once() -> None:
+def test_a_complete_reply_reports_the_tokens_of_its_request_once() -> None:
     last = Usage(5, 7)
     assert chunks(Usage(5, 1), last, Finished("complete"), Finished("complete")) == [
         {
@@ -76,7 +76,7 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(EVENTS, max_size=8))
-def test_each_chunk_is_json_as_it_is(events: list[engine.TurnEvent]) -> None:
+def test_each_chunk_can_be_dumped_as_json(events: list[engine.TurnEvent]) -> None:
     for chunk in chunks(*events):
         assert chunk["type"] in get_args(ChunkType)
         assert json.loads(json.dumps(chunk)) == chunk
@@ -104,6 +104,6 @@ def messages() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("place", "text"), list(messages()), ids=lambda value: value[:40])
-def test_no_message_of_the_library_names_a_command_of_the_editor(place: str, text: str) -> None:
+def test_no_message_of_the_library_names_an_editor_command(place: str, text: str) -> None:
     assert ":Parley" not in in_python(text), place
     assert "Neovim" not in in_python(text)

@@ -42,7 +42,7 @@ from tests.ledgers import open_ledger
 DAY = 86_400.0
 
 
-def test_time_stands_still_while_somebody_is_waited_for() -> None:
+def test_the_clock_stops_during_a_wait() -> None:
     async def work() -> list[float]:
         clock, seen = PausableClock(), list[float]()
         for seconds in (3, 4):
@@ -57,7 +57,7 @@ def test_time_stands_still_while_somebody_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("begun", ["before", "while it stands still"])
-def test_what_was_left_of_a_limit_is_left_afterwards(begun: str) -> None:
+def test_a_limit_keeps_its_remaining_time_during_a_wait(begun: str) -> None:
     async def work() -> float:
         clock, loop = PausableClock(), asyncio.get_running_loop()
 
@@ -77,7 +77,7 @@ def test_what_was_left_of_a_limit_is_left_afterwards(begun: str) -> None:
     assert run(work()) == 10
 
 
-def test_calls_that_run_together_may_take_as_long_as_the_user_needs_and_no_longer() -> None:
+def test_concurrent_calls_get_the_users_time_in_addition_and_no_more() -> None:
     async def work() -> tuple[list[str], list[str]]:
         clock, done, cut = PausableClock(), list[str](), list[str]()
 
@@ -158,7 +158,9 @@ async def questioner(_: ServerSettings, __: StderrTail, signals: Signals) -> Asy
         (7.0, Outcome("error", "Tool 'asks' of MCP server 'fake' gave no answer within 10 s")),
     ],
 )
-def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float, outcome: Outcome) -> None:
+def test_the_time_of_a_form_counts_neither_for_the_call_nor_for_its_turn(
+    then: float, outcome: Outcome
+) -> None:
     async def work() -> tuple[list[Outcome], float]:
         turn = PausableClock()
         supervisor = Supervisor(ServerSettings("fake", timeout_s=10), nothing, questioner)
@@ -204,7 +206,7 @@ NO_ANSWER = "Tool 'asks' of MCP server 'fake' gave no answer within {} s"
         ({"reports": 0, "every": 0.0, "then": 11.0}, Outcome("error", NO_ANSWER.format(10)), 10),
     ],
 )
-def test_a_call_goes_on_as_long_as_its_server_reports_progress_within_bounds(
+def test_a_call_continues_while_its_server_reports_progress_within_bounds(
     arguments: dict[str, Any], outcome: Outcome, turn_s: float
 ) -> None:
     async def work() -> tuple[list[Outcome], float]:
@@ -238,7 +240,7 @@ async def digger(_: ServerSettings, __: StderrTail, signals: Signals) -> AsyncIt
     yield Digger(signals)
 
 
-def test_a_task_without_end_is_left_to_be_collected_where_its_server_outlives_us() -> None:
+def test_an_endless_task_can_be_collected_later_if_its_server_outlives_us() -> None:
     async def work(settings: ServerSettings) -> Outcome:
         supervisor = Supervisor(settings, nothing, digger)
         try:
@@ -253,7 +255,7 @@ def test_a_task_without_end_is_left_to_be_collected_where_its_server_outlives_us
         run(work(replace(near, url="http://127.0.0.1:9/mcp")))
 
 
-def test_a_limit_that_begins_anew_while_the_clock_stands_still_counts_from_then() -> None:
+def test_a_limit_restarted_while_the_clock_is_stopped_counts_from_then() -> None:
     async def work() -> float:
         clock, loop = PausableClock(), asyncio.get_running_loop()
 
@@ -276,7 +278,7 @@ async def nothing() -> None:
     """There is nothing to prepare."""
 
 
-def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) -> None:
+def test_the_users_time_to_allow_a_file_does_not_count_for_the_turn(tmp_path: Path) -> None:
     async def think(_: Path) -> bool:
         await asyncio.sleep(DAY)
         return True
@@ -305,7 +307,7 @@ class Talker:
         yield Finished("complete")
 
 
-def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() -> None:
+def test_the_thirty_first_request_of_a_minute_waits_says_so_and_uses_no_time() -> None:
     said = list[str]()
 
     async def work() -> tuple[list[float], float]:

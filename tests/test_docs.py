@@ -86,7 +86,7 @@ def test_an_example_reads_without_problems_and_round_trips(chat: str) -> None:
 
 
 @pytest.mark.parametrize("chat", examples(FORMAT, "parley problems"))
-def test_an_example_of_problems_has_them_and_round_trips(chat: str) -> None:
+def test_an_example_with_problems_has_problems_and_round_trips(chat: str) -> None:
     transcript = parse(chat)
     assert len(transcript.problems) == 3
     assert all(problem.severity != "error" for problem in transcript.problems)
@@ -94,7 +94,7 @@ def test_an_example_of_problems_has_them_and_round_trips(chat: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_is_no_chat_itself(page: Path) -> None:
+def test_a_page_is_not_a_chat_itself(page: Path) -> None:
     assert parse(page.read_text(encoding="utf-8")).exchanges == ()
 
 
@@ -227,7 +227,7 @@ def test_a_page_names_the_address_that_the_project_has(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
-def test_every_command_that_is_named_exists(page: Path) -> None:
+def test_every_named_command_exists(page: Path) -> None:
     defined = re.findall(r"^  (\w+) = \{", (ROOT / "plugin" / "parley.lua").read_text(encoding="utf-8"), re.M)
     named = re.findall(r":Parley([A-Z]\w*)", page.read_text(encoding="utf-8"))
     assert set(named) <= set(defined)
@@ -258,7 +258,7 @@ def test_the_exit_codes_are_one_table() -> None:
     assert re.sub(r"\n {7}", " ", printed) == "".join(rows)
 
 
-def test_the_forms_of_chats_are_those_that_the_shell_takes() -> None:
+def test_the_page_lists_the_shells_chat_formats() -> None:
     forms = [name.strip("`") for name, _ in table(SHELL, "`--to`", "what `parley export` prints")]
     assert forms == list(EXPORTS)
     formats = [name.strip("`") for name, _ in table(SHELL, "`--from`", "what it is")]
@@ -297,7 +297,7 @@ def shell(tmp_path: Path) -> dict[str, str]:
     return {**homes, "HOME": str(tmp_path), "PATH": path, "PARLEY_DEMO_PACE": "0", "LC_ALL": "C.UTF-8"}
 
 
-def test_the_session_on_the_page_is_what_its_commands_make(tmp_path: Path, shell: dict[str, str]) -> None:
+def test_the_session_on_the_page_matches_its_commands(tmp_path: Path, shell: dict[str, str]) -> None:
     commands = [line.removeprefix("$ ") for line in examples(SHELL, "console")[0].splitlines()]
     parley = tmp_path / "bin" / "parley"
     parley.parent.mkdir()
@@ -310,7 +310,7 @@ def test_the_session_on_the_page_is_what_its_commands_make(tmp_path: Path, shell
 
 
 @pytest.mark.parametrize("number", range(len(examples(LIBRARY, "python"))))
-def test_an_example_of_the_library_prints_what_the_page_says(
+def test_a_library_example_prints_the_output_on_the_page(
     number: int, tmp_path: Path, shell: dict[str, str]
 ) -> None:
     code, output = examples(LIBRARY, "python")[number], examples(LIBRARY, "text")[number]
@@ -338,7 +338,7 @@ def messages_of(folder: Path, without: Path) -> Iterator[str]:
             )
 
 
-def test_the_shell_tells_nobody_to_type_a_command_of_the_editor() -> None:
+def test_the_shell_never_suggests_an_editor_command() -> None:
     package = ROOT / "python" / "parley"
     shared = [
         text
@@ -352,7 +352,7 @@ def test_the_shell_tells_nobody_to_type_a_command_of_the_editor() -> None:
 # --- The README -------------------------------------------------------------------------------------------
 
 
-def test_the_readme_is_no_longer_than_one_reads() -> None:
+def test_the_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) < 140
 
 
@@ -365,7 +365,7 @@ mkdir .venv && ln -s {prefix}/* .venv && touch .venv/.all
 """
 
 
-def test_the_commands_of_the_readme_play_the_demo_whatever_the_locale_and_leave_nothing(
+def test_the_readme_commands_play_the_demo_in_any_locale_and_leave_nothing(
     tmp_path: Path, shell: dict[str, str]
 ) -> None:
     hook, home = tmp_path / "template" / "hooks" / "post-checkout", tmp_path / "home"
@@ -399,9 +399,7 @@ def with_nvim(shell: dict[str, str]) -> str:
     return f"{Path(nvim_path()).parent}{os.pathsep}{shell['PATH']}"
 
 
-def test_the_commands_of_the_readme_install_the_plugin_and_its_help(
-    tmp_path: Path, shell: dict[str, str]
-) -> None:
+def test_the_readme_commands_install_the_plugin_and_its_help(tmp_path: Path, shell: dict[str, str]) -> None:
     home = {"XDG_DATA_HOME": str(tmp_path / ".local/share"), "PATH": with_nvim(shell)}
     subprocess.run(["sh", "-ec", here(PACKAGES)], env={**shell, **home}, check=True, capture_output=True)
     asks = ["--headless", "+help :ParleyRespond", "+verbose echo expand('%:t') exists(':ParleyStop')", "+qa!"]

@@ -20,7 +20,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_offer_says_which_package_it_is_of_and_imports_nothing(place: Path) -> None:
+def test_an_offer_names_its_package_and_imports_nothing(place: Path) -> None:
     put_package(place, "parley-boom", {PROVIDERS: {"boom": "boom:Boom"}}, BOOM)
     found = offer(PROVIDERS, "boom")
     assert (found.name, found.package, found.target) == ("boom", "parley-boom 1.0", "boom:Boom")
@@ -29,7 +29,7 @@ def test_an_offer_says_which_package_it_is_of_and_imports_nothing(place: Path) -
         found.load()
 
 
-def test_a_name_that_nobody_has_is_told_with_those_that_there_are(place: Path) -> None:
+def test_an_unknown_name_is_reported_with_the_known_names(place: Path) -> None:
     with pytest.raises(
         EntryPointError, match=r"no installed package has a provider called 'bom': install one"
     ):
@@ -41,7 +41,7 @@ def test_a_name_that_nobody_has_is_told_with_those_that_there_are(place: Path) -
         offer(PROVIDERS, "bom")
 
 
-def test_a_name_that_two_packages_have_is_nobodys(place: Path) -> None:
+def test_a_name_that_two_packages_offer_is_refused(place: Path) -> None:
     for name in ("parley-one", "parley-two"):
         put_package(place, name, {PROVIDERS: {"boom": "boom:Boom"}}, BOOM)
     with pytest.raises(EntryPointError) as caught:
@@ -50,7 +50,7 @@ def test_a_name_that_two_packages_have_is_nobodys(place: Path) -> None:
     assert "parley-two 1.0" in str(caught.value)
 
 
-def test_a_package_that_is_there_twice_is_the_first_which_is_imported(
+def test_of_a_package_installed_twice_the_imported_one_counts(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in (1, 2):
@@ -59,7 +59,7 @@ def test_a_package_that_is_there_twice_is_the_first_which_is_imported(
     assert offer(PROVIDERS, "boom").target == "boom:B2"
 
 
-def test_a_package_with_broken_metadata_harms_no_other(place: Path) -> None:
+def test_a_package_with_broken_metadata_does_not_affect_others(place: Path) -> None:
     for number, text in enumerate([b"", b"\xff\xfe", b"[parley.providers\nboom", b"[parley.providers]\n= x"]):
         about = place / f"broken{number}-1.0.dist-info"
         about.mkdir()
@@ -68,7 +68,7 @@ def test_a_package_with_broken_metadata_harms_no_other(place: Path) -> None:
     assert offer(PROVIDERS, "boom").package == "parley-boom 1.0"
 
 
-def test_a_folder_of_a_package_is_found_without_importing_it(place: Path) -> None:
+def test_a_packages_folder_is_found_without_importing_it(place: Path) -> None:
     files = {"texts/__init__.py": BOOM["boom.py"], "texts/more/a.toml": "", **BOOM}
     offers = {"top": "texts", "more": "texts.more", "none": "texts.none", "gone": "gone", "plain": "boom"}
     put_package(place, "parley-texts", {TEMPLATES: offers}, files)

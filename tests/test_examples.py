@@ -51,7 +51,7 @@ def test_the_reader_makes_the_tree_of_each_chat(path: Path) -> None:
 @examples(20)
 @given(transcripts())
 @example(Transcript(preamble=(Text("text"), Note("\r"))))
-def test_the_reader_reads_what_is_written(chat: Path, transcript: Transcript) -> None:
+def test_the_reader_reads_every_written_chat(chat: Path, transcript: Transcript) -> None:
     chat.write_text(render(transcript), encoding="utf-8")
     assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
 
@@ -198,7 +198,7 @@ def mutated_files(draw: st.DrawFn) -> str:
 @example(f"💬: a\n>> Please choose (\n\n{PICTURE}\n>> Please choose (\n\nb\n")
 @example("🤖:\n🛠️: [a][b]\n>> Please choose (\n")
 @example("🤖:\n🛠️: [a][b]\n`c`\n>> Please choose (\n\n")
-def test_the_reader_takes_any_file_as_it_is_taken(chat: Path, text: str) -> None:
+def test_the_reader_reads_any_file_as_parley_does(chat: Path, text: str) -> None:
     chat.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
 
@@ -209,6 +209,6 @@ def test_the_reader_is_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert json.loads(capsys.readouterr().out) == tree(CORPUS[0])
 
 
-def test_the_version_of_the_format_is_that_of_its_page() -> None:
+def test_the_format_version_is_the_one_on_its_page() -> None:
     (version,) = re.findall(r"describes version (\d+) of the format", PAGE.read_text(encoding="utf-8"))
     assert int(version) == grammar.VERSION == reader.VERSION == tree(CORPUS[0])["version"]

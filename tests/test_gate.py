@@ -46,7 +46,7 @@ def test_a_subject_of_more_than_72_columns_is_refused(
     assert (checked.returncode == 0, subject in checked.stderr) == (fits, not fits)
 
 
-def test_what_a_run_leaves_out_is_said_with_the_reason() -> None:
+def test_a_run_reports_its_skipped_parts_with_the_reason() -> None:
     targets = ["tests/e2e/test_conformance.py", "tests/fuzz/test_sessions.py"]
     command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", *targets]
     ran = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
@@ -54,7 +54,7 @@ def test_what_a_run_leaves_out_is_said_with_the_reason() -> None:
     assert "\nnot run: 1 of laws that take long, which `make fuzz` tries\n" in ran.stdout
 
 
-def test_the_gate_runs_all_that_make_test_leaves_out_but_laws() -> None:
+def test_the_gate_runs_everything_that_make_test_skips_except_laws() -> None:
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert {"make test", "make branches", "make guests", "make neovims"} <= set(lines)
 
@@ -79,7 +79,7 @@ def alone(script: str, folder: Path, scripts: dict[str, str], **env: str) -> sub
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 
-def test_a_python_that_does_not_run_is_named_and_passed_over(tmp_path: Path) -> None:
+def test_a_python_that_does_not_run_is_named_and_skipped(tmp_path: Path) -> None:
     ran = pythons(tmp_path, {"bin/python3.12": "exit 127"})
     assert ran.returncode == 0, ran.stderr
     assert f"Python 3.12: {tmp_path}/bin/python3.12 is passed over" in ran.stdout

@@ -172,7 +172,7 @@ def test_imports_go_one_way() -> None:
                 assert there == here or there in may_know(here), f"{name(path)} must not import {imported}"
 
 
-def test_the_world_is_behind_its_own_doors() -> None:
+def test_only_some_rooms_import_each_outside_package() -> None:
     for path in MODULES:
         for imported in imports(path):
             doors = ONLY_IN.get(imported.split(".")[0])
@@ -187,7 +187,7 @@ def test_adapters_do_not_know_each_other() -> None:
         assert not any(imported.startswith(others) for imported in known)
 
 
-def test_a_module_says_what_it_knows() -> None:
+def test_a_module_docstring_says_what_it_knows() -> None:
     for path in MODULES:
         assert not tree(path).body or ast.get_docstring(tree(path)), f"{name(path)} has no docstring"
 

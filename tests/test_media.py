@@ -26,10 +26,10 @@ from tests.pictures import PDF, png
         (b" " + png(), None),
     ],
 )
-def test_files_are_what_their_first_bytes_say(content: bytes, kind: str | None) -> None:
+def test_first_bytes_decide_the_kind_of_a_file(content: bytes, kind: str | None) -> None:
     assert kind_of(content) == kind
 
 
 @given(st.binary())
-def test_any_bytes_are_of_a_kind_that_has_a_type_or_of_none(content: bytes) -> None:
+def test_any_bytes_have_a_known_kind_or_none(content: bytes) -> None:
     assert kind_of(content) in {*TYPES, None}

@@ -37,7 +37,7 @@ def modules(room: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
-def test_a_file_of_tests_is_named_after_a_module(path: Path) -> None:
+def test_a_test_file_is_named_after_a_module(path: Path) -> None:
     name = path.stem.removeprefix("test_")
     known = modules(path.parent) | (OF_THE_PROJECT if path.parent == Path() else set())
     assert any(name == module or name.startswith(f"{module}_") for module in known), (

@@ -25,13 +25,13 @@ async def test_known_companies_have_canned_matches(query: str, matches: list[str
     assert json.loads(await web_search(query)) == {"matches": matches}
 
 
-async def test_anything_else_has_one_made_up_match_that_stays_the_same() -> None:
+async def test_anything_else_has_one_invented_match_that_stays_the_same() -> None:
     assert await web_search("apples") == '{"matches": ["apples: LOLD price is $767 as of today"]}'
     assert await web_search("pears") != await web_search("apples")
     assert len(await web_search("x" * 10_000)) < 200
 
 
-def test_creating_a_server_leaves_the_logging_of_the_process_alone() -> None:
+def test_creating_a_server_does_not_change_the_processs_logging() -> None:
     root = logging.getLogger()
     before = root.handlers[:], root.level
     create_server(extra=True)

@@ -43,12 +43,12 @@ def no_names(source: str) -> list[tuple[int, str]]:
     return sorted({(n, name) for n, name in names(ast.parse(source)) if name.strip("_").lower() in NO_NAMES})
 
 
-def test_names_say_what_a_value_is() -> None:
+def test_names_describe_values() -> None:
     sources = {module: (PARLEY / module).read_text(encoding="utf-8") for module in MODULES}
     assert [f"{m}:{line} {name}" for m, text in sources.items() for line, name in no_names(text)] == []
 
 
-def test_every_kind_of_name_is_looked_at() -> None:
+def test_every_kind_of_name_is_checked() -> None:
     source = """
 FOUND = said = 1
 told: int = 1

@@ -92,7 +92,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
         return Distributions(names, source, frozenset(files.namelist()), page, wheel)
 
 
-def test_without_git_the_files_are_all_but_the_ignored_ones(tmp_path: Path) -> None:
+def test_without_git_the_files_are_all_except_ignored_ones(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_bytes((ROOT / ".gitignore").read_bytes())
     kept = [".gitignore", "README.md", "doc/a.txt", "python/build/x.py", "tests/dist.py"]
     junk = [
@@ -136,7 +136,7 @@ def test_every_module_of_the_wheel_can_be_imported_from_it_alone(built: Distribu
     assert ran.stdout.startswith(str(built.path))
 
 
-def test_the_package_says_who_made_it_for_what_and_what_it_is(built: Distributions) -> None:
+def test_the_package_names_its_author_purpose_and_kind(built: Distributions) -> None:
     assert built.page["Name"] == "parley-nvim"
     assert built.page["Author"] == "The Parley authors"
     assert built.page["License-Expression"] == "MIT"
@@ -163,12 +163,12 @@ def test_links_of_the_page_lead_to_the_repository(page: Callable[[str, str | Non
     assert page("[a](https://b.c) [d](#e) `f[0](1)`", ADDRESS).startswith("[a](https://b.c) [d](#e)")
 
 
-def test_without_an_address_the_words_of_links_are_left(page: Callable[[str, str | None], str]) -> None:
+def test_without_an_address_links_become_their_text(page: Callable[[str, str | None], str]) -> None:
     text = "One\n\n![a picture](doc/x.svg)\n\n[the *help*](doc/y.txt) and [web](https://z.org)\n"
     assert page(text, None) == "One\n\nthe *help* and [web](https://z.org)\n"
 
 
-def test_nothing_that_is_installed_is_the_other_project_of_that_name() -> None:
+def test_no_requirement_is_the_other_project_of_that_name() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [*project["dependencies"], *(ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()]
     names = {match[0].lower() for line in lines if (match := re.match(r"[A-Za-z][\w.-]*", line))}
@@ -176,7 +176,7 @@ def test_nothing_that_is_installed_is_the_other_project_of_that_name() -> None:
     assert "parley" not in names
 
 
-def test_make_clean_removes_all_that_is_made(tmp_path: Path) -> None:
+def test_make_clean_removes_everything_that_was_made(tmp_path: Path) -> None:
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
     made = [name.replace("*", "some") for name in ignored]
     places = {"__pycache__": "python/parley/__pycache__", "some.egg-info": "python/some.egg-info"}

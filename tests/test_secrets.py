@@ -14,7 +14,7 @@ FLOOD = "import os, time\nif os.fork(): time.sleep(60)\nwhile True: os.write(1, 
 """A child that continues when the command is killed: its pipe is full and never ends."""
 
 
-async def test_a_command_that_prints_for_ever_ends_however_much_lies_in_its_pipe() -> None:
+async def test_an_endlessly_printing_command_is_ended_however_full_its_pipe_is() -> None:
     for _ in range(10):
         async with asyncio.timeout(10):
             with pytest.raises(SecretError, match=f"printed more than {MOST_BYTES} bytes"):

@@ -84,13 +84,13 @@ def secret_fields() -> Iterator[tuple[type, Field[Any]]]:
                 yield from ((value, f) for f in fields(value) if f.metadata.get("rule", Rule()).is_secret)
 
 
-def test_a_setting_that_is_a_secret_is_in_no_repr() -> None:
+def test_a_secret_setting_is_in_no_repr() -> None:
     found = [f"{cls.__name__}.{field.name}" for cls, field in secret_fields() if field.repr]
     assert len(list(secret_fields())) >= 5
     assert found == []
 
 
-def test_values_that_hold_secrets_do_not_show_them() -> None:
+def test_values_with_secrets_do_not_show_them() -> None:
     table = {"X": KEY}
     server = ServerSettings("s", "x", env=table, headers=table, client_secret=KEY)
     provider = ProviderSettings("p", api_key_env=KEY, api_key_command=(KEY,))
@@ -101,7 +101,7 @@ def test_values_that_hold_secrets_do_not_show_them() -> None:
         assert KEY not in repr(value)
 
 
-def test_no_session_shows_what_it_was_given() -> None:
+def test_no_session_shows_its_arguments() -> None:
     with parley.Session(agent="Demo", environ={"ANTHROPIC_API_KEY": KEY}) as session:
         values = [session, *vars(session).values(), *vars(session._app).values()]
         assert [value for value in values if KEY in repr(value) and value is not session._app.environ] == []

@@ -73,7 +73,7 @@ async def test_without_approval_no_tool_runs() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\n"])
-async def test_an_empty_message_is_an_error_and_no_silence(text: str) -> None:
+async def test_an_empty_message_is_an_error(text: str) -> None:
     async with Session(environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream(text)]
         assert chunks == [{"type": "error", "error": "the message is empty"}, {"type": "done"}]
@@ -89,7 +89,7 @@ async def test_any_text_can_be_asked() -> None:
     assert asked.question.text == "💬: not a␀ marker\n\n❓:[yA] `{}` \ufffd"
 
 
-async def test_whoever_asks_hears_that_the_tools_of_a_server_are_missing() -> None:
+async def test_a_hint_says_that_a_servers_tools_are_missing() -> None:
     gone = Settings().with_servers({"gone": ServerSettings("gone", "/no/such/program")})
     async with Session(gone, agent="Demo", environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
@@ -98,7 +98,7 @@ async def test_whoever_asks_hears_that_the_tools_of_a_server_are_missing() -> No
     assert "hello" in session.transcript
 
 
-async def test_a_bug_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bug_propagates(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Session(environ=ENVIRON) as session:
 
         def broken(_: object) -> ChatSettings:
@@ -113,7 +113,7 @@ REFERENCES = ("note.txt", "note.txt:1-1", "*.txt", "sub/*", "diff", "docs:note:/
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
-async def test_a_question_reads_no_file_unless_the_program_names_their_folder(
+async def test_a_question_reads_no_files_unless_the_program_names_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
 ) -> None:
     (tmp_path / "note.txt").write_text("in the folder")
@@ -130,7 +130,7 @@ async def test_a_question_reads_no_file_unless_the_program_names_their_folder(
     assert [e.question.text for e in parse(session.transcript).exchanges if e.question] == [asked, asked, ""]
 
 
-async def test_a_question_reads_files_of_the_folder_that_the_program_names(tmp_path: Path) -> None:
+async def test_a_question_reads_files_of_the_folder_named_by_the_program(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     (folder / "note.txt").write_text("in the folder")
@@ -144,7 +144,7 @@ async def test_a_question_reads_files_of_the_folder_that_the_program_names(tmp_p
         Session(references=tmp_path / "none")
 
 
-async def test_a_reference_that_cannot_be_brought_stops_the_question_once() -> None:
+async def test_a_reference_that_cannot_be_included_stops_the_question_once() -> None:
     async with Session(references=".", environ=ENVIRON) as session:
         await session.process_message("say: first")
         before = session.transcript
@@ -244,7 +244,7 @@ async def later(decision: Decision) -> Decision:
     ],
 )
 @pytest.mark.parametrize("wait", [False, True], ids=["at once", "later"])
-async def test_a_decision_is_a_yes_or_no_to_one_call_a_choice_or_a_reason(
+async def test_a_decision_is_a_yes_or_no_a_choice_or_a_reason(
     decision: Decision, marks: list[str], wait: bool
 ) -> None:
     def approve(_: Proposal) -> Decision | Awaitable[Decision]:
@@ -260,7 +260,7 @@ async def test_a_decision_is_a_yes_or_no_to_one_call_a_choice_or_a_reason(
 
 
 @pytest.mark.parametrize("decision", [None, 1, "yes", "", (True, "why"), (False,), ("yn", 3)])
-async def test_anything_else_is_no_decision_and_the_transcript_stays_valid(decision: Any) -> None:
+async def test_an_invalid_decision_raises_and_leaves_a_valid_transcript(decision: Any) -> None:
     async with Session(agent="Demo", approve=lambda _: decision, environ=ENVIRON) as session:
         with pytest.raises(TypeError, match="approve must return True, False, a choice") as error:
             await session.process_message(STOCKS)
@@ -270,7 +270,7 @@ async def test_anything_else_is_no_decision_and_the_transcript_stays_valid(decis
     assert parse(session.transcript).problems == ()
 
 
-async def test_a_call_that_is_refused_is_an_error_and_a_result_of_the_same_id() -> None:
+async def test_a_refused_call_is_an_error_and_a_result_with_the_same_id() -> None:
     settings = {"max_tool_calls": 1}
     async with Session(settings, agent="Demo", approve=lambda _: True, environ=ENVIRON) as session:
         assert session.calls_left == 1
@@ -284,12 +284,12 @@ async def test_a_call_that_is_refused_is_an_error_and_a_result_of_the_same_id() 
     assert chunks[-1] == {"type": "done"}
 
 
-async def test_a_call_that_is_refused_is_no_failure_of_the_message() -> None:
+async def test_a_refused_call_does_not_fail_the_message() -> None:
     async with Session(agent="Demo", approve=lambda _: (False, "not now"), environ=ENVIRON) as session:
         assert "did not look up google" in await session.process_message(STOCKS)
 
 
-async def test_the_calls_left_are_those_of_the_session_and_of_the_message() -> None:
+async def test_calls_left_respects_the_limits_of_session_and_message() -> None:
     settings, left = {"max_tool_calls": {"per_session": 3, "per_message": 2}}, list[int | None]()
 
     def approve(_: Proposal) -> bool:
@@ -304,7 +304,7 @@ async def test_the_calls_left_are_those_of_the_session_and_of_the_message() -> N
     assert left == [2, 2, 1]
 
 
-async def test_the_tokens_are_told_for_each_request_and_summed_up() -> None:
+async def test_the_tokens_of_each_request_are_reported_and_summed() -> None:
     async with Session(agent="Demo", approve=lambda _: True, environ=ENVIRON) as session:
         assert (session.usage.input, session.calls_left) == (0, None)
         chunks = [chunk async for chunk in session.send_message_stream(STOCKS)]
@@ -313,7 +313,7 @@ async def test_the_tokens_are_told_for_each_request_and_summed_up() -> None:
         assert min(usage["output"] for usage in usages) > 0
 
 
-async def test_a_status_is_a_chunk_and_told_to_a_function() -> None:
+async def test_a_status_is_a_chunk_and_is_passed_to_a_function() -> None:
     texts = list[str]()
     async with Session(agent="Demo", on_status=texts.append, environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
@@ -321,7 +321,7 @@ async def test_a_status_is_a_chunk_and_told_to_a_function() -> None:
     assert texts[0] == "Analyzing request..."
 
 
-async def test_a_function_that_fails_to_hear_a_status_is_a_bug_and_leaves_a_notice() -> None:
+async def test_a_failing_status_function_is_a_bug_and_leaves_a_notice() -> None:
     def fail(text: str) -> None:
         if text != "Analyzing request...":
             raise ZeroDivisionError
@@ -339,7 +339,7 @@ THEN = ("Using Web Search", "Processing tool results", "Formulating response")
 
 
 @pytest.mark.parametrize("agent", ORDER)
-async def test_the_statuses_come_in_order_and_none_speaks_of_a_response_before_there_are_results(
+async def test_the_statuses_come_in_order_and_mention_a_response_only_after_results(
     agent: str,
 ) -> None:
     async with Session(agent=agent, approve=lambda _: True, environ=ENVIRON) as session:
@@ -363,7 +363,7 @@ async def test_without_tools_every_reply_is_the_response() -> None:
 # --- One message at a time, and its end ---------------------------------------------------------------------
 
 
-async def test_two_messages_at_once_are_one_too_many() -> None:
+async def test_a_second_message_at_the_same_time_is_refused() -> None:
     async with Session(agent="Demo", environ=SLOWLY) as session:
         first = await begun(session, "say: first")
         with pytest.raises(BusyError, match="is answering another message"):
@@ -383,7 +383,7 @@ async def test_leaving_the_stream_leaves_a_notice_and_the_next_message_is_answer
     assert parse(session.transcript).problems == ()
 
 
-async def test_a_stream_that_is_closed_has_left_a_notice() -> None:
+async def test_a_closed_stream_leaves_a_notice() -> None:
     async with Session(agent="Demo", environ=SLOWLY) as session:
         async with aclosing(session.send_message_stream(STOCKS)) as chunks:
             async for chunk in chunks:
@@ -392,7 +392,7 @@ async def test_a_stream_that_is_closed_has_left_a_notice() -> None:
         assert STOPPED in session.transcript
 
 
-async def test_a_message_that_is_cancelled_has_left_a_notice() -> None:
+async def test_a_cancelled_message_leaves_a_notice() -> None:
     async with Session(agent="Demo", environ=SLOWLY) as session:
         task = await begun(session, STOCKS)
         task.cancel()
@@ -401,7 +401,7 @@ async def test_a_message_that_is_cancelled_has_left_a_notice() -> None:
         assert STOPPED in session.transcript
 
 
-async def test_a_message_that_is_stopped_says_so_to_whoever_waits() -> None:
+async def test_a_stopped_message_raises_for_its_caller() -> None:
     async with Session(agent="Demo", environ=SLOWLY) as session:
         task = await begun(session, STOCKS)
         await session.stop()
@@ -444,7 +444,7 @@ async def test_a_message_that_waits_for_a_decision_can_be_cancelled() -> None:
         (lambda: Session(transcript="---\nagent: [\n---\n", environ=ENVIRON), "transcript: "),
     ],
 )
-async def test_who_is_unknown_is_refused_and_nobody_else_answers(
+async def test_an_unknown_agent_is_refused_and_never_substituted(
     make: Callable[[], Session], words: str
 ) -> None:
     async with make() as session:
@@ -462,12 +462,12 @@ async def test_who_is_unknown_is_refused_and_nobody_else_answers(
         ({"nonsense": 1}, "nonsense: there is no such setting"),
     ],
 )
-def test_a_flaw_in_a_table_of_settings_is_an_error(table: dict[str, object], words: str) -> None:
+def test_a_faulty_settings_table_is_an_error(table: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         Session(table)
 
 
-async def test_the_files_that_settings_name_are_read_and_what_is_wrong_with_them_is_an_error(
+async def test_files_named_in_settings_are_read_and_their_flaws_are_errors(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "servers.json"
@@ -485,7 +485,7 @@ async def test_the_files_that_settings_name_are_read_and_what_is_wrong_with_them
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "3", True, {"per_message": -1}])
-def test_a_limit_of_calls_is_a_number_or_a_table(limit: Any) -> None:
+def test_a_call_limit_is_a_number_or_a_table(limit: Any) -> None:
     with pytest.raises(SettingsError, match=r"max_tool_calls(\.per_message)?: expected an integer ≥ 0"):
         Session({"max_tool_calls": limit})
     with pytest.raises(SettingsError, match="max_tool_calls: expected a number or a table"):
@@ -545,13 +545,13 @@ async def test_a_function_runs_as_a_tool_when_it_is_approved(
     assert chunks[-1] == {"type": "done"}
 
 
-async def test_a_function_asks_for_approval_as_every_tool_does() -> None:
+async def test_a_function_needs_approval_like_every_tool() -> None:
     async with Session(agent="Demo", tools=[price], environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream('call price {"symbol":"X"}')]
     assert [chunk["refused"] for chunk in of_type(chunks, "tool_result")] == [True]
 
 
-async def test_a_server_of_this_process_is_one_by_its_name() -> None:
+async def test_an_in_process_server_has_the_given_name() -> None:
     server = MCPServer[Any]("shares")
     server.add_tool(price)
     async with Session(
@@ -567,7 +567,7 @@ async def test_a_server_of_this_process_is_one_by_its_name() -> None:
     assert {("shares", "price"), ("python", "later_price")} <= names
 
 
-async def test_a_resource_that_a_result_named_is_read_once_that_was_approved() -> None:
+async def test_a_resource_named_in_a_result_is_read_after_approval() -> None:
     names = list[str]()
 
     def approve(call: Proposal) -> bool:
@@ -584,7 +584,7 @@ async def test_a_resource_that_a_result_named_is_read_once_that_was_approved() -
     assert names == ["search", "docs__read_resource"]
 
 
-def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is(
+def test_functions_as_tools_do_not_change_the_programs_logging(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     root = logging.getLogger()
@@ -594,7 +594,7 @@ def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is(
     assert (root.handlers, root.level) == ([], level)
 
 
-def test_what_makes_no_tool_and_a_name_that_is_taken_are_errors() -> None:
+def test_unsuitable_functions_and_taken_names_are_errors() -> None:
     server = MCPServer[Any]("shares")
     with pytest.raises(SettingsError, match="tools: <lambda> cannot become a tool: "):
         Session(tools=[lambda: ""])
@@ -644,7 +644,7 @@ async def test_a_closed_session_says_so_in_an_event_loop_too() -> None:
     await session.aclose()
 
 
-async def test_an_error_says_what_a_python_program_can_do() -> None:
+async def test_an_error_names_a_remedy_for_a_python_program() -> None:
     agent = {"name": "A", "provider": "anthropic", "model": "m"}
     async with Session({"agents": [agent]}, agent="A", environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream("hi")]
@@ -657,7 +657,7 @@ async def test_an_error_says_what_a_python_program_can_do() -> None:
     assert ":Parley" not in error["error"]
 
 
-async def test_asking_within_an_event_loop_says_what_to_do() -> None:
+async def test_asking_within_an_event_loop_raises_with_a_remedy() -> None:
     async with Session(agent="Demo", environ=ENVIRON) as session:
         with pytest.raises(ParleyError, match=r"Await process_message\(\) instead"):
             session.ask("say: hello")
@@ -682,7 +682,7 @@ asyncio.run(ask())
 """
 
 
-def test_a_program_that_closes_nothing_ends() -> None:
+def test_a_program_that_closes_no_session_ends() -> None:
     command = [forks().python, "-W", "ignore", "-c", CARELESS]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=45, check=True)
     assert "911" in ended.stdout

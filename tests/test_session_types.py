@@ -177,12 +177,12 @@ def test_every_type_that_a_signature_names_is_exported() -> None:
     assert missing == set()
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_a_missing_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="Sesion"):
         getattr(parley, "Sesion")  # noqa: B009 - a type checker knows better
 
 
-def test_help_shows_every_name_with_its_text() -> None:
+def test_help_shows_every_name_with_its_docstring() -> None:
     text = pydoc.plain(pydoc.render_doc(parley))
     classes = [name for name in parley.__all__ if inspect.isclass(getattr(parley, name))]
     assert [name for name in classes if f"\n    class {name}(" not in text] == []

@@ -60,5 +60,5 @@ def notes(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_that_states_a_rule_of_others_says_where_and_when_it_was_read(name: str) -> None:
+def test_a_module_that_states_another_partys_rule_names_source_and_date(name: str) -> None:
     assert any(_PLACE.search(note) and _DATE.search(note) for note in notes(ROOT / name))

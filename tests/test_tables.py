@@ -68,7 +68,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("table", "outcome", "flaws"), CASES, ids=[str(case[0]) for case in CASES])
-def test_a_table_is_read_and_what_does_not_fit_is_told_by_its_path(
+def test_a_table_is_read_and_flaws_are_reported_with_their_path(
     table: Any, outcome: Any, flaws: list[str]
 ) -> None:
     reader = Reader("no such field")
@@ -76,7 +76,7 @@ def test_a_table_is_read_and_what_does_not_fit_is_told_by_its_path(
     assert [str(flaw) for flaw in reader.flaws] == flaws
 
 
-def test_a_short_spelling_is_held_against_the_bound_of_its_field() -> None:
+def test_a_short_spelling_is_checked_against_its_fields_bound() -> None:
     reader = Reader(None)
     assert reader.record(Outer, {"inner": 1}) == Outer()
     assert reader.flaws == [
@@ -84,7 +84,7 @@ def test_a_short_spelling_is_held_against_the_bound_of_its_field() -> None:
     ]
 
 
-def test_unknown_names_may_pass() -> None:
+def test_unknown_names_may_be_accepted() -> None:
     reader = Reader(None)
     assert (reader.record(Outer, {"other": 1}), reader.flaws) == (Outer(), [])
 
@@ -100,9 +100,7 @@ def test_unknown_names_may_pass() -> None:
         ({"loose": {}}, {}, ["loose"]),
     ],
 )
-def test_an_overlay_is_what_is_there_and_nothing_stands_for_nothing(
-    table: Any, values: Any, paths: list[str]
-) -> None:
+def test_an_overlay_has_only_given_values_and_no_stand_ins(table: Any, values: Any, paths: list[str]) -> None:
     reader = Reader(None, is_overlay=True)
     assert reader.values(Outer, table) == values
     assert [flaw.path for flaw in reader.flaws] == paths
@@ -112,7 +110,7 @@ def test_names_are_those_of_tables() -> None:
     assert names(Outer) == ("inner", "text+", "secrets", "loose", "strict", "named")
 
 
-def test_the_nearest_name_is_named_only_if_it_is_near() -> None:
+def test_the_nearest_name_is_suggested_only_if_it_is_near() -> None:
     assert nearest("ALPHA", ["alpha", "beta"]) == "alpha"
     assert nearest("quantum", ["alpha", "beta"]) is None
     assert nearest("x" * 100_000, ["alpha"]) is None

@@ -79,14 +79,14 @@ def test_no_hidden_character_of_unicode_gets_through(surface: str, hidden: str) 
         assert not any(map(is_hidden, said)), ascii(said)
 
 
-def test_the_table_has_all_that_unicode_calls_ignorable_and_every_control() -> None:
+def test_the_table_has_every_ignorable_and_every_control_character() -> None:
     assert all(map(is_hidden, map(chr, IGNORABLE)))
     wanted = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
     assert all(is_hidden(c) for c in ALL if unicodedata.category(c) in wanted)
 
 
 @pytest.mark.exhaustive
-def test_letters_marks_signs_and_blanks_show() -> None:
+def test_letters_marks_signs_and_blanks_are_shown() -> None:
     ignorable = set(map(chr, IGNORABLE)) | {"\u2800"}
     assert not [
         c for c in ALL if is_hidden(c) and unicodedata.category(c)[0] not in "CZ" and c not in ignorable
@@ -95,14 +95,14 @@ def test_letters_marks_signs_and_blanks_show() -> None:
 
 
 @given(st.text(st.characters() | st.sampled_from("\r\n\t\x1b\u202e\ufe0f⚠1\ud83d")))
-def test_what_is_visible_stays_as_it_is(text: str) -> None:
+def test_visible_text_stays_unchanged(text: str) -> None:
     assert visible(visible(text)) == visible(text)
     assert one_line(one_line(text)) == one_line(text)
     assert not any(map(is_hidden, one_line(text).replace("\ufe0f", "").replace("\ufe0e", "")))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_json_means_the_same_when_it_is_legible(text: str) -> None:
+def test_legible_json_has_the_same_meaning(text: str) -> None:
     written = legible(json.dumps(text, ensure_ascii=False))
     assert json.loads(written) == text
     assert not any(map(is_hidden, written))
@@ -120,7 +120,7 @@ def test_json_means_the_same_when_it_is_legible(text: str) -> None:
         ("\ue000\uffff", r"\ue000\uffff"),
     ],
 )
-def test_a_selector_shows_with_the_sign_it_is_for_and_nowhere_else(text: str, visible_text: str) -> None:
+def test_a_selector_is_shown_only_with_its_sign(text: str, visible_text: str) -> None:
     assert visible(text) == visible_text
 
 
@@ -139,7 +139,7 @@ def test_a_line_is_bounded_before_it_is_made_visible() -> None:
         (["", "\x1b", "[K"], r"\x1b[K"),
     ],
 )
-def test_pieces_of_a_text_show_as_the_whole_of_it(pieces: list[str], visible_text: str) -> None:
+def test_pieces_of_a_text_are_shown_like_the_whole_text(pieces: list[str], visible_text: str) -> None:
     of_pieces = VisiblePieces()
     assert (
         "".join([*map(of_pieces.feed, pieces), of_pieces.end()]) == visible("".join(pieces)) == visible_text
@@ -160,14 +160,14 @@ def test_pieces_of_a_text_show_as_the_whole_of_it(pieces: list[str], visible_tex
         ("\U0001f469" + "\U0001f3fb" * 8, "\U0001f469" + "\U0001f3fb" * 6 + r"\U0001f3fb" + "\U0001f3fb"),
     ],
 )
-def test_marks_and_what_is_drawn_in_one_cell_stay_at_their_letter(text: str, contained_text: str) -> None:
+def test_marks_and_joined_characters_stay_with_their_letter(text: str, contained_text: str) -> None:
     assert contained(text) == contained_text
 
 
 @pytest.mark.parametrize(
     ("text", "upright_text"), [("a.py", "a.py"), ("é", "é"), ("aא.py", r"a\u05d0.py"), ("٣", r"\u0663")]
 )
-def test_letters_that_run_to_the_left_are_codes(text: str, upright_text: str) -> None:
+def test_right_to_left_letters_become_codes(text: str, upright_text: str) -> None:
     assert upright(text) == upright_text
 
 
@@ -186,7 +186,7 @@ def test_letters_of_several_scripts_in_one_word_are_an_oddity(name: str, oddity:
     assert mixed_scripts(name) == oddity
 
 
-def test_the_last_words_of_a_server_are_no_frame() -> None:
+def test_the_last_words_of_a_server_skip_its_frame() -> None:
     banner = ["╭──────────╮", "│  Ready.  │", "╰──────────╯", "", "═══"]
     assert last_words(banner) == ["Ready."]
     assert last_words(["one", "two: 2"]) == ["two: 2"]

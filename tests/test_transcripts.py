@@ -108,12 +108,12 @@ def test_a_chat_has_these_problems_and_round_trips(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_this_step_follows_in_a_chat(path: Path) -> None:
+def test_a_chat_has_this_next_step(path: Path) -> None:
     expect(path.with_suffix(".step"), step_text(read(path)) + "\n")
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_this_is_sent_of_a_chat(path: Path) -> None:
+def test_a_chat_has_these_requests(path: Path) -> None:
     expect(path.with_suffix(".requests"), requests_text(read(path)) + "\n")
 
 

@@ -34,16 +34,16 @@ def read(*replies: list[str]) -> str:
         (["one\n    \n```\n\nx"], "one\n    \n```\n\nx\n"),
     ],
 )
-def test_blanks_and_a_summary_at_an_end_are_left_out_and_nothing_else(replies: list[str], text: str) -> None:
+def test_only_blanks_and_a_summary_at_an_end_are_left_out(replies: list[str], text: str) -> None:
     assert read(*([reply] for reply in replies)) == text
     assert read(*(list(reply) for reply in replies)) == text
 
 
 @given(st.lists(st.lists(st.text("a \n📝:", max_size=6), max_size=6), max_size=4))
-def test_however_it_is_cut_the_text_is_the_same(replies: list[list[str]]) -> None:
+def test_the_text_is_the_same_for_every_cut(replies: list[list[str]]) -> None:
     assert read(*replies) == read(*(["".join(pieces)] for pieces in replies))
 
 
-def test_text_is_given_at_once() -> None:
+def test_text_is_returned_immediately() -> None:
     answer = AnswerText()
     assert [answer.feed(piece) for piece in ("On", "e.\n", "\n", "Two 📝")] == ["On", "e.\n", "", "\nTwo 📝"]

@@ -11,17 +11,17 @@ from tests.strategies import DIGEST, attachments, lines, pictures
 
 
 @given(pictures)
-def test_a_link_is_read_as_what_it_was_made_of(attachment: Attachment) -> None:
+def test_a_link_is_read_as_its_attachment(attachment: Attachment) -> None:
     assert read_line(link(attachment), NOWHERE) == attachment
 
 
 @given(attachments, attachments)
-def test_links_in_a_row_are_told_apart(first: Attachment, second: Attachment) -> None:
+def test_adjacent_links_are_separated(first: Attachment, second: Attachment) -> None:
     assert read_links(f" {link(first)} {link(second)}") == (first, second)
 
 
 @given(lines)
-def test_an_escaped_line_is_no_attachment_and_means_what_it_meant(line: str) -> None:
+def test_an_escaped_line_is_not_an_attachment_and_keeps_its_text(line: str) -> None:
     escaped = escape_line(line)
     assert read_line(escaped, NOWHERE) is None
     assert unescape_line(escaped) in (line, escaped)
@@ -37,5 +37,5 @@ def test_an_escaped_line_is_no_attachment_and_means_what_it_meant(line: str) -> 
         ("application/pdf 512 B", "pdf", "[document application/pdf, 512 B]"),
     ],
 )
-def test_the_name_tells_the_type_and_the_label_the_size(label: str, suffix: str, text: str) -> None:
+def test_the_name_determines_the_type_and_the_label_the_size(label: str, suffix: str, text: str) -> None:
     assert Attachment(label, f"stocks.assets/{DIGEST}.{suffix}").text == text

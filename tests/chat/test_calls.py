@@ -14,7 +14,7 @@ HIDDEN = ["\u200b", "\u202e", "\u2066", "\u00ad", "\u2028", "\u0085", "\ufeff", 
 
 
 @pytest.mark.parametrize("hidden", HIDDEN, ids=ascii)
-def test_what_does_not_show_is_written_as_its_code_and_read_back(hidden: str) -> None:
+def test_hidden_characters_are_written_as_codes_and_read_back(hidden: str) -> None:
     call = ToolCall(
         "c", f"web{hidden}search", f'{{"q":"a{hidden}b"}}', 0, f'{{"x":"{hidden}"}}' if hidden > " " else ""
     )
@@ -33,13 +33,13 @@ def test_an_index_is_a_whole_number(index: str) -> None:
         read_call(text)
 
 
-def test_a_choice_stands_in_brackets_and_the_call_between_backticks() -> None:
+def test_a_choice_is_in_brackets_and_the_call_in_backticks() -> None:
     line = proposal_line(ToolCall("c", "f", "{}"), "ya")
     mark, text, _ = split_proposal(line.partition(":")[2])
     assert (mark, read_call(text)) == ("ya", ToolCall("c", "f", "{}"))
 
 
-def test_calls_of_one_reply_are_written_with_ids_unlike_each_other() -> None:
+def test_the_calls_of_one_reply_are_written_with_distinct_ids() -> None:
     long = "x" * 128
     made = [ToolCall(call_id, "f", "{}") for call_id in ("a", "a", "a.2", "a", long, long)]
     written = written_calls(made)
@@ -67,13 +67,13 @@ FLAWS = {
 
 
 @pytest.mark.parametrize(("text", "flaw"), FLAWS.items(), ids=lambda text: text[:40])
-def test_a_call_that_readers_could_take_for_different_ones_is_refused(text: str, flaw: str) -> None:
+def test_a_call_that_readers_could_read_differently_is_refused(text: str, flaw: str) -> None:
     with pytest.raises(ValueError, match=flaw) as error:
         read_call(text)
     assert "\n" not in str(error.value)
 
 
-def test_what_is_unknown_of_a_call_is_kept() -> None:
+def test_unknown_keys_of_a_call_are_kept() -> None:
     call = read_call(json.dumps({"id": "c", "function": {**FUNCTION, "strict": True}, "more": [1]}))
     assert strict_json(call.extra) == {"function": {"strict": True}, "more": [1]}
     assert read_call(proposal_json(call)) == call

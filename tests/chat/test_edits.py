@@ -24,7 +24,7 @@ PUT = {
 
 
 @pytest.mark.parametrize(("before", "content", "after"), PUT.values(), ids=PUT)
-def test_what_is_put_into_a_question_stands_below_it(
+def test_added_content_goes_below_the_questions_text(
     before: str, content: str | Attachment, after: str
 ) -> None:
     lines = split_lines(before)
@@ -45,9 +45,7 @@ ADDED = {
 
 
 @pytest.mark.parametrize(("before", "content", "after"), ADDED.values(), ids=ADDED)
-def test_what_is_asked_last_stands_below_all_there_is(
-    before: str, content: str | Attachment, after: str
-) -> None:
+def test_a_new_question_goes_below_everything(before: str, content: str | Attachment, after: str) -> None:
     lines = split_lines(before)
     edited = "\n".join(apply_edits(lines, [add_question(lines, parse(before), content)]))
     assert edited.rstrip("\n") == after.rstrip("\n")
@@ -61,7 +59,7 @@ def test_what_is_asked_last_stands_below_all_there_is(
         ("💬: \n", "💬: quoted\n\n\n"),
     ],
 )
-def test_a_question_begins_with_what_is_quoted(before: str, after: str) -> None:
+def test_a_question_begins_with_its_quote(before: str, after: str) -> None:
     lines = split_lines(before)
     question = parse(before).exchanges[0].question
     assert question is not None
@@ -69,7 +67,7 @@ def test_a_question_begins_with_what_is_quoted(before: str, after: str) -> None:
     assert edited.rstrip("\n") == after.rstrip("\n")
 
 
-def test_a_notice_stands_at_the_end_of_its_answer() -> None:
+def test_a_notice_is_at_the_end_of_its_answer() -> None:
     before = "💬: why?\n\n🤖: since\n\n💬: next\n"
     lines = split_lines(before)
     edited_by = append_notice(lines, parse(before).exchanges[0].answers[0], Notice("Stopped", "by the user"))

@@ -37,17 +37,17 @@ def fork(text: str, at: int) -> str:
         ("❓: `{`", ""),
     ],
 )
-def test_below_a_complete_answer_there_is_room_to_ask(answer: str, end: str) -> None:
+def test_a_complete_answer_is_followed_by_room_for_a_question(answer: str, end: str) -> None:
     above = f"💬: a\n\n🤖:[Demo]\n\n{answer}"
     assert fork(f"{above}\n\n\n💬: b\n\n🤖:\n\nc\n", 0) == f"---\nforked_from: from.md\n---\n\n{above}{end}"
 
 
-def test_a_question_without_an_answer_is_where_a_fork_ends() -> None:
+def test_a_fork_may_end_with_an_unanswered_question() -> None:
     assert fork("💬: a\n\n💬: b\n\n\n💬: c", 1) == "---\nforked_from: from.md\n---\n\n💬: a\n\n💬: b"
     assert fork("💬: a\n\n🤖:\n", 0) == "---\nforked_from: from.md\n---\n\n💬: a\n\n🤖:"
 
 
-def test_front_matter_stays_and_names_the_last_chat() -> None:
+def test_front_matter_stays_and_names_the_source_chat() -> None:
     head = "---\n# mine\ntopic: x\nforked_from: older.md\ntools: [a]\n---\n"
     assert fork(f"{head}💬: a", 0) == f"{head.replace('older', 'from')}💬: a"
 
@@ -60,7 +60,7 @@ def test_front_matter_that_cannot_be_read_is_left_to_the_user() -> None:
 @pytest.mark.exhaustive
 @examples(60)
 @given(transcripts(), st.data())
-def test_a_fork_says_what_the_chat_says(chat: Transcript, data: st.DataObject) -> None:
+def test_a_fork_has_the_chats_content(chat: Transcript, data: st.DataObject) -> None:
     assume(chat.exchanges)
     keys = read_front_matter(chat.front_matter)
     assume(all(problem.severity != "error" for problem in keys.problems))

@@ -37,7 +37,7 @@ def test_every_key_is_read() -> None:
 
 
 @pytest.mark.parametrize("raw", [None, "", " \n\n", "# only a comment"])
-def test_nothing_asks_for_nothing(raw: str | None) -> None:
+def test_empty_front_matter_has_no_keys_and_no_problems(raw: str | None) -> None:
     assert read_front_matter(raw) == FrontMatter({})
 
 
@@ -106,7 +106,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("raw", WRONG)
-def test_what_is_wrong_is_told_with_its_line(raw: str) -> None:
+def test_a_flaw_is_reported_with_its_line(raw: str) -> None:
     read = read_front_matter(raw)
     assert read.keys == {}
     (problem,) = read.problems
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_told_with_its_line(raw: str) -> None:
     assert abs(problem.line - WRONG[raw].line) <= 1
 
 
-def test_a_wrong_key_leaves_the_others() -> None:
+def test_a_wrong_key_does_not_affect_the_others() -> None:
     assert read_front_matter("topic: x\nmax_tokens: y").keys == {"topic": "x"}
 
 
@@ -122,7 +122,7 @@ FORBIDDEN = ["api_key: x", "base_url: x", "approval: {auto: ['*']}", "safety: {}
 
 
 @pytest.mark.parametrize("raw", FORBIDDEN)
-def test_keys_endpoints_approvals_and_servers_are_no_business_of_a_file(raw: str) -> None:
+def test_a_file_cannot_set_keys_endpoints_approvals_or_servers(raw: str) -> None:
     read = read_front_matter(raw)
     assert read.keys == {}
     assert [p.severity for p in read.problems] == ["hint"]
@@ -172,7 +172,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("raw", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_file_is_told_and_harms_nothing(raw: str) -> None:
+def test_a_hostile_file_is_reported_and_does_no_harm(raw: str) -> None:
     read = read_front_matter(raw)
     assert "topic" not in read.keys
     assert read.problems
@@ -191,9 +191,7 @@ def test_a_hostile_file_is_told_and_harms_nothing(raw: str) -> None:
         ("'topic': x\n\"temperature\": hot", 3, 'front matter temperature: expected a number ≥ 0, got "hot"'),
     ],
 )
-def test_a_value_that_cannot_be_read_is_told_with_the_line_it_stands_on(
-    raw: str, line: int, message: str
-) -> None:
+def test_an_unreadable_value_is_reported_with_its_line(raw: str, line: int, message: str) -> None:
     (problem,) = read_front_matter(raw).problems
     assert (problem.line + 1, problem.severity) == (line, "error" if "YAML" in message else "warning")
     assert problem.message == message
@@ -209,7 +207,7 @@ LARGE = [
 
 
 @pytest.mark.parametrize("raw", LARGE, ids=range(len(LARGE)))
-def test_what_nobody_writes_by_hand_is_not_read_to_its_end(raw: str) -> None:
+def test_oversized_front_matter_is_not_read_to_its_end(raw: str) -> None:
     read = read_front_matter(raw)
     assert read.keys == {}
     assert [p.message for p in read.problems] == [
@@ -240,7 +238,7 @@ def test_no_text_raises_and_each_problem_has_its_line(raw: str) -> None:
     assert all(problem.line <= 1 + raw.count("\n") for problem in read.problems)
 
 
-def test_nothing_is_asked_before_broken_front_matter_is_mended() -> None:
+def test_broken_front_matter_must_be_fixed_before_the_next_question() -> None:
     broken = parse("---\ntopic: a\nagent: [broken\n---\n\n💬: hello\n")
     assert trouble(broken).startswith("line 3: front matter is not valid YAML")
     assert trouble(parse("---\ntools: web\n---\n\n💬: hello\n")).startswith("line 2: front matter tools")

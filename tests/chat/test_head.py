@@ -38,7 +38,7 @@ def put(text: str, values: list[str] | None) -> str:
         (f"---\ntools: [b,\n  c]\n---\n{ASK}", f'---\ntools: ["!a/*", "é"]\n---\n{ASK}'),
     ],
 )
-def test_a_list_is_written_where_its_key_is_or_at_the_end(before: str, after: str) -> None:
+def test_a_list_is_written_at_its_key_or_at_the_end(before: str, after: str) -> None:
     written = put(before, ["!a/*", "é"])
     assert written == after
     assert read_front_matter(parse(written).front_matter).keys["tools"] == ("!a/*", "é")
@@ -54,11 +54,11 @@ def test_a_list_is_written_where_its_key_is_or_at_the_end(before: str, after: st
         (f"---\ntools: [b]\n---\n{ASK}", ASK),
     ],
 )
-def test_a_key_is_taken_away(before: str, after: str) -> None:
+def test_a_key_is_removed(before: str, after: str) -> None:
     assert put(before, None) == after
 
 
-def test_what_is_no_yaml_is_left_alone() -> None:
+def test_text_that_is_not_yaml_stays_unchanged() -> None:
     with pytest.raises(ValueError, match="Fix it first"):
         put(f"---\ntools: [\n---\n{ASK}", ["a"])
 
@@ -68,9 +68,7 @@ def test_what_is_no_yaml_is_left_alone() -> None:
 @example("\t", ["x"])
 @example("{topic: a}", ["x"])
 @example("topic: \u2028a\ntools: [b]", None)
-def test_a_key_is_put_so_that_all_others_are_read_as_before_or_it_is_not_put(
-    raw: str, values: list[str] | None
-) -> None:
+def test_a_key_is_set_only_if_all_others_are_read_as_before(raw: str, values: list[str] | None) -> None:
     text = f"---\n{raw}\n---\n{ASK}"
     before = parse(text)
     keys = dict(read_front_matter(before.front_matter).keys)
@@ -90,5 +88,5 @@ def test_a_key_is_put_so_that_all_others_are_read_as_before_or_it_is_not_put(
 @pytest.mark.parametrize(
     "raw", ["\t", " \n\t", "topic: x\n", "# note", "topic: |\n  x\n\n", "topic: 'a\u2028b'"]
 )
-def test_a_list_can_be_put_into_what_people_write(raw: str) -> None:
+def test_a_list_can_be_set_in_typical_front_matter(raw: str) -> None:
     assert 'tools: ["a"]' in put(f"---\n{raw}\n---\n{ASK}", ["a"])

@@ -72,7 +72,7 @@ CASES = {
 
 @pytest.mark.parametrize("mark", ["error", "refused"])
 @pytest.mark.parametrize("body", ["```\n```", "```\n \n```"])
-def test_a_failure_without_a_word_is_told_as_one(mark: str, body: str) -> None:
+def test_a_failure_without_text_gets_a_stand_in_text(mark: str, body: str) -> None:
     text = f"💬: a\n🤖:\n{proposal('c', 'ya')}\n🛠️: [t][c][{mark}]\n\n{body}\n"
     assert plainly(turns_of(text)) == ["? a", f"@c {mark} This call failed, and nothing says why."]
 
@@ -87,7 +87,7 @@ NOBODY_ASKS = {
 
 
 @pytest.mark.parametrize(("text", "turns"), NOBODY_ASKS.values(), ids=NOBODY_ASKS)
-def test_a_request_ends_with_the_user_in_whatever_the_file_does(text: str, turns: list[str]) -> None:
+def test_a_request_always_ends_with_the_user(text: str, turns: list[str]) -> None:
     request = Request(parse(text), 0, "demo", "m")
     assert plainly(list(request.turns())) == turns
     for adapter, field in (anthropic, "messages"), (openai_chat, "messages"), (openai_responses, "input"):
@@ -96,7 +96,7 @@ def test_a_request_ends_with_the_user_in_whatever_the_file_does(text: str, turns
 
 
 @pytest.mark.parametrize(("text", "turns"), CASES.values(), ids=CASES)
-def test_what_is_sent(text: str, turns: list[str]) -> None:
+def test_the_sent_turns(text: str, turns: list[str]) -> None:
     assert plainly(turns_of(text)) == turns
 
 
@@ -135,7 +135,7 @@ third
         (0, ["? [Previous messages omitted]", "! 📝: did one", "? two", "? [Previous messages omitted]"]),
     ],
 )
-def test_older_exchanges_stand_in_by_their_summary(full: int | None, firsts: list[str]) -> None:
+def test_a_summary_replaces_older_exchanges(full: int | None, firsts: list[str]) -> None:
     lines = plainly(turns_of(LONG, full=full))
     kept = [line for line in lines if line.startswith("?") or "one" in line]
     assert kept == [*firsts, "? four"]

@@ -16,13 +16,13 @@ def test_front_matter_ends_above_the_first_marker_or_is_none(marker: str) -> Non
     assert parse(f"---\ntopic: t\n---\n{marker}\n").front_matter == "topic: t"
 
 
-def test_a_rule_below_a_question_ends_no_front_matter() -> None:
+def test_a_rule_below_a_question_does_not_end_front_matter() -> None:
     (exchange,) = parse("---\n\n💬: q\n\n---\n\nmore\n").exchanges
     assert exchange.question is not None
     assert exchange.question.text == "q\n\n---\n\nmore"
 
 
-def test_a_result_below_the_notes_below_a_call_is_that_calls() -> None:
+def test_a_result_below_a_calls_notes_belongs_to_that_call() -> None:
     text = f"💬: q\n\n🤖:\n\n{CALL}\n\n{CALL}\n\n🔒: a\n\n🔒: b\n\n🛠️: [f][c]\n\n`done`\n"
     first, second = parse(text).exchanges[0].answers[0].proposals
     assert first.result is None

@@ -45,7 +45,7 @@ TEXTS = st.lists(LINES, max_size=30)
 @example(["\U0001f4ac: ask", ">> Please choose ("], [], [], ["", "text"])
 @example(["\U0001f4ac: ask"], ["text"], [], ["\U0001f4ac: ask", "\U0001f916:", "text"])
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
-def test_rereading_is_reading(head: list[str], old: list[str], new: list[str], tail: list[str]) -> None:
+def test_rereading_equals_reading(head: list[str], old: list[str], new: list[str], tail: list[str]) -> None:
     change = Change(len(head), len(head) + len(old), len(new))
     lines = [*head, *new, *tail]
     after, fresh = reread(parse_lines([*head, *old, *tail]), change, lines), parse_lines(lines)
@@ -55,7 +55,7 @@ def test_rereading_is_reading(head: list[str], old: list[str], new: list[str], t
 
 
 @given(st.data(), TEXTS)
-def test_changes_one_after_another_are_one(data: st.DataObject, lines: list[str]) -> None:
+def test_consecutive_changes_combine_into_one(data: st.DataObject, lines: list[str]) -> None:
     def change_of(lines: list[str]) -> tuple[Change, list[str]]:
         start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(lines))] * 2)))
         new = data.draw(st.lists(LINES, max_size=4))
@@ -69,7 +69,7 @@ def test_changes_one_after_another_are_one(data: st.DataObject, lines: list[str]
     assert after[both.start + both.count :] == lines[both.end :]
 
 
-def test_only_the_exchanges_that_a_change_touches_are_read_anew() -> None:
+def test_only_changed_exchanges_are_read_again() -> None:
     lines = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", "", "text", ""] * 5
     before = parse_lines(lines)
     after = reread(before, Change(16, 17, 1), [*lines[:16], "other text", *lines[17:]])

@@ -15,7 +15,7 @@ def sizes(*segments: Segment) -> list[int]:
     return [len(each.segments) for each in rounds(Answer(None, segments))]
 
 
-def test_text_after_a_call_begins_a_round_and_its_calls_are_numbered_anew() -> None:
+def test_text_after_a_call_begins_a_round_and_restarts_the_numbers() -> None:
     assert sizes(proposal(0), proposal(1), Text("b"), proposal(0), proposal(1)) == [2, 3]
     assert sizes(proposal(2), Thinking("p", "m", "hm"), Text("b"), proposal(1)) == [1, 3]
 
@@ -26,11 +26,11 @@ def test_a_number_that_does_not_grow_begins_a_round() -> None:
     assert sizes(proposal(0), proposal(None), proposal(2)) == [3]
 
 
-def test_a_call_that_cannot_be_read_is_a_call_and_a_note_is_nothing() -> None:
+def test_an_unreadable_call_counts_as_a_call_and_a_note_does_not() -> None:
     assert sizes(Broken("proposal", "❓: {"), Text("b"), proposal(0)) == [1, 2]
     assert sizes(Text("a"), Note("n"), proposal(0), Note("n"), proposal(1)) == [5]
 
 
-def test_a_turn_that_went_on_after_a_stop_says_so_in_english() -> None:
+def test_the_note_of_a_resumed_turn_is_in_english() -> None:
     assert resumption(Notice("Stopped", "by the user")) == "[Resumed after: stopped by the user]"
     assert resumption(Notice("Interrupted", "demo broke off")) == "[Resumed after: demo broke off]"

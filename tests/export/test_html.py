@@ -87,7 +87,7 @@ def page() -> Tags:
     return Tags(html_page(parse(CHAT), "a.md"))
 
 
-def test_all_that_was_said_is_on_the_page() -> None:
+def test_the_page_has_the_whole_conversation() -> None:
     text = page().text
     for said in ("Stocks & <prices>", "What is GOOGL?", "I should look.", "I look.", '{"q": "<b>"}', "$911"):
         assert said in text
@@ -138,7 +138,7 @@ def test_code_has_the_colours_of_its_language() -> None:
     st.sampled_from(["python", "json", "html", "html+php", "c++", "diff", "sh", "tex", "nonsense", '"<b>&']),
 )
 @examples(100)
-def test_colours_change_nothing_of_a_text_and_let_nothing_through(code: str, language: str) -> None:
+def test_colours_change_no_text_and_let_no_html_through(code: str, language: str) -> None:
     fence = "~" * (3 + len(code))
     tags = Tags(html_page(parse(f"💬: q\n\n🤖:\n\n{fence}{language}\n{code}\n{fence}\n"), "a"))
     plain = Tags(html_page(parse(f"💬: q\n\n🤖:\n\n{fence}\n{code}\n{fence}\n"), "a"))
@@ -150,7 +150,7 @@ def test_colours_change_nothing_of_a_text_and_let_nothing_through(code: str, lan
     }
 
 
-def test_what_is_long_or_takes_long_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_or_slow_code_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     long = CODE.replace("def f", "#" * 70_000 + "\ndef f")
     assert 'class="name"' not in html_page(parse(long), "a")
     assert 'class="plus"' in html_page(parse(long), "a")
@@ -167,7 +167,7 @@ def test_no_expression_of_a_lexer_sees_a_long_line_or_a_long_text(code: str) -> 
     assert 'class="plus"' in page
 
 
-def test_when_time_is_up_no_lexer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_lexer_begins_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[str]()
     monkeypatch.setattr("parley.export.html._SECONDS", -1.0)
 
@@ -181,7 +181,7 @@ def test_when_time_is_up_no_lexer_begins(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(("part", "ground"), [(0, 0xF7F7F7), (1, 0x202020)], ids=["light", "dark"])
-def test_colours_can_be_read(part: int, ground: int) -> None:
+def test_colours_are_readable(part: int, ground: int) -> None:
     """A contrast of at least 4.5: https://www.w3.org/TR/WCAG22/#contrast-minimum, 2026-11-23."""
     style = html_page(Transcript(), "a").partition("<style>")[2].split("prefers-color-scheme")[part]
     colours = re.findall(r"--(?!dim|line|back)\w+: #(\w{6});", style)
@@ -211,7 +211,7 @@ def test_nothing_on_the_page_runs_or_is_fetched() -> None:
     assert "<script>alert(1)</script>" in page().text
 
 
-def test_a_chat_without_a_topic_has_the_name_that_is_given() -> None:
+def test_a_chat_without_a_topic_has_the_given_name() -> None:
     assert re.search("<title>(.*)</title>", html_page(Transcript(), "a.md")).group(1) == "a.md"  # type: ignore[union-attr]
 
 
@@ -226,7 +226,7 @@ def test_every_chat_makes_a_page_whose_elements_are_closed(transcript: Transcrip
 
 @given(transcripts())
 @examples(20)
-def test_pictures_beside_the_chat_are_in_the_page_and_none_is_fetched(transcript: Transcript) -> None:
+def test_stored_pictures_are_embedded_and_none_is_fetched(transcript: Transcript) -> None:
     picture = f"stocks.assets/{DIGEST}.png"
     tags = Tags(html_page(transcript, "a.md", {picture: png()}))
     assert tags.open == []

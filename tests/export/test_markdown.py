@@ -121,13 +121,13 @@ def test_a_chat_is_headings_and_blocks_for_readers_who_do_not_know_its_markers()
     assert markdown_page(parse(CHAT), "x") == PAGE
 
 
-def test_a_text_that_opens_what_nothing_closes_is_a_block_of_code() -> None:
+def test_a_text_with_an_unclosed_construct_becomes_a_code_block() -> None:
     question, answer = Question((Text("why?"),)), Answer(None, (Text("a <pre>\n\n<pre>\nb"),))
     page = markdown_page(Transcript((Exchange(question, (answer,)),)), "x")
     assert page.endswith("## Answer\n\n```\na <pre>\n\n<pre>\nb\n```\n")
 
 
-def test_what_could_not_be_read_or_answers_no_call_is_in_it() -> None:
+def test_unreadable_lines_and_orphan_results_are_included() -> None:
     lines = ["💬: *t*", "🤖:", "❓: {no}", "🛠️: [x`y][c]", "`lost`", "🛠️: [x][c]", "`lost`", "", "[x](y) & <b>"]
     page = markdown_page(parse("\n\n".join(lines)), "x")
     assert page.startswith("# \\*t\\*\n")
@@ -138,7 +138,7 @@ def test_what_could_not_be_read_or_answers_no_call_is_in_it() -> None:
 
 @given(transcripts())
 @example(parse(CHAT.replace("What is", "<!-- hidden")))
-def test_no_text_hides_who_spoke_next_or_what_a_call_is(transcript: Transcript) -> None:
+def test_no_text_hides_the_next_speaker_or_a_call(transcript: Transcript) -> None:
     headings, code = blocks(markdown_page(transcript, "x"))
     questions = [e.question for e in transcript.exchanges if e.question and e.question.text]
     answers = [answer for e in transcript.exchanges for answer in e.answers]

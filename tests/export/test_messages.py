@@ -43,7 +43,7 @@ def line(chat: str, option: str) -> Any:
     return json.loads(message_line(parse(chat), option))
 
 
-def test_a_chat_is_messages_of_chat_completions() -> None:
+def test_a_chat_becomes_chat_completions_messages() -> None:
     calls = [
         {"id": "c", "type": "function", "function": {"name": "web_search", "arguments": '{"n": 1.0}'}},
         {"id": "d", "type": "function", "function": {"name": "rm", "arguments": "not JSON"}},
@@ -60,7 +60,7 @@ def test_a_chat_is_messages_of_chat_completions() -> None:
     }
 
 
-def test_a_chat_is_messages_of_the_messages_api() -> None:
+def test_a_chat_becomes_messages_api_messages() -> None:
     said = [
         {"type": "text", "text": "I look."},
         {"type": "tool_use", "id": "c", "name": "web_search", "input": {"n": 1.0}},
@@ -100,7 +100,7 @@ Two.
 
 @pytest.mark.parametrize("option", ["openai", "anthropic"])
 @pytest.mark.parametrize("mark", ["", "[ya]"])
-def test_a_round_whose_calls_wait_is_left_out_with_a_note(option: str, mark: str) -> None:
+def test_a_round_with_waiting_calls_is_left_out_with_a_note(option: str, mark: str) -> None:
     waiting = "the last calls have no results yet, so the reply that made them is left out"
     chat = WAITING.replace("MARK", mark)
     asked = line("💬: What is it?\n", option)
@@ -115,20 +115,20 @@ def test_a_round_whose_calls_wait_is_left_out_with_a_note(option: str, mark: str
 
 
 @pytest.mark.parametrize("option", ["openai", "anthropic"])
-def test_room_for_a_question_and_a_begun_answer_are_no_messages(option: str) -> None:
+def test_an_empty_question_and_a_begun_answer_are_not_messages(option: str) -> None:
     asked = line("💬: a\n\n🤖:\n\nb\n", option)
     assert line("💬: a\n\n🤖:\n\nb\n\n🤖:[X]\n\n💬: \n\n🤖:\n", option) == asked
     assert line("💬: a\n\n🤖:\n\nb\n\n💬: \n\n🔒: note\n", option) == asked
     assert message_line(parse("# heading\n"), option) == message_line(parse("💬: \n\n🤖:\n"), option) == ""
 
 
-def test_a_long_chat_is_whole() -> None:
+def test_a_long_chat_is_complete() -> None:
     chat = "".join(f"💬: {number} {'x' * 40_000}\n\n🤖:\n\nb\n\n📝: short\n\n" for number in range(60))
     assert len(line(chat, "anthropic")["messages"]) == 120
     assert len(message_line(parse(chat), "openai")) > 60 * 40_000
 
 
-def test_what_a_line_cannot_hold_is_named() -> None:
+def test_content_that_a_line_cannot_hold_is_named() -> None:
     picture = f"![image/png 2 B](x.assets/{'0' * 64}.png)"
     assert list(lacks(parse(CHAT))) == ["only the beginning of long results is included, as in the file"]
     assert list(lacks(parse(f"💬:\n\n{picture}\n\nwhat?\n"))) == [
@@ -145,7 +145,7 @@ ASKS = 'and\n\n❓: `{"index":0,"id":"c","function":{"name":"a","arguments":"{}"
 @pytest.mark.parametrize(
     "more", ["💬:\n\n" * 2_000, "🤖:[X]\n\n" * 2_000, ASKS * 1_200], ids=["💬:", "🤖:", "❓:"]
 )
-def test_much_that_is_only_begun_is_left_out(more: str) -> None:
+def test_many_unfinished_parts_are_left_out(more: str) -> None:
     chat = parse(f"💬: a\n\n🤖:\n\n{more}")
     assert message_line(chat, "openai") == '{"messages": [{"role": "user", "content": "a"}]}'
     assert list(lacks(chat))[-1] == "it ends with a question, but training data must end with an answer"

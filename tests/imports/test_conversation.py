@@ -8,7 +8,7 @@ from parley.imports.conversation import Conversation
 from tests.pictures import png
 
 
-def test_notes_stand_where_they_were_made() -> None:
+def test_notes_stay_in_their_place() -> None:
     said = Conversation()
     said.note(" \n above")
     said.note(" \n ")
@@ -22,7 +22,7 @@ def test_notes_stand_where_they_were_made() -> None:
     )
 
 
-def test_a_system_prompt_that_front_matter_does_not_take_is_told() -> None:
+def test_a_system_prompt_that_front_matter_cannot_hold_is_reported() -> None:
     said = Conversation()
     said.title("a title")
     said.system("x" * 70_000)
@@ -32,7 +32,7 @@ def test_a_system_prompt_that_front_matter_does_not_take_is_told() -> None:
     assert chat.losses == ("its system_prompt, which front matter cannot hold",)
 
 
-def test_tags_are_a_list_each_once() -> None:
+def test_tags_are_a_list_without_duplicates() -> None:
     said = Conversation()
     said.tags(["lua", "two words", "lua", " ", 'a: "b"', "\0"])
     said.question("a?")
@@ -41,7 +41,7 @@ def test_tags_are_a_list_each_once() -> None:
     assert said.chat().losses == ()
 
 
-def test_results_find_the_calls_of_the_same_id_in_their_order() -> None:
+def test_results_match_calls_with_the_same_id_in_order() -> None:
     said = Conversation()
     said.reply()
     for arguments in ("1", "2"):
@@ -67,7 +67,7 @@ def test_a_picture_needs_a_folder_that_a_link_can_name() -> None:
     assert attachment.path.startswith("b.assets/")
 
 
-def test_other_agents_have_answers_of_their_own() -> None:
+def test_other_agents_have_their_own_answers() -> None:
     said = Conversation()
     said.question("a?")
     for agent, words in (("A]\n", "one"), ("A", "two"), ("B", "three")):

@@ -54,7 +54,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
-def test_a_chat_of_others_becomes_a_valid_chat(path: Path) -> None:
+def test_another_programs_chat_becomes_a_valid_chat(path: Path) -> None:
     made = chats(path.read_text(encoding="utf-8"))
     shown = "\n".join([chat.text + "".join(f"- {loss}\n" for loss in chat.losses) for chat in made])
     expected = path.with_suffix(path.suffix + ".chats")
@@ -74,14 +74,14 @@ def test_the_corpus_has_each_format() -> None:
 
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
-def test_what_cannot_be_read_is_told_with_its_place(text: str) -> None:
+def test_unreadable_content_is_reported_with_its_place(text: str) -> None:
     with pytest.raises(ValueError) as caught:
         chats(text)
     assert WRONG[text] in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
-def test_a_format_that_is_named_is_the_one_that_it_is_read_as() -> None:
+def test_a_named_format_is_used() -> None:
     (chat,) = chats("💬: a\n\n🤖:\n\n❓: `{}`\n\n🔧: x id=y\n", "gp")
     assert "\n\\❓: `{}`\n\n🔧: x id=y\n" in chat.text
     with pytest.raises(ValueError, match="message 1: expected one of system, user, assistant as"):
@@ -98,7 +98,7 @@ def test_json_with_a_byte_order_mark_is_read_as_it_is_recognized() -> None:
         assert {chat.text for chat in chats(text)} == {"💬: a\n"}
 
 
-def test_what_stands_beside_results_in_a_message_of_a_tool_is_read() -> None:
+def test_content_beside_results_in_a_tools_message_is_read() -> None:
     beside = [
         {"type": "tool_result", "tool_use_id": "c", "content": "b"},
         {"type": "text", "text": "beside"},
@@ -115,7 +115,7 @@ def test_what_stands_beside_results_in_a_message_of_a_tool_is_read() -> None:
     assert chat.losses == ("parts of type chart, which words replace",)
 
 
-def test_words_on_both_sides_of_a_call_are_said_before_its_result_and_apart() -> None:
+def test_text_on_both_sides_of_a_call_stays_separate_and_comes_before_its_result() -> None:
     said = [
         {"type": "text", "text": "before"},
         {"type": "tool_use", "id": "c", "name": "x", "input": {}},
@@ -131,7 +131,7 @@ def test_words_on_both_sides_of_a_call_are_said_before_its_result_and_apart() ->
     assert call.result.body == "r"
 
 
-def test_words_that_hold_markers_nul_or_half_a_character_stay_words() -> None:
+def test_text_with_markers_nul_or_half_a_character_stays_text() -> None:
     text = "💬: a\n\0\n🔒: b\n---\n\\❓:[yA] `{}`\r\n\ud800"
     said = [{"role": role, "content": text} for role in ("user", "assistant", "user")]
     calls = [{"id": "\ud800\0", "function": {"name": text, "arguments": text}}]
@@ -146,7 +146,7 @@ def test_words_that_hold_markers_nul_or_half_a_character_stay_words() -> None:
     assert (call.call.name, call.call.arguments, call.result and call.result.body) == (words, words, words)
 
 
-def test_an_import_of_megabytes_takes_as_long_as_it_is_long() -> None:
+def test_an_import_of_megabytes_takes_linear_time() -> None:
     calls = [{"id": f"c{n}", "function": {"name": "x", "arguments": "{}"}} for n in range(5_000)]
     results = [{"role": "tool", "tool_call_id": f"c{n}", "content": "y"} for n in range(5_000)]
     odd = [{"role": "assistant", "content": [{"type": f"t{n}"}]} for n in range(1000)]

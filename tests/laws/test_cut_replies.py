@@ -112,7 +112,7 @@ def test_a_reply_that_was_cut_is_never_complete(
 
 @pytest.mark.parametrize("kind", ["text", "file"])
 @pytest.mark.parametrize("chat", CHATS)
-def test_it_is_complete_when_all_of_it_was_told(kind: str, chat: str) -> None:
+def test_a_reply_is_complete_when_all_of_it_has_arrived(kind: str, chat: str) -> None:
     assert lived(kind, chat, REPLY)
 
 

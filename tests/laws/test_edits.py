@@ -107,7 +107,7 @@ chats = st.one_of(transcripts().map(render), loose_files, loose_files).map(_chat
 
 
 def _normal(transcript: Transcript) -> Transcript:
-    """The text without an edit's allowed side effects.
+    """The transcript without an edit's allowed side effects.
 
     These are spacing inside a text that it extends, and blanks at the end of a result that it closes.
     """
@@ -200,7 +200,7 @@ def test_opening_a_question_adds_an_empty_one(chat: Chat, data: st.DataObject) -
 @example(Chat("💬: q\n\n🔒: mine"), None, PICTURE)
 @example(Chat("🤖: first"), None, PICTURE)
 @example(Chat("💬: q\n🤖: a\n\n💬: next\n"), None, PICTURE)
-def test_a_picture_is_put_below_what_is_asked(
+def test_a_picture_is_put_below_the_question(
     chat: Chat, data: st.DataObject | None, picture: Attachment
 ) -> None:
     at, exchange = _any_exchange(chat, data) if data else (0, chat.transcript.exchanges[0])
@@ -224,7 +224,7 @@ def test_a_picture_is_put_below_what_is_asked(
         (["💬:🤖: typed", ""], ["💬: one", "two", "", "\\🤖: typed", ""]),
     ],
 )
-def test_a_text_begins_a_question_and_what_stands_beside_the_marker_goes_on_as_text(
+def test_a_text_begins_a_question_and_the_text_beside_the_marker_follows(
     lines: list[str], expected: list[str]
 ) -> None:
     question = parse("\n".join(lines)).exchanges[0].question
@@ -254,7 +254,7 @@ RESULT = "💬: q\n🤖:[A]\n❓: `" + '{"id":"c","function":{"name":"f","argume
 @example(Chat(RESULT + "\n\n````\n```\nbody\n\n"), None, "the reply")
 @example(Chat(RESULT + "\n\n```\nbody\n>> Please choose (yA"), None, "the reply")
 @example(Chat("💬: q\n🤖:[A]\n🛠️: what\n```\nbody"), None, "the reply")
-def test_what_is_written_at_the_tip_is_the_answers_own_text(
+def test_text_written_at_the_tip_belongs_to_the_answer(
     chat: Chat, data: st.DataObject | None, text: str
 ) -> None:
     at, answer = _answered(chat, data) if data else (0, chat.transcript.exchanges[0].answers[-1])
@@ -277,7 +277,7 @@ def test_what_is_written_at_the_tip_is_the_answers_own_text(
 @given(chats, st.data(), st.sampled_from(["", " mine", "mine", "\nmine", "\n\nmine\n", "\n\n🔒: mine"]))
 @example(Chat("💬: q\n🤖:[A]\n"), None, " mine")
 @example(Chat("💬: q\n🤖:[A]\n"), None, "\n\n🔒: mine")
-def test_words_that_were_typed_behind_the_notice_of_a_reply_stay_and_it_stays_a_notice(
+def test_words_typed_after_a_replys_notice_stay_and_it_stays_a_notice(
     chat: Chat, data: st.DataObject | None, typed: str
 ) -> None:
     at, answer = _answered(chat, data) if data else (0, chat.transcript.exchanges[0].answers[-1])
@@ -310,7 +310,7 @@ appended = st.one_of(
 @given(chats, st.data(), appended)
 @example(Chat(RESULT + "\n```\nbody"), None, [Text("prose")])
 @example(Chat("💬: q\n🤖:[A]\n🔒: mine"), None, [Text("prose")])
-def test_segments_are_appended_as_they_are(
+def test_segments_are_appended_unchanged(
     chat: Chat, data: st.DataObject | None, segments: list[Segment]
 ) -> None:
     at, answer = _answered(chat, data) if data else (0, chat.transcript.exchanges[0].answers[-1])
@@ -420,7 +420,7 @@ def _json(line: str) -> str:
     return json_text
 
 
-def test_a_mark_keeps_what_no_json_writer_would_write_again() -> None:
+def test_a_mark_keeps_unusual_json_spellings() -> None:
     line = '❓️:\t[zz]  ``{ "id" : "c",  "function":{"arguments":"{\\u0022a\\u0022:1.0}","name":"f"} }``  '
     chat = Chat(f"💬: q\n🤖:\n{line}\n")
     (proposal,) = chat.transcript.exchanges[0].answers[0].proposals
@@ -444,7 +444,7 @@ def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: 
 
 @moderate
 @given(st.one_of(calling, calling, chats).filter(_open_calls), st.data(), results)
-def test_a_note_on_a_result_stands_below_it_and_takes_in_nothing_else(
+def test_a_note_on_a_result_is_below_it_and_absorbs_nothing_else(
     chat: Chat, data: st.DataObject, result: Result
 ) -> None:
     at, number, proposal = data.draw(st.sampled_from(_open_calls(chat)))
@@ -470,7 +470,7 @@ def _put_noted(chat: Chat, at: int, number: int, proposal: Proposal, result: Res
         ["", "text", "🔒:\ntext", "🔒: \t\n🔒:\ntext", "🔒️:\ntext", "🔒: own\n🔒:\ntext", "\n\n🔒:\ntext"]
     )
 )
-def test_what_stands_below_a_note_on_a_result_stays_what_it_is(below: str) -> None:
+def test_content_below_a_note_on_a_result_keeps_its_meaning(below: str) -> None:
     chat = Chat(f'💬: q\n🤖:\n❓: `{{"id":"c","function":{{"name":"f","arguments":"{{}}"}}}}`\n{below}\n')
     ((at, number, proposal),) = _markable(chat)
     assert isinstance(proposal, Proposal)
@@ -479,7 +479,7 @@ def test_what_stands_below_a_note_on_a_result_stays_what_it_is(below: str) -> No
 
 @moderate
 @given(st.lists(calls, min_size=2, max_size=4), st.lists(results, min_size=4, max_size=4), st.data())
-def test_results_of_one_reply_may_come_at_once_and_in_any_order(
+def test_the_results_of_a_reply_may_come_together_and_in_any_order(
     reply_calls: list[ToolCall], outcomes: list[Result], data: st.DataObject
 ) -> None:
     written = edits.written_calls(reply_calls)
@@ -497,7 +497,7 @@ def test_results_of_one_reply_may_come_at_once_and_in_any_order(
 
 @moderate
 @given(chats, st.data(), signatures.filter(lambda s: s and not s.startswith("redacted")))
-def test_a_signature_goes_to_the_last_thinking_and_never_to_one_that_has_one(
+def test_a_signature_goes_to_the_last_thinking_if_it_is_unsigned(
     chat: Chat, data: st.DataObject, signature: str
 ) -> None:
     at, answer = _answered(chat, data)
@@ -541,7 +541,7 @@ interrupted = st.builds(_interrupted, st.one_of(kept_turns, loose_turns), unfini
 
 @examples(40)
 @given(interrupted, st.data())
-def test_what_a_turn_left_unfinished_is_taken_away_and_no_more(chat: Chat, data: st.DataObject) -> None:
+def test_only_the_unfinished_part_of_a_turn_is_removed(chat: Chat, data: st.DataObject) -> None:
     found = [
         (n, e.answers[-1])
         for n, e in enumerate(chat.transcript.exchanges)
@@ -560,7 +560,7 @@ def test_what_a_turn_left_unfinished_is_taken_away_and_no_more(chat: Chat, data:
 
 
 @pytest.mark.parametrize("before", ["", "mine\n\n🔒: my note\n\n"])
-def test_a_resumed_reply_after_a_note_is_no_part_of_the_note(before: str) -> None:
+def test_a_resumed_reply_after_a_note_is_not_part_of_the_note(before: str) -> None:
     chat = Chat(f"💬: q\n\n🤖:[A]\n\n{before}🔒: [Interrupted: the network]\n")
     for _ in range(3):
         answer = chat.transcript.exchanges[0].answers[0]
@@ -578,7 +578,7 @@ def test_a_resumed_reply_after_a_note_is_no_part_of_the_note(before: str) -> Non
 
 @moderate
 @given(chats, st.data(), st.sampled_from(["Demo", None]))
-def test_emptying_an_answer_touches_no_other(chat: Chat, data: st.DataObject, agent: str | None) -> None:
+def test_emptying_an_answer_changes_no_other(chat: Chat, data: st.DataObject, agent: str | None) -> None:
     at, answer = _answered(chat, data)
     edit = edits.empty_answer(chat.lines, answer, agent)
     assert (edit.start, edit.end) == (answer.span.start, answer.span.end)
@@ -586,7 +586,7 @@ def test_emptying_an_answer_touches_no_other(chat: Chat, data: st.DataObject, ag
 
 
 @given(st.lists(calls, max_size=6))
-def test_the_calls_of_a_reply_are_numbered_and_told_apart(reply_calls: list[ToolCall]) -> None:
+def test_the_calls_of_a_reply_are_numbered_and_distinct(reply_calls: list[ToolCall]) -> None:
     written = edits.written_calls(reply_calls)
     assert [call.index for call in written] == list(range(len(reply_calls)))
     assert len({call.id for call in written}) == len(reply_calls)

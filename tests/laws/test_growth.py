@@ -74,9 +74,7 @@ READERS = {
     ("reader", "start"), [(name, start) for name, (_, starts) in READERS.items() for start in starts]
 )
 @pytest.mark.parametrize("size", [1, 10**9], ids=["in characters", "in one piece"])
-def test_a_stream_of_one_thing_over_and_over_is_read_in_linear_time(
-    reader: str, start: str, size: int
-) -> None:
+def test_a_repetitive_stream_is_read_in_linear_time(reader: str, start: str, size: int) -> None:
     for unit in RUNS:
 
         def read(count: int, unit: str = unit) -> None:
@@ -87,7 +85,7 @@ def test_a_stream_of_one_thing_over_and_over_is_read_in_linear_time(
         assert growth(read, SIZE if size == 1 else 4 * SIZE) < ALLOWED, unit
 
 
-def test_calls_of_one_id_and_arguments_in_pieces_are_put_together_in_linear_time() -> None:
+def test_call_arguments_in_pieces_are_joined_in_linear_time() -> None:
     def finish(count: int) -> None:
         finished_calls([PartialCall("call_1", "web_search", "{}") for _ in range(count)], cut=False)
 
@@ -103,7 +101,7 @@ def test_calls_of_one_id_and_arguments_in_pieces_are_put_together_in_linear_time
         assert growth(put_together, SIZE) < ALLOWED, put_together
 
 
-def test_what_follows_for_a_reply_of_many_calls_is_found_in_linear_time() -> None:
+def test_the_next_step_after_many_calls_is_found_in_linear_time() -> None:
     def follow(count: int) -> None:
         calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
         transcript = Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),))
@@ -114,7 +112,7 @@ def test_what_follows_for_a_reply_of_many_calls_is_found_in_linear_time() -> Non
     assert growth(follow, 4 * SIZE) < 2.1
 
 
-def test_what_is_remembered_of_many_calls_is_found_in_linear_time() -> None:
+def test_the_memory_of_many_calls_is_found_in_linear_time() -> None:
     def remember(count: int) -> None:
         calls = tuple(replace(asked(choice="yA"), call=call(number + 1)) for number in range(count))
         transcript = Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),))
@@ -129,7 +127,7 @@ def test_what_is_remembered_of_many_calls_is_found_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("room", [10**9, 20_000, 300], ids=["whole", "crowded", "tiny"])
-def test_what_of_a_long_chat_is_sent_is_found_in_linear_time(room: int) -> None:
+def test_the_sent_part_of_a_long_chat_is_found_in_linear_time(room: int) -> None:
     def fit_exchanges(count: int) -> None:
         text = "".join(f"💬: {'q' * 500}\n\n🤖:\n\n{'a' * 500}\n\n" for _ in range(count))
         memory(parse(f"{text}💬: now?\n").exchanges, None, room, lambda *_: True)
@@ -143,7 +141,7 @@ def test_what_of_a_long_chat_is_sent_is_found_in_linear_time(room: int) -> None:
         assert growth(fit, SIZE) < ALLOWED, fit
 
 
-def test_what_is_drawn_of_a_file_of_many_calls_is_found_in_linear_time() -> None:
+def test_the_display_of_many_calls_is_found_in_linear_time() -> None:
     def draw(count: int) -> None:
         calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
         text = render(Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),)))
@@ -153,7 +151,7 @@ def test_what_is_drawn_of_a_file_of_many_calls_is_found_in_linear_time() -> None
     assert growth(draw, SIZE) < ALLOWED
 
 
-def test_what_is_only_begun_at_the_end_of_a_chat_is_found_in_linear_time() -> None:
+def test_the_unfinished_end_of_a_chat_is_found_in_linear_time() -> None:
     def leave_out(count: int) -> None:
         replies = tuple(
             part for n in range(count) for part in (Text("and"), replace(asked(), call=call(n, index=0)))

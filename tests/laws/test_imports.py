@@ -144,7 +144,7 @@ def result(is_error: bool, content: str, option: str) -> Any:
 @examples(30)
 @given(transcript=transcripts())
 @example(transcript=parse(MUTE))
-def test_an_exported_chat_that_is_imported_says_the_same(option: str, transcript: Transcript) -> None:
+def test_an_exported_chat_that_is_imported_has_the_same_content(option: str, transcript: Transcript) -> None:
     line = message_line(transcript, option)
     assert bool(line) == bool(outline(transcript, option))
     if not line:
@@ -161,7 +161,7 @@ def test_an_exported_chat_that_is_imported_says_the_same(option: str, transcript
     VALUES | MESSAGES | st.builds(lambda root, said: {**root, "messages": said}, RECORDS, MESSAGES),
 )
 @example(None, [{"role": "user", "content": [{"type": [], "text": "x"}]}])
-def test_any_json_is_refused_or_becomes_a_valid_chat_of_no_more_turns(name: str | None, value: Any) -> None:
+def test_any_json_is_refused_or_becomes_a_valid_chat_without_more_turns(name: str | None, value: Any) -> None:
     try:
         made = chats(json.dumps(value), name)
     except ValueError:
@@ -212,7 +212,7 @@ def test_any_markdown_is_refused_or_becomes_a_valid_chat(name: str, text: str) -
     st.lists(st.sampled_from([*FOREIGN, "word", "word"]), max_size=12),
 )
 @example("codecompanion", ["word", "## CodeCompanion (k)", "```json", "word"])
-def test_each_line_of_words_in_markdown_is_carried(name: str, kinds: list[str]) -> None:
+def test_each_line_of_text_in_markdown_is_imported(name: str, kinds: list[str]) -> None:
     lines = [f"word-{n}-" if kind == "word" else kind for n, kind in enumerate(kinds)]
     try:
         (chat,) = chats("\n".join(["## Me" if name == "codecompanion" else "💬: a", *lines]), name)
@@ -305,7 +305,7 @@ PROGRAMS = {"chatgpt": as_chatgpt, "claude-ai": as_claude_ai, "claude-code": as_
 @examples(30)
 @given(texts=st.lists((any_text | st.text()).filter(lambda text: without_blank_edges(fit(text))), max_size=6))
 @example(texts=["💬: a\n", "🤖:[A] b\n❓:[yA] `{}`", "---\n🔒: c"])
-def test_who_said_what_to_another_program_is_the_same_here(name: str, texts: list[str]) -> None:
+def test_speakers_and_texts_of_another_program_are_the_same_here(name: str, texts: list[str]) -> None:
     said = [("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)]
     made = json.dumps(PROGRAMS[name](said))
     if not said:

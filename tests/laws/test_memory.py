@@ -76,7 +76,7 @@ def rooms(case: Case, full: int | None) -> st.SearchStrategy[int]:
 
 @given(case=cases(), times=TIMES, full=FULL, data=st.data())
 @loaded
-def test_what_is_sent_fits_into_any_room_that_is_not_tiny(
+def test_a_request_fits_into_any_window_that_is_not_tiny(
     case: Case, times: list[int], full: int | None, data: st.DataObject
 ) -> None:
     case = longer(case, times)
@@ -89,7 +89,7 @@ def test_what_is_sent_fits_into_any_room_that_is_not_tiny(
 
 @given(case=cases(), times=TIMES, full=FULL)
 @loaded
-def test_all_is_sent_where_there_is_room_for_it(case: Case, times: list[int], full: int | None) -> None:
+def test_everything_is_sent_if_there_is_room(case: Case, times: list[int], full: int | None) -> None:
     transcript, at = case = longer(case, times)
     whole = remembered(case, full, 10**12)
     assert whole.turns == history(transcript, at, max_full_exchanges=full)
@@ -99,7 +99,7 @@ def test_all_is_sent_where_there_is_room_for_it(case: Case, times: list[int], fu
 
 @given(case=cases(), times=TIMES, full=FULL, data=st.data())
 @loaded
-def test_where_there_is_more_room_nothing_is_missing_that_a_smaller_one_has(
+def test_a_larger_window_lacks_nothing_that_a_smaller_one_has(
     case: Case, times: list[int], full: int | None, data: st.DataObject
 ) -> None:
     case = longer(case, times)
@@ -116,7 +116,7 @@ def test_where_there_is_more_room_nothing_is_missing_that_a_smaller_one_has(
 
 @given(case=cases(), times=TIMES, full=FULL, part=st.floats(0, 1), keep=st.booleans())
 @loaded
-def test_providers_take_what_is_left(
+def test_providers_accept_the_shortened_request(
     case: Case, times: list[int], full: int | None, part: float, keep: bool
 ) -> None:
     transcript, at = longer(case, times)
@@ -133,7 +133,7 @@ def test_providers_take_what_is_left(
 
 @given(case=cases(), times=TIMES, part=st.floats(0, 1))
 @loaded
-def test_no_half_of_a_call_and_its_result_is_sent(case: Case, times: list[int], part: float) -> None:
+def test_no_call_is_sent_without_its_result(case: Case, times: list[int], part: float) -> None:
     for form in FORMATS:
         request = windowed(form, longer(case, times), part)
         spoken = list(form.said(form.body(request)))
@@ -151,7 +151,7 @@ def windowed(form: WireFormat, case: Case, part: float) -> Request:
 
 @given(case=cases(), times=TIMES, part=st.floats(0, 1))
 @loaded
-def test_a_request_fits_the_window_that_it_was_made_for(case: Case, times: list[int], part: float) -> None:
+def test_a_request_fits_its_window(case: Case, times: list[int], part: float) -> None:
     form = FORMATS[0]
     request = windowed(form, longer(case, times), part)
     sent, least = request.memory(), replace(request, window=1).memory()

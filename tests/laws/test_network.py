@@ -162,7 +162,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @example("407 of the proxy", "chat")
 @example("502 of the proxy", "responses")
 @example("closed at once", "chat")
-def test_a_network_failure_reads_the_same_on_every_way(authority: Authority, name: str, kind: str) -> None:
+def test_a_network_failure_reads_the_same_on_every_route(authority: Authority, name: str, kind: str) -> None:
     told = asyncio.run(readings(FAULTS[name], kind, authority))
     assert {reading[0] for reading in told.values()} == {f"faulty {FAULTS[name].says}"}, told
     assert len(set(told.values())) == 1, told

@@ -146,7 +146,7 @@ def _last_open(situation: Situation) -> list[Proposal]:
 
 @moderate
 @given(situations())
-def test_there_is_a_step_for_every_file_and_it_keeps_to_its_bounds(situation: Situation) -> None:
+def test_every_file_has_a_next_step_within_its_bounds(situation: Situation) -> None:
     match next_step(situation):
         case RunTools(proposals):
             assert proposals
@@ -176,13 +176,13 @@ def test_without_a_live_entry_nothing_runs_whatever_the_file_says(situation: Sit
 
 @moderate
 @given(situations())
-def test_a_file_from_somebody_else_is_never_decided_without_asking(situation: Situation) -> None:
+def test_a_strangers_file_is_never_decided_without_asking(situation: Situation) -> None:
     assert not isinstance(next_step(replace(situation, view=LedgerView())), RunTools | Decide)
 
 
 @moderate
 @given(situations())
-def test_what_the_ledger_is_asked_to_take_back_is_live_and_no_call_that_is_to_run(
+def test_only_live_yeses_of_calls_that_will_not_run_are_revoked(
     situation: Situation,
 ) -> None:
     undone = unclaimed(situation.transcript, situation.view, situation.at)
@@ -198,7 +198,7 @@ later = st.sampled_from(["🤖:[B]", "🤖:", "💬: next", "💬: next\n\n🤖:
 
 @moderate
 @given(st.sampled_from(sorted(YES)), st.lists(pieces, max_size=3), later, st.lists(pieces, max_size=4))
-def test_a_yes_in_an_older_answer_is_taken_back(
+def test_a_yes_in_an_older_answer_is_revoked(
     choice: str, before: list[str], marker: str, after: list[str]
 ) -> None:
     """The call is marked and waits, but another answer is below it, or another exchange is current."""
@@ -232,7 +232,7 @@ def _carried_out(situation: Situation, text: str) -> str | None:
 
 @moderate
 @given(situations())
-def test_what_is_settled_without_anybody_comes_to_an_end(situation: Situation) -> None:
+def test_steps_that_need_no_person_come_to_an_end(situation: Situation) -> None:
     text = render(situation.transcript)
     situation = replace(situation, transcript=parse(text))
     for _ in range(20):
@@ -245,7 +245,7 @@ def test_what_is_settled_without_anybody_comes_to_an_end(situation: Situation) -
 
 @moderate
 @given(situations(), st.sampled_from(CHOICES), st.data())
-def test_a_key_decides_only_what_waits_in_the_exchange_under_the_cursor(
+def test_a_key_decides_only_waiting_calls_in_the_exchange_under_the_cursor(
     situation: Situation, key: Any, data: st.DataObject
 ) -> None:
     exchange = situation.exchange

@@ -36,7 +36,7 @@ def answer_of(parts: Parts, size: int) -> Answer:
 
 @examples(80)
 @given(replies, st.integers(1, 7))
-def test_every_cutting_writes_the_same(parts: Parts, size: int) -> None:
+def test_every_cut_writes_the_same_text(parts: Parts, size: int) -> None:
     assert "".join(write(parts, size)) == "".join(write(parts, 10_000))
 
 
@@ -65,7 +65,7 @@ def _normal(prose: str) -> Text | None:
 @examples(80)
 @given(replies, st.integers(1, 7))
 @example([("text", "💬:\r\r\n💬:")], 1)
-def test_what_a_model_says_is_read_back_as_it_said_it(parts: Parts, size: int) -> None:
+def test_a_models_text_is_read_back_unchanged(parts: Parts, size: int) -> None:
     apart: Parts = []
     for part in parts:
         if part[1] or part[0] == "text":

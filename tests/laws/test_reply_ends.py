@@ -65,7 +65,7 @@ def _reason(events: list[Event]) -> Reason:
     return next(event.reason for event in events if isinstance(event, Finished))
 
 
-def test_each_reason_is_decided_on() -> None:
+def test_each_reason_has_a_decided_outcome() -> None:
     assert {*TROUBLE, *WHOLE} == {*REASONS}
 
 
@@ -146,7 +146,7 @@ ENDS: dict[str, tuple[str, list[Any], Reason, str]] = {
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("what", ENDS)
-async def test_the_user_sees_why_a_reply_of_a_format_ended(what: str, streamed: bool) -> None:
+async def test_the_user_sees_why_a_reply_in_a_format_ended(what: str, streamed: bool) -> None:
     name, payloads, reason, explanation = ENDS[what]
     form = FORMATS[name]
     events = _read(form, payloads if streamed else list(form.unstreamed(whole(name, payloads))))
@@ -174,7 +174,7 @@ def _read(form: Any, payloads: list[Any]) -> list[Event]:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_the_user_sees_why_a_reply_of_a_package_ended(reason: Reason) -> None:
+async def test_the_user_sees_why_a_reply_from_a_package_ended(reason: Reason) -> None:
     (form,) = of_kind("package")
     decoder = form.reader(Request(parse("💬: q\n"), 0, "p", "m"))
     said = [TextDelta("Half of"), Finished(reason, "as it says")]

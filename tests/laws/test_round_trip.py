@@ -44,7 +44,7 @@ loaded = examples(60)
 
 @loaded
 @given(transcripts())
-def test_what_is_written_is_read_back(transcript: Transcript) -> None:
+def test_written_transcripts_are_read_back(transcript: Transcript) -> None:
     assert parse(render(transcript)) == transcript
 
 
@@ -59,7 +59,7 @@ def test_orphans_are_read_back(answer: Answer) -> None:
 @given(files)
 @example("\ufeff💬: a\r\n\r\n🤖:\r\n")
 @example("❓: `{}`\n🤖:\n🛠️: [x][y]\n```\n💬:")
-def test_the_reader_takes_any_text_and_drops_none_of_it(text: str) -> None:
+def test_the_reader_accepts_any_text_and_drops_none_of_it(text: str) -> None:
     transcript = parse(text)
     assert parse(render(transcript)) == transcript
     said = _letters(render(transcript))
@@ -71,7 +71,7 @@ def test_the_reader_takes_any_text_and_drops_none_of_it(text: str) -> None:
 @loaded
 @given(marked_files | files)
 @example('🤖:\n❓: {broken\n🛠️: [a][call_1]\n`x`\n❓: {"\n🛠️: [b]\n')
-def test_what_was_read_is_read_back_whatever_problems_it_has(text: str) -> None:
+def test_a_read_transcript_is_read_back_even_with_problems(text: str) -> None:
     transcript = parse(text)
     assert parse(render(transcript)) == transcript
 
@@ -89,7 +89,7 @@ preambles = st.builds(
 @given(preambles, st.none() | st.sampled_from(["", "topic: x", "a: b\nc: d"]), st.booleans())
 @example("---\ntopic: x\n---", None, False)
 @example("---\r\ntopic: x\r\n---\r", None, False)
-def test_a_preamble_that_begins_as_front_matter_survives(
+def test_a_preamble_that_begins_like_front_matter_survives(
     text: str, front_matter: str | None, has_exchange: bool
 ) -> None:
     exchanges = (Exchange(Question((Text("q"),))),) if has_exchange else ()
@@ -103,7 +103,7 @@ LATER = Orphan("web_search", "call_1", Result("ok", "y"))
 
 
 @pytest.mark.parametrize("between", [(), (Note("n"),), (Broken("proposal", "❓: {nope"),)])
-def test_a_result_of_an_open_call_is_no_orphan(between: tuple[Segment, ...]) -> None:
+def test_a_result_of_an_open_call_is_not_an_orphan(between: tuple[Segment, ...]) -> None:
     with pytest.raises(ValueError, match="open call of its round"):
         Answer(None, (OPEN, *between, LATER))
     assert Answer(None, (ANSWERED, *between, LATER))
@@ -125,7 +125,7 @@ def _spacing_apart(text: str) -> list[str]:
 
 @loaded
 @given(files)
-def test_a_file_without_problems_is_rewritten_but_for_spacing(text: str) -> None:
+def test_a_file_without_problems_is_rewritten_unchanged_except_spacing(text: str) -> None:
     transcript = parse(text)
     if not transcript.problems and "\r" not in text:
         assert _spacing_apart(render(transcript)) == _spacing_apart(text.removeprefix("\ufeff"))
@@ -141,7 +141,7 @@ def test_escaping_is_lossless_and_leaves_no_structure(text: str) -> None:
 
 @loaded
 @given(any_text)
-def test_text_of_a_question_is_lossless_and_never_an_attachment(text: str) -> None:
+def test_question_text_is_lossless_and_never_an_attachment(text: str) -> None:
     question = Question((Note("n"), Text("q"), Note("n"))) if not text.strip() else Question(_texts(text))
     (exchange,) = parse(render(Transcript((Exchange(question),)))).exchanges
     assert exchange.question == question
@@ -157,7 +157,7 @@ def _texts(text: str) -> tuple[Note | Text, ...]:
 
 
 @pytest.mark.parametrize("line", [PICTURE, f"\\{PICTURE}", LONG_TEXT])
-def test_a_picture_is_one_in_a_question_only(line: str) -> None:
+def test_a_picture_line_is_a_picture_only_in_a_question(line: str) -> None:
     text = f"{line}\n\n💬: {line}\n{line}\n\n🔒: note\n{line}\n\n🤖:\n\n{line}\n"
     transcript = parse(text)
     (exchange,) = transcript.exchanges
@@ -212,7 +212,7 @@ marked_lines = st.builds(
 
 
 @given(marked_lines)
-def test_what_may_grow_into_structure_is_held_back(line: str) -> None:
+def test_text_that_may_become_structure_is_held_back(line: str) -> None:
     escaped = grammar.escape_line(line)
     mark = next(n for n in range(1, len(line) + 1) if grammar.escape_line(line[:n]) != line[:n])
     assert all(grammar.may_need_escape(line[:n]) for n in range(1, mark))
@@ -222,7 +222,7 @@ def test_what_may_grow_into_structure_is_held_back(line: str) -> None:
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @given(transcript=transcripts())
 @examples(50)
-def test_a_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transcript: Transcript) -> None:
+def test_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transcript: Transcript) -> None:
     text = render(transcript)
     if "\r" not in text:
         assert parse("\ufeff" + text.replace("\n", ending)) == transcript
@@ -231,7 +231,7 @@ def test_a_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transc
 
 
 @given(st.text(max_size=30))
-def test_a_question_is_what_was_typed(text: str) -> None:
+def test_a_question_is_the_typed_text(text: str) -> None:
     try:
         typed = Text(text)
     except ValueError:
@@ -245,7 +245,7 @@ ANSWER = "💬: q\n\n🤖:[A]\n\n"
 
 
 @pytest.mark.parametrize("body", ["y", "`x`", "```\ny\n```"])
-def test_an_old_prompt_line_is_no_part_of_a_result_that_cannot_be_read(body: str) -> None:
+def test_an_old_prompt_line_is_not_part_of_an_unreadable_result(body: str) -> None:
     transcript = parse(f"{ANSWER}🛠️: bad header\n>> Please choose (\n\n{body}\n\nText.\n")
     said, text = transcript.exchanges[0].answers[0].segments
     assert said == Broken("result", f"🛠️: bad header\n\n{body}")
@@ -254,17 +254,17 @@ def test_an_old_prompt_line_is_no_part_of_a_result_that_cannot_be_read(body: str
 
 
 @pytest.mark.timeout(30)
-def test_results_without_a_call_are_found_none_at_once() -> None:
+def test_results_without_a_call_are_recognized_quickly() -> None:
     transcript = parse(ANSWER + "🛠️: [x][y]\n\n`1`\n\n" * 20_000)
     assert len(transcript.exchanges[0].answers[0].segments) == 20_000
 
 
-def test_a_result_of_backticks_that_never_end_is_read_at_once() -> None:
+def test_a_result_of_endless_backticks_is_read_quickly() -> None:
     text = f"{ANSWER}🛠️: [x][y]\n\n{'`' * 100_000}x`\n"
     assert parse(render(parse(text))) == parse(text)
 
 
-def test_json_that_only_just_can_be_decoded_is_a_broken_call() -> None:
+def test_json_at_the_limit_of_decoding_is_a_broken_call() -> None:
     for depth in (90, 110, *range(500, 1000, 10), 5000, 100_000):
         for deep in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
             call = f'{{"id":"c","x":{deep},"function":{{"name":"w","arguments":"{{}}"}}}}'

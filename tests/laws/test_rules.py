@@ -17,7 +17,7 @@ NAMES = st.text(alphabet="files*?[]:/.!- ", min_size=1, max_size=12) | st.sample
 @example("files/*", "files", "read", False, True)
 @example("*", "files", "read", True, True)
 @example("project*/*", "files", "read", False, False)
-def test_only_a_rule_for_projects_decides_for_the_server_of_one(
+def test_only_a_rule_for_projects_decides_for_a_projects_server(
     pattern: str, server: str, name: str, trusted: bool, read_only: bool
 ) -> None:
     tool = Tool(server, name, trusted=trusted, of_project=True, annotations={"readOnlyHint": True})

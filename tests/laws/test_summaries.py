@@ -22,7 +22,9 @@ _summary_texts = st.lists(
 @examples(100)
 @example(["**First**\n\nso", "**Then**\n\nthis"], True)
 @example(["a\n\nb", "\n\n"], False)
-def test_several_summaries_of_one_item_go_back_as_several(summaries: list[str], is_streamed: bool) -> None:
+def test_several_summaries_of_one_item_are_sent_back_separately(
+    summaries: list[str], is_streamed: bool
+) -> None:
     parts = [{"type": "summary_text", "text": words} for words in summaries]
     item = {"type": "reasoning", "id": "rs_1", "summary": parts, "encrypted_content": "c2VhbGVk"}
     decoder = openai_responses.Decoder("openai", "a-model")
@@ -50,7 +52,7 @@ def test_several_summaries_of_one_item_go_back_as_several(summaries: list[str], 
 @pytest.mark.parametrize(
     "lengths", ["7", "[]", "[0,3]", '["1"]', "[true]", "[9]", "[-1]", "{}", "[1,1]", "null"]
 )
-def test_lengths_that_do_not_fit_the_text_leave_it_one(lengths: str) -> None:
+def test_lengths_that_do_not_match_the_text_leave_it_whole(lengths: str) -> None:
     signature = f'{{"id":"rs_1","encrypted_content":"c2VhbGVk","summaries":{lengths}}}'
     item = openai_responses.unsealed(Thinking("openai", "a-model", "a\n\n", signature))
     assert item

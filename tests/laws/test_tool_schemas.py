@@ -121,21 +121,21 @@ def complaints(schema: Any) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_a_schema_with_a_flaw_is_sent_without_it(what: str) -> None:
+def test_a_schema_is_sent_without_its_flaw(what: str) -> None:
     assert {name: said for name, said in complaints(CASES[what]).items() if said} == {}
 
 
 @examples(150)
 @given(SCHEMAS)
 @example({"$ref": "#"})
-def test_providers_take_a_tool_of_every_schema(schema: Any) -> None:
+def test_providers_accept_a_tool_with_any_schema(schema: Any) -> None:
     sent = object_schema(schema)
     note(repr(sent))
     assert object_schema(sent) == sent
     assert {name: said for name, said in complaints(schema).items() if said} == {}
 
 
-def test_what_is_sound_is_sent_as_it_is() -> None:
+def test_a_sound_schema_is_sent_unchanged() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -150,7 +150,7 @@ def test_what_is_sound_is_sent_as_it_is() -> None:
     assert shape("x", Tool("s", "x", input_schema=schema), "schema")["schema"] == schema
 
 
-def test_what_is_said_in_another_way_is_not_lost() -> None:
+def test_reworded_constraints_are_not_lost() -> None:
     pair = {"type": "array", "items": [{"type": "string"}], "additionalItems": False}
     sent = object_schema(
         {

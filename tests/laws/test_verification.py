@@ -98,7 +98,7 @@ def outcome(turns: Turns, text: str) -> Verification:
 
 @given(conversations)
 @examples(30)
-def test_a_chat_that_nobody_edited_has_no_edits(story: Any) -> None:
+def test_an_unedited_chat_has_no_edits(story: Any) -> None:
     turns = asyncio.run(conversation(*story))
     result = outcome(turns, turns.text)
     assert result.edits == ()
@@ -108,7 +108,7 @@ def test_a_chat_that_nobody_edited_has_no_edits(story: Any) -> None:
 
 @given(conversations, st.randoms(use_true_random=False))
 @examples(30)
-def test_an_edit_of_what_a_model_said_is_told(story: Any, chance: Any) -> None:
+def test_an_edit_of_a_models_text_is_reported(story: Any, chance: Any) -> None:
     turns = asyncio.run(conversation(*story))
     transcript, known = parse(turns.text), {reply for row in turns.ledger.requests() for reply in row.reply}
     spans = [
@@ -170,7 +170,7 @@ def test_an_edit_of_what_a_model_said_is_told(story: Any, chance: Any) -> None:
     )
 )
 @examples(30)
-def test_a_finished_chat_comes_of_its_own_replies_and_results(story: Any) -> None:
+def test_a_finished_chat_follows_from_its_own_replies_and_results(story: Any) -> None:
     turns = asyncio.run(conversation(*story))
     transcript = parse(turns.text)
     other = open_ledger().chat("")

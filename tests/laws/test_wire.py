@@ -82,7 +82,7 @@ def proposals(case: Case) -> list[Proposal]:
 
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
-def test_providers_take_what_is_sent(
+def test_providers_accept_every_request(
     form: WireFormat, case: Case, keep: bool, on: bool, full: int | None
 ) -> None:
     request = form.ask(own(case[0], form), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full)
@@ -90,7 +90,7 @@ def test_providers_take_what_is_sent(
 
 
 @for_every_wire()
-def test_law_1_every_call_is_answered_once_in_order_right_after_it(form: WireFormat, case: Case) -> None:
+def test_law_1_every_call_is_answered_once_in_order_directly_after_it(form: WireFormat, case: Case) -> None:
     spoken = said(form, case)
     runs = [(kind, [each[1] for each in run]) for kind, run in groupby(spoken, key=lambda each: each[0])]
     for at, (kind, ids) in enumerate(runs):
@@ -145,13 +145,13 @@ def _secretly(transcript: Transcript) -> Transcript:
 
 
 @for_every_wire()
-def test_law_2_what_is_no_turn_is_never_sent(form: WireFormat, case: Case) -> None:
+def test_law_2_only_turns_are_sent(form: WireFormat, case: Case) -> None:
     transcript, at = case
     assert "SECRET" not in json.dumps(form.body(form.ask(_secretly(transcript), at)))
 
 
 @for_every_wire()
-def test_law_2_choices_are_seen_in_stand_ins_only(form: WireFormat, case: Case) -> None:
+def test_law_2_choices_appear_only_in_stand_ins(form: WireFormat, case: Case) -> None:
     def chosen(answer: Answer) -> Answer:
         return replace(
             answer,
@@ -240,7 +240,9 @@ def _has_text(segments: tuple[Segment, ...]) -> bool:
 
 
 @for_every_wire()
-def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(form: WireFormat, case: Case) -> None:
+def test_law_4_thinking_is_sent_back_only_in_the_open_loop_and_to_its_maker(
+    form: WireFormat, case: Case
+) -> None:
     signed = own(case[0], form), case[1]
     wanted = _goes_back(signed, form)
     if form.name == "responses":
@@ -252,7 +254,7 @@ def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(form: WireF
 
 
 @for_every_wire()
-def test_law_5_ids_are_unique_and_fit(form: WireFormat, case: Case) -> None:
+def test_law_5_ids_are_unique_and_valid(form: WireFormat, case: Case) -> None:
     ids = [each[1] for each in said(form, case) if each[0] == "call"]
     fits = "[A-Za-z0-9_-]{1,64}" if form.name.startswith("anthropic") else "[A-Za-z0-9_.:-]{1,64}"
     assert len(ids) == len(set(ids))
@@ -260,7 +262,7 @@ def test_law_5_ids_are_unique_and_fit(form: WireFormat, case: Case) -> None:
 
 
 @for_every_wire(later=st.integers(0, 2))
-def test_law_5_what_comes_later_changes_no_earlier_id(form: WireFormat, case: Case, later: int) -> None:
+def test_law_5_later_content_changes_no_earlier_id(form: WireFormat, case: Case, later: int) -> None:
     transcript, at = case
     repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None)
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
@@ -293,7 +295,7 @@ def test_law_7_a_reopened_file_makes_the_same_request(form: WireFormat, case: Ca
 
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
-def test_what_is_kept_from_other_requests_changes_none(
+def test_values_cached_from_other_requests_change_no_request(
     form: WireFormat, case: Case, keep: bool, on: bool, full: int | None
 ) -> None:
     transcript, at = case
@@ -317,9 +319,7 @@ def _without_ids(turns: tuple[Turn, ...]) -> list[object]:
 
 @given(case=cases(), full=st.integers(0, 3))
 @loaded
-def test_memory_sends_an_exchange_whole_or_not_at_all_and_the_answered_one_whole(
-    case: Case, full: int
-) -> None:
+def test_memory_sends_exchanges_whole_or_not_at_all_and_the_current_one_whole(case: Case, full: int) -> None:
     transcript, at = case
     whole, short = (_without_ids(history(transcript, at, max_full_exchanges=n)) for n in (None, full))
     alone = len(

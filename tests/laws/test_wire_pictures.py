@@ -100,7 +100,7 @@ def meant(form: WireFormat, request: Request) -> list[bytes]:
 @forms
 @given(case=cases(), data=st.data())
 @loaded
-def test_pictures_are_sent_in_order_and_the_provider_takes_them(
+def test_pictures_are_sent_in_order_and_the_provider_accepts_them(
     form: WireFormat, case: tuple[Transcript, int], data: st.DataObject
 ) -> None:
     transcript = own(with_pictures(case[0], data), form)
@@ -113,7 +113,7 @@ def test_pictures_are_sent_in_order_and_the_provider_takes_them(
 
 @forms
 @pytest.mark.parametrize("spaces", ["\v", "\f", "\u2003"])
-def test_text_of_odd_spaces_beside_a_picture_is_left_out(form: WireFormat, spaces: str) -> None:
+def test_text_of_unusual_spaces_beside_a_picture_is_left_out(form: WireFormat, spaces: str) -> None:
     picture = ATTACHMENTS[0]
     call = Proposal(ToolCall("c1", "see", "{}"), "ya", Result("ok", spaces, (picture,)))
     exchange = Exchange(Question((picture, Text(spaces))), (Answer(None, (call,)),))
@@ -140,7 +140,7 @@ def test_a_request_from_the_reopened_file_is_the_same_pictures_included(
 @forms
 @given(case=cases(), data=st.data())
 @loaded
-def test_without_the_folder_it_is_the_request_in_words(
+def test_without_the_folder_the_request_has_words(
     form: WireFormat, case: tuple[Transcript, int], data: st.DataObject
 ) -> None:
     transcript = with_pictures(case[0], data)
@@ -194,7 +194,7 @@ def test_anthropic_has_blocks_in_the_question_and_in_the_result() -> None:
     assert results["content"] == [{"type": "tool_result", "tool_use_id": "call_1", "content": content} | mark]
 
 
-def test_chat_completions_has_the_pictures_of_results_in_a_message_right_after_them() -> None:
+def test_chat_completions_has_the_pictures_of_results_in_a_message_directly_after_them() -> None:
     _, question, _, result, shown = body(OPENAI)["messages"]
     image = {"type": "image_url", "image_url": {"url": URL}}
     assert question["content"] == [
@@ -223,7 +223,7 @@ def test_responses_has_a_list_as_the_output_of_a_call() -> None:
 
 
 @forms
-def test_a_failed_result_says_so_beside_its_picture(form: WireFormat) -> None:
+def test_a_failed_result_with_a_picture_says_that_it_failed(form: WireFormat) -> None:
     failed = parse(CHAT.replace("[call_1] ", "[call_1][error] "))
     request = replace(form.ask(failed, 0), pictures=CONTENTS)
     text = json.dumps(form.body(request))
@@ -240,7 +240,7 @@ def test_a_picture_that_the_provider_refused_is_sent_in_words_and_the_others_are
     assert (CONTENTS[TWO.path] in sent(refused)) == (form.model.startswith(("claude", "gpt")))
 
 
-def test_what_was_made_of_a_turn_is_kept_with_it() -> None:
+def test_values_derived_from_a_turn_are_cached_with_it() -> None:
     request = replace(CLAUDE.ask(parse(CHAT + "\n\nDone.\n\n💬: and?\n"), 1), pictures=CONTENTS)
     one, two = (CLAUDE.adapter.request_body(request)["messages"] for _ in range(2))
     assert one[0]["content"][1] is two[0]["content"][1]
@@ -252,7 +252,7 @@ def test_a_result_is_the_same_value_with_and_without_bytes() -> None:
 
 @forms
 @pytest.mark.parametrize("syntax", ["json", "xml"])
-def test_a_model_whose_tools_are_words_is_shown_the_pictures_of_results_too(
+def test_a_model_with_text_tools_also_sees_the_pictures_of_results(
     form: WireFormat, syntax: Literal["json", "xml"]
 ) -> None:
     text_tools = TextTools(syntax, builtin_templates()[-1], "unlimited", 4096)

@@ -88,7 +88,7 @@ def results_in(text: str) -> list[tuple[str, str, str]]:
     full=st.none() | st.integers(0, 3),
     window=st.none() | st.integers(1, 500),
 )
-def test_providers_take_what_is_sent(
+def test_providers_accept_every_request(
     form: WireFormat, case: Case, mode: str, keep: bool, on: bool, full: int | None, window: int | None
 ) -> None:
     case = own(case[0], form), case[1]
@@ -97,13 +97,13 @@ def test_providers_take_what_is_sent(
 
 
 @for_every_wire(on=st.booleans())
-def test_nothing_of_a_provider_s_own_tools_is_used(form: WireFormat, case: Case, mode: str, on: bool) -> None:
+def test_no_native_tools_are_used(form: WireFormat, case: Case, mode: str, on: bool) -> None:
     assert not {"tools", "tool_choice"} & set(body(form, case, mode, tools_on=on))
     assert not [each for each in said(form, case, mode) if each[0] in ("call", "result")]
 
 
 @for_every_wire()
-def test_law_1_every_call_is_there_and_answered_once_in_order_right_after_it(
+def test_law_1_every_call_is_present_and_answered_once_directly_after_it(
     form: WireFormat, case: Case, mode: str
 ) -> None:
     spoken = _conversation(said(form, case, mode))
@@ -133,7 +133,7 @@ def _conversation(spoken: list[Said]) -> list[tuple[str, str]]:
 
 
 @for_every_wire()
-def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
+def test_law_1_and_3_results_and_stand_ins_have_their_outcome(
     form: WireFormat, case: Case, mode: str
 ) -> None:
     users = "\n\n".join(text for role, text in _conversation(said(form, case, mode)) if role == "user")
@@ -167,7 +167,7 @@ def _outcome(proposal: Proposal) -> tuple[bool, str]:
 
 
 @for_every_wire()
-def test_law_2_choices_are_seen_in_stand_ins_only(form: WireFormat, case: Case, mode: str) -> None:
+def test_law_2_choices_appear_only_in_stand_ins(form: WireFormat, case: Case, mode: str) -> None:
     def chosen(answer: Answer) -> Answer:
         segments = (
             replace(s, choice=CHOICES[0]) if isinstance(s, Proposal) and s.result else s
@@ -189,7 +189,7 @@ def test_law_2_the_user_speaks_first_and_last_and_nothing_is_empty(
 
 
 @for_every_wire()
-def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
+def test_law_4_thinking_is_sent_back_only_in_the_open_loop_and_to_its_maker(
     form: WireFormat, case: Case, mode: str
 ) -> None:
     signed = own(case[0], form), case[1]
@@ -200,7 +200,7 @@ def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
 
 
 @for_every_wire(later=st.integers(0, 2))
-def test_law_5_what_comes_later_changes_nothing_earlier(
+def test_law_5_later_content_changes_nothing_earlier(
     form: WireFormat, case: Case, mode: str, later: int
 ) -> None:
     """No ids are sent; the earlier part of a file is sent unchanged, so that provider caches work."""
@@ -229,7 +229,7 @@ def test_law_7_a_reopened_file_makes_the_same_request(form: WireFormat, case: Ca
 
 
 @for_every_wire()
-def test_what_the_texts_of_the_file_say_is_sent(form: WireFormat, case: Case, mode: str) -> None:
+def test_the_texts_of_the_file_are_sent(form: WireFormat, case: Case, mode: str) -> None:
     transcript, at = case
     sent = "".join("".join(text.split()) for _, text, *_ in said(form, case, mode))
     place = 0

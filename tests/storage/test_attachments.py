@@ -58,7 +58,7 @@ def content(chat: Path, attachment: Attachment) -> bytes | str:
     return ChatAttachments(str(chat)).contents([attachment])[attachment.path]
 
 
-def test_bytes_that_fit_their_name_are_read(chat: Path) -> None:
+def test_bytes_that_match_their_name_are_read(chat: Path) -> None:
     for each in (PICTURE, png(1), PDF, b"GIF89a", b"\xff\xd8\xff\xe0", b"RIFF\0\0\0\0WEBPVP8 "):
         assert content(chat, beside(chat, each)) == each
     assert content(chat, beside(chat, b"a long text\n", "txt")) == b"a long text\n"
@@ -66,7 +66,7 @@ def test_bytes_that_fit_their_name_are_read(chat: Path) -> None:
     assert content(chat.parent / "link.md", beside(chat, PICTURE)) == PICTURE
 
 
-def test_of_another_chat_in_the_same_folder_they_are_read_too(chat: Path) -> None:
+def test_attachments_of_another_chat_in_the_same_folder_are_read(chat: Path) -> None:
     assert content(chat, beside(chat.with_name("other.md"), PICTURE)) == PICTURE
 
 
@@ -168,7 +168,7 @@ TRAPS = {
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__.strip("_"))
-def test_what_is_no_plain_file_in_the_folder_is_not_read(chat: Path, trap: object, opened: set[str]) -> None:
+def test_only_plain_files_in_the_folder_are_read(chat: Path, trap: object, opened: set[str]) -> None:
     folder = chat.parent / "stocks.assets"
     folder.mkdir()
     assert callable(trap)
@@ -191,7 +191,7 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("folder", ESCAPES)
-def test_a_path_out_of_the_folder_is_no_attachment_at_all(folder: str) -> None:
+def test_a_path_outside_the_folder_is_never_an_attachment(folder: str) -> None:
     with pytest.raises(ValueError, match="not an attachment path"):
         Attachment("", f"{folder}/{NAME}")
     (exchange,) = parse(f"💬: q\n![image/png 12 kB]({folder}/{NAME})\n").exchanges
@@ -200,11 +200,11 @@ def test_a_path_out_of_the_folder_is_no_attachment_at_all(folder: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["...assets", " .assets", "a\x01.assets", "~.assets", "é" * 200 + ".assets"])
-def test_an_odd_folder_is_one_beside_the_chat_or_none(chat: Path, name: str) -> None:
+def test_an_odd_folder_name_means_a_folder_next_to_the_chat_or_none(chat: Path, name: str) -> None:
     assert content(chat, Attachment("", f"{name}/{NAME}")) in ("no such file", "File name too long")
 
 
-def test_bytes_of_another_kind_than_their_name_says_are_not_used(chat: Path) -> None:
+def test_bytes_of_another_kind_than_their_name_are_not_used(chat: Path) -> None:
     problem = "its content is not of the kind that its name says"
     assert content(chat, beside(chat, b"<svg/>", "png")) == problem
     assert content(chat, beside(chat, PICTURE, "jpg")) == problem
@@ -218,12 +218,12 @@ def test_a_file_that_may_not_be_read_says_so(chat: Path) -> None:
         assert content(chat, attachment) == "Permission denied"
 
 
-def test_a_chat_without_a_file_has_nothing_beside_it(tmp_path: Path) -> None:
+def test_a_chat_without_a_file_has_no_attachments(tmp_path: Path) -> None:
     assert ChatAttachments("").contents([ATTACHMENT]) == {ATTACHMENT.path: "this chat has no file yet"}
     assert ChatAttachments("/unsaved/1/2").contents([ATTACHMENT]) == {ATTACHMENT.path: "no such file"}
 
 
-def test_a_picture_is_read_once_and_again_when_it_has_changed(chat: Path, opened: set[str]) -> None:
+def test_a_picture_is_read_once_and_again_after_a_change(chat: Path, opened: set[str]) -> None:
     cache, attachment = AttachmentCache(), beside(chat, PICTURE)
     beside_chat = ChatAttachments(str(chat), cache)
     (first,) = beside_chat.contents([attachment]).values()
@@ -241,7 +241,7 @@ def test_a_picture_is_read_once_and_again_when_it_has_changed(chat: Path, opened
 # --- Writing ----------------------------------------------------------------------------------------------
 
 
-async def test_bytes_are_written_for_nobody_but_the_user(chat: Path) -> None:
+async def test_written_bytes_are_private_to_the_user(chat: Path) -> None:
     attachment = await ChatAttachments(str(chat)).save(PICTURE, "png")
     assert attachment == attachment_of(PICTURE, "stocks.assets", "png")
     assert attachment.label == f"image/png {len(PICTURE)} B"
@@ -252,7 +252,7 @@ async def test_bytes_are_written_for_nobody_but_the_user(chat: Path) -> None:
     assert content(chat, attachment) == PICTURE
 
 
-async def test_what_is_there_already_stays_as_it_is(chat: Path) -> None:
+async def test_an_existing_file_stays_unchanged(chat: Path) -> None:
     attachments = ChatAttachments(str(chat))
     attachment = await attachments.save(PICTURE, "png")
     place = chat.parent / attachment.path
@@ -273,7 +273,7 @@ async def test_nothing_is_written_through_a_link(chat: Path) -> None:
     assert os.listdir(chat.parent.parent / "elsewhere.assets") == [NAME]  # noqa: PTH208
 
 
-async def test_several_who_write_the_same_at_once_leave_one_whole_file(chat: Path) -> None:
+async def test_concurrent_writers_of_the_same_bytes_leave_one_complete_file(chat: Path) -> None:
     large, failures = png(2, more=2_000_000), list[BaseException]()
 
     def save() -> None:
@@ -293,12 +293,12 @@ async def test_several_who_write_the_same_at_once_leave_one_whole_file(chat: Pat
 
 
 @pytest.mark.parametrize("name", ["", "/unsaved/1/2", "/nowhere/at/all/chat.md"])
-async def test_beside_a_chat_without_a_file_nothing_is_written(name: str) -> None:
+async def test_nothing_is_written_for_a_chat_without_a_file(name: str) -> None:
     with pytest.raises(ParleyError, match="Save the chat first"):
         await ChatAttachments(name).save(PICTURE, "png")
 
 
-async def test_a_name_that_no_link_can_hold_is_said(tmp_path: Path) -> None:
+async def test_a_name_that_no_link_can_hold_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ParleyError, match="Rename the chat"):
         await ChatAttachments(str(tmp_path / "a\nb.md")).save(PICTURE, "png")
 
@@ -306,7 +306,7 @@ async def test_a_name_that_no_link_can_hold_is_said(tmp_path: Path) -> None:
 # --- Problems of a chat -----------------------------------------------------------------------------------
 
 
-def test_what_is_missing_wrong_or_not_linked_is_a_problem(chat: Path) -> None:
+def test_missing_wrong_and_unlinked_files_are_problems(chat: Path) -> None:
     good, wrong, lonely = beside(chat, PICTURE), beside(chat, png(1)), beside(chat, png(2))
     missing = attachment_of(png(3), "stocks.assets", "png")
     (chat.parent / wrong.path).write_bytes(b"no")
@@ -319,14 +319,14 @@ def test_what_is_missing_wrong_or_not_linked_is_a_problem(chat: Path) -> None:
     ]
 
 
-def test_results_link_to_their_attachments_even_those_that_answer_no_call(chat: Path) -> None:
+def test_all_results_link_to_their_attachments_even_orphans(chat: Path) -> None:
     linked, missing = beside(chat, PICTURE), attachment_of(b"long", "stocks.assets", "txt")
     text = f"💬: q\n\n🤖:\n\n🛠️: [plot][call_1] {link(linked)} {link(missing)}\n\n`x`\n"
     (problem,) = ChatAttachments(str(chat)).problems(parse(text))
     assert (problem.line, problem.message) == (4, f"{missing.path}: no such file")
 
 
-async def test_a_name_that_turns_what_is_around_it_is_shown_for_what_it_is(chat: Path) -> None:
+async def test_a_name_that_reorders_text_is_shown_escaped(chat: Path) -> None:
     strange = attachment_of(PICTURE, "a\u202eb.assets", "png")
     transcript = parse(question(strange))
     (seen,), (checked,) = (
@@ -338,6 +338,6 @@ async def test_a_name_that_turns_what_is_around_it_is_shown_for_what_it_is(chat:
     assert short_name(strange.path) == f"a\\u202eb.assets/{NAME[:8]}….png"
 
 
-def test_a_folder_of_another_chat_is_its_own_affair(chat: Path) -> None:
+def test_files_in_another_chats_folder_are_not_reported(chat: Path) -> None:
     beside(chat.with_name("other.md"), PICTURE)
     assert list(ChatAttachments(str(chat)).problems(parse("💬: q\n"))) == []

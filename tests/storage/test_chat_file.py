@@ -84,7 +84,7 @@ LAYOUTS = {
         (f"💬: a\n\n🤖:[A]\n\n{CALL}\n\n🛠️: [note][c]\n\n`ok`\n\nSo.\n\n💬: \n", "💬: "),
     ],
 )
-def test_what_is_moved_on_is_the_last_exchange_or_an_unfinished_one_above_an_empty_question(
+def test_the_last_exchange_or_an_unfinished_one_above_an_empty_question_continues(
     path: Path, text: str, line: str
 ) -> None:
     path.write_text(text, encoding="utf-8")
@@ -93,14 +93,14 @@ def test_what_is_moved_on_is_the_last_exchange_or_an_unfinished_one_above_an_emp
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_is_not_named_stays_byte_for_byte(path: Path, layout: str) -> None:
+def test_unedited_lines_stay_byte_for_byte(path: Path, layout: str) -> None:
     before, after = LAYOUTS[layout]
     path.write_bytes(before)
     asyncio.run(FileDocument(path).change(answer))
     assert path.read_bytes() == after
 
 
-async def test_a_reply_is_in_the_file_when_it_is_settled_and_complete_when_its_end_is_written(
+async def test_a_settled_reply_is_in_the_file_and_complete_once_its_end_is_written(
     path: Path,
 ) -> None:
     shown = list[str]()
@@ -116,7 +116,7 @@ async def test_a_reply_is_in_the_file_when_it_is_settled_and_complete_when_its_e
     assert shown == ["one\n", "\ntwo", ""]
 
 
-def test_a_line_without_end_is_written_once_however_many_pieces_it_comes_in() -> None:
+def test_an_endless_line_in_many_pieces_is_written_once() -> None:
     document = TextDocument("💬: q\n\n🤖:[A]\n", 0)
     asyncio.run(document.open_stream(lambda s: edits.open_tip(s.lines, s.answer)))
 
@@ -129,7 +129,7 @@ def test_a_line_without_end_is_written_once_however_many_pieces_it_comes_in() ->
     assert document.text == "💬: q\n\n🤖:[A]\n\n" + "x" * 10_000 + "\n" + UNFINISHED
 
 
-def test_the_tip_stays_where_it_is_when_lines_come_and_go_above_it() -> None:
+def test_the_tip_moves_with_changes_above_it() -> None:
     document = TextDocument("💬: q\n\n🤖:[A]\n", 0)
     asyncio.run(document.open_stream(lambda s: edits.open_tip(s.lines, s.answer)))
     asyncio.run(document.append("one "))
@@ -141,7 +141,7 @@ def test_the_tip_stays_where_it_is_when_lines_come_and_go_above_it() -> None:
 
 
 @pytest.mark.parametrize("line", [0, 2, 4, 5])
-def test_the_exchange_in_hand_stays_in_hand_when_its_lines_go(line: int) -> None:
+def test_the_current_exchange_stays_current_when_its_lines_are_removed(line: int) -> None:
     document = TextDocument(CHAT, line)
     asyncio.run(document.change(lambda s: [edits.empty_answer(s.lines, s.answer, "Demo")]))
     assert (asyncio.run(document.read())).at == 0
@@ -154,7 +154,7 @@ def test_the_mode_is_kept(path: Path) -> None:
         assert path.stat().st_mode & 0o777 == mode
 
 
-def test_a_link_stays_a_link_to_the_file_that_is_written(path: Path, tmp_path: Path) -> None:
+def test_a_link_stays_a_link_to_the_written_file(path: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.md"
     link.symlink_to(path)
@@ -189,14 +189,14 @@ def test_nothing_is_written_when_nothing_changes(path: Path) -> None:
     assert path.stat().st_ino == before.st_ino
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     for path, why in ((tmp_path / "none.md", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(ParleyError, match=f"cannot read .*: {why}"):
             FileDocument(path)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "dangling link", "loop", "huge"])
-def test_what_is_no_chat_is_told_and_not_waited_for(tmp_path: Path, kind: str) -> None:
+def test_special_files_are_reported_without_waiting(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "chat.md"
     match kind:
         case "pipe":
@@ -214,7 +214,7 @@ def test_what_is_no_chat_is_told_and_not_waited_for(tmp_path: Path, kind: str) -
         FileDocument(path)
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_lost(path: Path) -> None:
+def test_an_unwritable_folder_is_reported_and_nothing_is_lost(path: Path) -> None:
     """A folder that was replaced by a file behaves like a folder without write permission."""
     folder = path.parent / "folder"
     folder.mkdir()
@@ -228,7 +228,7 @@ def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_lost(path: Path)
         asyncio.run(document.change(answer))
 
 
-def test_a_folder_without_the_right_to_write_is_told(path: Path) -> None:
+def test_a_folder_without_write_permission_is_reported(path: Path) -> None:
     document = FileDocument(path)
     path.parent.chmod(0o500)
     message = r"cannot write .*: its folder is read-only"
@@ -240,7 +240,7 @@ def test_a_folder_without_the_right_to_write_is_told(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == CHAT
 
 
-def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(path: Path) -> None:
+def test_a_failed_write_leaves_only_the_old_file(path: Path) -> None:
     before = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # like a full disk
@@ -253,7 +253,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(path: Path
     assert names(path.parent) == [path.name]
 
 
-def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
+def test_a_file_name_of_maximum_length_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 252 + ".md")
     path.write_text(CHAT, encoding="utf-8")
     asyncio.run(FileDocument(path).change(answer))
@@ -272,7 +272,7 @@ def others_save_while_it_is_written(path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "fsync", fsync)
 
 
-def test_what_another_program_saves_while_it_is_written_is_not_lost(
+def test_a_save_by_another_program_during_the_write_is_not_lost(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = FileDocument(path)
@@ -300,7 +300,7 @@ async def streaming(path: Path) -> FileDocument:
     return document
 
 
-async def test_what_is_streamed_is_on_the_disk_soon_and_says_that_there_is_more(path: Path) -> None:
+async def test_streamed_text_is_soon_on_the_disk_with_a_notice_of_more(path: Path) -> None:
     document = await streaming(path)
     text = await text_when(path, lambda text: "tw" in text)
     assert text == f"💬: q\n\n🤖:[Demo]\n\none\n\ntw\n{UNFINISHED}\n💬: next\n"
@@ -313,7 +313,7 @@ async def test_what_is_streamed_is_on_the_disk_soon_and_says_that_there_is_more(
     assert text_of(path) == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n💬: next\n"
 
 
-async def test_a_change_above_the_tip_ends_no_reply(path: Path) -> None:
+async def test_a_change_above_the_tip_does_not_end_the_reply(path: Path) -> None:
     document = await streaming(path)
     await document.change(lambda _: [Edit(0, 0, ("above",))])
     assert text_of(path).startswith("above\n")
@@ -329,7 +329,7 @@ async def speak(document: FileDocument) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_a_reply_ends_where_its_file_was_changed_by_another_program(path: Path) -> None:
+async def test_a_reply_ends_if_another_program_changes_its_file(path: Path) -> None:
     document = await streaming(path)
     save(path, "mine\n")
     with pytest.raises(GoneError, match="changed by another program"):
@@ -338,7 +338,7 @@ async def test_a_reply_ends_where_its_file_was_changed_by_another_program(path: 
 
 
 @pytest.mark.parametrize("mode", [0o444, 0o400])
-def test_a_file_that_is_read_only_is_refused_and_stays(path: Path, mode: int) -> None:
+def test_a_read_only_file_is_refused_and_stays(path: Path, mode: int) -> None:
     document = FileDocument(path)
     path.chmod(mode)
     for work in (lambda: FileDocument(path), lambda: asyncio.run(document.change(answer))):
@@ -355,7 +355,7 @@ def notes_of_a_change(path: Path) -> list[str]:
     return notes
 
 
-def test_that_other_names_of_a_file_keep_its_old_text_is_told_once(path: Path) -> None:
+def test_a_hard_links_old_text_is_reported_once(path: Path) -> None:
     other = path.with_name("other.md")
     other.hardlink_to(path)
     (note,) = notes_of_a_change(path)
@@ -371,7 +371,7 @@ def test_extended_attributes_are_kept(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of others")
-def test_the_owner_is_kept_or_the_loss_is_told() -> None:
+def test_the_owner_is_kept_or_the_loss_is_reported() -> None:
     with tempfile.TemporaryDirectory() as folder:  # others may reach it, unlike a test's own folder
         Path(folder).chmod(0o755)
         path = Path(folder) / "chat.md"
@@ -393,7 +393,7 @@ def test_the_owner_is_kept_or_the_loss_is_told() -> None:
         assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (3, 3, 0o666)
 
 
-def test_a_reply_that_comes_without_a_pause_is_written_once_in_half_a_second(path: Path) -> None:
+def test_a_reply_without_pauses_is_written_once_per_half_second(path: Path) -> None:
     """However many pieces it has, and even if no timer can fire between two of them."""
 
     async def written() -> list[int]:
@@ -410,7 +410,7 @@ def test_a_reply_that_comes_without_a_pause_is_written_once_in_half_a_second(pat
     assert 6 <= len(set(sizes) - {0}) <= 8, "four seconds, at most once in half a second"
 
 
-def test_the_pieces_of_half_a_second_share_a_timer(path: Path) -> None:
+def test_the_pieces_within_half_a_second_share_a_timer(path: Path) -> None:
     async def written() -> list[int]:
         document, sizes = await streaming(path), list[int]()
         for _ in range(100):
@@ -425,5 +425,5 @@ def test_the_pieces_of_half_a_second_share_a_timer(path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Python knows no extended attributes there")
-def test_a_file_whose_attributes_cannot_be_listed_has_none_to_keep(path: Path) -> None:
+def test_unlistable_attributes_are_not_kept(path: Path) -> None:
     assert _attributes(path.with_name("gone.md")) == []

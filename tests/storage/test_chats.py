@@ -11,7 +11,7 @@ from parley.errors import ParleyError
 from parley.storage.chats import chat_folder, new_chat, newest_first
 
 
-def test_the_folder_is_the_one_set_else_that_of_the_data(
+def test_the_folder_is_the_configured_one_or_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/h")
@@ -24,7 +24,7 @@ def test_the_folder_is_the_one_set_else_that_of_the_data(
     assert chat_folder("", {"HOME": "/h", "XDG_DATA_HOME": "/d"}) == Path("/d/parley/chats")
 
 
-def test_each_new_chat_has_a_file_of_its_own_that_nobody_else_can_read(tmp_path: Path) -> None:
+def test_each_new_chat_has_its_own_private_file(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     paths = {new_chat(folder, f"chat {n}\n") for n in range(3)}
     assert sorted(path.read_text() for path in paths) == ["chat 0\n", "chat 1\n", "chat 2\n"]
@@ -33,7 +33,7 @@ def test_each_new_chat_has_a_file_of_its_own_that_nobody_else_can_read(tmp_path:
     assert {path.parent for path in paths} == {folder}
 
 
-def test_chats_of_one_second_are_told_apart_by_a_number_from_2_on(tmp_path: Path) -> None:
+def test_chats_of_the_same_second_are_numbered_from_2(tmp_path: Path) -> None:
     names = [new_chat(tmp_path, "").name for _ in range(30)]
     first, *_ = stems = [name.removesuffix(".md") for name in names]
     mine = [stem for stem in stems if stem.startswith(first)]
@@ -41,13 +41,13 @@ def test_chats_of_one_second_are_told_apart_by_a_number_from_2_on(tmp_path: Path
     assert mine == [first, *(f"{first}-{number}" for number in range(2, len(mine) + 1))]
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ParleyError, match=r"cannot create the chat folder .*/file/chats: Not a directory"):
         new_chat(tmp_path / "file" / "chats", "")
 
 
-def test_the_newest_chat_is_the_first_and_what_is_no_file_is_none(tmp_path: Path) -> None:
+def test_the_newest_chat_comes_first_and_only_files_are_chats(tmp_path: Path) -> None:
     for name, at in (("first.md", 0), ("old.md", 5), ("new.md", 9), ("notes.txt", 20)):
         (tmp_path / name).write_text("")
         os.utime(tmp_path / name, (at, at))

@@ -52,7 +52,7 @@ def tree(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
-async def test_what_has_changed_is_shown_and_nothing_hidden(tree: Repository) -> None:
+async def test_changes_are_shown_except_in_hidden_files(tree: Repository) -> None:
     for name in ("a.py", "sub/b.py", ".env", "sub/.hidden/c.py"):
         tree.write(name, "two\n")
     text = await tree.diff()
@@ -60,7 +60,7 @@ async def test_what_has_changed_is_shown_and_nothing_hidden(tree: Repository) ->
     assert [line for line in text.split("\n") if line.startswith("+++")] == ["+++ b/a.py", "+++ b/sub/b.py"]
 
 
-async def test_of_a_folder_only_what_is_below_it(tree: Repository) -> None:
+async def test_only_changes_below_the_folder_are_shown(tree: Repository) -> None:
     for name in ("a.py", "sub/b.py"):
         tree.write(name, "two\n")
     text = await tree.diff("sub")
@@ -68,14 +68,14 @@ async def test_of_a_folder_only_what_is_below_it(tree: Repository) -> None:
 
 
 @pytest.mark.parametrize("content", ["one\n", "two\n"])
-async def test_where_nothing_is_to_be_shown_it_says_so(tree: Repository, content: str) -> None:
+async def test_a_tree_without_changes_says_so(tree: Repository, content: str) -> None:
     tree.write("a.py", content)
     tree.git("add", "a.py")
     with pytest.raises(ParleyError, match="there are no unstaged changes"):
         await tree.diff()
 
 
-async def test_a_folder_without_a_repository_has_none(tree: Repository, tmp_path: Path) -> None:
+async def test_a_folder_without_a_repository_has_no_diff(tree: Repository, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     with pytest.raises(ParleyError, match="plain is not in a repository"):
         await working_tree_diff(tmp_path / "plain", MOST, 30.0, tree.environ)
@@ -83,7 +83,7 @@ async def test_a_folder_without_a_repository_has_none(tree: Repository, tmp_path
         await working_tree_diff(tmp_path, MOST, 30.0, {**tree.environ, "PATH": "bin:."})
 
 
-async def test_one_that_is_too_large_is_not_read(tree: Repository) -> None:
+async def test_a_diff_that_is_too_large_is_not_read(tree: Repository) -> None:
     tree.write("a.py", "two\n" * 100_000)
     with pytest.raises(ParleyError, match=r"too large \(more than 20 kB\): not read"):
         await tree.diff()
@@ -94,7 +94,7 @@ async def test_text_of_other_encodings_is_text(tree: Repository) -> None:
     assert "+gr\ufffdn\n" in await tree.diff()
 
 
-async def test_no_program_of_the_folder_is_run(tree: Repository) -> None:
+async def test_no_program_from_the_folder_is_run(tree: Repository) -> None:
     program = str(tree.program)
     for name in ("core.fsmonitor", "diff.external", "diff.theirs.textconv", "diff.theirs.command"):
         tree.git("config", name, program)
@@ -111,7 +111,7 @@ async def test_no_program_of_the_folder_is_run(tree: Repository) -> None:
 
 
 @pytest.mark.parametrize("name", ["filter.theirs.clean", "filter.theirs.process", "filter.Th=e i.clean"])
-async def test_a_folder_that_filters_its_files_is_not_read(tree: Repository, name: str) -> None:
+async def test_a_folder_with_filters_is_not_read(tree: Repository, name: str) -> None:
     tree.git("config", name, str(tree.program))
     tree.write(".gitattributes", "*.py filter=theirs\n")
     tree.write("a.py", "two\n")
@@ -120,7 +120,7 @@ async def test_a_folder_that_filters_its_files_is_not_read(tree: Repository, nam
     assert not tree.trace.exists()
 
 
-async def test_a_filter_in_settings_that_those_of_the_folder_include_is_found(tree: Repository) -> None:
+async def test_a_filter_in_included_settings_is_found(tree: Repository) -> None:
     included = tree.folder / "included"
     included.write_text(f'[filter "theirs"]\n\tclean = {tree.program}\n', encoding="utf-8")
     tree.git("config", "include.path", str(included))
@@ -138,7 +138,7 @@ async def test_the_users_own_filters_are_used(tree: Repository) -> None:
     assert "+TWO" in await tree.diff()
 
 
-async def test_what_a_repository_lacks_is_not_fetched(tree: Repository, tmp_path: Path) -> None:
+async def test_missing_objects_are_not_fetched(tree: Repository, tmp_path: Path) -> None:
     settings = {
         "core.repositoryformatversion": "1",
         "extensions.partialClone": "theirs",
@@ -159,7 +159,7 @@ async def test_what_a_repository_lacks_is_not_fetched(tree: Repository, tmp_path
     assert not tree.trace.exists()
 
 
-async def test_one_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path) -> None:
+async def test_a_diff_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     (bin_ / "git").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n", encoding="utf-8")
@@ -173,7 +173,7 @@ async def test_one_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path
 
 
 @pytest.mark.parametrize("place", ["../elsewhere", "sub"])
-async def test_settings_that_name_another_folder_show_nothing_of_it(tree: Repository, place: str) -> None:
+async def test_settings_that_name_another_folder_reveal_nothing_of_it(tree: Repository, place: str) -> None:
     tree.write(f"{place}/a.py", "a secret\n")
     tree.git("config", "core.worktree", str(tree.folder / place))
     with pytest.raises(ParleyError, match="not in a repository"):
@@ -181,7 +181,7 @@ async def test_settings_that_name_another_folder_show_nothing_of_it(tree: Reposi
 
 
 @pytest.mark.parametrize("way", ["a file", "a link", "links in it"])
-async def test_a_folder_that_names_another_repository_shows_nothing_of_it(
+async def test_a_folder_that_names_another_repository_reveals_nothing_of_it(
     tree: Repository, tmp_path: Path, way: str
 ) -> None:
     theirs, secret = tmp_path / "theirs", tree.folder / ".git"
@@ -201,7 +201,7 @@ async def test_a_folder_that_names_another_repository_shows_nothing_of_it(
 
 
 @pytest.mark.parametrize("way", ["alternates", "twice", "a quoted path", "packs", "a folder", "an object"])
-async def test_a_folder_whose_objects_are_another_repository_s_shows_nothing_of_it(
+async def test_borrowed_objects_reveal_nothing_of_their_repository(
     tree: Repository, tmp_path: Path, way: str
 ) -> None:
     theirs, secret = tmp_path / "theirs", tree.folder / ".git" / "objects"
@@ -230,7 +230,7 @@ async def test_a_folder_whose_objects_are_another_repository_s_shows_nothing_of_
         await tree.diff("../theirs")
 
 
-async def test_objects_that_lie_in_the_folder_are_its_own(tree: Repository) -> None:
+async def test_objects_within_the_folder_are_its_own(tree: Repository) -> None:
     objects = tree.folder / ".git" / "objects"
     shutil.copytree(objects, tree.folder / "more", dirs_exist_ok=True)
     (objects / "info" / "alternates").write_text("../../more\n", encoding="utf-8")

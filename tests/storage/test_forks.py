@@ -17,13 +17,13 @@ def test_forks_are_numbered_and_forks_of_forks_with_them(tmp_path: Path, name: s
     assert names == ["stocks-fork.md", "stocks-fork-2.md", "stocks-fork-3.md"]
 
 
-def test_the_chat_itself_is_where_a_link_leads(tmp_path: Path) -> None:
+def test_a_link_leads_to_the_chat_itself(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link.md").symlink_to(tmp_path / "there" / "chat.md")
     assert own_path(str(tmp_path / "link.md")) == tmp_path / "there" / "chat.md"
 
 
-def test_no_file_is_written_over_nor_is_a_link_followed(tmp_path: Path) -> None:
+def test_no_file_is_overwritten_and_no_link_followed(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"mine")
     (tmp_path / "b.md").symlink_to(tmp_path / "nowhere.md")
     assert [write_new(tmp_path / name, b"new") for name in ("a.md", "b.md", "c.md")] == [False, False, True]
@@ -33,7 +33,7 @@ def test_no_file_is_written_over_nor_is_a_link_followed(tmp_path: Path) -> None:
     assert (tmp_path / "c.md").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ParleyError, match=r"cannot write .*: No such file or directory"):
         write_new(tmp_path / "no" / "a.md", b"")
     with pytest.raises(ParleyError, match="File name too long"):

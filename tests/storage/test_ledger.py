@@ -38,7 +38,7 @@ def states(ledger: ChatLedger) -> list[str]:
     return [entry.state for entry in ledger.view().entries]
 
 
-def test_a_command_that_only_reads_makes_no_ledger(tmp_path: Path) -> None:
+def test_a_command_that_only_reads_creates_no_ledger(tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path)}
     with shell_ledger(environ) as ledger:
         assert ledger is None
@@ -66,7 +66,7 @@ def test_a_yes_starts_nothing_else(chat: ChatLedger, field: str) -> None:
     assert chat.start(KEY)
 
 
-def test_a_new_yes_takes_the_place_of_the_old_one(chat: ChatLedger) -> None:
+def test_a_new_yes_replaces_the_old_one(chat: ChatLedger) -> None:
     chat.enter([(KEY, "ya")], "key", "")
     chat.enter([(KEY, "yA")], "command", "")
     assert states(chat) == ["revoked", "live"]
@@ -74,21 +74,21 @@ def test_a_new_yes_takes_the_place_of_the_old_one(chat: ChatLedger) -> None:
     assert not chat.start(KEY)
 
 
-def test_a_yes_that_was_revoked_starts_nothing(chat: ChatLedger) -> None:
+def test_a_revoked_yes_starts_nothing(chat: ChatLedger) -> None:
     chat.enter([(KEY, "ya"), (replace(KEY, id="call_2"), "ya")], "key", "")
     chat.revoke(["call_1", "call_9"])
     assert not chat.start(KEY)
     assert chat.start(replace(KEY, id="call_2"))
 
 
-def test_what_was_used_is_never_revoked(chat: ChatLedger) -> None:
+def test_a_used_yes_is_never_revoked(chat: ChatLedger) -> None:
     chat.enter([(KEY, "ya")], "key", "")
     chat.start(KEY)
     chat.revoke(["call_1"])
     assert states(chat) == ["used"]
 
 
-def test_books_are_closed_on_one_use_for_each_call_that_leaves_the_file(chat: ChatLedger) -> None:
+def test_one_use_is_closed_for_each_call_that_leaves_the_file(chat: ChatLedger) -> None:
     other = replace(KEY, arguments='{"query":"y"}')
     for key in (KEY, other, KEY):
         chat.enter([(key, "ya")], "key", "")
@@ -109,9 +109,7 @@ def test_each_chat_has_its_own_yeses(file: LedgerFile, tmp_path: Path) -> None:
     assert one.start(KEY)
 
 
-def test_a_link_is_the_chat_that_it_points_to_and_must_still_be_when_the_call_starts(
-    file: LedgerFile, tmp_path: Path
-) -> None:
+def test_a_link_must_still_point_to_its_chat_when_the_call_starts(file: LedgerFile, tmp_path: Path) -> None:
     real, other, link = tmp_path / "real.md", tmp_path / "other.md", tmp_path / "link.md"
     real.touch()
     other.touch()
@@ -125,21 +123,21 @@ def test_a_link_is_the_chat_that_it_points_to_and_must_still_be_when_the_call_st
     assert states(file.chat(str(real))) == ["live"]
 
 
-def test_what_parley_wrote_is_known_by_id_name_and_arguments(chat: ChatLedger) -> None:
+def test_written_proposals_are_known_by_id_name_and_arguments(chat: ChatLedger) -> None:
     written = ("call_1", "web_search", '{"query":"x"}')
     chat.wrote([written, written])
     chat.wrote([written])
     assert list(chat.view().proposals) == [written] * 3
 
 
-def test_a_task_is_known_of_its_call_in_its_chat(file: LedgerFile, chat: ChatLedger) -> None:
+def test_a_task_is_known_only_for_its_call_in_its_chat(file: LedgerFile, chat: ChatLedger) -> None:
     for _ in range(2):
         chat.begin_task(KEY, "task-\ud83d1")
     assert chat.view().tasks == ((KEY, "task-\ud83d1"),)
     assert file.chat("other.md").view().tasks == ()
 
 
-def test_a_chat_is_known_by_whatever_was_kept_of_it(file: LedgerFile, tmp_path: Path) -> None:
+def test_any_record_makes_a_chat_known(file: LedgerFile, tmp_path: Path) -> None:
     acts: list[Callable[[ChatLedger], None]] = [
         lambda chat: chat.enter([(KEY, "ya")], "key"),
         lambda chat: chat.wrote([("call_1", "web_search", "{}")]),
@@ -155,7 +153,7 @@ def test_a_chat_is_known_by_whatever_was_kept_of_it(file: LedgerFile, tmp_path: 
 
 
 @pytest.mark.parametrize("odd", ["\ud83d\udcff", "a\0b", "ä😀\u2028", "'; DROP TABLE entries; --"])
-def test_any_text_is_kept_as_it_is(file: LedgerFile, odd: str) -> None:
+def test_any_text_is_stored_unchanged(file: LedgerFile, odd: str) -> None:
     key = CallKey("call_1", odd, odd, odd, "d")
     ledger = file.chat("/chat")
     ledger.enter([(key, "ya")], "key", odd)
@@ -164,14 +162,14 @@ def test_any_text_is_kept_as_it_is(file: LedgerFile, odd: str) -> None:
     assert ledger.start(key)
 
 
-def test_a_file_name_that_is_no_utf8_is_a_chat(file: LedgerFile, tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf8_is_accepted(file: LedgerFile, tmp_path: Path) -> None:
     ledger = file.chat(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md"))
     ledger.enter([(KEY, "ya")], "key", "")
     with ledger.lease():
         assert ledger.start(KEY)
 
 
-def test_all_yeses_of_a_key_are_entered_or_none(chat: ChatLedger) -> None:
+def test_either_all_yeses_of_a_key_are_entered_or_none(chat: ChatLedger) -> None:
     broken: Any = (replace(KEY, id="call_2"), object())
     with pytest.raises(TypeError):
         chat.enter([(KEY, "ya"), broken], "key", "")
@@ -188,7 +186,7 @@ def test_only_the_user_may_read_it(file: LedgerFile) -> None:
     assert file.path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_ledger_that_others_could_read_is_theirs_no_longer(tmp_path: Path) -> None:
+def test_a_ledger_that_others_could_read_becomes_private(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     path.touch(mode=0o644)
     path.chmod(0o644)
@@ -201,7 +199,7 @@ def test_it_is_durable(file: LedgerFile) -> None:
     assert file.read("PRAGMA journal_mode", ()) == [("wal",)]
 
 
-def test_a_place_where_it_cannot_be_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unusable_place_is_reported_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ParleyError, match=r"cannot open the approval ledger .*XDG_STATE_HOME"):
         LedgerFile(tmp_path / "file" / "parley" / "ledger.db")
@@ -210,7 +208,7 @@ def test_a_place_where_it_cannot_be_is_told_with_what_to_do(tmp_path: Path) -> N
         LedgerFile(tmp_path / "ledger.db")
 
 
-def test_a_ledger_that_fails_later_is_told_too(file: LedgerFile) -> None:
+def test_a_ledger_that_fails_later_is_reported_too(file: LedgerFile) -> None:
     chat = file.chat("/chat")
     assert file.path
     with sqlite3.connect(file.path) as other:
@@ -241,7 +239,7 @@ def replaced(path: Path) -> None:
 
 @pytest.mark.parametrize("lose", [deleted, deleted_with_its_log, deleted_with_its_folder, replaced])
 @pytest.mark.parametrize("is_seen_first_by_a_read", [True, False])
-def test_a_file_that_went_while_it_was_open_is_opened_anew_and_that_is_said_once(
+def test_a_file_deleted_while_open_is_reopened_and_reported_once(
     file: LedgerFile, lose: Callable[[Path], None], is_seen_first_by_a_read: bool
 ) -> None:
     assert file.path
@@ -261,7 +259,7 @@ def test_a_file_that_went_while_it_was_open_is_opened_anew_and_that_is_said_once
     assert (chat.news(), other.news()) == ([], [])
 
 
-def test_a_file_that_cannot_be_made_anew_is_told_until_it_can(file: LedgerFile) -> None:
+def test_a_file_that_cannot_be_recreated_is_reported_until_it_can(file: LedgerFile) -> None:
     assert file.path
     rmtree(file.path.parent)
     file.path.parent.touch()
@@ -275,7 +273,7 @@ def test_a_file_that_cannot_be_made_anew_is_told_until_it_can(file: LedgerFile) 
     assert len(chat.news()) == 1
 
 
-def test_where_it_is() -> None:
+def test_the_path_of_the_ledger() -> None:
     assert default_path({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path("/state/parley/ledger.db")
     assert default_path({"HOME": "/home/me"}) == Path("/home/me/.local/state/parley/ledger.db")
 
@@ -291,7 +289,7 @@ def test_the_definition_that_was_approved_is_kept_with_the_yes(chat: ChatLedger)
     assert chat.definition(KEY.digest) == '{"name":"web_search"}'
 
 
-def test_a_ledger_of_the_time_before_definitions_were_kept_is_used_as_it_is(file: LedgerFile) -> None:
+def test_a_ledger_without_definitions_still_works(file: LedgerFile) -> None:
     assert file.path
     file.chat("/chat").enter([(KEY, "ya")], "key")
     with file.transaction() as db:
@@ -304,7 +302,7 @@ def test_a_ledger_of_the_time_before_definitions_were_kept_is_used_as_it_is(file
     later.close()
 
 
-def test_why_a_call_waits_is_recorded_once_and_again_when_the_reason_is_another(chat: ChatLedger) -> None:
+def test_the_reason_for_waiting_is_recorded_once_per_change(chat: ChatLedger) -> None:
     for why in ("new", "new", "changed", "changed"):
         chat.explain("asked", [("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")])
     chat.enter([(KEY, "ya")], "memory", "it is remembered")
@@ -321,7 +319,7 @@ def test_why_a_call_waits_is_recorded_once_and_again_when_the_reason_is_another(
 # --- Races ------------------------------------------------------------------------------------------------
 
 
-def test_of_two_connections_that_see_the_same_yes_one_starts_it(file: LedgerFile) -> None:
+def test_one_of_two_connections_with_the_same_yes_starts_it(file: LedgerFile) -> None:
     assert file.path
     other = open_ledger(file.path)
     one, two = file.chat("/chat"), other.chat("/chat")
@@ -346,7 +344,7 @@ ledger.close()
 """One process: opens the ledger together with all others, then tries to use the only yes."""
 
 
-def test_of_many_processes_that_go_for_one_yes_exactly_one_starts_it(tmp_path: Path) -> None:
+def test_exactly_one_of_many_processes_uses_a_yes(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     command = [sys.executable, "-c", RACER, str(path), *astuple(KEY)]
     racers = [
@@ -371,7 +369,7 @@ def words_of(racers: list[subprocess.Popen[str]], word: str) -> list[str]:
     return [racer.stdout.readline().strip() for racer in racers if racer.stdout]
 
 
-def test_one_turn_at_a_time_runs_in_a_chat(file: LedgerFile) -> None:
+def test_a_chat_runs_one_turn_at_a_time(file: LedgerFile) -> None:
     assert file.path
     other = open_ledger(file.path)
     with file.chat("/chat").lease():
@@ -384,7 +382,7 @@ def test_one_turn_at_a_time_runs_in_a_chat(file: LedgerFile) -> None:
     other.close()
 
 
-def test_a_process_that_is_killed_gives_its_turn_back(file: LedgerFile) -> None:
+def test_a_killed_process_releases_its_turn(file: LedgerFile) -> None:
     assert file.path
     code = (
         "import sys, pathlib; from parley.storage.ledger import LedgerFile\n"
@@ -411,7 +409,7 @@ def locks(file: LedgerFile) -> list[Path]:
     return list(file.turns.iterdir())
 
 
-def test_no_lock_is_left_of_a_turn_that_has_ended_or_was_killed(file: LedgerFile) -> None:
+def test_an_ended_or_killed_turn_leaves_no_lock(file: LedgerFile) -> None:
     with file.chat("/chat").lease():
         assert len(locks(file)) == 1
     assert locks(file) == []
@@ -424,7 +422,7 @@ def test_no_lock_is_left_of_a_turn_that_has_ended_or_was_killed(file: LedgerFile
     later.close()
 
 
-def test_who_waits_at_a_lock_that_is_taken_away_does_not_hold_the_one_made_since(file: LedgerFile) -> None:
+def test_a_process_waiting_at_a_removed_lock_does_not_hold_the_new_one(file: LedgerFile) -> None:
     """Processes that take and release one lock as fast as possible never hold it together."""
     held = file.turns.parent / "held"
     code = (
@@ -451,7 +449,7 @@ TAKING: dict[str, Callable[[ChatLedger], object]] = {
 
 
 @pytest.mark.parametrize("taken", TAKING.values(), ids=TAKING)
-def test_a_yes_that_is_none_any_more_is_none_in_a_copy_of_the_file_alone(
+def test_a_removed_yes_is_also_missing_in_a_copy_of_the_file_alone(
     file: LedgerFile, tmp_path: Path, taken: Callable[[ChatLedger], object]
 ) -> None:
     assert file.path
@@ -466,7 +464,7 @@ def test_a_yes_that_is_none_any_more_is_none_in_a_copy_of_the_file_alone(
     copy.close()
 
 
-def test_a_wish_that_was_typed_in_a_chat_made_here_is_confirmed_from_then_on(chat: ChatLedger) -> None:
+def test_an_agent_typed_in_a_local_chat_stays_confirmed(chat: ChatLedger) -> None:
     assert not chat.may_want("agent: Demo", is_typed=True)
     chat.confirm(MADE_HERE)
     assert not chat.may_want("agent: Demo")
@@ -475,7 +473,7 @@ def test_a_wish_that_was_typed_in_a_chat_made_here_is_confirmed_from_then_on(cha
     assert not chat.may_want("agent: Other")
 
 
-def test_a_wish_that_was_typed_elsewhere_is_not_confirmed_by_asking(chat: ChatLedger) -> None:
+def test_an_agent_typed_elsewhere_is_not_confirmed_by_asking(chat: ChatLedger) -> None:
     chat.confirm("agent: Demo")
     assert chat.may_want("agent: Demo", is_typed=True)
     assert not chat.may_want("agent: Other", is_typed=True)

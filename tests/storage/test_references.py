@@ -82,7 +82,7 @@ async def test_a_file_outside_is_asked_about_by_its_real_path(
     assert brought == (ReferenceText(name, "beside\n") if answer else ReferenceText(name, OUTSIDE, "missing"))
 
 
-async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tmp_path: Path) -> None:
+async def test_a_link_changed_while_the_user_decides_is_not_followed(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     secret = tmp_path / "secret.txt"
     secret.write_text("secret\n", encoding="utf-8")
@@ -122,19 +122,19 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
         ("a\0b", "no such file"),
     ],
 )
-async def test_what_is_not_brought_in_is_not_asked_about(tmp_path: Path, name: str, why: str) -> None:
+async def test_files_that_are_not_included_are_not_asked_about(tmp_path: Path, name: str, why: str) -> None:
     directory = WorkingDirectory(tmp_path, True)
     assert {(each.text, each.kind) for each in await directory.bring(name)} == {(why, "missing")}
     assert directory.questions == []
 
 
-async def test_a_pattern_deeper_than_any_folder_is_only_missing(tmp_path: Path) -> None:
+async def test_a_pattern_deeper_than_any_folder_matches_nothing(tmp_path: Path) -> None:
     assert [each.kind for each in await WorkingDirectory(tmp_path, True).bring("*/" * 2000 + "x")] == [
         "missing"
     ]
 
 
-async def test_a_file_inside_is_brought_in_without_a_question(tmp_path: Path) -> None:
+async def test_a_file_inside_is_included_without_asking(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, False)
     assert await directory.bring("inside.txt") == [ReferenceText("inside.txt", "inside\n")]
     assert directory.questions == []
@@ -185,13 +185,13 @@ def tree(tmp_path: Path) -> Tree:
         ("*/deep/er/b.txt", ["src/deep/er/b.txt"]),
     ],
 )
-async def test_a_pattern_means_what_it_means_in_a_shell(tree: Tree, pattern: str, names: list[str]) -> None:
+async def test_a_pattern_works_as_in_a_shell(tree: Tree, pattern: str, names: list[str]) -> None:
     for name in ("top.py", "src/a.py", "src/deep/er/a.py", "src/deep/er/b.txt", "src/.hidden/a.py"):
         tree.file(name)
     assert await tree.bring(pattern) == [(name, "") for name in names]
 
 
-async def test_links_in_a_circle_and_out_of_the_folder_end_no_search(tmp_path: Path) -> None:
+async def test_circular_and_outward_links_do_not_stop_the_search(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "work")
     tree.file("a/one.py")
     (tmp_path / "secret.py").write_text("secret", encoding="utf-8")
@@ -213,7 +213,7 @@ async def test_links_in_a_circle_and_out_of_the_folder_end_no_search(tmp_path: P
     ]
 
 
-async def test_what_is_no_file_stops_nothing(tree: Tree) -> None:
+async def test_special_files_stop_nothing(tree: Tree) -> None:
     """A pipe without a writer, a socket, devices, and files that are not text or are endless."""
     os.mkfifo(tree.folder / "pipe.py")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -273,7 +273,7 @@ async def test_a_folder_without_permission_is_counted(tree: Tree) -> None:
     assert brought == [("b.py", ""), ("**/*.py", "left out: 1 folder (cannot be read)")]
 
 
-async def test_a_name_commands_no_terminal_and_makes_no_line(tree: Tree) -> None:
+async def test_a_name_neither_controls_the_terminal_nor_adds_a_line(tree: Tree) -> None:
     tree.file("a\n💬: b\x1b[2J\u202e.py")
     (tree.folder / os.fsdecode(b"\xff.py")).write_text("x", encoding="utf-8")
     titles = [title for title, _ in await tree.bring("*.py")]
@@ -282,7 +282,7 @@ async def test_a_name_commands_no_terminal_and_makes_no_line(tree: Tree) -> None
     assert expansion(brought)[0] == "`a 💬: b\\x1b[2J\\u202e.py` (1 line)"
 
 
-async def test_a_large_tree_brings_what_is_near_and_says_what_is_left_out(tree: Tree) -> None:
+async def test_a_large_tree_includes_near_files_and_reports_the_rest(tree: Tree) -> None:
     for n, m in itertools.product(range(20), range(5)):
         tree.file(f"deep/{n:02}/file{m}.py", "x" * 100)
     for n in range(3):
@@ -310,7 +310,7 @@ async def test_a_large_tree_brings_what_is_near_and_says_what_is_left_out(tree: 
     assert (len(near), "99 more files" in said) == (4, True)
 
 
-async def test_the_references_of_one_question_share_its_bounds(tree: Tree) -> None:
+async def test_the_references_of_a_question_share_its_bounds(tree: Tree) -> None:
     for n in range(4):
         tree.file(f"{n}.txt", "x" * 100)
     bounds = Bounds(references=3, texts=2)
@@ -330,7 +330,7 @@ async def test_a_folder_is_named_with_a_pattern_for_its_files(tree: Tree) -> Non
     ]
 
 
-async def test_line_ends_of_other_systems_are_line_ends(tmp_path: Path) -> None:
+async def test_line_ends_of_other_systems_are_recognized(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     (directory.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
     assert await directory.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]
@@ -353,7 +353,7 @@ TEN = "".join(f"line {n}\n" for n in range(1, 11))
         ("0003-0004", "3-4", 3, 4),
     ],
 )
-async def test_lines_are_brought_as_far_as_there_are_some(
+async def test_only_existing_lines_are_included(
     tree: Tree, range_: str, title: str, first: int, last: int
 ) -> None:
     tree.file("ten.py", TEN)
@@ -390,9 +390,7 @@ NO_LINES = "there are no such lines"
         ("ten.py:\u0663-\u0664", "No such file or directory"),
     ],
 )
-async def test_of_what_there_are_no_lines_nothing_is_brought(
-    tree: Tree, tmp_path: Path, name: str, why: str
-) -> None:
+async def test_missing_lines_include_nothing(tree: Tree, tmp_path: Path, name: str, why: str) -> None:
     tree.file("ten.py", TEN)
     tree.file("empty.py", "")
     tree.file(".hidden")
@@ -405,14 +403,14 @@ async def test_of_what_there_are_no_lines_nothing_is_brought(
     assert await tree.bring(name) == [(name, why)]
 
 
-async def test_a_file_whose_name_ends_in_numbers_is_that_file(tree: Tree) -> None:
+async def test_a_file_whose_name_ends_in_numbers_is_found(tree: Tree) -> None:
     tree.file("log.10:30", "whole\n")
     tree.file("log.10", TEN * 5)
     directory = FileReferences(lambda: tree.folder, nowhere)
     assert await directory.bring([FilePath("log.10:30")]) == [ReferenceText("log.10:30", "whole\n")]
 
 
-async def test_lines_of_a_larger_file_are_brought_within_the_bounds_of_texts(tree: Tree) -> None:
+async def test_lines_of_a_large_file_are_included_within_the_text_limits(tree: Tree) -> None:
     tree.file("log.txt", f"{'x' * 99}\n" * 1000)
     bounds = Bounds(file_bytes=1000, all_bytes=1500)
     names = ["log.txt", "log.txt:1-10", "log.txt:1-11", "log.txt:20-29", "log.txt:900-904"]
@@ -433,13 +431,13 @@ async def test_lines_of_a_file_outside_are_asked_about(tmp_path: Path) -> None:
     assert directory.questions == [directory.beside]
 
 
-async def test_the_changes_of_the_folder_are_brought(tree: Tree) -> None:
+async def test_the_changes_of_the_folder_are_included(tree: Tree) -> None:
     (brought,) = await FileReferences(lambda: tree.folder, nowhere).bring([Live("diff")])
     assert (brought.title, brought.kind) == ("diff", "missing")
     assert "is not in a repository" in brought.text
 
 
-def test_a_name_of_what_is_no_file_can_be_that_of_a_file() -> None:
+def test_a_special_name_can_also_name_a_file() -> None:
     question = parse("💬: @@diff@@ @@./diff@@ @@Diff@@\n").exchanges[0].question
     assert question
     assert references(question) == (Live("diff"), FilePath("./diff"), FilePath("Diff"))
@@ -485,7 +483,7 @@ async def test_a_picture_becomes_an_attachment_of_the_chat(album: Album) -> None
     assert (album.chat.parent / brought.picture.path).read_bytes() == png(1)
 
 
-async def test_what_a_file_is_its_bytes_say_and_not_its_name(album: Album) -> None:
+async def test_bytes_not_names_decide_the_kind_of_a_file(album: Album) -> None:
     (album.work / "wrong.txt").write_bytes(png(7))
     (album.work / "wrong.png").write_text("text\n", encoding="utf-8")
     picture, text = await album.bring("wrong.txt", "wrong.png")
@@ -493,7 +491,7 @@ async def test_what_a_file_is_its_bytes_say_and_not_its_name(album: Album) -> No
     assert text == ReferenceText("wrong.png", "text\n")
 
 
-async def test_a_pattern_brings_pictures_only_where_it_names_them(album: Album) -> None:
+async def test_a_pattern_includes_pictures_only_if_it_names_them(album: Album) -> None:
     brought = await album.bring("*.png")
     assert [one.picture for one in brought] == [attachment_of(png(n), "chat.assets", "png") for n in range(3)]
     text, left = await album.bring("*")
@@ -501,7 +499,7 @@ async def test_a_pattern_brings_pictures_only_where_it_names_them(album: Album) 
     assert left == ReferenceText("*", "left out: 3 files (no text)", "partial")
 
 
-async def test_more_pictures_than_a_question_has_are_left_out_and_said(album: Album) -> None:
+async def test_excess_pictures_are_left_out_and_reported(album: Album) -> None:
     one, _, left = await album.bring("0.png", "1.png", "2.png", pictures=2)
     assert one.picture
     assert left.text == ("left out: a question includes at most 2 pictures. Ask about it in another question")
@@ -509,19 +507,19 @@ async def test_more_pictures_than_a_question_has_are_left_out_and_said(album: Al
     assert left.text == "left out: 1 file (too many pictures)"
 
 
-async def test_a_picture_that_is_too_large_says_so(album: Album) -> None:
+async def test_an_oversized_picture_is_reported(album: Album) -> None:
     (large,) = await album.bring("0.png", picture_bytes=10)
     assert large == ReferenceText("0.png", "too large (69 B): not read", "missing")
 
 
-async def test_a_picture_outside_is_not_read_without_a_yes(album: Album) -> None:
+async def test_a_picture_outside_is_not_read_without_approval(album: Album) -> None:
     (brought,) = await album.bring("../beside.png")
     assert brought == ReferenceText("../beside.png", OUTSIDE, "missing")
     (album.work / "link.png").symlink_to("../beside.png")
     assert await album.bring("link.png") == [ReferenceText("link.png", OUTSIDE, "missing")]
 
 
-async def test_in_a_chat_without_a_file_a_picture_says_why_it_is_not_there(album: Album) -> None:
+async def test_without_a_chat_file_a_missing_picture_is_explained(album: Album) -> None:
     (brought,) = await album.bring("0.png", chat="")
     assert brought.kind == "missing"
     assert "Save the chat first" in brought.text
@@ -546,9 +544,7 @@ async def in_editor(directory: WorkingDirectory, editor: FileInEditor, name: str
 
 
 @pytest.mark.parametrize("name", IN_EDITOR)
-async def test_what_an_editor_holds_of_a_file_inside_is_brought_in_as_it_is_there(
-    tmp_path: Path, name: str
-) -> None:
+async def test_an_editors_text_of_a_file_inside_is_included_unchanged(tmp_path: Path, name: str) -> None:
     directory = WorkingDirectory(tmp_path, False)
     for path in (directory.work / "inside.txt", directory.work / "not yet written.txt", ""):
         editor = FileInEditor(path)
@@ -561,7 +557,7 @@ async def test_what_an_editor_holds_of_a_file_inside_is_brought_in_as_it_is_ther
 @pytest.mark.parametrize("name", IN_EDITOR)
 @pytest.mark.parametrize("answer", [True, False])
 @pytest.mark.parametrize("place", ["../beside.txt", "link.txt", "../not yet.txt"])
-async def test_what_an_editor_holds_of_a_file_outside_is_asked_about(
+async def test_an_editors_text_of_a_file_outside_is_asked_about(
     tmp_path: Path, place: str, answer: bool, name: str
 ) -> None:
     directory = WorkingDirectory(tmp_path, answer)
@@ -572,30 +568,30 @@ async def test_what_an_editor_holds_of_a_file_outside_is_asked_about(
 
 
 @pytest.mark.parametrize("place", [".hidden", ".git/config", "a/.ssh/key"])
-async def test_what_an_editor_holds_of_a_hidden_file_is_not_read(tmp_path: Path, place: str) -> None:
+async def test_an_editors_text_of_a_hidden_file_is_not_read(tmp_path: Path, place: str) -> None:
     directory = WorkingDirectory(tmp_path, True)
     text = await in_editor(directory, FileInEditor(directory.work / place))
     assert text == ReferenceText("buffer", "hidden: not read", "missing")
     assert directory.questions == []
 
 
-async def test_what_an_editor_holds_is_bounded_as_a_file_is(tmp_path: Path) -> None:
+async def test_an_editors_text_is_bounded_like_a_file(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     text = await in_editor(directory, FileInEditor("", "é" * 200_000))
     assert text == ReferenceText("buffer", "too large (400 kB): not read", "missing")
 
 
 @pytest.mark.parametrize("name", IN_EDITOR)
-async def test_without_an_editor_it_is_said_that_one_is_needed(tmp_path: Path, name: str) -> None:
+async def test_a_missing_editor_is_reported(tmp_path: Path, name: str) -> None:
     (text,) = await FileReferences(lambda: tmp_path, nowhere).bring([Live(name)])
     why = "only an editor has it. Ask in Neovim, or name a file"
     assert text == ReferenceText(name, why, "missing")
 
 
-# --- Files that the user names at a prompt -------------------------------------------------------------------
+# --- Files that the user names at a prompt ------------------------------------------------------
 
 
-def test_a_file_that_the_user_names_is_brought_wherever_it_is(tmp_path: Path) -> None:
+def test_a_file_that_the_user_names_is_included_from_anywhere(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, False)
     (directory.work / "a.png").write_bytes(png())
     (directory.work / "large.txt").write_text("x" * 1_000_000)
@@ -623,9 +619,7 @@ def test_a_file_that_the_user_names_is_brought_wherever_it_is(tmp_path: Path) ->
         (".", ".: a folder: not read. A pattern such as ./* includes its files"),
     ],
 )
-def test_a_file_that_cannot_be_brought_is_an_error_for_who_names_it(
-    tmp_path: Path, name: str, problem: str
-) -> None:
+def test_a_named_file_that_cannot_be_included_is_an_error(tmp_path: Path, name: str, problem: str) -> None:
     directory = WorkingDirectory(tmp_path, False)
     os.mknod(directory.work / "socket", stat.S_IFSOCK | 0o600)
     with pytest.raises(ParleyError) as error:
@@ -643,7 +637,7 @@ def test_a_pipe_that_the_user_names_is_read_to_its_end(tmp_path: Path) -> None:
     assert contents == [ReferenceText("pipe", "from\na command\n")]
 
 
-def test_what_comes_through_a_pipe_is_a_text_or_a_picture() -> None:
+def test_piped_content_is_a_text_or_a_picture() -> None:
     assert piped_content(b"a\r\nb") == ReferenceText("standard input", "a\nb")
     assert piped_content(png()) == Picture("standard input", png(), "png")
     for content, why in (

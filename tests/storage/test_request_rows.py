@@ -15,16 +15,16 @@ UNITS = st.lists(st.sampled_from("abcdef"), max_size=12).map(tuple)
 
 
 @given(UNITS, UNITS)
-def test_units_are_what_they_were(units: tuple[str, ...], before: tuple[str, ...]) -> None:
+def test_unpacked_units_equal_the_originals(units: tuple[str, ...], before: tuple[str, ...]) -> None:
     assert unpacked(packed(units, before), before) == units
 
 
-def test_what_was_there_before_is_a_run() -> None:
+def test_earlier_units_become_a_run() -> None:
     assert json.loads(packed("abcdxy", "abcd")) == [[0, 4], "x", "y"]
     assert json.loads(packed("bcdaxabc", "abcd")) == [[1, 4], [0, 1], "x", [0, 3]]
 
 
-def test_a_long_chat_that_is_asked_about_again_and_again_adds_only_what_is_new() -> None:
+def test_repeated_requests_of_a_long_chat_add_only_new_units() -> None:
     ledger = open_ledger().chat("chat.md")
     chat = [f"q{number:020}" for number in range(2_000)]
     requests = [tuple(chat[:count]) for count in range(1_000, 2_000, 2)]

@@ -52,7 +52,7 @@ def names(app: App) -> list[str]:
     return [status.name for status in app.servers.status()]
 
 
-async def test_a_project_file_is_used_once_it_is_trusted_here_and_in_the_next_process(tmp_path: Path) -> None:
+async def test_a_trusted_project_file_is_used_here_and_in_the_next_process(tmp_path: Path) -> None:
     path = write(tmp_path, fake=ENTRY)
     async with app_in(tmp_path) as app:
         assert app.untrusted() == [path]
@@ -67,7 +67,7 @@ async def test_a_project_file_is_used_once_it_is_trusted_here_and_in_the_next_pr
         assert app.settings.mcp.servers["fake"].cwd == str(tmp_path)
 
 
-async def test_another_content_is_not_trusted_and_what_runs_of_it_ends(tmp_path: Path) -> None:
+async def test_changed_content_is_not_trusted_and_its_servers_end(tmp_path: Path) -> None:
     path = write(tmp_path, fake=ENTRY)
     async with app_in(tmp_path) as app:
         app.trust(path)
@@ -77,7 +77,7 @@ async def test_another_content_is_not_trusted_and_what_runs_of_it_ends(tmp_path:
         assert names(app) == ["mock"]
 
 
-async def test_what_changed_since_it_was_shown_is_not_trusted(tmp_path: Path) -> None:
+async def test_content_that_changed_since_it_was_shown_is_not_trusted(tmp_path: Path) -> None:
     path = write(tmp_path, fake=ENTRY)
     async with app_in(tmp_path) as app:
         app.untrusted()
@@ -91,7 +91,7 @@ async def test_what_changed_since_it_was_shown_is_not_trusted(tmp_path: Path) ->
         assert app.untrusted() == [path]
 
 
-async def test_the_same_file_elsewhere_is_another_file(tmp_path: Path) -> None:
+async def test_the_same_file_elsewhere_is_not_trusted(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     async with app_in(tmp_path) as app:
@@ -103,7 +103,7 @@ async def test_the_same_file_elsewhere_is_another_file(tmp_path: Path) -> None:
     await app.close()
 
 
-async def test_a_server_of_the_settings_stays_what_it_is(tmp_path: Path) -> None:
+async def test_a_server_of_the_settings_is_not_redefined(tmp_path: Path) -> None:
     path = write(tmp_path, own=ENTRY, fake=ENTRY)
     async with app_in(tmp_path, Settings(mcp=Mcp(UNUSED))) as app:
         app.trust(path)
@@ -112,7 +112,7 @@ async def test_a_server_of_the_settings_stays_what_it_is(tmp_path: Path) -> None
         assert names(app) == ["fake", "own", "mock"]
 
 
-async def test_a_server_that_stays_as_it_is_runs_on_when_another_comes(tmp_path: Path) -> None:
+async def test_an_unchanged_server_keeps_running_when_another_is_added(tmp_path: Path) -> None:
     own = ServerSettings("own", sys.executable, (FAKE,))
     async with app_in(tmp_path, Settings(mcp=Mcp({"own": own}))) as app:
         await app.servers.catalogue()
@@ -133,9 +133,7 @@ def editors(folder: Path, name: str, **servers: object) -> Path:
 
 
 @pytest.mark.parametrize("name", [".vscode/mcp.json", ".cursor/mcp.json"])
-async def test_the_file_of_an_editor_in_a_project_is_used_once_it_is_trusted(
-    tmp_path: Path, name: str
-) -> None:
+async def test_an_editors_file_in_a_project_is_used_once_it_is_trusted(tmp_path: Path, name: str) -> None:
     path = editors(tmp_path, name, fake=ENTRY)
     async with app_in(tmp_path) as app:
         assert (app.untrusted(), names(app)) == ([path], ["mock"])
@@ -146,7 +144,7 @@ async def test_the_file_of_an_editor_in_a_project_is_used_once_it_is_trusted(
         assert (app.untrusted(), names(app)) == ([path], ["mock"])
 
 
-async def test_of_several_files_each_is_trusted_and_the_first_one_with_a_name_counts(tmp_path: Path) -> None:
+async def test_each_file_is_trusted_separately_and_the_first_entry_of_a_name_counts(tmp_path: Path) -> None:
     first = write(tmp_path, fake=ENTRY, same=ENTRY)
     second = editors(tmp_path, ".vscode/mcp.json", fake={"command": "else"}, same=ENTRY, more=ENTRY)
     async with app_in(tmp_path) as app:
@@ -173,7 +171,7 @@ async def test_a_file_without_servers_has_nothing_to_trust(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", [".vscode/mcp.json", "mcp.json"])
-def test_the_shell_trusts_the_file_of_an_editor_from_any_folder(
+def test_the_shell_trusts_an_editors_file_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     path = editors(tmp_path, ".vscode/mcp.json", own={"command": "./serve.sh"})
@@ -193,7 +191,7 @@ def test_the_shell_trusts_the_file_of_an_editor_from_any_folder(
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device", "large"])
-async def test_what_is_no_plain_file_is_a_problem_and_never_waited_for(tmp_path: Path, kind: str) -> None:
+async def test_a_special_file_is_a_problem_and_never_blocks(tmp_path: Path, kind: str) -> None:
     path = tmp_path / ".mcp.json"
     match kind:
         case "folder":
@@ -225,7 +223,7 @@ async def test_a_conversation_in_memory_trusts_nothing(tmp_path: Path) -> None:
     await app.close()
 
 
-def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
+def test_the_shell_reports_an_unused_file_and_can_trust_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, fake=ENTRY, broken={}, web={"url": "http://127.0.0.1:9/mcp", "disabled": True})
@@ -255,7 +253,7 @@ def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
     assert capsys.readouterr().err == "parley: . is not a file\n"
 
 
-async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: Path) -> None:
+async def test_trust_in_a_file_does_not_extend_to_the_folder_of_a_link_to_it(tmp_path: Path) -> None:
     good, other = tmp_path / "good", tmp_path / "other"
     good.mkdir()
     other.mkdir()
@@ -280,7 +278,7 @@ def scripted(folder: Path) -> Path:
 
 @pytest.mark.parametrize("changed", ["serve.sh", "tools/serve.py"])
 @pytest.mark.parametrize("pinned", [True, False])
-async def test_trust_that_is_pinned_ends_with_a_change_of_a_program_of_the_project(
+async def test_pinned_trust_ends_when_a_program_of_the_project_changes(
     tmp_path: Path, pinned: bool, changed: str
 ) -> None:
     path = scripted(tmp_path)
@@ -294,7 +292,7 @@ async def test_trust_that_is_pinned_ends_with_a_change_of_a_program_of_the_proje
         assert app.untrusted() == ([path] if pinned else [])
 
 
-async def test_a_program_without_an_end_is_not_pinned(tmp_path: Path) -> None:
+async def test_an_endless_program_is_not_pinned(tmp_path: Path) -> None:
     path = scripted(tmp_path)
     async with app_in(tmp_path) as app:
         app.untrusted()
@@ -380,7 +378,7 @@ SHOWN = (
 )
 
 
-def test_a_common_command_that_starts_the_project_s_own_program_is_shown_so(
+def test_a_common_command_that_starts_a_project_program_is_shown_as_such(
     tmp_path: Path, shell: Callable[..., tuple[int, str]]
 ) -> None:
     path = write(tmp_path, good=hiding(tmp_path))
@@ -392,7 +390,7 @@ def test_a_common_command_that_starts_the_project_s_own_program_is_shown_so(
         assert f"- {line}" in page
 
 
-async def test_a_program_that_path_or_options_name_is_pinned(tmp_path: Path) -> None:
+async def test_a_program_named_by_path_or_options_is_pinned(tmp_path: Path) -> None:
     entry = hiding(tmp_path) | {"cwd": "."}
     path = write(tmp_path, good=entry)
     async with app_in(tmp_path) as app:
@@ -405,7 +403,7 @@ async def test_a_program_that_path_or_options_name_is_pinned(tmp_path: Path) -> 
             assert app.untrusted() == [path]
 
 
-async def test_a_program_that_appears_on_the_entry_s_path_asks_again(tmp_path: Path) -> None:
+async def test_a_program_that_appears_on_the_entrys_path_needs_new_trust(tmp_path: Path) -> None:
     entry = hiding(tmp_path)
     (tmp_path / "bin" / "npx").unlink()
     path = write(tmp_path, good=entry)
@@ -423,7 +421,7 @@ ODD_WORDS = ["x" * 300, "x" * 5000, "a\0b", "~nobody-of-this-name/x", "\ud800", 
 
 @pytest.mark.parametrize("word", ODD_WORDS)
 @pytest.mark.parametrize("field", ["command", "args", "cwd", "env"])
-def test_a_word_that_no_file_can_be_called_is_shown_and_costs_no_server(
+def test_a_word_that_cannot_be_a_file_name_is_shown_and_harms_no_server(
     tmp_path: Path, shell: Callable[..., tuple[int, str]], field: str, word: str
 ) -> None:
     value = {"args": [word], "env": {"A": word}}.get(field, word)
@@ -437,7 +435,7 @@ def test_a_word_that_no_file_can_be_called_is_shown_and_costs_no_server(
     asyncio.run(app.close())
 
 
-def test_a_pin_of_a_file_that_names_no_program_trusts_the_file_and_says_so(
+def test_pinning_a_file_without_programs_trusts_the_file_and_says_so(
     tmp_path: Path, shell: Callable[..., tuple[int, str]]
 ) -> None:
     write(tmp_path, web={"url": "http://127.0.0.1:9/mcp"})
@@ -450,7 +448,7 @@ def test_a_pin_of_a_file_that_names_no_program_trusts_the_file_and_says_so(
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/dev/null", "/dev/tty", "/proc/self/mem", ".mcp.json", "/"])
-async def test_a_file_that_is_a_link_to_what_is_no_file_is_a_problem_in_words(
+async def test_a_link_to_a_special_file_is_reported_as_a_problem(
     tmp_path: Path, shell: Callable[..., tuple[int, str]], target: str
 ) -> None:
     (tmp_path / ".mcp.json").symlink_to(target)
@@ -462,7 +460,7 @@ async def test_a_file_that_is_a_link_to_what_is_no_file_is_a_problem_in_words(
     assert said.count("\n") == 1
 
 
-def test_nothing_is_recorded_where_the_description_could_not_be_written(
+def test_nothing_is_recorded_if_the_description_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path, fake=ENTRY)
@@ -476,7 +474,7 @@ def test_nothing_is_recorded_where_the_description_could_not_be_written(
 
 
 @pytest.mark.parametrize(("typed", "is_trusted"), [(b"y\n", True), (b"\n", False), (b"n\n", False)])
-def test_a_terminal_shows_all_before_it_asks_and_records_a_yes_only(
+def test_a_terminal_shows_everything_before_asking_and_records_only_a_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: bytes, is_trusted: bool
 ) -> None:
     path = write(tmp_path, good=hiding(tmp_path))
@@ -492,7 +490,7 @@ def test_a_terminal_shows_all_before_it_asks_and_records_a_yes_only(
     asyncio.run(app.close())
 
 
-async def test_the_tools_of_a_project_s_server_are_its_own_whatever_it_is_called(tmp_path: Path) -> None:
+async def test_a_project_servers_tools_are_its_own_whatever_its_name(tmp_path: Path) -> None:
     path = write(tmp_path, files=ENTRY)
     async with app_in(tmp_path) as app:
         app.trust(path)
