@@ -128,7 +128,7 @@ def defaults(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def entries(heading: str, ending: str) -> dict[str, str]:
-    """The names in backticks at the start of help lines between two texts, each with its default."""
+    """The names in backticks at the start of help lines between two texts, with defaults."""
     part = HELP.read_text(encoding="utf-8").split(heading, 1)[1].split(ending, 1)[0]
     return {
         name: default.strip()

@@ -135,7 +135,7 @@ def _imports(path: Path) -> Iterator[str]:
 
 
 def room(dotted: str) -> str:
-    """The room of a dotted Parley name: `parley.chat.reader` is in chat, `parley.Session` in none."""
+    """The room of a dotted name: `parley.chat.reader` is in chat, `parley.Session` in none."""
     parts = dotted.split(".")
     known = [part for part in parts[1:2] if part in (*BELOW, *GROUND)]
     return known[0] if known else ""

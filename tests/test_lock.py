@@ -1,4 +1,4 @@
-"""The lock file of the plugin's environment: the project's requirements, each file with its hash."""
+"""The lock file of the plugin's environment: all requirements, each file with its hash."""
 
 from __future__ import annotations
 

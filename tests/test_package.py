@@ -42,7 +42,7 @@ class Distributions:
 
 
 def tracked() -> frozenset[str]:
-    """The files of the repository; in a copy without a repository or Git, all except ignored files."""
+    """The files of the repository; without a repository or Git, all except ignored files."""
     try:
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

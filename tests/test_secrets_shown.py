@@ -1,4 +1,4 @@
-"""No signature, default value or `repr` of the package shows the environment or a secret setting."""
+"""No signature, default or `repr` of the package shows the environment or a secret."""
 
 from __future__ import annotations
 

@@ -588,7 +588,7 @@ def test_functions_as_tools_do_not_change_the_programs_logging(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [])  # as in a program that has not configured logging: pytest has
+    monkeypatch.setattr(root, "handlers", [])  # as without logging setup, unlike pytest
     level = root.level
     Session(tools=[price]).close()
     assert (root.handlers, root.level) == ([], level)

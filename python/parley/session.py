@@ -131,7 +131,7 @@ class Session:
 
     @property
     def calls_left(self) -> int | None:
-        """The number of tool calls that may still run, now or in the next message; None: no limit."""
+        """The number of tool calls that may still run, now or next; None: no limit."""
         transcript = engine.Snapshot.of(self.transcript, 0).transcript
         is_answering = self._turn is not None and not self._turn.is_over
         in_hand = transcript.exchanges[-1].answers if is_answering and transcript.exchanges else ()

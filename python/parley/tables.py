@@ -137,7 +137,7 @@ class Reader:
         return UNFIT if missing else cls(**values)
 
     def values(self, cls: type, raw: Any, path: str = "") -> Any:
-        """The table's fitting values, by the dataclass's field names; UNFIT if it is not a table."""
+        """The table's valid values, by the dataclass's field names; UNFIT for other values."""
         known, hints = _fields(cls), get_type_hints(cls, include_extras=True)
         if raw in ([], ()) and not self._is_overlay:
             raw = {}  # Lua's empty table

@@ -91,7 +91,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """`text` on one line, without runs of blanks or hidden characters; at most `most` characters."""
+    """`text` on one line, without runs of blanks or hidden characters, cut to `most`."""
     line = " ".join(text.split())
     return visible(line if most is None or len(line) <= most else line[: most - 1] + "…")
 

@@ -201,7 +201,7 @@ later = st.sampled_from(["🤖:[B]", "🤖:", "💬: next", "💬: next\n\n🤖:
 def test_a_yes_in_an_older_answer_is_revoked(
     choice: str, before: list[str], marker: str, after: list[str]
 ) -> None:
-    """The call is marked and waits, but another answer is below it, or another exchange is current."""
+    """The call is marked and waits, but in an older answer, or not in the current exchange."""
     old = _call(f"[{choice}]", 2, "call_old", "web_search", "{}")
     transcript = parse("\n\n".join(["💬: q", "🤖:[A]", *before, old, marker, *after]) + "\n")
     proposal = next(p for p in all_proposals(transcript) if p.call.id == "call_old")

@@ -115,7 +115,7 @@ def _letters(text: str) -> str:
 
 
 def _spacing_apart(text: str) -> list[str]:
-    """A file's content without the writer's free choices: spacing, where text starts, notes' ends."""
+    """A file's content without the writer's free choices: spacing, starts of text, notes' ends."""
     return [
         "".join(
             text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").replace("🔒:", "").split()

@@ -52,7 +52,7 @@ def reply_steps(thinks: bool, text: str, calls: Sequence[ToolCall], end: Any) ->
 async def conversation(
     script: Sequence[Any], results: Sequence[Result], user: Sequence[str], request: dict[str, Any]
 ) -> Turns:
-    """A chat of a model with this script, tools with these results, and a user with these actions."""
+    """A chat of a model with this script, tools with these results, and this user."""
     outcomes, model = iter(results), RecordingModel(*(reply_steps(*r) for r in script), *[says("Done.")] * 40)
     tools = LoggedTools(
         TOOLS, {tool.name: lambda _: next(outcomes, Result("ok", "")) for _, tool in TOOLS.tools}

@@ -57,7 +57,7 @@ loaded = examples(10, suppress_health_check=list(HealthCheck))
 
 
 def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """A law over generated cases, tested in every format: making a case costs more than sending it."""
+    """A law over generated cases, tested in every format: making a case is the costly part."""
 
     def decorate(law: Callable[..., None]) -> Callable[[], None]:
         def test(**values: Any) -> None:

@@ -1,4 +1,4 @@
-"""The laws of pictures on the wire, for every format: each is in its place, or replaced by words."""
+"""The laws of pictures on the wire, for every format: in place, or replaced by words."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def meant(form: WireFormat, request: Request) -> list[bytes]:
     """The contents of a request's turns, in order, as far as format and model accept them."""
     found = list[Attachment]()
     for turn in request.turns():
-        if isinstance(turn, ModelTurn) and form in (CLAUDE, MANUAL):  # its failed results contain only text
+        if isinstance(turn, ModelTurn) and form in (CLAUDE, MANUAL):  # failed results are text
             ok = (outcome for outcome in turn.calls if outcome.status == "ok")
             found += [a for outcome in ok for a in outcome.parts if isinstance(a, Attachment)]
         else:

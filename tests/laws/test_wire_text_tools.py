@@ -203,7 +203,7 @@ def test_law_4_thinking_is_sent_back_only_in_the_open_loop_and_to_its_maker(
 def test_law_5_later_content_changes_nothing_earlier(
     form: WireFormat, case: Case, mode: str, later: int
 ) -> None:
-    """No ids are sent; the earlier part of a file is sent unchanged, so that provider caches work."""
+    """No ids are sent; the earlier part of a file is sent unchanged, for provider caches."""
     transcript, at = case
     repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None and e.question.text)
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))

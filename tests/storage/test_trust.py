@@ -1,4 +1,4 @@
-"""A project's server file: unused until its exact content is trusted, and below the user's servers."""
+"""A project's server file: unused until its exact content is trusted, and below your own."""
 
 from __future__ import annotations
 

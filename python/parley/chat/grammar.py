@@ -87,7 +87,7 @@ def may_need_escape(start: str) -> bool:
 
 
 def fit(text: str) -> str:
-    """Text without characters that a transcript cannot hold: ␀ for NUL, U+FFFD for lone surrogates."""
+    """Text that a transcript can hold: with ␀ for NUL, and U+FFFD for lone surrogates."""
     if "\0" not in text and text.isascii():
         return text
     return UNFIT.sub(lambda match: "␀" if match[0] == "\0" else "\ufffd", text)

@@ -63,7 +63,7 @@ def _empty_topics(transcript: Transcript) -> list[int]:
 
 
 def _entry(key: str, value: str | Sequence[str]) -> str:
-    """A key and its value on one line of YAML: text unquoted, if it is read back so, else as JSON."""
+    """A key and its value on one line of YAML: text is unquoted if possible, else JSON."""
     if isinstance(value, str) and read_front_matter(plain := f"{key}: {value}").keys.get(key) == value:
         return plain
     return f"{key}: {json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)}"
@@ -109,7 +109,7 @@ def _place(raw: str, key: str) -> tuple[int, int] | None:
 
 
 def _after(raw: str, end: int) -> int:
-    """The line after a value that ends at a character: a block ends where the next content starts."""
+    """The line after a value that ends at a character: a block ends at the next content."""
     line, lines = line_of(raw, end), raw.split("\n")
     if raw[:end].rpartition("\n")[2]:
         return line + 1

@@ -110,7 +110,7 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
 
 
 def portions(exchanges: Sequence[Exchange], max_full_exchanges: int | None) -> list[tuple[Turn, ...]]:
-    """The turns of each exchange, the last of which is being answered; call ids are as in the file."""
+    """The turns of each exchange, with the file's call ids; the last is being answered."""
     last = len(exchanges) - 1
     turns = list[tuple[Turn, ...]]()
     for number, exchange in enumerate(exchanges):
@@ -121,7 +121,7 @@ def portions(exchanges: Sequence[Exchange], max_full_exchanges: int | None) -> l
 
 
 def joined(portions: Iterable[Sequence[Turn]], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
-    """The turns of these exchanges as one history: call ids are unique, and the user speaks last."""
+    """The turns of these exchanges as one history, with unique call ids; the user speaks last."""
     ids = _Ids()
     turns = tuple(ids.applied(turn) for portion in portions for turn in portion)
     return _with_the_user_last(turns, exchanges)
@@ -234,7 +234,7 @@ class _Ids:
         self._uses = dict[str, int]()
 
     def applied(self, turn: Turn) -> Turn:
-        """The turn with ids that no earlier turn has; the turn itself if they are already unique."""
+        """The turn with ids that no earlier turn has; the same turn if they are unique."""
         if isinstance(turn, UserTurn) or not turn.calls:
             return turn
         ids = [self.unique(outcome.id) for outcome in turn.calls]

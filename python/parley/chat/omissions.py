@@ -66,7 +66,7 @@ def question_only(exchange: Exchange, most: int) -> tuple[Turn, ...]:
 
 
 def cut(text: str, most: int) -> str:
-    """A text without its middle, in at most `most` bytes, which must exceed the size of `MIDDLE`."""
+    """A text without its middle, in at most `most` bytes, more than the size of `MIDDLE`."""
     if size(text) <= most:
         return text
     content, half = text.encode("utf-8", "surrogatepass"), (most - len(MIDDLE)) // 2

@@ -124,7 +124,7 @@ class QuestionParts(Parts):
     """
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
-        """Add the text lines from `start` to `end` of the file, and the attachments between them."""
+        """Add the file's text lines from `start` to `end`, and the attachments between them."""
         rows = [number for number in range(start, end) if number not in self.page.ignored]
         first = 0
         for at, (line, row) in enumerate(zip(lines, rows, strict=True)):

@@ -46,7 +46,7 @@ def parse_lines(lines: Sequence[str]) -> Transcript:
 
 
 def split_lines(text: str) -> list[str]:
-    """A file's lines, split only at newlines, without BOM, and without CRs if all lines have one."""
+    """A file's lines, split only at newlines, without BOM, and without CRs if all have one."""
     *lines, unended = text.removeprefix("\ufeff").split("\n")
     if lines and all(line[-1:] == "\r" for line in lines):
         lines = [line[:-1] for line in lines]

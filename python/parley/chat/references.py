@@ -157,7 +157,7 @@ def expansion(reference: ReferenceText) -> list[str]:
 
 
 def expansions(text: str) -> Iterator[re.Match[str]]:
-    """The blocks that references and quotes added to a question: matches with `title` and `count`."""
+    """The blocks that references and quotes added to a question, with `title` and `count`."""
     return (match for match in _EXPANSION.finditer(text) if match["end"])
 
 

@@ -98,7 +98,7 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
 
 
 def ending(lines: Sequence[str]) -> list[str]:
-    """The lines that close an unclosed body, to separate it from the following text; usually none."""
+    """The lines that separate an unclosed body from the following text; usually none."""
     _, _, trouble = read_body(lines)
     if trouble is None:
         return []

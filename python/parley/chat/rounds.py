@@ -141,7 +141,7 @@ def notice_note(answer: Answer) -> Note | None:
 
 
 def is_unfinished(answer: Answer) -> bool:
-    """Whether the answer is unfinished: it ends with a notice, waiting calls or unanswered results."""
+    """Whether the answer is unfinished: it ends with a notice, waiting calls or results."""
     replies = rounds(answer)
     calls = (*replies[-1].proposals, *replies[-1].broken) if replies else ()
     is_declined = all(isinstance(call, Broken) and call.choice in ("yn", "yN") for call in calls)

@@ -141,7 +141,7 @@ class Attachment:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text that was too long for the file; otherwise it is a picture or a PDF."""
+        """Whether it is a text that was too long for the file, not a picture or a PDF."""
         return self.path.endswith(".txt")
 
     @property
@@ -240,7 +240,7 @@ class ServerTask:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A tool call that the model asks for, its choice and its result; `span` is only its own line."""
+    """A tool call of the model, its choice and its result; `span` is only its own line."""
 
     call: ToolCall
     choice: Choice | None = None
@@ -317,7 +317,7 @@ class RoundStarts:
 
 
 def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
-    """The reader attaches such a result to the open call with its id, so an orphan cannot have it."""
+    """The reader attaches a result to the open call with its id, so it is not an orphan."""
     starts, waiting = RoundStarts(), set[str]()
     for part in parts:
         if starts.feed(part):

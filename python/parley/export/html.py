@@ -128,7 +128,7 @@ def _highlighter(end: float) -> Callable[[str, str, str], str]:
 
 
 def _tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
-    """The tokens of code, each as its class and its text; none for a language unknown to Pygments."""
+    """The tokens of code, each as class and text; none if Pygments does not know the language."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 

@@ -122,7 +122,7 @@ def _code(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Self-contained Markdown: open constructs are closed, or else the text becomes a code block."""
+    """Self-contained Markdown: open constructs are closed, or the text becomes a code block."""
     closed = (text, *(f"{text}\n{closer}" for closer in _closers(text)))
     ticks = fence(text)
     return next(filter(_ends, closed), f"{ticks}\n{text}\n{ticks}")

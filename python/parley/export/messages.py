@@ -119,7 +119,7 @@ def _system(transcript: Transcript) -> str:
 
 
 def _bare(turn: Turn) -> Turn:
-    """A turn without parts for a continuing conversation: thinking, and how to read on in a result."""
+    """A turn without thinking and without the remark on how to read on in a result."""
     if not isinstance(turn, ModelTurn):
         return turn
     calls = tuple(replace(outcome, whole=None) for outcome in turn.calls)

@@ -28,7 +28,7 @@ Hook: TypeAlias = Callable[[httpx2.Response], Awaitable[None]]
 
 
 def client_options() -> dict[str, Any]:
-    """Headers, and a jar without cookies: a non-ASCII cookie would make every later request fail."""
+    """Headers, and a jar that stores no cookies: a non-ASCII cookie breaks all later requests."""
     return {"headers": HEADERS, "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[]))}
 
 

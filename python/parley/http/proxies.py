@@ -73,14 +73,14 @@ def _through(proxy: str | None) -> dict[str, Any]:
 
 
 def _limits() -> Any:
-    """Limits of a pool: `httpx2` closes idle connections after 5 seconds, but people think longer."""
+    """Limits of a pool: `httpx2` closes idle connections after 5 s, but people think longer."""
     return import_module("httpx2").Limits(
         max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE, keepalive_expiry=IDLE_S
     )
 
 
 def _flaw(proxy: str) -> str:
-    """Why no client can use a proxy, "" if it is usable; for SOCKS, `httpx2` needs another package."""
+    """Why a proxy is unusable, "" if it is usable; for SOCKS, `httpx2` needs another package."""
     httpx2 = import_module("httpx2")
     kind, colon, _ = proxy.partition("://")
     kind = kind.lower() if colon else "http"

@@ -64,7 +64,7 @@ class Chat:
 
 @dataclass(slots=True)
 class _Answer:
-    """An answer while it is read, and the places of its calls without a result, by id and by name."""
+    """An answer while it is read, and its calls without a result, by id and by name."""
 
     agent: str | None
     segments: list[Segment] = field(default_factory=list)

@@ -26,7 +26,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Another program's format: its title for people, and its reader, unless `messages` reads it."""
+    """Another program's format: its title, and its reader, unless `messages` reads it."""
 
     title: str
     markdown: Callable[[str], Chat] | None = None
@@ -105,7 +105,7 @@ def _record(
 
 
 def _recognized(text: str) -> str:
-    """The name of the recognized Markdown format; "" for JSON. Raises ValueError for anything else."""
+    """The name of the recognized Markdown format; "" for JSON. Raises ValueError."""
     lines, exchanges = split_lines(text), parse(text).exchanges
     has_calls = any(answer.proposals for exchange in exchanges for answer in exchange.answers)
     if has_calls or any(map(is_escaped, lines)):

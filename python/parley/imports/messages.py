@@ -68,7 +68,7 @@ class Record:
 
 
 def json_value(text: str) -> Any:
-    """The value of JSON, or the list of the values in its lines. Raises ValueError for other text."""
+    """The value of JSON, or the list of the values in its lines. Raises ValueError."""
     text = text.removeprefix(_BOM)
     try:
         return strict_json(text)

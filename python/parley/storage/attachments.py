@@ -63,7 +63,7 @@ class _Seen:
 
 
 class AttachmentCache:
-    """The contents that were read and verified, while their files stay the same; drops the oldest."""
+    """The verified contents of files that have not changed since; drops the oldest."""
 
     def __init__(self) -> None:
         self._contents: dict[tuple[str, _Seen], bytes] = {}

@@ -126,7 +126,7 @@ class TextDocument:
         self._changed()
 
     def _snapshot(self) -> Snapshot:
-        """The document before a change, which may remove lines: anchors the exchange's first line."""
+        """The document before a change that may remove lines; anchors the exchange."""
         shot = self._shot()
         if shot.transcript.exchanges:
             self.anchor = shot.anchor = max(shot.exchange.span.start, 0)
@@ -176,7 +176,7 @@ class FileDocument(TextDocument):
         loop = asyncio.get_running_loop()
         if self._timer is None:
             self._timer = loop.call_later(_SAVE_AFTER_S, self._save)
-        elif self._timer.when() < loop.time():  # pieces come too fast for the timer to run between them
+        elif self._timer.when() < loop.time():  # pieces come too fast for the timer
             self._changed()
 
     def _save(self) -> None:
@@ -202,7 +202,7 @@ class FileDocument(TextDocument):
 
 
 def in_hand(text: str) -> int:
-    """A line of the exchange to continue: the last, or an unfinished one above an empty question."""
+    """A line of the exchange to continue: the last, or unfinished above an empty question."""
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
             is_unfinished(last) and not below.text.strip()

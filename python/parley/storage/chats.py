@@ -22,7 +22,7 @@ _NAME = "%Y-%m-%d.%H-%M-%S"
 
 
 def chat_folder(setting: str | None, environ: Mapping[str, str]) -> Path:
-    """The folder in the setting `chat_dir`, as the editor reads it; else the default chat folder."""
+    """The folder in the setting `chat_dir`, as the editor reads it; else the default folder."""
     if not setting:
         return chats_folder(environ)
     return Path(os.path.expanduser(os.path.expandvars(setting))).absolute()  # noqa: PTH111 - no home is no error

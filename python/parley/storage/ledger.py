@@ -195,7 +195,7 @@ class Database:
         return True
 
     def _use_wal(self) -> None:
-        """Switch to WAL. If another process does the same, SQLite fails at once, without waiting."""
+        """Switch to WAL. SQLite fails at once if another process does the same."""
         end = time.monotonic() + WAIT_S
         while True:
             try:
@@ -209,7 +209,7 @@ class Database:
 
     @contextmanager
     def record(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that survives this process, but maybe not a power loss: it does not sync."""
+        """One transaction that survives this process, but not always a power loss: it does not sync."""
         with self._translated():
             self._db.execute("PRAGMA synchronous=NORMAL")
         try:
@@ -336,7 +336,7 @@ def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
 
 @contextmanager
 def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
-    """The ledger for commands that only read; None, and nothing is created, if it does not exist."""
+    """The ledger for commands that only read; None if it does not exist: none is created."""
     path = default_path(environ)
     try:
         is_there = path.exists()
@@ -368,7 +368,7 @@ class ChatLedger:
 
     @contextmanager
     def lease(self) -> Iterator[None]:
-        """The right to run a turn in this chat; a lock, which the system releases if we are killed."""
+        """The right to run a turn in this chat; the system frees its lock if we are killed."""
         if self._file.path is None:
             yield
             return
@@ -422,7 +422,7 @@ class ChatLedger:
                     yield _read(call[0]), _read(call[1])
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
-        """Record yeses, with a reason if the user was not asked; each revokes its call's live ones."""
+        """Record yeses, and why if the user was not asked; each revokes its call's live ones."""
         with self._file.transaction(takes=True) as db:
             for key, choice in decided:
                 self._revoke(db, key.id)
@@ -468,13 +468,13 @@ class ChatLedger:
                     db.execute(close, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def disown(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Record that these calls (id, arguments) were refused: if reopened, only a person decides."""
+        """Record that these calls (id, arguments) were refused: if reopened, a person decides."""
         with self._file.transaction() as db:
             for call_id, arguments in calls:
                 db.execute(UNWRITE, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def start(self, key: CallKey) -> bool:
-        """Use up the yes for this call: True for exactly one caller, even with concurrent callers."""
+        """Use up the yes for this call: True for exactly one caller, even of concurrent ones."""
         if os.path.realpath(self._path) != self.chat:
             return False
         with self._file.transaction(takes=True) as db:
@@ -489,7 +489,7 @@ class ChatLedger:
             db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
     def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
-        """Record proposals (id, name, arguments) that Parley wrote from a reply, with their tools."""
+        """Record proposals (id, name, arguments) that Parley wrote, with their tools."""
         rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
         with self._file.transaction() as db:
             db.executemany("INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows)

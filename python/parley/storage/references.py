@@ -188,7 +188,7 @@ class FileReferences:
         return ReferenceText(visible(content.title), text, language=content.language)
 
     async def _check(self, name: str) -> None:
-        """Raise _LeftOutError if a file, existing or not, is hidden, or outside and not approved."""
+        """Raise _LeftOutError if a file, existing or not, is hidden, or outside and refused."""
         folder = self._folder().resolve()
         path = await asyncio.to_thread(_place, folder, name)
         if path is None:
@@ -210,7 +210,7 @@ class FileReferences:
 
 
 class _LeftOutError(ParleyError):
-    """The reason why a file is not included: its message, and its kind for a summary of many files."""
+    """The reason why a file is not included, and its kind for a summary of many files."""
 
     def __init__(self, why: str, kind: str = "cannot be read") -> None:
         super().__init__(why)
@@ -315,7 +315,7 @@ def _lines(folder: Path, name: str) -> Lines | None:
 
 def _is_file(path: Path) -> bool:
     try:
-        return stat.S_ISREG(path.stat().st_mode)  # is_file() of Python 3.14 returns False for any error
+        return stat.S_ISREG(path.stat().st_mode)  # is_file() of 3.14 returns False for any error
     except (FileNotFoundError, NotADirectoryError):
         return False
 
