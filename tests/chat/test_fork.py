@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.fork import fork_lines
@@ -59,18 +59,14 @@ def test_front_matter_that_cannot_be_read_is_left_to_the_user() -> None:
 
 @pytest.mark.exhaustive
 @examples(60)
-@given(transcripts(), st.data())
-def test_a_fork_has_the_chats_content(chat: Transcript, data: st.DataObject) -> None:
-    assume(chat.exchanges)
-    keys = read_front_matter(chat.front_matter)
-    assume(all(problem.severity != "error" for problem in keys.problems))
+@given(transcripts(), st.sampled_from([None, "", "topic: x", "# mine\ntopic: x\nagent: Demo\n"]), st.data())
+def test_a_fork_has_the_chats_content(chat: Transcript, head: str | None, data: st.DataObject) -> None:
+    chat = replace(chat, front_matter=head, exchanges=chat.exchanges or (Exchange(Question()),))
+    keys = read_front_matter(head)
     lines = split_lines(render(chat))
     chat = parse(render(chat))
     at = data.draw(st.integers(0, len(chat.exchanges) - 1))
-    try:
-        copy = parse("\n".join(fork_lines(lines, chat.exchanges[at], "odd: [name.md")))
-    except ValueError:
-        assume(False)
+    copy = parse("\n".join(fork_lines(lines, chat.exchanges[at], "odd: [name.md")))
     assert copy.exchanges[: at + 1] == chat.exchanges[: at + 1]
     (*_, last) = chat.exchanges[: at + 1]
     is_open = not (last.answers and last.answers[-1].segments) or is_unfinished(last.answers[-1])

@@ -90,3 +90,49 @@ def test_a_key_is_set_only_if_all_others_are_read_as_before(raw: str, values: li
 )
 def test_a_list_can_be_set_in_typical_front_matter(raw: str) -> None:
     assert 'tools: ["a"]' in put(f"---\n{raw}\n---\n{ASK}", ["a"])
+
+
+KEPT = [
+    *[
+        "topic: 'a\u2028b'",
+        "topic: |-\n  x\n\n  tools: [y]",
+        "topic: é # why",
+        '"topic": "x: y"',
+        "topic: >-\n  a\n  b",
+    ],
+    *[
+        "agent: Demo",
+        "mine: {a: [b, c], d: ~}",
+        "other:\n  tools: [z]\n  e: 1.50",
+        "tags:\n- a\n- b",
+        "? odd\n: x",
+    ],
+    *["# note", "", "  ", "date: 2026-01-01", "empty:", "text: ''", "max_tokens: 1_000"],
+]
+OWN = [
+    "tools: [b]",
+    "tools:\n- b\n- c # why",
+    "tools: [b,\n  c]",
+    "'tools': ['b']",
+    "tools:\n\n  - b\n",
+]
+
+
+@examples(100)
+@given(
+    st.lists(st.sampled_from(KEPT), max_size=5, unique_by=lambda line: line.split(":")[0].strip('"')),
+    st.sampled_from([None, *OWN]),
+    st.integers(0, 5),
+    st.sampled_from([["x"], ["!a/*", "é: [", "b"], None]),
+)
+def test_a_key_is_put_into_any_table_and_all_others_are_read_as_before(
+    kept: list[str], own: str | None, place: int, values: list[str] | None
+) -> None:
+    raw = "\n".join([*kept[:place], *([own] if own else []), *kept[place:]])
+    text = f"---\n{raw}\n---\n{ASK}"
+    before, after = parse(text), parse(put(text, values))
+    keys = {
+        key: value for key, value in read_front_matter(before.front_matter).keys.items() if key != "tools"
+    }
+    assert after.exchanges == before.exchanges
+    assert read_front_matter(after.front_matter).keys == keys | ({"tools": tuple(values)} if values else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from parley.chat import edits
 from parley.chat.edits import apply_edits
@@ -13,7 +14,7 @@ from parley.chat.references import references
 from parley.chat.rounds import Notice
 from parley.chat.transcript import Proposal, Result
 from parley.chat.writer import render
-from tests.strategies import files, marked_files
+from tests.strategies import CALL, MARKED, files, marked_files
 
 
 @given(marked_files | files)
@@ -47,3 +48,30 @@ def test_any_text_can_be_edited_where_it_has_calls_and_answers(text: str) -> Non
                 if isinstance(segment, Proposal) and segment.result is None:
                     edited = apply_edits(lines, [edits.put_result(lines, segment, Result("ok", "x"))])
                     assert len(parse("\n".join(edited)).exchanges) == len(transcript.exchanges)
+
+
+BELOW = [line for line in MARKED if not line.startswith(("🛠", "🤖", "💬"))]
+waiting_files = st.builds(
+    "{}\n🤖:\n\n❓:{} `{}`\n{}\n{}".format,
+    marked_files,
+    st.sampled_from(["", "[ya]", "[yn]", "[?]"]),
+    st.just(CALL.replace("call_1", "call_last")),
+    st.lists(st.sampled_from(BELOW), max_size=4).map("\n".join),
+    st.just("💬: next\n") | marked_files,
+)
+"""Files of any kind with a call in them that has no result."""
+
+
+@given(waiting_files)
+def test_a_result_can_be_put_below_any_call_that_has_none(text: str) -> None:
+    lines, transcript = split_lines(text), parse(text)
+    answers = [answer for exchange in transcript.exchanges for answer in exchange.answers]
+    calls = [call for answer in answers for call in answer.proposals if call.call.id == "call_last"]
+    (call,) = calls
+    assert call.result is None
+    edited = parse("\n".join(apply_edits(lines, [edits.put_result(lines, call, Result("ok", "x"))])))
+    assert len(edited.exchanges) == len(transcript.exchanges)
+    again = [answer for exchange in edited.exchanges for answer in exchange.answers]
+    (made,) = [each for answer in again for each in answer.proposals if each.call == call.call]
+    assert made.result
+    assert made.result.body == "x"

@@ -174,6 +174,29 @@ def test_any_json_is_refused_or_becomes_a_valid_chat_without_more_turns(name: st
     assert len(transcript.exchanges) <= len(messages) + 1
 
 
+SAID = st.text(min_size=1).filter(str.strip) | TEXTS.filter(str.strip)
+EXTRAS = st.dictionaries(st.sampled_from(["_meta", "tag", "title", "model", "adapter"]), VALUES, max_size=2)
+GOOD = st.builds(
+    lambda role, content, extras: {**extras, "role": role, "content": content},
+    st.sampled_from(["user", "assistant"]),
+    SAID
+    | st.lists(SAID, min_size=1, max_size=3).map(lambda said: [{"type": "text", "text": t} for t in said]),
+    EXTRAS,
+)
+"""Messages of both formats, with further keys that may hold anything."""
+
+
+@given(st.sampled_from([None, "openai", "anthropic"]), st.lists(GOOD, min_size=1, max_size=5), st.booleans())
+def test_messages_with_any_further_keys_become_a_valid_chat_of_no_more_turns(
+    name: str | None, said: list[Any], in_object: bool
+) -> None:
+    (chat,) = chats(json.dumps({"messages": said} if in_object else said), name)
+    transcript = parse(chat.text)
+    assert render(transcript) == chat.text
+    assert [problem for problem in transcript.problems if problem.severity == "error"] == []
+    assert 1 <= len(transcript.exchanges) <= len(said) + 1
+
+
 FOREIGN = [
     *(
         "💬: a",
@@ -202,6 +225,18 @@ def test_any_markdown_is_refused_or_becomes_a_valid_chat(name: str, text: str) -
         (chat,) = chats(text, name)
     except ValueError:
         return
+    transcript = parse(chat.text)
+    assert render(transcript) == chat.text
+    assert [problem for problem in transcript.problems if problem.severity == "error"] == []
+
+
+BEGINNINGS = {"gp": "💬: a", "parley.nvim": "💬: a", "codecompanion": "## Me"}
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+@given(lines=st.lists(st.sampled_from(FOREIGN) | lines, max_size=12))
+def test_any_markdown_below_a_question_becomes_a_valid_chat(name: str, lines: list[str]) -> None:
+    (chat,) = chats("\n".join([BEGINNINGS[name], "b", *lines]), name)
     transcript = parse(chat.text)
     assert render(transcript) == chat.text
     assert [problem for problem in transcript.problems if problem.severity == "error"] == []
