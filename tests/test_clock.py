@@ -103,7 +103,7 @@ def test_concurrent_calls_get_the_users_time_in_addition_and_no_more() -> None:
 
 
 class Questioner:
-    """A session with a server that has the user asked in the midst of a call."""
+    """A session with a server that asks the user during a call."""
 
     protocol = "fake"
     instructions = left_out = ""

@@ -31,12 +31,12 @@ def test_an_offer_names_its_package_and_imports_nothing(place: Path) -> None:
 
 def test_an_unknown_name_is_reported_with_the_known_names(place: Path) -> None:
     with pytest.raises(
-        EntryPointError, match=r"no installed package has a provider called 'bom': install one"
+        EntryPointError, match=r"no installed package has a provider called 'bom'\. Install one"
     ):
         offer(PROVIDERS, "bom")
     put_package(place, "parley-boom", {PROVIDERS: {"boom": "boom:Boom", "b": "boom:B"}}, BOOM)
     with pytest.raises(
-        EntryPointError, match=r"called 'bom': there is 'b', 'boom'; install one into the Python of "
+        EntryPointError, match=r"called 'bom' \(known: 'b', 'boom'\)\. Install one into the Python of "
     ):
         offer(PROVIDERS, "bom")
 

@@ -30,11 +30,11 @@ def flaw(url: str) -> str:
         port = parts.port  # raises ValueError for 99999, and for text that is not a number
         host = parts.hostname
     except ValueError as error:
-        return f"{address} is no address: {one_line(str(error))}"
+        return f"{address} is not an address: {one_line(str(error))}"
     if parts.scheme not in ("http", "https"):
-        return f"{address} has to begin with http:// or https://"
+        return f"{address} must begin with http:// or https://"
     if not host or port == 0:
-        return f"{address} names no host" if not host else f"{address} has no port 0"
+        return f"{address} names no host" if not host else f"{address} cannot have port 0"
     if not url.isprintable() or " " in url:
-        return f"{address} has a blank or a character that does not show"
+        return f"{address} contains a blank or an invisible character"
     return ""

@@ -50,13 +50,13 @@ def offer(group: str, name: str) -> Offer:
     what = f"{_KINDS[group]} called {_short(name)!r}"
     if not offers:
         others = ", ".join(sorted({repr(_short(each.name)) for each in every}))
-        there = f"there is {others}; " if others else ""
+        known = f" (known: {others})" if others else ""
         raise EntryPointError(
-            f"no installed package has {what}: {there}install one into the Python of {sys.prefix}"
+            f"no installed package has {what}{known}. Install one into the Python of {sys.prefix}"
         )
     if len(offers) > 1:
         packages = " and ".join(sorted(each.package for each in offers))
-        raise EntryPointError(f"{packages} both have {what}: uninstall one of them")
+        raise EntryPointError(f"{packages} both have {what}. Uninstall one of them")
     return offers[0]
 
 

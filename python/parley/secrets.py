@@ -30,7 +30,7 @@ async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> 
     """The secret that a command prints; it starts in Parley's own folder. Raises SecretError."""
     path, name = program(command[0]), program_name(command)
     if path is None:
-        raise SecretError(f"{name}: there is no such program, by its whole path or on the PATH")
+        raise SecretError(f"{name}: program not found. Give its full path, or add it to the PATH")
     try:
         process = await asyncio.create_subprocess_exec(
             path,
@@ -48,7 +48,7 @@ async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> 
             text = await _output(process, name)
             await process.wait()
     except TimeoutError as error:
-        raise SecretError(f"{name} did not end within {WAIT_S:g} seconds") from error
+        raise SecretError(f"{name} did not finish within {WAIT_S:g} seconds") from error
     finally:
         if process.returncode is None:
             await _end(process)
@@ -86,6 +86,6 @@ def sound_secret(key: str, origin: str) -> str:
     if not key:
         raise SecretError
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise SecretError("what is there is no single word of ASCII characters")
+        raise SecretError("expected one word of ASCII characters")
     HANDED_OUT[key] = origin
     return key

@@ -165,7 +165,7 @@ def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
     assert shell.run("check", "good.md", "none.md", "good.md").returncode == 1
     assert error(done) == (
         "parley: cannot read none.md: No such file or directory\n"
-        "parley: cannot read pipe.md: it is a pipe or a device, and no file\n"
+        "parley: cannot read pipe.md: it is a pipe or a device, not a file\n"
     )
 
 

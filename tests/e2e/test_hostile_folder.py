@@ -232,7 +232,7 @@ def user(tmp_path: Path, there: Hostile) -> Iterator[User]:
         yield User({**environ, "HOME": str(tmp_path), "PATH": path}, log, work)
 
 
-THEIRS = "no installed package has a provider called 'theirs': install one"
+THEIRS = "no installed package has a provider called 'theirs'. Install one"
 """A package in the folder does not count as installed."""
 
 

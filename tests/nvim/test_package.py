@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.nvim.harness import child
 from tests.packages import ECHO
 
-MISSING = "no installed package has a provider called 'gone': there is 'echo'; install one into the Python of"
+MISSING = "no installed package has a provider called 'gone' (known: 'echo'). Install one into the Python of"
 INIT = """
 vim.g.parley_python = {python}
 require('parley').setup({{

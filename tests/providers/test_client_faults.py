@@ -274,7 +274,7 @@ async def test_a_key_that_is_none_is_told_and_not_shown(faulty: FaultyProviders,
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("/nowhere/pass",), "/nowhere/pass: there is no such program"),
+        (("/nowhere/pass",), "/nowhere/pass: program not found"),
         (("false",), "false printed no key"),
         (("true",), "true printed no key"),
         (("sh", "-c", "echo secret-word; exit 1"), "sh printed no key"),

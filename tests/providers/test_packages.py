@@ -122,8 +122,8 @@ def test_the_shell_asks_the_example_as_any_other(
     config.write_text(others + text, encoding="utf-8")
     assert main(["agents"]) == 0
     gone, here, *_ = capsys.readouterr().out.splitlines()
-    assert "needs no key, but no installed package has a provider called 'gone': there is 'echo'" in gone
-    assert here.endswith("needs no key, by the package parley-echo 1.0")
+    assert "needs no key, but no installed package has a provider called 'gone' (known: 'echo')" in gone
+    assert here.endswith("needs no key, from the package parley-echo 1.0")
 
 
 @pytest.mark.usefixtures("echo")
@@ -460,7 +460,7 @@ async def test_what_is_wrong_with_a_provider_is_told_with_its_package_and_harms_
 
 async def test_a_provider_that_nobody_or_two_packages_have_is_told(asker: Asker) -> None:
     assert str(await asker.fail("gone")).startswith(
-        "no installed package has a provider called 'gone': there is "
+        "no installed package has a provider called 'gone' (known: "
     )
     assert "parley-faulty 1.0 and parley-other 1.0" in str(await asker.fail("taken"))
 

@@ -114,18 +114,18 @@ async def test_every_variable_that_the_sdks_read_begins_as_those_that_are_kept_b
 
 BROKEN = {
     "http://127.0.0.1:99999/v1": "Port out of range",
-    "http://127.0.0.1:0/v1": "has no port 0",
+    "http://127.0.0.1:0/v1": "cannot have port 0",
     "http://127.0.0.1:http/v1": "Port could not be cast",
     "http://[::1/v1": "Invalid IPv6 URL",
-    "127.0.0.1:11434": "has to begin with http:// or https://",
-    "localhost:11434/v1": "has to begin with http:// or https://",
-    "ftp://host/v1": "has to begin with http:// or https://",
-    "/v1": "has to begin with http:// or https://",
-    "": "has to begin with http:// or https://",
+    "127.0.0.1:11434": "must begin with http:// or https://",
+    "localhost:11434/v1": "must begin with http:// or https://",
+    "ftp://host/v1": "must begin with http:// or https://",
+    "/v1": "must begin with http:// or https://",
+    "": "must begin with http:// or https://",
     "http://": "names no host",
     "https:///v1": "names no host",
-    "http://a b/v1": "has a blank",
-    "http://host\u200b/v1": "has a blank or a character that does not show",
+    "http://a b/v1": "contains a blank",
+    "http://host\u200b/v1": "contains a blank or an invisible character",
 }
 
 
@@ -148,12 +148,12 @@ async def test_an_address_that_is_none_is_a_problem_of_the_settings_and_nothing_
 
 
 async def test_an_address_of_a_variable_is_looked_at_when_it_is_used() -> None:
-    with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 has to begin"):
+    with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 must begin"):
         address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
     assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
     servers = new_servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
     await servers.catalogue()
-    assert "mcp.servers.web.url: http://h:99999 is no address" in servers.status()[0].error
+    assert "mcp.servers.web.url: http://h:99999 is not an address" in servers.status()[0].error
     await servers.close()
 
 

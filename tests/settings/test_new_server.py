@@ -118,7 +118,7 @@ def test_a_file_that_takes_no_server_stays_unchanged(tmp_path: Path, text: str, 
 
 def test_an_invalid_address_is_not_added(tmp_path: Path) -> None:
     environ, path = config(tmp_path)
-    with pytest.raises(ParleyError, match="has to begin with http:// or https://"):
+    with pytest.raises(ParleyError, match="must begin with http:// or https://"):
         add_server(ServerSettings("web", url="example.com"), environ)
     assert not path.exists()
 

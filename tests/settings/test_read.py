@@ -512,7 +512,7 @@ def test_an_endless_file_in_place_of_a_settings_file_is_a_problem(
     if setting:
         config.write_text(setting, encoding="utf-8")
     _, problems = load_settings(environ)
-    why = "Is a directory" if kind == "a folder" else "it is a pipe or a device, and no file"
+    why = "Is a directory" if kind == "a folder" else "it is a pipe or a device, not a file"
     assert [problem.endswith(f"{path.name}: {why}") for problem in problems] == [True], problems
 
 

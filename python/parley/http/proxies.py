@@ -85,17 +85,17 @@ def _flaw(proxy: str) -> str:
     kind, colon, _ = proxy.partition("://")
     kind = kind.lower() if colon else "http"
     if kind.startswith("socks5") and find_spec("socksio") is None:
-        return "it is a SOCKS proxy, and only http:// and https:// ones can be used"
+        return "it is a SOCKS proxy, but only http:// and https:// proxies can be used"
     try:
         httpx2.Proxy(proxy if colon else f"http://{proxy}")
     except (httpx2.InvalidURL, ValueError):  # not an address, or of an unknown kind
-        return "it is no address of an http:// or https:// proxy"
+        return "it is not the address of an http:// or https:// proxy"
     return ""
 
 
 def _complaint(kind: str, flaw: str) -> str:
     name = next((name for name in os.environ if name.lower() == f"{kind}_proxy"), f"{kind.upper()}_PROXY")
     return (
-        f"{name} names a proxy that cannot be used: {flaw}. What to do: set HTTPS_PROXY to one of those, "
-        f"name the host in NO_PROXY, or unset {name}"
+        f"{name} names a proxy that cannot be used: {flaw}. What to do: set HTTPS_PROXY to an "
+        f"http:// or https:// proxy, name the host in NO_PROXY, or unset {name}"
     )

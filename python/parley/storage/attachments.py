@@ -119,7 +119,7 @@ class ChatAttachments:
         return attachment
 
     def pictures(self, transcript: Transcript) -> Mapping[str, bytes]:
-        """The contents of all pictures of a chat that exist."""
+        """The contents of a chat's existing pictures."""
         contents = self.contents([a for _, a in linked(transcript) if not a.is_text])
         return {path: content for path, content in contents.items() if isinstance(content, bytes)}
 
