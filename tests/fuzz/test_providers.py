@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import ModelError
+from parley.models.events import TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import ProviderSettings
@@ -24,7 +25,7 @@ from parley.tools.results import NO_OUTPUT, result_text
 from tests.defaults import MAX_BYTES
 from tests.examples import examples
 from tests.faulty_providers import FORMATS, KEY, QUESTION, check_message
-from tests.faulty_server import SAYS
+from tests.faulty_server import BEGUN, SAYS
 from tests.raw_server import RawServer
 
 STATUS = st.sampled_from([200, 200, 200, 204, 206, 299, 301, 307, 308, 400, 401, 413, 429, 500, 529, 999])
@@ -155,6 +156,45 @@ def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
                 check_message(error)
 
     asyncio.run(ask())
+
+
+@st.composite
+def streams(draw: st.DrawFn, kind: str) -> list[bytes]:
+    """A stream that begins well; from some place on, its values may be anything."""
+    frames = SAYS[kind]("it is well", "and more")
+    begun = draw(st.integers(BEGUN[kind], len(frames)))
+    rest = [frame.decode().removeprefix("data: ").strip() for frame in frames[begun:]]
+    odd = [
+        b"data: " + json.dumps(mutated(json.loads(text), draw)).encode() + b"\n\n"
+        for text in rest
+        if text.startswith("{")
+    ]
+    head = b"HTTP/1.1 200 it is\r\ncontent-type: text/event-stream\r\n\r\n"
+    return [head, *frames[:begun], *odd]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@examples(8)
+@given(data=st.data())
+def test_a_reply_that_begins_well_is_told_whatever_follows(kind: str, data: st.DataObject) -> None:
+    pieces = data.draw(streams(kind))
+
+    async def ask() -> list[Any]:
+        events = list[Any]()
+        async with client_of(pieces) as provider:
+            client, at = provider(kind)
+            try:
+                async for event in client.stream(
+                    at, Request(QUESTION, 0, at.name, "some-model"), lambda _: None
+                ):
+                    assert len(repr(event)) < 10_000
+                    events.append(event)
+            except ModelError as error:
+                check_message(error)
+        return events
+
+    text = "".join(event.text for event in asyncio.run(ask()) if isinstance(event, TextDelta))
+    assert text.startswith("it is well")
 
 
 def shapes() -> st.SearchStrategy[Any]:
