@@ -9,7 +9,8 @@ local changes = require("parley.changes")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
 local preserve_ms = 500
-local H = { steps = {}, preserves = {}, written = {} }
+local disk_share = 20 -- a twentieth of the time at most is spent on waiting for the disk
+local H = { steps = {}, preserves = {}, written = {}, pause_ms = preserve_ms }
 local ns = api.nvim_create_namespace("parley.undo")
 
 --- The changes since the text of `tick`, and the row of the current exchange.
@@ -132,7 +133,7 @@ function M.write(handle, change)
 end
 
 --- Save the screen's text in the swap file, so that |:recover| finds it. Neovim itself writes it
---- only when the user types.
+--- only when the user types. It waits for the disk, so a slow one is asked less often.
 function H.preserve_soon(buf)
   if H.preserves[buf] or not vim.bo[buf].swapfile then
     return
@@ -141,11 +142,13 @@ function H.preserve_soon(buf)
   vim.defer_fn(function()
     H.preserves[buf] = nil
     if api.nvim_buf_is_loaded(buf) and vim.fn.swapname(buf) ~= "" then
+      local started = vim.uv.hrtime()
       H.inside(buf, function()
         pcall(vim.cmd, "silent! preserve")
       end)
+      H.pause_ms = math.max(preserve_ms, disk_share * (vim.uv.hrtime() - started) / 1e6)
     end
-  end, preserve_ms)
+  end, math.floor(H.pause_ms))
 end
 
 --- The number of the undo step that the last change is in.
