@@ -210,19 +210,25 @@ finds = st.builds(
 )
 
 
-@given(transcripts(), st.lists(finds, max_size=3), st.integers(0, 60), st.none() | st.integers(1, 4))
-@examples(60)
+@pytest.mark.parametrize("fits", [True, False])
+@given(data=st.data(), file=transcripts(), more=st.lists(finds, max_size=3))
+@examples(30)
 def test_a_catalogue_in_its_room_is_offered_as_it_is(
-    file: Transcript, more: list[Proposal], tokens: int, count: int | None
+    fits: bool, data: st.DataObject, file: Transcript, more: list[Proposal]
 ) -> None:
     long = chat(answer(*more)) if more else file
-    room, whole = ToolRoom(tokens, count), with_own_tools(TOOLS, long, None)
+    whole = with_own_tools(TOOLS, long, None)
+    tools = [each for _, each in whole.tools]
+    rooms = [
+        ToolRoom(tokens, count) for tokens in range(0, 400, 20) for count in (None, 1, 2, 3, 4, len(tools))
+    ]
+    room = data.draw(st.sampled_from([each for each in rooms if each.holds(tools) == fits]))
     offered = with_own_tools(TOOLS, long, room)
-    if room.holds([each for _, each in whole.tools]):
+    if fits:
         assert offered == whole
         assert guidance(offered) == guidance(whole)
     else:
-        assert {each for _, each in offered.tools} == {each for _, each in whole.tools} | {FIND_TOOLS}
+        assert {each for _, each in offered.tools} == {*tools, FIND_TOOLS}
         assert offered.wire(FIND_TOOLS) not in offered.names_only
     assert with_own_tools(TOOLS, long, room) == offered
 
