@@ -267,14 +267,21 @@ async def test_a_page_or_token_that_violates_oauth_is_reported(
 
 @pytest.mark.parametrize("named", ["", "/"])
 @pytest.mark.parametrize("issuer", ["", "/"])
-@pytest.mark.parametrize("iss", [None, "", "/"])
+@pytest.mark.parametrize("sends_iss", [False, True])
 async def test_an_authorization_server_is_the_same_with_and_without_a_trailing_slash(
-    named: Slash, issuer: Slash, iss: Slash | None, state: Path
+    named: Slash, issuer: Slash, sends_iss: bool, state: Path
 ) -> None:
-    provider = Provider(resource_names=named, issuer_end=issuer, iss_end=iss)
+    provider = Provider(resource_names=named, issuer_end=issuer, iss_end=issuer if sends_iss else None)
     async with guarded(provider), at(provider.url, state) as servers:
         assert await servers.sign_in("tracker", Person().browse)
         assert await whoami(servers) == "somebody who signed in"
+
+
+@pytest.mark.parametrize(("issuer", "iss"), [("", "/"), ("/", "")])
+async def test_a_browser_must_return_the_exact_issuer(issuer: Slash, iss: Slash, state: Path) -> None:
+    provider = Provider(resource_names=issuer, issuer_end=issuer, iss_end=iss)
+    async with guarded(provider):
+        assert "iss mismatch" in await failing(provider, state)
 
 
 async def test_a_browser_from_another_authorization_server_gives_no_token(

@@ -202,10 +202,10 @@ class _Attempt:
         if error := answer.get("error"):
             more = answer.get("error_description", "")
             raise ServerError(f"the site refused: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}")
-        iss, metadata = answer.get("iss"), self.provider.context.oauth_metadata
-        if iss is not None and metadata and issuers_match(iss, str(metadata.issuer)):
-            iss = str(metadata.issuer)  # the SDK is strict about a trailing slash here
-        return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=iss)
+        # The SDK compares `iss` with the metadata's issuer character by character (RFC 9207, section 2.4).
+        return AuthorizationCodeResult(
+            code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss")
+        )
 
     async def _note(self, response: httpx2.Response) -> None:
         """Note why a client or token was refused; add our scope to the server's challenge."""
