@@ -1,4 +1,5 @@
-"""A running demo server at full speed, for the tests that talk to it through the real SDK clients."""
+"""A running demo server at full speed, for the tests that talk to it through the real SDK
+clients."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ async def demo() -> AsyncIterator[DemoServer]:
 
 @pytest.fixture
 async def claude(demo: DemoServer) -> AsyncIterator[AsyncAnthropic]:
-    from anthropic import AsyncAnthropic  # takes seconds, which only those who talk to it have to spend
+    from anthropic import AsyncAnthropic  # takes seconds, only for the tests that use it
 
     async with AsyncAnthropic(api_key="none", base_url=demo.url, max_retries=0) as client:
         yield client

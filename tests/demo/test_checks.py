@@ -1,4 +1,4 @@
-"""Every reason for a 400, as a table: a valid body, one thing spoiled, the words of the refusal."""
+"""Every reason for a 400 in a table: a valid body, one spoiled part, the words of the refusal."""
 
 import json
 from base64 import b64encode
@@ -91,7 +91,7 @@ def responses_body() -> Body:
 
 
 def put(*path: Any) -> Spoil:
-    """Set the last of `path` at the place named by the others."""
+    """Set the value at the end of `path` at the place before it."""
 
     def spoil(body: Body) -> None:
         *way, key, value = path
@@ -104,7 +104,7 @@ def put(*path: Any) -> Spoil:
 
 
 def drop(*path: Any) -> Spoil:
-    """Delete what `path` names."""
+    """Delete the part at `path`."""
 
     def spoil(body: Body) -> None:
         *way, key = path
@@ -117,7 +117,8 @@ def drop(*path: Any) -> Spoil:
 
 
 def add(*path: Any, at: int = 9999) -> Spoil:
-    """Insert the last of `path` into the list named by the others, by default at its end."""
+    """Insert the value at the end of `path` into the list before it, by default at the list's
+    end."""
 
     def spoil(body: Body) -> None:
         *way, value = path
@@ -130,7 +131,7 @@ def add(*path: Any, at: int = 9999) -> Spoil:
 
 
 def turn_round(*path: Any) -> Spoil:
-    """Reverse the list that `path` names."""
+    """Reverse the list at `path`."""
 
     def spoil(body: Body) -> None:
         place: Any = body
@@ -475,7 +476,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("check", "make", "spoil", "words"), CASES)
-def test_what_is_spoiled_is_refused_in_the_providers_words(
+def test_a_spoiled_body_is_refused_in_the_providers_words(
     check: Callable[[Body], list[str]], make: Callable[[], Body], spoil: Spoil, words: str
 ) -> None:
     body = make()
@@ -536,7 +537,7 @@ PICTURES = [
 
 
 @pytest.mark.parametrize(("make", "spoil", "refusal"), PICTURES)
-def test_pictures_are_taken_where_they_are_what_they_say(
+def test_pictures_that_match_their_type_are_accepted(
     make: Callable[[], Body], spoil: Spoil, refusal: str
 ) -> None:
     body = make()
@@ -553,7 +554,7 @@ ANSWER = {
 
 
 @pytest.mark.parametrize("make", [messages_body, chat_body, responses_body])
-def test_a_body_with_any_part_of_another_kind_is_refused_or_answered(make: Callable[[], Body]) -> None:
+def test_a_body_with_any_part_of_a_wrong_kind_is_refused_or_answered(make: Callable[[], Body]) -> None:
     check, read, wire = ANSWER[make]
     for path in _paths(make()):
         for value in WRONG:
@@ -579,7 +580,7 @@ def _paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     ("check", "make"),
     [(check_anthropic, messages_body), (check_openai, chat_body), (check_responses, responses_body)],
 )
-def test_a_finished_tool_loop_is_accepted_and_left_as_it_was(
+def test_a_finished_tool_loop_is_accepted_and_unchanged(
     check: Callable[[Body], list[str]], make: Callable[[], Body]
 ) -> None:
     body = make()
@@ -606,25 +607,25 @@ MESSAGES_ACCEPTED: list[tuple[str, Spoil]] = [
 
 
 @pytest.mark.parametrize(("name", "change"), MESSAGES_ACCEPTED)
-def test_messages_that_the_real_api_takes_are_taken(name: str, change: Spoil) -> None:
+def test_messages_that_the_real_api_accepts_are_accepted(name: str, change: Spoil) -> None:
     body = messages_body()
     change(body)
     assert check_anthropic(body) == [], name
 
 
-def test_an_older_api_version_takes_a_temperature() -> None:
+def test_an_older_api_version_accepts_a_temperature() -> None:
     body = messages_body() | {"temperature": 0.5}
     assert check_anthropic(body, version="2023-06-01") == []
 
 
-def test_index_in_a_call_and_a_name_in_a_tool_message_are_let_through() -> None:
+def test_index_in_a_call_and_a_name_in_a_tool_message_are_accepted() -> None:
     body = chat_body()
     put(*CALLS, 0, "index", 0)(body)
     put("messages", 3, "name", "web_search")(body)
     assert check_openai(body) == []
 
 
-def test_the_newest_gpt_takes_tools_without_reasoning() -> None:
+def test_the_newest_gpt_accepts_tools_without_reasoning() -> None:
     assert check_openai(chat_body() | {"model": "gpt-5.6", "reasoning_effort": "none"}) == []
 
 
@@ -639,7 +640,7 @@ def test_gemini_wants_the_thought_signature_of_the_first_call_of_a_step() -> Non
     assert check_openai(asked_again, host="gemini") == []
 
 
-def test_another_host_takes_fields_of_its_own() -> None:
+def test_another_host_accepts_its_own_fields() -> None:
     body = chat_body() | {"think": True}
     put("messages", 2, "reasoning_content", "Hm.")(body)
     assert check_openai(body, host="ollama") == []

@@ -1,4 +1,4 @@
-"""What the demo model says to what: whole replies for plain conversations."""
+"""The demo model's whole replies to plain conversations."""
 
 import json
 from dataclasses import replace
@@ -88,7 +88,7 @@ def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
         (searched("apple", "nothing here"), 'the search returned "nothing here", and I can read no price'),
     ],
 )
-def test_a_result_without_a_price_is_said_so(result: CallResult, words: str) -> None:
+def test_a_result_without_a_price_is_reported(result: CallResult, words: str) -> None:
     assert words in reply(conversation_about("apple stock price", "web_search", results=(result,))).text
 
 
@@ -97,7 +97,7 @@ def test_without_a_search_tool_it_cannot_look_things_up() -> None:
     assert "cannot look things up" in reply(conversation_about(QUESTION, "calculator")).text
 
 
-def test_a_search_tool_by_another_name_will_do() -> None:
+def test_a_search_tool_with_another_name_is_used() -> None:
     assert {call.name for call in reply(conversation_about(QUESTION, "mock__web_search")).calls} == {
         "mock__web_search"
     }
@@ -139,7 +139,7 @@ def test_prices_are_read_from_json_and_from_prose(text: str, expected: Quote | N
     assert read_quote("google", text) == expected
 
 
-def test_a_named_tool_is_called_with_the_very_argument_text() -> None:
+def test_a_named_tool_is_called_with_the_exact_argument_text() -> None:
     question = 'call add {"a": 1.0, "b":[ ]} and then use the tool wait, please; call nope {"x":1}'
     assert reply(conversation_about(question, "add", "wait")).calls == (
         Call("add", '{"a": 1.0, "b":[ ]}'),
@@ -147,7 +147,7 @@ def test_a_named_tool_is_called_with_the_very_argument_text() -> None:
     )
 
 
-def test_arguments_that_are_no_json_are_passed_on_as_they_are() -> None:
+def test_arguments_that_are_not_json_are_passed_on_unchanged() -> None:
     assert reply(conversation_about('call add {"a": \nmore', "add")).calls == (Call("add", '{"a":'),)
 
 
@@ -155,13 +155,13 @@ def test_a_tool_that_was_not_offered_is_not_called() -> None:
     assert reply(conversation_about("call add {}", "wait")).text == "I have no tool named add. I have: wait."
 
 
-def test_what_a_named_tool_returned_is_told() -> None:
+def test_a_named_tools_result_is_reported() -> None:
     results = (CallResult("add", "{}", "3", False), CallResult("wait", "{}", "Error: too long", True))
     said = reply(conversation_about("call add {} call wait {}", "add", "wait", results=results))
     assert said.text == "add returned: 3\n\nwait failed: too long"
 
 
-def test_named_tools_are_called_one_after_another_if_so_asked() -> None:
+def test_named_tools_are_called_one_after_another_on_request() -> None:
     question = 'one after another: call add {"a":1}, call fail {}, call add {"a":2}'
     first = CallResult("add", '{"a": 1}', "3", False)
     second = CallResult("fail", "{}", "it did not work", True)
@@ -181,7 +181,7 @@ def test_a_named_tool_is_called_again_and_again_as_long_as_it_is_offered() -> No
     assert reply(conversation_about(question, results=results[:1])).text == "add returned: 3"
 
 
-def test_a_model_gone_astray_calls_what_it_was_not_offered() -> None:
+def test_a_model_gone_astray_calls_tools_that_were_not_offered() -> None:
     assert reply(conversation_about("call nowhere {} no matter what")).calls == (Call("nowhere", "{}"),)
 
 
@@ -195,7 +195,7 @@ def test_write_writes_that_many_words() -> None:
     assert len(reply(conversation_about("write 1000 words about it")).text.split()) == 1000
 
 
-def test_thinking_is_off_on_or_as_asked() -> None:
+def test_thinking_is_off_on_or_on_request() -> None:
     question = conversation_about("think about it")
     assert reply(question).thinking == ""
     assert reply(replace(question, thinking="asked")).thinking.startswith("First: what is asked?")
@@ -227,7 +227,7 @@ def test_a_status_question_gets_one_short_sentence() -> None:
     assert reply(conversation_about(question)).text == "Searching for google stock price..."
 
 
-def test_a_signature_holds_for_its_text_alone() -> None:
+def test_a_signature_is_valid_only_for_its_text() -> None:
     assert verify("Hm.", sign("Hm."))
     assert not verify("Hm. ", sign("Hm."))
     assert not verify("Hm.", "ä")

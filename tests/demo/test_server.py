@@ -1,4 +1,5 @@
-"""The server through the real SDK clients: both rounds of the example in every format, and refusals."""
+"""The server through the real SDK clients: both rounds of the example in every format, and
+refusals."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 from parley.demo.server import APIS, DemoServer, start
 from parley.demo.signing import unseal, verify
 
-if TYPE_CHECKING:  # they take seconds to import, in each process that only looks what tests there are, too
+if TYPE_CHECKING:  # their import takes seconds, even in a process that only collects tests
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
@@ -51,7 +52,7 @@ def user(text: str) -> dict[str, str]:
 
 
 async def streamed_blocks(client: AsyncAnthropic, body: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
-    """The content blocks a Messages stream adds up to, and its last message_delta."""
+    """The content blocks of a Messages stream, and its last message_delta."""
     blocks: list[dict[str, Any]] = []
     last: Any = None
     async for event in await client.messages.create(**body, stream=True):
@@ -87,7 +88,7 @@ def _add_delta(block: dict[str, Any], delta: Any) -> None:
 
 
 async def streamed_chat(client: AsyncOpenAI, body: dict[str, Any]) -> tuple[dict[str, Any], str | None, Any]:
-    """The message a Chat Completions stream adds up to, its finish reason and usage."""
+    """The message of a Chat Completions stream, its finish reason and usage."""
     text, finish, usage = "", None, None
     calls: dict[int, Any] = {}
     stream = await client.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
@@ -161,7 +162,7 @@ async def test_the_text_of_thinking_is_omitted_by_default_on_newer_models(claude
     assert verify("", blocks[0]["signature"])
 
 
-async def test_redacted_thinking_goes_round(claude: AsyncAnthropic) -> None:
+async def test_redacted_thinking_makes_the_round_trip(claude: AsyncAnthropic) -> None:
     question = user("redacted, please: stock price of google and microsoft")
     mode = {"thinking": {"type": "adaptive"}}
     blocks, _ = await streamed_blocks(claude, claude_body(question, **mode))
@@ -223,7 +224,7 @@ async def test_the_example_over_chat_completions(gpt: AsyncOpenAI) -> None:
     assert [call.model_dump() for call in first.choices[0].message.tool_calls or []] == message["tool_calls"]
 
 
-async def test_parallel_calls_come_mixed_with_id_and_name_first(gpt: AsyncOpenAI) -> None:
+async def test_parallel_calls_are_interleaved_with_id_and_name_first(gpt: AsyncOpenAI) -> None:
     pieces = []
     async for chunk in await gpt.chat.completions.create(**chat_body(user(QUESTION)), stream=True):
         assert chunk.usage is None
@@ -259,9 +260,7 @@ async def test_the_example_over_responses(gpt: AsyncOpenAI) -> None:
     assert whole.output_text == ANSWER
 
 
-async def test_whatever_is_said_arrives_unchanged_in_every_format(
-    claude: AsyncAnthropic, gpt: AsyncOpenAI
-) -> None:
+async def test_any_text_arrives_unchanged_in_every_format(claude: AsyncAnthropic, gpt: AsyncOpenAI) -> None:
     blocks, _ = await streamed_blocks(claude, claude_body(user(HOSTILE)))
     assert blocks == [{"type": "text", "text": ECHO}]
     message, _, _ = await streamed_chat(gpt, chat_body(user(HOSTILE)))
@@ -272,9 +271,7 @@ async def test_whatever_is_said_arrives_unchanged_in_every_format(
     assert text == ECHO
 
 
-async def test_a_reply_that_is_too_long_ends_for_that_reason(
-    claude: AsyncAnthropic, gpt: AsyncOpenAI
-) -> None:
+async def test_a_reply_that_is_too_long_says_so_at_its_end(claude: AsyncAnthropic, gpt: AsyncOpenAI) -> None:
     question = user("write 500 words")
     _, last = await streamed_blocks(claude, claude_body(question, max_tokens=20))
     assert (last.delta.stop_reason, last.usage.output_tokens) == ("max_tokens", 20)
@@ -347,7 +344,7 @@ async def http(demo: DemoServer) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
-async def test_what_is_no_json_object_is_refused(http: httpx2.AsyncClient, content: bytes) -> None:
+async def test_a_body_that_is_not_a_json_object_is_refused(http: httpx2.AsyncClient, content: bytes) -> None:
     refused = await http.post("/v1/messages", content=content)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"].startswith("The request body is not valid JSON")
@@ -366,7 +363,7 @@ async def until_streaming(demo: DemoServer, count: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_client_that_goes_away_ends_its_stream_at_once(
+async def test_a_client_that_disconnects_ends_its_stream_at_once(
     demo: DemoServer, claude: AsyncAnthropic
 ) -> None:
     stream = await claude.messages.create(**claude_body(user(QUESTION)), stream=True, extra_headers=SLOW)

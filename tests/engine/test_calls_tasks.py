@@ -1,4 +1,5 @@
-"""Calls that run at their servers as tasks: what the file says of them, and who may collect their results."""
+"""Calls that run at their servers as tasks: their lines in the file, and who may collect their
+results."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ NOTICE = "🔒: [Interrupted: the line is cut]"
 
 
 class TaskTools(LoggedTools):
-    """Tools of which `web_search` runs as a task; `outcome` is what comes of asking after it."""
+    """Tools whose `web_search` runs as a task; `outcome` is the answer to a query about it."""
 
     def __init__(self, outcome: Result | BaseException, task: str = "task-1") -> None:
         super().__init__(TOOLS)
@@ -73,7 +74,7 @@ async def left_by_a_crash(file: LedgerFile) -> str:
     return turns.text
 
 
-async def test_the_task_stands_in_the_file_from_its_beginning_until_its_result_does() -> None:
+async def test_the_task_is_in_the_file_from_its_start_until_its_result() -> None:
     turns = turns_of(TaskTools(Result("ok", "dug")))
     await turns.run()
     await turns.press("ya")
@@ -86,11 +87,11 @@ async def test_the_task_stands_in_the_file_from_its_beginning_until_its_result_d
     assert sum(isinstance(event, TaskBegan) for event in turns.observer.events) == 1
 
 
-async def test_whoever_opens_the_chat_again_collects_the_result_and_starts_nothing() -> None:
+async def test_reopening_the_chat_collects_the_result_and_starts_nothing() -> None:
     file = open_ledger()
     text = await left_by_a_crash(file)
     assert PENDING in text
-    # What would have kept it from running comes too late, and a limit counts it as made.
+    # Nothing can prevent it any more, and a limit counts it.
     tools = TaskTools(Result("ok", "dug"))
     turns = turns_of(tools, text, file, limits=limits_with(blocked=("web_search",)))
     assert await turns.run() == End("complete")
@@ -108,7 +109,7 @@ async def test_whoever_opens_the_chat_again_collects_the_result_and_starts_nothi
         lambda text: text.replace("[pending]", "[pending] [pending]"),
     ],
 )
-async def test_a_task_that_was_not_begun_here_for_this_very_call_is_not_collected(
+async def test_a_task_not_started_here_for_this_exact_call_is_not_collected(
     edit: Callable[[str], str],
 ) -> None:
     file = open_ledger()
@@ -126,7 +127,7 @@ async def test_a_file_from_elsewhere_collects_nothing() -> None:
         turns = turns_of(tools, text, ledger, chat)
         assert await turns.run() == End("waiting")
         await turns.press("ya")
-        if ledger is file:  # that it may have run there is said first
+        if ledger is file:  # first a warning that it may have run there
             await turns.press("ya")
         assert await turns.run() == End("complete")
         assert (tools.collected, len(tools.log)) == ([], 2)  # a call like any other
@@ -134,7 +135,7 @@ async def test_a_file_from_elsewhere_collects_nothing() -> None:
         assert DUG in turns.text
 
 
-async def test_a_tool_that_is_another_one_now_is_asked_about() -> None:
+async def test_a_changed_tool_is_asked_about() -> None:
     file = open_ledger()
     tools = TaskTools(Result("ok", "of others"))
     tools.offered = Catalogue.of([tool(identity='{"url":"https://elsewhere.example"}'), READ])
@@ -142,7 +143,7 @@ async def test_a_tool_that_is_another_one_now_is_asked_about() -> None:
     assert tools.collected == []
 
 
-async def test_a_server_that_cannot_be_asked_leaves_the_task_and_the_other_results() -> None:
+async def test_an_unreachable_server_keeps_the_task_and_the_other_results() -> None:
     file = open_ledger()
     tools = TaskTools(PendingError("the line is cut"))
     turns = turns_of(tools, file=file)
@@ -163,12 +164,12 @@ async def test_a_server_that_cannot_be_asked_leaves_the_task_and_the_other_resul
     assert DUG in turns.text
 
 
-async def test_a_task_can_be_given_up_and_an_answer_given_anew_begins_another() -> None:
+async def test_a_task_can_be_given_up_and_a_regenerated_answer_starts_another() -> None:
     file = open_ledger()
     text = await left_by_a_crash(file)
     tools = TaskTools(Result("ok", "dug"))
     turns = turns_of(tools, text, file)
-    await turns.press("yo", '"id":"call_1"')  # which says that it may have run
+    await turns.press("yo", '"id":"call_1"')  # which warns that it may have run
     await turns.press("yn", '"id":"call_1"')
     assert "[pending]" not in turns.text
     assert "🛠️: [web_search][call_1][refused]\n\n`The user declined this call.`" in turns.text
@@ -187,7 +188,7 @@ async def test_a_turn_that_is_stopped_leaves_no_task() -> None:
 
 
 @pytest.mark.parametrize("task", ["a b", "a\x1b[2J", "`", "x" * 513, "\u202e"])
-async def test_an_id_that_no_line_can_show_is_nowhere(task: str) -> None:
+async def test_an_id_that_no_line_can_hold_is_not_written(task: str) -> None:
     tools = TaskTools(Result("ok", "dug"), task)
     turns = turns_of(tools)
     await turns.run()
@@ -198,5 +199,5 @@ async def test_an_id_that_no_line_can_show_is_nowhere(task: str) -> None:
     assert DUG in turns.text
 
 
-def test_the_tools_of_these_tests_are_what_the_ledger_binds_to() -> None:
+def test_the_ledger_binds_to_these_tests_tools() -> None:
     assert replace(SEARCH, identity="x").digest != SEARCH.digest

@@ -1,4 +1,4 @@
-"""The tool that reads on in long results: offered where there is one, run without asking."""
+"""The tool that reads on in long results: offered if there are any, run without asking."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chat(*more: str, whole: Attachment = WHOLE) -> str:
 
 
 class Beside:
-    """The files beside a chat: what is asked for is on record."""
+    """The files next to a chat, with a record of those requested."""
 
     def __init__(self, contents: Mapping[str, bytes | str]) -> None:
         self.contents = contents
@@ -85,7 +85,7 @@ async def test_it_runs_without_asking_and_is_written_like_any_call() -> None:
     )
 
 
-async def test_an_offset_and_a_length_are_heeded() -> None:
+async def test_an_offset_and_a_length_are_used() -> None:
     turns = await turn(chat(), read(offset=5, length=10))
     assert result_of(turns) == Result(
         "ok", f"{TEXT[5:15]}\n[Characters 5 to 15 of 790; 775 are left: go on with offset 15]"
@@ -99,7 +99,7 @@ async def test_a_number_with_a_point_is_an_integer_too() -> None:
     assert result_of(turns).body.startswith(f"{TEXT[5:15]}\n[Characters 5 to 15 of 790")
 
 
-async def test_of_calls_with_one_id_each_is_read_by_the_id_that_the_model_was_told() -> None:
+async def test_calls_with_one_id_are_read_by_the_ids_that_the_model_knows() -> None:
     other = attachment_of(b"other\n" * 9, "chat.assets", "txt")
     second = [
         "Once more.",
@@ -121,7 +121,7 @@ async def test_of_calls_with_one_id_each_is_read_by_the_id_that_the_model_was_to
         (read(), {WHOLE.path: "its content does not match its name"}, "its content does not match its name"),
     ],
 )
-async def test_what_cannot_be_read_is_an_error_for_the_model(
+async def test_an_unreadable_attachment_is_an_error_for_the_model(
     call: ToolCall, contents: Mapping[str, bytes | str] | None, why: str
 ) -> None:
     result = result_of(await turn(chat(), call, contents))
@@ -129,7 +129,7 @@ async def test_what_cannot_be_read_is_an_error_for_the_model(
     assert why in result.body
 
 
-async def test_nothing_but_an_attachment_of_the_chat_is_read() -> None:
+async def test_only_attachments_of_the_chat_are_read() -> None:
     turns = await turn(chat(), read("../../etc/passwd"))
     assert result_of(turns).status == "error"
     assert isinstance(turns.ports.attachments, Beside)
@@ -161,14 +161,14 @@ def result_of_refused(turns: Turns) -> Result:
     return result
 
 
-async def test_one_that_the_model_did_not_make_here_asks() -> None:
+async def test_a_call_that_the_model_did_not_make_here_asks() -> None:
     turns = Turns(
         chat(proposal_line(replace(read(), index=1), "ya")), ScriptedModel(says("x")), LoggedTools(TOOLS)
     )
     assert await turns.run() == End("waiting")
 
 
-def test_it_is_on_offer_while_the_chat_has_a_long_result() -> None:
+def test_it_is_offered_while_the_chat_has_a_long_result() -> None:
     with_one, without = parse(chat()), parse(chat(whole=replace(WHOLE, path=f"{WHOLE.path[:-3]}png")))
     assert with_own_tools(TOOLS, with_one, None).get("read_result") == READ_RESULT
     assert with_own_tools(TOOLS, without, None) is TOOLS

@@ -1,4 +1,4 @@
-"""The loop over fakes: whole conversations, from the question to the file they leave."""
+"""The loop with fakes: whole conversations, from the question to the final file."""
 
 from __future__ import annotations
 
@@ -88,10 +88,11 @@ def finished(mark: str) -> str:
     )
 
 
-# --- The example ------------------------------------------------------------------------------------------
+# --- The example
+# ------------------------------------------------------------------------------------------
 
 
-async def test_the_stock_example_with_one_yes_for_all() -> None:
+async def test_the_stock_example_with_one_approval_for_all() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     assert await turns.run() == End("waiting")
     assert turns.text == WAITING
@@ -114,7 +115,7 @@ async def test_the_stock_example_one_by_one() -> None:
     assert turns.text == finished("[yo]")
 
 
-async def test_the_question_after_the_answer_goes_on_with_all_that_was_said() -> None:
+async def test_the_next_question_continues_with_the_whole_conversation() -> None:
     model = ScriptedModel(BOTH, says(ANSWER), says("You are welcome."))
     turns = Turns(QUESTION, model, tools())
     await turns.run()
@@ -128,7 +129,7 @@ async def test_the_question_after_the_answer_goes_on_with_all_that_was_said() ->
     assert [len(request.turns()) for request in model.asks] == [1, 2, 4]
 
 
-async def test_what_is_shown_while_it_goes_on() -> None:
+async def test_the_status_while_it_continues() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     await turns.run()
     await turns.press("ya")
@@ -143,7 +144,7 @@ async def test_what_is_shown_while_it_goes_on() -> None:
 
 
 @pytest.mark.parametrize("shows", [True, False])
-async def test_a_model_that_thinks_and_writes_is_not_said_to_analyze(shows: bool) -> None:
+async def test_the_status_of_a_thinking_and_writing_model_is_not_analyzing(shows: bool) -> None:
     thought: list[ScriptStep] = [ThinkingDelta("Hm."), ThinkingDelta("Hm."), ThinkingEnd("c2VhbGVk")]
     said: list[ScriptStep] = [TextDelta("I look"), TextDelta(" it up.")]
     model = ScriptedModel([*thought, *said, Call(GOOGLE), Finished("tool_calls")], [*thought, *says(ANSWER)])
@@ -159,7 +160,8 @@ async def test_a_model_that_thinks_and_writes_is_not_said_to_analyze(shows: bool
     ]
 
 
-# --- Memory, no and rules ---------------------------------------------------------------------------------
+# --- Memory, noes and rules
+# --------------------------------------------------------------------------------
 
 
 async def test_a_remembered_tool_runs_in_later_rounds_without_asking() -> None:
@@ -199,7 +201,7 @@ async def test_every_decision_is_on_record_with_its_reason_once() -> None:
     assert "denied by the rule '*/read_file'" in turns.ledger.history()[-1][2]["because"]
 
 
-async def test_editing_the_capital_away_forgets_the_tool() -> None:
+async def test_deleting_the_capital_mark_forgets_the_tool() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE), says("one"), calls(MICROSOFT)), tools())
     await turns.run()
     await turns.press("yA")
@@ -210,7 +212,7 @@ async def test_editing_the_capital_away_forgets_the_tool() -> None:
     assert len(turns.tools.log) == 1
 
 
-async def test_a_no_with_a_reason_is_told_to_the_model_and_runs_nothing() -> None:
+async def test_the_model_gets_the_reason_for_a_no_and_nothing_runs() -> None:
     model = ScriptedModel(BOTH, says("As you wish."))
     turns = Turns(QUESTION, model, tools())
     await turns.run()
@@ -233,7 +235,7 @@ async def test_a_no_to_all_settles_them_at_once() -> None:
     assert turns.tools.log == []
 
 
-async def test_a_yes_may_be_taken_back_by_a_no_until_the_call_has_run() -> None:
+async def test_a_no_may_replace_an_approval_until_the_call_has_run() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH), tools())
     await turns.run()
     await turns.press("yo", "google stock")
@@ -243,7 +245,7 @@ async def test_a_yes_may_be_taken_back_by_a_no_until_the_call_has_run() -> None:
     assert turns.tools.log == []
 
 
-async def test_undoing_the_mark_takes_the_yes_back_for_good() -> None:
+async def test_undoing_the_mark_revokes_the_approval_for_good() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH), tools())
     await turns.run()
     before = turns.text
@@ -256,7 +258,7 @@ async def test_undoing_the_mark_takes_the_yes_back_for_good() -> None:
     assert turns.tools.log == []
 
 
-async def test_a_look_at_another_exchange_takes_no_yes_back_but_a_question_asked_there_does() -> None:
+async def test_looking_at_another_exchange_revokes_no_approval_but_asking_there_does() -> None:
     later = "\n💬: and hello?\n\n🤖:[Demo]\n\nHello.\n"
     turns = Turns(QUESTION, ScriptedModel(BOTH, says("Hello again.")), tools())
     await turns.run()
@@ -270,7 +272,7 @@ async def test_a_look_at_another_exchange_takes_no_yes_back_but_a_question_asked
     assert [e.state for e in turns.ledger.view().entries] == ["revoked"]
 
 
-async def test_a_yes_for_a_line_that_cannot_be_read_is_no_yes() -> None:
+async def test_an_approval_of_an_unreadable_line_does_not_count() -> None:
     turns = Turns(
         QUESTION + "\n🤖:[Demo]\n\n❓: {nope\n" + proposal_line("call_1", "google"), ScriptedModel(), tools()
     )
@@ -285,8 +287,9 @@ async def test_a_yes_for_a_line_that_cannot_be_read_is_no_yes() -> None:
 
 
 @pytest.mark.parametrize("mark", ["", "[ya]"])
-async def test_a_line_that_a_person_doubled_ends_no_turn_in_a_circle(mark: str) -> None:
-    """An index-less copy of a proposal that a rule allows: whose each is, only a person knows."""
+async def test_a_line_duplicated_by_the_user_makes_no_endless_turn(mark: str) -> None:
+    """A copy without an index of a proposal that a rule allows: only the user knows which is
+    whose."""
     line = proposal_line("call_1", "google").replace('"index":0,', "")
     turns = Turns(
         QUESTION + "\n🤖:[Demo]\n\n" + line.replace("❓:", f"❓:{mark}") + line,
@@ -306,7 +309,8 @@ async def _counted(turns: Turns, looks: Iterator[int]) -> Catalogue:
     return turns.tools.offered
 
 
-# --- Ends that are no complete answers --------------------------------------------------------------------
+# --- Incomplete answers
+# ------------------------------------------------------------------------------------
 
 BROKEN = ModelError("demo broke off. :ParleyRespond asks again", reason="demo broke [off]")
 
@@ -360,7 +364,7 @@ ENDS: dict[str, tuple[list[ScriptStep], str]] = {
 
 
 @pytest.mark.parametrize("why", ENDS)
-async def test_every_end_that_is_no_answer_leaves_a_notice_and_can_be_asked_again(why: str) -> None:
+async def test_every_end_without_an_answer_leaves_a_notice_and_can_be_asked_again(why: str) -> None:
     reply, reason = ENDS[why]
     turns = Turns(QUESTION, ScriptedModel(reply, says("An answer.")), tools())
     end = await turns.run()
@@ -408,7 +412,7 @@ async def test_a_message_limit_ends_in_prose() -> None:
 LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
 
 
-async def test_a_model_that_calls_tools_though_they_are_off_is_asked_once_and_no_more() -> None:
+async def test_a_model_that_calls_tools_although_they_are_off_is_asked_only_once() -> None:
     model = ScriptedModel(calls(GOOGLE), calls(MICROSOFT), calls(MICROSOFT), says("Enough."))
     turns = Turns(
         QUESTION, model, tools(), limits=limits_with(per_message=1), rules=Rules(auto=(Pattern("demo/*"),))
@@ -442,7 +446,7 @@ async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
     assert turns.clock.limits == [118.0]
 
 
-async def test_calls_that_a_rule_allows_do_not_run_when_the_time_was_over_before() -> None:
+async def test_calls_allowed_by_a_rule_do_not_run_after_the_time_limit() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
     turns.model.replies[0].insert(0, lambda: setattr(turns.clock, "time", 130.0))
     assert await turns.run() == End("stopped", "Unable to complete task: it took longer than 120 seconds")
@@ -472,7 +476,7 @@ async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bo
     assert len(turns.tools.log) == 2
 
 
-async def test_of_calls_one_after_another_those_that_time_did_not_reach_run_when_asked_again() -> None:
+async def test_calls_in_sequence_that_the_time_limit_prevented_run_when_asked_again() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools(), parallel=False, timeout_s=10)
 
     def slow(arguments: str) -> Result:
@@ -492,7 +496,7 @@ async def test_of_calls_one_after_another_those_that_time_did_not_reach_run_when
 
 async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_be_asked_again() -> None:
     class StoppedError(Exception):
-        """Stands for the cancelling of the turn's task."""
+        """Imitates the cancellation of the turn's task."""
 
     def stop(_: str) -> Result:
         raise StoppedError
@@ -513,8 +517,8 @@ async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_b
     assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
 
 
-async def test_a_call_that_is_like_one_with_a_result_is_not_said_to_be_cancelled() -> None:
-    """The same id and arguments, in a later round: the yes that was used up is that of the first."""
+async def test_a_call_equal_to_one_with_a_result_is_not_reported_as_cancelled() -> None:
+    """The same id and arguments in a later round: the first call used up the approval."""
     again = [TextDelta("Once more."), *calls(GOOGLE)]
     turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE), again), tools())
     await turns.run()
@@ -528,7 +532,7 @@ async def test_a_call_that_is_like_one_with_a_result_is_not_said_to_be_cancelled
     assert second.result is None
 
 
-async def test_the_user_may_take_all_the_time_in_the_world() -> None:
+async def test_the_user_may_take_any_time_to_decide() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     await turns.run()
     turns.clock.time += 10_000
@@ -536,7 +540,8 @@ async def test_the_user_may_take_all_the_time_in_the_world() -> None:
     assert await turns.run() == End("complete")
 
 
-# --- Other exchanges, and what happens meanwhile ----------------------------------------------------------
+# --- Other exchanges, and concurrent changes
+# ---------------------------------------------------------------
 
 MIDDLE = (
     "---\ntopic: x\n---\n\n💬: one\n\n🤖:[Other]\n\nfirst answer\n\n"
@@ -565,7 +570,7 @@ async def test_regenerating_in_mid_file_touches_no_other_exchange(word: str) -> 
     assert all(part in turns.text for part in kept)
 
 
-async def test_a_first_answer_in_mid_file_goes_where_it_is_asked() -> None:
+async def test_a_first_answer_in_mid_file_is_written_below_its_question() -> None:
     text = "💬: one\n💬: two\n\n\n\n💬: three\n\n🤖:[Other]\n\nthree\n"
     turns = Turns(text, ScriptedModel(calls(GOOGLE, text="hm"), says("two")), tools(), anchor=3)
     await turns.run()
@@ -594,7 +599,7 @@ async def test_the_result_of_a_call_deleted_while_it_ran_is_dropped() -> None:
     assert transcript.problems == ()
 
 
-async def test_arguments_edited_after_the_yes_ask_again() -> None:
+async def test_arguments_edited_after_the_approval_ask_again() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools())
     await turns.run()
     await turns.press("yA")
@@ -603,7 +608,7 @@ async def test_arguments_edited_after_the_yes_ask_again() -> None:
     assert turns.tools.log == []
 
 
-async def test_a_tool_defined_anew_after_the_yes_asks_again() -> None:
+async def test_a_tool_changed_after_the_approval_asks_again() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools())
     await turns.run()
     await turns.press("yA")
@@ -613,7 +618,7 @@ async def test_a_tool_defined_anew_after_the_yes_asks_again() -> None:
 
 
 @pytest.mark.parametrize("when", ["while it speaks", "while a tool runs"])
-async def test_an_answer_taken_away_ends_the_turn_and_nothing_more_is_written(when: str) -> None:
+async def test_a_removed_answer_ends_the_turn_and_nothing_more_is_written(when: str) -> None:
     turns = Turns(QUESTION, ScriptedModel(), tools())
 
     def undo() -> None:
@@ -637,7 +642,8 @@ async def test_an_answer_taken_away_ends_the_turn_and_nothing_more_is_written(wh
     assert turns.model.closed == len(turns.model.asks)
 
 
-# --- At most once -----------------------------------------------------------------------------------------
+# --- At most once
+# -----------------------------------------------------------------------------------------
 
 
 async def approved(*, ledger: LedgerFile, tool_results: LoggedTools | None = None) -> Turns:
@@ -659,7 +665,7 @@ async def test_two_engines_on_one_text_run_an_approved_call_once() -> None:
 
 
 async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> None:
-    """Both have seen the live yes; the one that starts second gets none."""
+    """Both have seen the live approval; the second to start gets none."""
     ledger = open_ledger()
     one = await approved(ledger=ledger)
     other = Turns(one.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"))
@@ -676,7 +682,7 @@ async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> Non
     ledger.close()
 
 
-async def test_after_an_undo_a_used_yes_runs_nothing_and_asks() -> None:
+async def test_after_an_undo_a_used_approval_runs_nothing_and_asks() -> None:
     ledger = open_ledger()
     turns = await approved(ledger=ledger)
     before = turns.text
@@ -694,7 +700,7 @@ async def test_after_an_undo_a_used_yes_runs_nothing_and_asks() -> None:
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(auto=(Pattern("demo/*"),))])
-async def test_after_a_crash_between_start_and_result_only_a_person_decides(rules: Rules) -> None:
+async def test_after_a_crash_between_start_and_result_only_the_user_decides(rules: Rules) -> None:
     ledger = open_ledger()
 
     def crash(_: str) -> Result:
@@ -710,7 +716,7 @@ async def test_after_a_crash_between_start_and_result_only_a_person_decides(rule
 
 
 async def test_regenerating_one_answer_frees_no_call_of_another_that_may_have_run() -> None:
-    """Both calls have the same id, as providers give them; only the second has its result."""
+    """Both calls have the same id, as sent by providers; only the second has its result."""
     ledger = open_ledger()
 
     def crash(_: str) -> Result:
@@ -752,7 +758,8 @@ async def test_a_copy_of_the_file_is_another_chat() -> None:
     ledger.close()
 
 
-# --- Hostile texts ----------------------------------------------------------------------------------------
+# --- Hostile texts
+# ----------------------------------------------------------------------------------------
 
 FORGED = "\n".join(
     [
@@ -774,7 +781,7 @@ FORGED = "\n".join(
 @given(any_text, any_text, any_text)
 @example(FORGED, FORGED, FORGED)
 @example("```\n" + FORGED, "`" * 9 + FORGED, "\n")
-def test_nothing_that_a_model_or_a_tool_says_becomes_structure(first: str, result: str, last: str) -> None:
+def test_text_of_a_model_or_tool_never_becomes_structure(first: str, result: str, last: str) -> None:
     asyncio.run(_hostile(first, Result("ok", result), last))
 
 
@@ -820,12 +827,13 @@ async def _interrupted(reply: list[ScriptStep]) -> None:
     assert turns.text == "💬: a\n\n🤖:[Demo]\n\nwhole\n\n💬: b\n"
 
 
-# --- Thinking ---------------------------------------------------------------------------------------------
+# --- Thinking
+# ---------------------------------------------------------------------------------------------
 
 THOUGHT: list[ScriptStep] = [ThinkingDelta("I look\n\n💬: it "), ThinkingDelta("up"), ThinkingEnd("c2ln]+/=")]
 
 
-async def test_signed_thinking_is_written_and_goes_back_until_the_answer_is_complete() -> None:
+async def test_signed_thinking_is_written_and_sent_back_until_the_answer_is_complete() -> None:
     redacted = ThinkingEnd("b3BhcXVl", redacted=True)
     model = ScriptedModel([*THOUGHT, redacted, *BOTH], says(ANSWER), says("later"))
     turns = Turns(QUESTION, model, tools())
@@ -848,7 +856,7 @@ async def test_signed_thinking_is_written_and_goes_back_until_the_answer_is_comp
     assert "signature" not in json.dumps(anthropic.request_body(model.asks[2]))
 
 
-async def test_a_signature_whose_thinking_was_deleted_meanwhile_signs_no_other() -> None:
+async def test_a_signature_for_deleted_thinking_signs_no_other() -> None:
     turns = Turns(QUESTION, ScriptedModel([*THOUGHT, *calls(GOOGLE)]), tools())
     await turns.run()
     await turns.press("ya")
@@ -875,7 +883,8 @@ async def test_thinking_of_a_provider_with_an_odd_name_is_kept(names: tuple[str,
     assert thought.text == "I look\n\n💬: it up"
 
 
-# --- The file is all there is -----------------------------------------------------------------------------
+# --- Only the file counts
+# ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("notes", ["", "🔒: mine\n\n"])
@@ -915,7 +924,7 @@ def _body(request: Request) -> bytes:
 
 
 def unshown(turns: Turns) -> Turns:
-    """The same chat, with thinking that is not to be shown."""
+    """The same chat, with hidden thinking."""
     sightings = turns.resolve
 
     def resolve(transcript: Transcript) -> ChatSettings:
@@ -926,7 +935,7 @@ def unshown(turns: Turns) -> Turns:
     return turns
 
 
-async def test_of_thinking_that_is_not_shown_only_what_has_to_be_sent_back_is_written() -> None:
+async def test_hidden_thinking_is_written_only_if_it_must_be_sent_back() -> None:
     unsigned: list[ScriptStep] = [ThinkingDelta("to "), ThinkingDelta("myself"), ThinkingEnd()]
     sealed: list[ScriptStep] = [ThinkingEnd("c2VhbGVk")]
     said = [*unsigned, *THOUGHT, *sealed, TextDelta("Hm."), *unsigned, Call(GOOGLE), Finished("tool_calls")]
@@ -940,14 +949,14 @@ async def test_of_thinking_that_is_not_shown_only_what_has_to_be_sent_back_is_wr
     assert not any(isinstance(what, ThinkingDelta) for what in turns.observer.events)
 
 
-async def test_a_reply_of_nothing_but_thinking_that_is_not_shown_is_empty() -> None:
+async def test_a_reply_with_only_hidden_thinking_is_empty() -> None:
     only: list[ScriptStep] = [ThinkingDelta("hm"), ThinkingEnd(), Finished("complete")]
     turns = unshown(Turns(QUESTION, ScriptedModel(only), tools()))
     assert (await turns.run()).kind == "interrupted"
     assert "🤖:[Demo]\n\n🔒: [Interrupted: the model's reply was empty]\n" in turns.text
 
 
-async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> None:
+async def test_an_approval_does_not_count_for_another_tool_than_the_one_shown() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(call())), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
     (proposal,) = Snapshot.of(turns.text, 0).answer.proposals
@@ -961,7 +970,7 @@ async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> 
     assert made.decided
 
 
-async def test_a_yes_that_comes_before_its_call_could_be_read_is_not_taken() -> None:
+async def test_an_approval_before_its_call_could_be_read_does_not_count() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(call(), call(2))), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
     drawn = [Sighting(written_key(p), tool().digest) for p in Snapshot.of(turns.text, 0).answer.proposals]
@@ -995,7 +1004,7 @@ async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> No
     assert (await choose(ports, resolve, 0, "ya", "key", is_repeated=True)).decided
 
 
-async def test_an_answer_of_nobody_yet_is_of_whom_is_asked_now() -> None:
+async def test_an_answer_without_an_agent_gets_the_current_one() -> None:
     text = "💬: hello\n\n🤖:[Other]\n\n🔒: [Interrupted: no key]\n"
     turns = Turns(text, ScriptedModel(says("Hello.")), LoggedTools(TOOLS))
     assert await turns.run() == End("complete")

@@ -1,4 +1,4 @@
-"""A question whose references cannot be brought: it stops, and is asked all the same if asked again."""
+"""A question whose references cannot be included: it stops, and a second attempt asks it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fakes import LoggedTools, ScriptedModel, Turns, says
 
 
 class Table:
-    """References by name; what is not in it is not there."""
+    """References by name; all others are missing."""
 
     def __init__(self, **texts: str) -> None:
         self.texts = texts
@@ -46,13 +46,13 @@ def stopped(name: str, more: str = "", why: str = "no such file") -> End:
     return End("nothing", f"not asked: @@{name}@@: {why}{more}; ask again to continue without it")
 
 
-async def test_nothing_is_asked_or_written_as_long_as_a_reference_cannot_be_brought() -> None:
+async def test_nothing_is_asked_or_written_while_a_reference_cannot_be_included() -> None:
     chat = Chat("see @@a@@ and @@b@@", a="text")
     assert await chat.run() == stopped("b")
     assert (chat.text, chat.requests) == ("💬: see @@a@@ and @@b@@\n", 0)
 
 
-async def test_asked_again_at_once_it_is_asked_all_the_same() -> None:
+async def test_a_second_attempt_asks_the_question() -> None:
     chat = Chat("see @@a@@ and @@b@@", a="text")
     await chat.run()
     assert (await chat.run()).kind == "complete"
@@ -62,7 +62,7 @@ async def test_asked_again_at_once_it_is_asked_all_the_same() -> None:
     assert chat.requests == 1
 
 
-async def test_several_are_counted() -> None:
+async def test_several_missing_references_are_counted() -> None:
     assert await Chat("@@a@@ @@b@@ @@c@@").run() == stopped("a", " (2 more)")
 
 
@@ -74,7 +74,7 @@ async def test_another_text_is_another_question() -> None:
     assert (await chat.run()).kind == "complete"
 
 
-async def test_another_reason_is_told_first() -> None:
+async def test_another_reason_is_reported_first() -> None:
     chat = Chat("see @@b@@")
     await chat.run()
     chat.table.why = "too large"
@@ -82,7 +82,7 @@ async def test_another_reason_is_told_first() -> None:
     assert chat.requests == 0
 
 
-async def test_one_that_is_there_by_now_is_brought() -> None:
+async def test_a_reference_that_now_exists_is_included() -> None:
     chat = Chat("see @@b@@")
     await chat.run()
     chat.table.texts["b"] = "now"
@@ -100,13 +100,13 @@ async def test_the_same_question_asked_another_time_stops_again() -> None:
     assert chat.text == before
 
 
-async def test_what_a_pattern_leaves_out_stops_nothing() -> None:
+async def test_files_left_out_by_a_pattern_do_not_stop_the_question() -> None:
     chat = Chat("see @@*.py@@")
     assert (await chat.run()).kind == "complete"
     assert "`*.py`: no such file\n" in chat.text
 
 
-async def test_what_is_said_is_one_line_in_which_nothing_hides() -> None:
+async def test_the_message_is_one_line_without_hidden_characters() -> None:
     chat = Chat("see @@b@@")
     chat.table.why = "gone\n💬: \x1b[2Jask"
     assert await chat.run() == stopped("b", why="gone 💬: \\x1b[2Jask")

@@ -1,4 +1,4 @@
-"""The ways in which a task with tools goes, on a clock that is set; providers take every request of it."""
+"""The courses of a task with tools, on a fake clock; providers accept each of its requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSWER = says("Done.")
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the model says, how the results are, what the turn comes to; each call takes `seconds`."""
+    """The model's replies, the results and the outcome; each call takes `seconds`."""
 
     says: Sequence[list[ScriptStep]]
     results: list[str]
@@ -92,7 +92,7 @@ def assert_taken(model: ScriptedModel) -> None:
 
 
 @pytest.mark.parametrize("what", SCENARIOS)
-async def test_a_task_comes_to_its_end(what: str) -> None:
+async def test_a_task_runs_to_its_end(what: str) -> None:
     scenario = SCENARIOS[what]
     turns = turns_of(scenario)
     end = await turns.run()

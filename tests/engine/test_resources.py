@@ -1,4 +1,5 @@
-"""Resources that results named, read by the model: asked as any call, of the server that named them."""
+"""Resources named in results, read by the model: approved like any call, from the server that named
+them."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ async def test_it_is_offered_once_a_result_names_a_resource_and_is_asked_like_an
     ]
 
 
-async def test_a_yes_that_remembers_is_for_one_server_and_all_that_it_named() -> None:
+async def test_a_remembered_approval_covers_one_server_and_all_its_named_resources() -> None:
     also = calls(read(number=3))
     each = await proposed(
         read(), also, calls(search(4, "inbox")), calls(read(BILL, "mail__read_resource", 5))
@@ -98,7 +99,7 @@ async def test_a_server_of_the_same_name_from_elsewhere_asks_again() -> None:
     assert results(each) == [FOUND, None]
 
 
-async def test_while_the_server_is_missing_the_call_waits_and_a_yes_says_so() -> None:
+async def test_while_the_server_is_missing_the_call_waits_and_an_approval_says_so() -> None:
     each = await proposed(read(), says("Hot."))
     each.tools.offered = Catalogue.of([MAIL], ["docs"])
     assert await each.run() == End("waiting")
@@ -114,12 +115,12 @@ async def test_while_the_server_is_missing_the_call_waits_and_a_yes_says_so() ->
 
 
 @pytest.mark.parametrize("uri", [BILL, "file:///etc/passwd", "note://tea/../secret", "note://tea, tea"])
-async def test_what_no_result_of_the_server_named_is_not_read(uri: str) -> None:
+async def test_a_resource_that_no_result_of_its_server_named_is_not_read(uri: str) -> None:
     first = calls(search(), replace(search(3, "inbox"), index=1))
     each = turns(first, calls(read(uri)), says("I cannot."))
     await each.run()
     await each.press("yA")
-    assert await each.run() == End("complete")  # no choice is waited for
+    assert await each.run() == End("complete")  # no choice is needed
     assert ("resources of docs", "") in each.tools.log
     assert all(name != "read_resource" for name, _ in each.tools.log)
     assert results(each)[-1] == Result(
@@ -127,7 +128,7 @@ async def test_what_no_result_of_the_server_named_is_not_read(uri: str) -> None:
     )
 
 
-async def test_what_the_server_lists_may_be_read_and_of_many_names_the_first_are_told() -> None:
+async def test_listed_resources_may_be_read_and_the_error_names_the_first_of_many() -> None:
     listed = [f"note://{number}" for number in range(30)]
     each = turns(calls(search()), calls(read("note://7")), calls(read("note://77", number=3)), says("No."))
     each.tools.listed = listed
@@ -145,7 +146,7 @@ async def test_what_the_server_lists_may_be_read_and_of_many_names_the_first_are
     assert bad.body.endswith("note://18 and 11 more")
 
 
-async def test_arguments_that_are_none_are_refused_before_anybody_is_asked() -> None:
+async def test_invalid_arguments_are_refused_without_asking() -> None:
     call = ToolCall("call_2", READ, '{"url":"note://tea"}', 0)
     each = turns(calls(search()), calls(call), says("I cannot."))
     await each.run()
@@ -182,7 +183,7 @@ async def test_every_model_is_offered_it(name: str, mode: str | None) -> None:
     assert "Reads a resource that results of the MCP server docs named" in json.dumps(body)
 
 
-def test_names_of_other_tools_stay_what_they_are() -> None:
+def test_names_of_other_tools_stay_unchanged() -> None:
     own = [tool("read_resource", "docs"), tool(READ, "mail"), tool("read_resource", "elsewhere")]
     catalogue = Catalogue.of([DOCS, MAIL, *own])
     transcript = chat(answer(ran(name="search", result=FOUND), ran(2, IN_MAIL, name="inbox")))
@@ -195,7 +196,7 @@ def test_names_of_other_tools_stay_what_they_are() -> None:
     assert with_own_tools(extended, transcript, None) is extended
 
 
-def test_where_tools_are_too_many_it_is_sent_in_full() -> None:
+def test_with_too_many_tools_it_is_sent_in_full() -> None:
     many = Catalogue.of([DOCS, *(tool(f"tool_{number}", "docs") for number in range(300))])
     transcript = chat(answer(ran(name="search", result=FOUND)))
     extended = with_own_tools(many, transcript, ToolRoom(10))
@@ -203,7 +204,7 @@ def test_where_tools_are_too_many_it_is_sent_in_full() -> None:
     assert extended.wire(FIND_TOOLS) == "find_tools"
 
 
-def test_what_a_server_says_of_its_tools_is_sent_all_the_same() -> None:
+def test_a_servers_instructions_are_still_sent() -> None:
     transcript = chat(answer(ran(name="search", result=FOUND)))
     assert "Be kind." in guidance(with_own_tools(BOTH, transcript, None))
 
@@ -219,7 +220,7 @@ def test_what_a_server_says_of_its_tools_is_sent_all_the_same() -> None:
         (READ, FOUND),
     ],
 )
-def test_what_names_no_resource_offers_nothing(name: str, result: Result) -> None:
+def test_results_without_resources_offer_nothing(name: str, result: Result) -> None:
     transcript = chat(answer(ran(name=name, result=result)))
     assert with_own_tools(BOTH, transcript, None) is BOTH
 
@@ -234,7 +235,7 @@ def test_resources_belong_to_the_server_that_named_them() -> None:
     assert readers(BOTH, transcript) == [reader(DOCS), reader(MAIL)]
 
 
-def test_a_yes_is_bound_to_where_the_server_comes_from_and_what_it_says() -> None:
+def test_an_approval_is_bound_to_the_servers_origin_and_definition() -> None:
     others: list[Tool] = [
         replace(DOCS, identity='{"url":"https://elsewhere"}'),
         replace(DOCS, instructions="Be quick."),
@@ -245,7 +246,7 @@ def test_a_yes_is_bound_to_where_the_server_comes_from_and_what_it_says() -> Non
     assert reader(replace(DOCS, name="other", description="Other.")).digest == reader(DOCS).digest
 
 
-async def test_the_settings_of_a_chat_that_leave_a_server_out_leave_its_resources_out() -> None:
+async def test_a_chat_whose_settings_exclude_a_server_has_no_resources_of_it() -> None:
     each = await proposed(read())
     plain = each.resolve
 

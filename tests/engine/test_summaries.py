@@ -1,4 +1,4 @@
-"""Summing up a chat: what is asked, what is written, and what a failure leaves."""
+"""Summarizing a chat: the requests, the written lines, and the effect of a failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def chat(count: int, *replies: list[ScriptStep]) -> Turns:
-    """A chat of so many answered exchanges, and an empty question."""
+    """A chat with this many answered exchanges and an empty question."""
     text = "".join(f"💬: question {n}\n\n🤖:[Hand]\n\nanswer {n}\n\n" for n in range(count))
     return Turns(f"# Mine\n\n{text}💬: \n", ScriptedModel(*replies), LoggedTools(TOOLS))
 
@@ -44,7 +44,7 @@ async def test_the_model_is_asked_for_one_exchange_at_a_time_without_tools_or_th
     assert turns.tools.log == []
 
 
-async def test_a_failure_leaves_what_is_written() -> None:
+async def test_a_failure_keeps_the_lines_already_written() -> None:
     turns = chat(6, says("One."), says("Two."), [ModelError("lab answered 500", reason="x")])
     end = await sum_up(turns.ports, turns.resolve, 2)
     assert end == End("interrupted", "2 of 4 older exchanges are summarized: lab answered 500")
@@ -52,7 +52,7 @@ async def test_a_failure_leaves_what_is_written() -> None:
     assert "Interrupted" not in turns.text
 
 
-async def test_a_stop_leaves_what_is_written() -> None:
+async def test_a_stop_keeps_the_lines_already_written() -> None:
     turns = chat(6, says("One."), [asyncio.CancelledError()])
     with pytest.raises(asyncio.CancelledError):
         await sum_up(turns.ports, turns.resolve, 3)
@@ -61,7 +61,7 @@ async def test_a_stop_leaves_what_is_written() -> None:
     assert turns.observer.statuses[-1] == ""
 
 
-async def test_what_is_typed_meanwhile_stays_and_an_answer_that_is_changed_is_left_alone() -> None:
+async def test_text_typed_in_the_meantime_stays_and_a_changed_answer_is_untouched() -> None:
     def type_here() -> None:
         turns.edit(lambda text: text.replace("answer 1", "my answer").replace("💬: \n", "💬: next\n"))
 
@@ -72,14 +72,14 @@ async def test_what_is_typed_meanwhile_stays_and_an_answer_that_is_changed_is_le
     assert turns.text.endswith("💬: next\n")
 
 
-async def test_empty_and_refused_replies_are_no_summaries() -> None:
+async def test_empty_and_refused_replies_add_no_summary() -> None:
     turns = chat(3, says(" \n"), [TextDelta("I cannot"), Finished("refusal")], says("Three."))
     end = await sum_up(turns.ports, turns.resolve, 0)
     assert end.message == "1 of 3 older exchanges is summarized"
     assert turns.text.count("📝:") == 1
 
 
-async def test_where_nothing_lacks_a_summary_nobody_is_asked() -> None:
+async def test_if_no_summary_is_missing_no_model_is_asked() -> None:
     turns = chat(3)
     message = "nothing to summarize: all complete answers but the last 3 have a 📝: line"
     assert await sum_up(turns.ports, turns.resolve, 3) == End("answered", message)

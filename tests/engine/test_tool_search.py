@@ -1,4 +1,4 @@
-"""Tools that are too many to be sent in full: their names are, and the model finds the rest."""
+"""Too many tools to send in full: their names are sent, and the model finds the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUESTION = "💬: Write to Ada.\n"
 
 
 def turns(text: str, *replies: Any, room: ToolRoom = SMALL, **more: Any) -> Turns:
-    """Turns of a chat whose tools have so much room."""
+    """Turns of a chat whose tools have this much room."""
     each = Turns(text, ScriptedModel(*replies), LoggedTools(MANY), **more)
     plain = each.resolve
 
@@ -69,7 +69,7 @@ async def found(query: str = "letter", **more: Any) -> Turns:
     return each
 
 
-async def test_names_are_sent_once_and_the_tools_found_in_full_from_then_on() -> None:
+async def test_names_are_sent_once_and_found_tools_in_full_afterwards() -> None:
     each = await found()
     before, after = bodies(each)
     assert tools_in(before) == ["find_tools"]
@@ -130,7 +130,7 @@ async def test_a_found_tool_asks_before_it_runs() -> None:
     assert each.tools.log == [("send_mail", '{"query":"x"}')]
 
 
-async def test_a_call_that_fits_a_tool_known_by_name_only_may_run() -> None:
+async def test_a_valid_call_of_a_tool_known_only_by_name_may_run() -> None:
     each = turns(QUESTION, calls(send()), says("Sent."))
     assert await each.run() == End("waiting")
     await each.press("ya")
@@ -139,7 +139,7 @@ async def test_a_call_that_fits_a_tool_known_by_name_only_may_run() -> None:
 
 
 @pytest.mark.parametrize("mode", [None, "json", "xml"])
-async def test_a_call_that_does_not_fit_it_is_answered_with_its_parameters(mode: str | None) -> None:
+async def test_an_invalid_call_of_it_is_answered_with_its_parameters(mode: str | None) -> None:
     each = turns(QUESTION, calls(send("{}")), says("Oh."))
     assert await each.run() == End("complete")
     (proposal,) = parse(each.text).exchanges[0].answers[0].proposals
@@ -152,7 +152,7 @@ async def test_a_call_that_does_not_fit_it_is_answered_with_its_parameters(mode:
     assert "Sends a letter." in json.dumps(FORMATS["anthropic"].body(request))
 
 
-async def test_the_refusal_of_a_tool_that_was_sent_in_full_says_no_more_than_before() -> None:
+async def test_the_refusal_of_a_tool_sent_in_full_has_no_hint() -> None:
     each = turns(QUESTION, calls(find("letter")), calls(send("{}")), says("Oh."))
     await each.run()
     assert "only the name" not in each.text
@@ -172,14 +172,14 @@ async def test_a_rule_may_deny_it() -> None:
     assert tools_in(bodies(each)[-1]) == ["find_tools"]
 
 
-async def test_words_that_fit_nothing_bring_nothing() -> None:
+async def test_words_that_match_nothing_find_nothing() -> None:
     each = await found("zzz")
     assert "No tool of 301 fits 'zzz'." in each.text
     assert tools_in(bodies(each)[-1]) == ["find_tools"]
 
 
-async def test_the_tools_found_last_are_sent_where_there_is_no_room_for_all() -> None:
-    room = ToolRoom(MANY.tools[0][1].size // 2)  # for two of them
+async def test_the_tools_found_last_are_sent_if_not_all_fit() -> None:
+    room = ToolRoom(MANY.tools[0][1].size // 2)  # room for two of them
     each = turns(QUESTION, calls(find("tool_1")), calls(find("tool_2")), says("So."), room=room)
     await each.run()
     assert [tools_in(body) for body in bodies(each)] == [
@@ -193,7 +193,7 @@ async def test_the_tools_found_last_are_sent_where_there_is_no_room_for_all() ->
     assert tools_in(bodies(each)[-1]) == ["find_tools", "send_mail", "tool_2"]
 
 
-def test_no_request_has_more_tools_than_a_provider_takes() -> None:
+def test_no_request_has_more_tools_than_a_provider_accepts() -> None:
     called = answer(*(ran(number, name=name) for number, name in enumerate(NAMES[:200], start=1)))
     catalogue = with_own_tools(MANY, chat(called), ToolRoom(10**6, 128))
     assert len(catalogue.in_full) == 128
@@ -213,7 +213,7 @@ finds = st.builds(
 @pytest.mark.parametrize("fits", [True, False])
 @given(data=st.data(), file=transcripts(), more=st.lists(finds, max_size=3))
 @examples(30)
-def test_a_catalogue_in_its_room_is_offered_as_it_is(
+def test_a_catalogue_that_fits_is_offered_unchanged(
     fits: bool, data: st.DataObject, file: Transcript, more: list[Proposal]
 ) -> None:
     long = chat(answer(*more)) if more else file
@@ -233,7 +233,7 @@ def test_a_catalogue_in_its_room_is_offered_as_it_is(
     assert with_own_tools(TOOLS, long, room) == offered
 
 
-def test_a_namesake_of_a_server_is_another_tool() -> None:
+def test_another_servers_tool_of_the_same_name_is_another_tool() -> None:
     namesake = Tool("demo", "find_tools", description="x" * 999)
     catalogue = with_own_tools(Catalogue.of([namesake]), Transcript(), SMALL)
     assert catalogue.names() == ("demo__find_tools", "parley__find_tools")

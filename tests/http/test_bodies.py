@@ -1,4 +1,4 @@
-"""Responses without end or measure, and those that send a request elsewhere, through the real SDK clients."""
+"""Endless or oversized responses, and redirects to other addresses, with the real SDK clients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JSON = {"content-type": "application/json"}
 
 @cache
 def bomb(size: int, piece: bytes = b" " * MB, start: bytes = b"") -> bytes:
-    """A little gzip (RFC 1952) that unpacks to `size` bytes; packed once, the same piece is put again."""
+    """A small gzip (RFC 1952) of `size` decompressed bytes; it repeats one compressed piece."""
     count = size // len(piece)
     check = zlib.crc32(start)
     for _ in range(count):
@@ -43,7 +43,7 @@ def bomb(size: int, piece: bytes = b" " * MB, start: bytes = b"") -> bytes:
 
 
 def _block(data: bytes) -> bytes:
-    """Deflated, in a way that needs nothing of what stands before it."""
+    """Deflated independently of the data before it."""
     packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     return packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH)
 
@@ -53,13 +53,13 @@ ERROR = b'{"error":{"message":"so sorry'
 
 @pytest.fixture(scope="module", autouse=True)
 def imported() -> None:
-    """The SDKs, whose import takes memory and time of its own."""
+    """Import the SDKs, which takes memory and time of its own."""
     for kind in ("anthropic", "openai"):
         warm(kind, builtin=False, has_tools=False)
 
 
 class Peak:
-    """The memory that something took at most, in MB."""
+    """The peak memory of some work, in MB."""
 
     def __enter__(self) -> Peak:
         tracemalloc.start()
@@ -73,7 +73,7 @@ class Peak:
 @pytest.mark.parametrize("status", [400, 529, 200])
 @pytest.mark.parametrize("content_type", ["application/json", "text/html"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_page_that_unpacks_without_measure_takes_little_memory(
+async def test_a_decompression_bomb_takes_little_memory(
     faulty: FaultyProviders, kind: str, content_type: str, status: int
 ) -> None:
     headers = {"content-type": content_type, "x-should-retry": "false", **GZIP}
@@ -86,7 +86,7 @@ async def test_a_page_that_unpacks_without_measure_takes_little_memory(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_packed_reply_is_read(faulty: FaultyProviders, kind: str) -> None:
+async def test_a_compressed_reply_is_read(faulty: FaultyProviders, kind: str) -> None:
     content = gzip.compress(b"".join(SAYS[kind]("Whole")))
     faulty.plan(Response([content[:9], content[9:]], 200, {**STREAM, **GZIP}))
     assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
@@ -95,7 +95,7 @@ async def test_a_packed_reply_is_read(faulty: FaultyProviders, kind: str) -> Non
 
 @pytest.mark.parametrize("wbits", [zlib.MAX_WBITS, -zlib.MAX_WBITS], ids=["zlib", "raw"])
 @pytest.mark.parametrize("cut", [0, 1, 2, 9])
-async def test_a_reply_in_deflate_is_read_though_nobody_asked_for_it(
+async def test_a_reply_in_deflate_is_read_although_not_requested(
     faulty: FaultyProviders, cut: int, wbits: int
 ) -> None:
     packer = zlib.compressobj(wbits=wbits)
@@ -110,13 +110,13 @@ async def test_the_page_of_an_error_in_deflate_is_read(faulty: FaultyProviders) 
 
 
 @pytest.mark.parametrize("packed", ["br", "zstd", "gzip, gzip", "gzip", "deflate"])
-async def test_a_reply_packed_in_another_way_is_told(faulty: FaultyProviders, packed: str) -> None:
+async def test_a_reply_in_another_encoding_is_reported(faulty: FaultyProviders, packed: str) -> None:
     faulty.plan(Response([b"\x1b\x7f nothing that unpacks"], 200, {**STREAM, "content-encoding": packed}))
     check_message(await faulty.fail(faulty.provider("chat")), "faulty sent an unreadable response")
     assert len(faulty.server.requests) == 1
 
 
-async def test_a_stream_of_nothing_but_comments_ends(faulty: FaultyProviders) -> None:
+async def test_a_stream_with_only_comments_ends(faulty: FaultyProviders) -> None:
     comments = bomb(200 * MB, piece=b":" + b" " * (MB - 2) + b"\n")
     faulty.plan(Response([comments], 200, {**STREAM, **GZIP}))
     with Peak() as peak:
@@ -127,7 +127,7 @@ async def test_a_stream_of_nothing_but_comments_ends(faulty: FaultyProviders) ->
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_reply_in_one_piece_is_bounded(faulty: FaultyProviders, kind: str) -> None:
+async def test_an_unstreamed_reply_is_limited(faulty: FaultyProviders, kind: str) -> None:
     faulty.plan(Response([bomb(100 * MB, start=b"{")], 200, {**JSON, **GZIP}))
     with pytest.raises(ModelError, match="answered with application/json") as caught, Peak() as peak:
         async for _ in faulty.client.once(faulty.provider(kind), Request(QUESTION, 0, "faulty", "m")):
@@ -152,16 +152,16 @@ HEADS = {
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", ["anthropic", "chat"])
-async def test_a_head_without_end_is_read_to_a_bound(faulty: FaultyProviders, kind: str, head: str) -> None:
+async def test_an_endless_head_is_read_up_to_a_limit(faulty: FaultyProviders, kind: str, head: str) -> None:
     start, piece = HEADS[head]
     async with RawServer() as server:
         server.plan(without_end(start, piece=piece))
         error = await faulty.fail(faulty.provider(kind, base_url=server.url))
         check_message(error, "faulty ")
-        assert server.size < 40 * MB  # in four tries; what the kernel holds included
+        assert server.size < 40 * MB  # in four tries, including the kernel's buffers
 
 
-async def test_a_response_that_is_announced_for_ever_is_waited_for_no_longer(faulty: FaultyProviders) -> None:
+async def test_a_response_that_is_only_announced_is_not_awaited_for_ever(faulty: FaultyProviders) -> None:
     async with RawServer() as server:
         server.plan(without_end(piece=b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10))
         client = ProviderClient(
@@ -177,12 +177,13 @@ async def test_a_response_that_is_announced_for_ever_is_waited_for_no_longer(fau
     check_message(caught.value, "faulty did not answer in time")
 
 
-# --- Elsewhere --------------------------------------------------------------------------------------------
+# --- Elsewhere
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_chat_and_its_key_go_to_no_other_address(
+async def test_a_chat_and_its_key_are_sent_to_no_other_address(
     faulty: FaultyProviders, kind: str, status: int
 ) -> None:
     async with FaultyServer() as other:
@@ -205,7 +206,7 @@ ODD = ["//evil.example/v1", "http://user:word@127.0.0.1:9/", "https://127.0.0.1/
 
 @pytest.mark.parametrize("place", ODD)
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_odd_redirect_is_told(faulty: FaultyProviders, kind: str, place: str) -> None:
+async def test_an_odd_redirect_is_reported(faulty: FaultyProviders, kind: str, place: str) -> None:
     faulty.plan(Response([b"moved"], 308, {"location": place}))
     error = await faulty.fail(faulty.provider(kind))
     check_message(error, "faulty redirected the request to another address")
@@ -214,7 +215,7 @@ async def test_an_odd_redirect_is_told(faulty: FaultyProviders, kind: str, place
 
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_server_may_send_a_request_on_to_itself(
+async def test_a_server_may_redirect_a_request_to_itself(
     faulty: FaultyProviders, kind: str, status: int
 ) -> None:
     moved = Response([b"moved"], status, {"location": "/there"})
@@ -234,7 +235,8 @@ async def test_no_cookie_is_kept(faulty: FaultyProviders, kind: str) -> None:
     assert "cookie" not in faulty.server.heads[-1]
 
 
-# --- MCP over HTTP ----------------------------------------------------------------------------------------
+# --- MCP over HTTP
+# ----------------------------------------------------------------------------------------
 
 
 def remote(url: str, **more: object) -> ServerSettings:
@@ -253,7 +255,7 @@ async def no_tools(settings: ServerSettings) -> str:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_a_token_for_a_server_goes_to_no_other_address(faulty: FaultyProviders, status: int) -> None:
+async def test_a_servers_token_is_sent_to_no_other_address(faulty: FaultyProviders, status: int) -> None:
     async with FaultyServer() as other:
         other.plan(Response([b"{}"], 200, JSON))
         place = f"{other.url}/mcp"
@@ -274,7 +276,7 @@ PACKED = {
 
 
 @pytest.mark.parametrize("what", PACKED)
-async def test_what_a_server_unpacks_to_is_bounded(faulty: FaultyProviders, what: str) -> None:
+async def test_a_servers_decompressed_response_is_limited(faulty: FaultyProviders, what: str) -> None:
     status, headers, start = PACKED[what]
     faulty.plan(Response([bomb(400 * MB, start=start)], status, {**headers, **GZIP}))
     with Peak() as peak:

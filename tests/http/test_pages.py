@@ -1,4 +1,4 @@
-"""Pages in place of what was asked for: the words of them."""
+"""Web pages in place of the expected response: their words."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ from parley.http.pages import words
         ('{"error": {"message": "not today"}}', "not today"),
     ],
 )
-def test_of_a_page_its_words_are_read_and_no_tags(page: str, text: str) -> None:
+def test_a_pages_words_are_read_without_tags(page: str, text: str) -> None:
     assert words(page, 300) == text

@@ -1,4 +1,4 @@
-"""Proxies of the environment: hosts elsewhere are asked through them, this machine never."""
+"""Proxies from the environment: used for hosts elsewhere, never for this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def far(faulty: FaultyProviders, kind: str) -> ProviderSettings:
 
 
 async def text(faulty: FaultyProviders, provider: ProviderSettings, kind: str) -> list[Event]:
-    """What a provider's model says, asked by a client that is made now."""
+    """The reply of a provider's model to a newly made client."""
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     client = ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
     try:
@@ -56,7 +56,7 @@ async def test_a_host_elsewhere_is_asked_through_the_proxy_and_this_machine_is_n
     "proxy", [NOWHERE, "socks4://h:1", "SOCKS5H://user:pass@h:1", "ftp://h", "http://h:port"]
 )
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY", "all_proxy"])
-async def test_a_proxy_that_cannot_be_used_is_named_for_hosts_elsewhere_and_nothing_for_this_machine(
+async def test_an_unusable_proxy_is_reported_for_hosts_elsewhere_and_not_for_this_machine(
     faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, name: str, proxy: str, kind: str
 ) -> None:
     monkeypatch.setenv(name, proxy)
@@ -70,7 +70,7 @@ async def test_a_proxy_that_cannot_be_used_is_named_for_hosts_elsewhere_and_noth
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_host_that_needs_no_such_proxy_is_asked_all_the_same(
+async def test_a_host_that_needs_no_such_proxy_is_still_asked(
     faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)
@@ -85,7 +85,7 @@ async def test_a_host_that_needs_no_such_proxy_is_asked_all_the_same(
         client_options(FAR)
 
 
-async def test_a_server_on_this_machine_is_asked_without_a_proxy_and_another_names_what_is_wrong(
+async def test_a_server_on_this_machine_needs_no_proxy_and_another_reports_the_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)

@@ -1,4 +1,4 @@
-"""Every stream of the corpus says what stands beside it, however its bytes are cut."""
+"""Every stream of the corpus gives the recorded events, for any cuts of its bytes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ streams = pytest.mark.parametrize(
 
 
 @streams
-def test_a_stream_says_what_is_expected(path: Path) -> None:
+def test_a_stream_gives_the_expected_events(path: Path) -> None:
     assert decoded(path, [path.read_bytes()]) == expected(path)
 
 
 @pytest.mark.exhaustive
 @streams
-def test_a_stream_that_comes_byte_by_byte_says_the_same(path: Path) -> None:
+def test_a_stream_byte_by_byte_gives_the_same_events(path: Path) -> None:
     raw = path.read_bytes()
     assert decoded(path, (raw[n : n + 1] for n in range(len(raw)))) == expected(path)
 
 
 @pytest.mark.exhaustive
 @streams
-def test_a_stream_that_is_cut_anywhere_has_the_same_payloads(path: Path) -> None:
+def test_a_stream_cut_anywhere_has_the_same_payloads(path: Path) -> None:
     raw = path.read_bytes()
     whole = _payloads([raw])
     for cut in range(len(raw)):
@@ -70,7 +70,7 @@ def test_nothing_comes_after_the_end() -> None:
     assert decoder.end() == []
 
 
-def test_a_signature_that_the_file_cannot_hold_is_no_signature() -> None:
+def test_a_signature_that_the_file_cannot_hold_is_dropped() -> None:
     decoder = anthropic.Decoder("anthropic", "a-model")
     block = {"type": "thinking", "thinking": "hm", "signature": "two\nlines"}
     decoder.feed({"type": "content_block_start", "index": 0, "content_block": block})
@@ -126,7 +126,7 @@ _RESPONSES: Sequence[Raw] = (
         (openai_responses.Decoder, _RESPONSES),
     ],
 )
-def test_a_call_whose_pieces_arrive_is_known_till_something_else_does(
+def test_an_arriving_call_is_reported_until_something_else_arrives(
     kind: type[Decoder], payloads: Sequence[Raw]
 ) -> None:
     decoder = Redacting(kind("somebody", "a-model"), "a-secret-key")

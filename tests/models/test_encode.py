@@ -1,4 +1,4 @@
-"""What goes out in another way than the file says it."""
+"""Request parts that differ from the file."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def ids_of(*call_ids: str, fits: str = "strict") -> list[str]:
 
 
 @pytest.mark.parametrize("fits", ["strict", "short"])
-def test_ids_that_do_not_fit_are_told_apart(fits: str) -> None:
+def test_invalid_ids_stay_distinct(fits: str) -> None:
     ids = ids_of(*IDS, fits=fits)
     assert len(set(ids)) == len(IDS)
     pattern = STRICT_ID if fits == "strict" else SHORT_ID
     assert all(pattern.fullmatch(each) for each in ids)
 
 
-def test_an_id_that_is_really_called_like_a_stand_in_is_told_apart_from_it() -> None:
+def test_an_id_equal_to_a_replacement_stays_distinct() -> None:
     (stand_in,) = ids_of("a.b")
     assert len(set(ids_of("a.b", stand_in))) == 2
     assert len(set(ids_of(stand_in, "a.b"))) == 2
 
 
-def test_an_id_that_fits_stays_whatever_stands_before_it() -> None:
+def test_a_valid_id_stays_regardless_of_the_text_before_it() -> None:
     assert ids_of("a.b", "a:b", "a_b")[2] == "a_b"
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_only_what_was_not_sent_before_is_rendered(name: str) -> None:
+def test_only_new_parts_are_rendered(name: str) -> None:
     lines = [
         line for n in range(3) for line in (f"\U0001f4ac: ask {n}", "", "\U0001f916:", "", f"say {n}", "")
     ]
@@ -63,11 +63,11 @@ def test_only_what_was_not_sent_before_is_rendered(name: str) -> None:
         for each, at in ((before, 3), (after, 4))
     )
     assert (len(one), len(other)) == (7, 9)
-    assert other[:4] == one[:4]  # Anthropic's last two of the user are marked, and so new
+    assert other[:4] == one[:4]  # the user's last two messages are marked for Anthropic, and so new
 
 
 def _pieces(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts that are made of turns: messages, or the first block of each."""
+    """The parts made from turns: messages, or the first block of each."""
     messages = body.get("messages") or body["input"]
     return [
         m["content"][0] if isinstance(m["content"], list) else m for m in messages if m["role"] != "system"

@@ -1,4 +1,4 @@
-"""Pieces that came together are one, and nothing is lost or moved for it."""
+"""Pieces that arrive together are joined; nothing is lost or moved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _letters(events: list[Event]) -> list[Event]:
 
 
 @given(events=EVENTS, fails=st.booleans())
-def test_joined_events_say_the_same_in_the_same_order_up_to_a_failure(
+def test_joined_events_have_the_same_content_and_order_up_to_a_failure(
     events: list[Event], fails: bool
 ) -> None:
     def text() -> Iterator[Event]:

@@ -1,4 +1,5 @@
-"""Each format of the table: the shapes of its tools, and a reply in one piece beside a streamed one."""
+"""Each format of the table: the shapes of its tools, and an unstreamed reply compared with a
+stream."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def outcome(events: list[Event]) -> tuple[str, Usage, Finished]:
 
 @names
 @pytest.mark.parametrize("kind", REPLIES)
-def test_a_reply_in_one_piece_says_what_its_stream_says(name: str, kind: str) -> None:
+def test_an_unstreamed_reply_equals_its_stream(name: str, kind: str) -> None:
     wire_format, demo = FORMATS[name], DEMOS[name]
     body = {"model": "demo", "messages": [], "input": [], "stream_options": {"include_usage": True}}
     at_once, piecewise = (wire_format.decoder("demo", "demo", ()) for _ in range(2))
@@ -88,7 +89,7 @@ def test_a_value_and_its_definition_have_one_shape(name: str) -> None:
 
 
 @given(definitions)
-def test_what_a_provider_was_given_comes_back_as_the_same_definition(definition: dict[str, Any]) -> None:
+def test_a_providers_tool_converts_back_to_the_same_definition(definition: dict[str, Any]) -> None:
     name = definition["name"]
     for wire_format in FORMATS.values():
         back = wire_format.definition(wire_format.tool(name, definition))
@@ -99,12 +100,12 @@ def test_what_a_provider_was_given_comes_back_as_the_same_definition(definition:
 
 @pytest.mark.parametrize("wrong", [{}, {"name": 3}, {"type": "web_search"}, {"function": None}])
 @names
-def test_what_is_no_tool_of_a_format_is_refused(name: str, wrong: dict[str, Any]) -> None:
+def test_an_object_that_is_not_a_formats_tool_is_refused(name: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="tool"):
         FORMATS[name].definition(wrong)
 
 
-def test_the_table_says_what_settings_and_shell_may_name() -> None:
+def test_the_table_lists_the_names_for_settings_and_shell() -> None:
     assert kinds() == ("openai", "anthropic", "package")
     assert apis() == ("auto", "chat", "responses")
     assert options() == ("openai", "openai-responses", "anthropic")

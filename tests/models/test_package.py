@@ -1,4 +1,4 @@
-"""Events of a provider that is a package: in order, checked, and nothing of a request shared."""
+"""Events of a package's provider: ordered and checked, and requests share nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(*events: object) -> list[Event]:
     return [*decoder.read({EVENT: event} for event in events), *decoder.end()]
 
 
-def test_events_are_put_in_order_calls_last() -> None:
+def test_events_are_ordered_with_calls_last() -> None:
     call = ToolCall("call_1", "price", '{"of": "X"}')
     usage = Usage(3, 2)
     assert read(
@@ -40,7 +40,7 @@ def test_events_are_put_in_order_calls_last() -> None:
     ]
 
 
-def test_two_calls_of_one_id_get_two_and_nothing_is_read_after_the_end() -> None:
+def test_two_calls_with_one_id_get_two_ids_and_nothing_is_read_after_the_end() -> None:
     call = ToolCall("a", "price", "{}")
     first, second, end = read(Call(call), Call(call), Finished("complete"), TextDelta("more"))
     assert isinstance(first, Call)
@@ -50,7 +50,7 @@ def test_two_calls_of_one_id_get_two_and_nothing_is_read_after_the_end() -> None
 
 
 def bad(cls: Any, *fields: Any) -> object:
-    """A value with fields of other types than it says."""
+    """A value with fields of wrong types."""
     return cls(*fields)
 
 
@@ -70,7 +70,7 @@ def bad(cls: Any, *fields: Any) -> object:
         (bad(Finished, ["complete"]), "a field of the Finished"),
     ],
 )
-def test_what_is_no_event_is_an_error_that_says_so(event: object, words: str) -> None:
+def test_an_object_that_is_not_an_event_is_reported(event: object, words: str) -> None:
     with pytest.raises(ModelError, match=rf"^echo sent an event that cannot be read: .*{words}"):
         read(TextDelta("a"), event)
 
@@ -80,7 +80,7 @@ def test_a_stream_without_an_end_is_cut() -> None:
         read(TextDelta("a"))
 
 
-def test_a_request_shares_nothing_with_what_it_is_made_of() -> None:
+def test_a_request_shares_nothing_with_its_source() -> None:
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": "hi"}],

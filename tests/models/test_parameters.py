@@ -1,4 +1,4 @@
-"""Parameters that a provider would refuse: other names in requests, and in calls those of the server."""
+"""Parameters that a provider would refuse: renamed in requests, and the server's own in calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def request(form: WireFormat, mode: Any, *names: str, text: str = "\U0001f4ac: h
 
 
 def reply(name: str, arguments: Mapping[str, Any], mode: Any) -> dict[str, Any]:
-    """A reply in one piece, with one call."""
+    """An unstreamed reply with one call."""
     text = json.dumps(arguments)
     match mode:
         case "json":
@@ -66,7 +66,7 @@ def reply(name: str, arguments: Mapping[str, Any], mode: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", FORMS)
 @examples(8)
 @given(names=NAMES)
-def test_a_call_comes_back_with_the_names_of_the_server(name: str, mode: Any, names: set[str]) -> None:
+def test_a_call_comes_back_with_the_servers_names(name: str, mode: Any, names: set[str]) -> None:
     asked = request(FORMS[name], mode, *names)
     wires = wire_parameters(asked.catalogue.tools[0][1])
     arguments = {wires.get(own, own): "x" for own in sorted(names)}
@@ -87,7 +87,7 @@ def chat(arguments: str) -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FORMS)
-def test_tools_and_past_calls_are_sent_with_names_that_the_provider_takes(name: str, mode: Any) -> None:
+def test_tools_and_past_calls_are_sent_with_names_that_the_provider_accepts(name: str, mode: Any) -> None:
     odd, long = "file name", "z" * 70
     arguments = json.dumps({odd: "kept name", long: "1"})
     asked = request(FORMS[name], mode, odd, long, text=chat(arguments))

@@ -1,4 +1,4 @@
-"""Which models are sent pictures, how many of what size, and what stands for the others."""
+"""Which models are sent pictures, how many of which size, and the words in place of others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLAUDE, OTHER = "claude-sonnet-5-5", "gpt-5.4"
         ("a-model-of-tomorrow", True, False),
     ],
 )
-def test_models_see_what_is_known_of_them_and_unknown_ones_pictures(
+def test_known_models_get_the_types_they_support_and_unknown_ones_get_pictures(
     model: str, pictures: bool, documents: bool
 ) -> None:
     assert (sees(model, "image/png"), sees(model, PDF)) == (pictures, documents)
@@ -51,7 +51,7 @@ def turns(*contents: bytes) -> list[UserTurn]:
     return [UserTurn("?", (attached(content),)) for content in contents]
 
 
-def test_the_newest_pictures_are_sent_as_far_as_the_model_takes_them() -> None:
+def test_the_newest_pictures_are_sent_up_to_the_models_limits() -> None:
     contents = [png(n) for n in range(25)]
     at_hand = {attached(content).path: content for content in contents}
     shown, reasons = selection(turns(*contents), at_hand, CLAUDE)
@@ -61,7 +61,7 @@ def test_the_newest_pictures_are_sent_as_far_as_the_model_takes_them() -> None:
     assert len(selection(turns(*contents), at_hand, OTHER)[0]) == 25
 
 
-def test_a_picture_that_stands_twice_takes_room_twice() -> None:
+def test_a_repeated_picture_takes_room_twice() -> None:
     one, two = png(1), png(2)
     at_hand: dict[str, bytes | str] = {attached(each).path: each for each in (one, two)}
     shown, _ = selection(turns(two, *[one] * 20), at_hand, CLAUDE)
@@ -72,7 +72,7 @@ def test_a_picture_that_stands_twice_takes_room_twice() -> None:
 
 
 @pytest.mark.parametrize("model", [CLAUDE, OTHER])
-def test_no_picture_is_larger_than_the_provider_takes_as_base64(model: str) -> None:
+def test_no_picture_exceeds_the_providers_limit_as_base64(model: str) -> None:
     most = room(model).one // 4 * 3
     fits, too_large = png(1, more=most - len(png()) - 12), png(2, more=most - len(png()) - 11)
     assert (len(fits), len(too_large)) == (most, most + 1)
@@ -82,13 +82,13 @@ def test_no_picture_is_larger_than_the_provider_takes_as_base64(model: str) -> N
     assert reasons[attached(too_large).path].startswith(f"too large for {model}")
 
 
-def test_what_is_not_at_hand_is_not_sent_and_says_why() -> None:
+def test_a_missing_picture_is_not_sent_and_says_why() -> None:
     path = attached(png()).path
     assert selection(turns(png()), {path: "no such file"}, CLAUDE) == ({}, {path: "no such file"})
     assert selection(turns(png()), {}, CLAUDE) == ({}, {})
 
 
-def test_texts_and_pictures_stay_in_order_and_texts_side_by_side_are_one() -> None:
+def test_texts_and_pictures_stay_in_order_and_adjacent_texts_are_joined() -> None:
     shown, hidden = attached(png(1)), attached(png(2))
     parts: list[str | Attachment] = ["a", hidden, "b", shown, hidden]
     content = png(1)

@@ -1,4 +1,4 @@
-"""A reply never holds the key of its request, however it is cut; all else of it stays as it is."""
+"""A reply never contains its request's key, for any cuts; the rest of it is unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = "sk-sk-abcabcd"
 
 
 class Script(Decoder):
-    """Says what its payloads hold."""
+    """Gives the events in its payloads."""
 
     def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
         return raw["events"]  # type: ignore[no-any-return]
@@ -40,7 +40,7 @@ PIECES = st.lists(st.sampled_from([*(SECRET[:n] for n in range(1, 14)), *"sk-abc
 
 
 @given(PIECES, st.sampled_from([TextDelta, ThinkingDelta]))
-def test_a_key_never_comes_through_and_what_is_none_stays(
+def test_a_key_never_passes_and_other_text_stays(
     pieces: list[str], kind: type[TextDelta | ThinkingDelta]
 ) -> None:
     events = [kind(piece) for piece in pieces]
@@ -50,7 +50,7 @@ def test_a_key_never_comes_through_and_what_is_none_stays(
     assert events_of("", *events) == [*events, Finished("complete")]
 
 
-def test_what_is_held_comes_before_what_follows_it() -> None:
+def test_held_text_comes_before_later_events() -> None:
     call = ToolCall("a", "note", f'{{"text":"{SECRET}"}}')
     events = events_of(
         SECRET, ThinkingDelta("sk-"), ThinkingEnd(), TextDelta("a sk"), TextDelta("-"), Call(call)
@@ -62,5 +62,5 @@ def test_what_is_held_comes_before_what_follows_it() -> None:
     ]
 
 
-def test_a_word_that_serves_as_a_key_may_be_said() -> None:
+def test_a_short_word_used_as_a_key_may_appear() -> None:
     assert events_of("ollama", TextDelta("ollama")) == [TextDelta("ollama"), Finished("complete")]

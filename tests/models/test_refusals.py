@@ -1,4 +1,4 @@
-"""What refusals say of a request, and how a chat that is too long is made to fit."""
+"""The meaning of refusals, and the shortening of chats that are too long."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ TOO_LONG = [
 
 
 @pytest.mark.parametrize("words", TOO_LONG)
-def test_providers_say_in_many_words_that_a_chat_is_too_long(words: str) -> None:
+def test_providers_have_many_words_for_a_chat_that_is_too_long(words: str) -> None:
     assert says_too_long(words)
 
 
 @pytest.mark.parametrize(
     "words", ["max_tokens: 5 is too long a wait", "this model has no context", "", "exceeded"]
 )
-def test_other_words_do_not_say_so(words: str) -> None:
+def test_other_words_do_not_match(words: str) -> None:
     assert not says_too_long(words)
 
 
 LINE = "word " * 2_000
-"""2,500 tokens, more or less."""
+"""About 2,500 tokens."""
 
 
 def chat(count: int, *, summaries: bool = True, calls: bool = False) -> Request:
-    """The last question of a chat of long exchanges, asked of a model that takes 20,000 tokens."""
+    """The last question of a chat with long exchanges, for a model with a limit of 20,000
+    tokens."""
     summary = "\n\n📝: it was long" if summaries else ""
     call = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
     rounds = f"\n\n{call}\n\n🛠️: [f][c]\n\n`{LINE}`\n\nThat is it." if calls else ""
@@ -66,7 +67,7 @@ def test_a_chat_that_fits_is_sent_whole() -> None:
     assert crowding(request) == ""
 
 
-def test_of_a_chat_that_does_not_fit_the_older_exchanges_stand_back_as_few_as_may_be() -> None:
+def test_a_chat_that_does_not_fit_shortens_as_few_older_exchanges_as_possible() -> None:
     request = chat(10)
     assert omitted(request) == 3
     assert (
@@ -103,7 +104,7 @@ def test_the_results_of_older_exchanges_go_first() -> None:
     assert crowding(request) == "this chat is too long for gpt-4o; not sent: the results of 3 calls"
 
 
-def test_what_is_left_out_goes_in_this_order() -> None:
+def test_parts_are_left_out_in_this_order() -> None:
     request, seen = chat(5, calls=True, summaries=True), list[str]()
     for window in range(30_000, 1_000, -20):
         notice = crowding(replace(request, window=window)).partition("; not sent: ")[2]
@@ -129,7 +130,7 @@ def test_what_is_left_out_goes_in_this_order() -> None:
     ]
 
 
-def test_of_exchanges_without_a_summary_the_question_is_cut_to_what_fits() -> None:
+def test_without_a_summary_an_exchanges_question_is_cut_to_fit() -> None:
     request = chat(20, summaries=False)
     questions = [turn.text for turn in request.turns() if isinstance(turn, UserTurn)]
     assert len(questions) == 21
@@ -163,7 +164,7 @@ def test_one_exchange_that_is_too_long_is_cut_in_the_middle(text: str) -> None:
     assert crowding(request).endswith("not sent: the middle of the longest texts in the last exchange")
 
 
-def test_the_question_in_hand_stays_whole_as_long_as_may_be() -> None:
+def test_the_current_question_stays_whole_as_long_as_possible() -> None:
     request = Request(parse(f"💬: {LINE}\n\n🤖:\n\n{CALL}\n\n🛠️: [f][c]\n\n`{LONG}`\n"), 0, "x", "m")
     for window in range(128_000, 4_500, -2_000):
         (question, *_) = replace(request, window=window).turns()
@@ -180,7 +181,7 @@ def test_a_call_and_its_result_are_sent_both_or_neither(count: int, window: int,
             assert all(call.content for call in turn.calls)
 
 
-def test_a_request_that_was_refused_as_too_long_gets_smaller_until_nothing_can_stand_back() -> None:
+def test_a_request_refused_as_too_long_shrinks_until_nothing_can_be_left_out() -> None:
     request: Request | None = replace(chat(10), window=None)
     sizes = list[int]()
     while request is not None:
@@ -228,10 +229,10 @@ def test_a_refusal_that_names_its_limit_teaches_it(words: str, limit: Limit | No
     assert limit_in(words) == limit
 
 
-def test_after_a_limit_the_request_is_made_as_small_as_that_says_and_no_smaller() -> None:
+def test_after_a_limit_the_request_is_made_just_small_enough() -> None:
     request = chat(30)
     request = replace(request, window=None)
-    counted = 2 * request.tokens()  # by the provider, for whom a token is shorter than one thinks
+    counted = 2 * request.tokens()  # by the provider, whose tokens are shorter than estimated
     words = f"prompt is too long: {counted} tokens > 60000 maximum"
     amendment = amended(request, "anthropic", 400, words)
     assert amendment
@@ -298,7 +299,7 @@ def test_thinking_that_is_refused_is_dropped_once(words: str) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 413])
-def test_a_chat_that_is_refused_as_too_long_is_sent_with_less_of_it(status: int) -> None:
+def test_a_chat_refused_as_too_long_is_shortened(status: int) -> None:
     request = chat(3)
     shorter = amended(request, "chat", status, "prompt is too long")
     assert shorter is not None
@@ -307,7 +308,7 @@ def test_a_chat_that_is_refused_as_too_long_is_sent_with_less_of_it(status: int)
     assert shorter.aside == ""
 
 
-def test_what_is_too_large_for_a_minute_is_sent_with_less_of_it_and_not_later() -> None:
+def test_a_request_too_large_for_a_minute_is_shortened_and_not_delayed() -> None:
     request = replace(chat(30), window=None)
     shorter = amended(request, "chat", 429, PER_MINUTE)
     assert shorter
@@ -317,12 +318,13 @@ def test_what_is_too_large_for_a_minute_is_sent_with_less_of_it_and_not_later() 
     )
 
 
-def test_whatever_is_too_large_for_a_proxy_is_sent_with_less_of_it() -> None:
+def test_any_request_too_large_for_a_proxy_is_shortened() -> None:
     assert amended(chat(3), "chat", 413, "Request Entity Too Large")
     assert amended(chat(3), "chat", 400, "Request Entity Too Large") is None
 
 
-# --- Pictures ---------------------------------------------------------------------------------------------
+# --- Pictures
+# ---------------------------------------------------------------------------------------------
 
 PICTURE = attachment_of(png(), "chat.assets", "png")
 SHOWING = Request(
@@ -348,7 +350,7 @@ REFUSES_ONE = [
 
 @pytest.mark.parametrize("words", SEES_NONE)
 @pytest.mark.parametrize("status", [400, 404, 500])
-def test_a_model_that_sees_nothing_is_sent_words_from_then_on(words: str, status: int) -> None:
+def test_a_model_that_sees_no_pictures_is_sent_words_from_then_on(words: str, status: int) -> None:
     other = amended(SHOWING, "chat", status, words)
     assert other
     assert other.request == replace(SHOWING, is_blind=True)
@@ -357,7 +359,7 @@ def test_a_model_that_sees_nothing_is_sent_words_from_then_on(words: str, status
 
 
 @pytest.mark.parametrize("words", REFUSES_ONE)
-def test_a_picture_that_is_refused_ends_no_chat(words: str) -> None:
+def test_a_refused_picture_ends_no_chat(words: str) -> None:
     other = amended(SHOWING, "chat", 400, words)
     assert other
     assert other.request == replace(SHOWING, refused=frozenset([PICTURE.path]))
@@ -366,11 +368,11 @@ def test_a_picture_that_is_refused_ends_no_chat(words: str) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 429, 529, None])
-def test_a_refusal_of_another_kind_says_nothing_of_pictures(status: int | None) -> None:
+def test_another_refusal_does_not_affect_pictures(status: int | None) -> None:
     assert amended(SHOWING, "", status, "too many images for your plan") is None
 
 
-def test_words_about_pictures_mean_nothing_where_none_was_sent() -> None:
+def test_words_about_pictures_mean_nothing_if_none_was_sent() -> None:
     assert amended(replace(SHOWING, pictures={}), "", 400, "Could not process image") is None
 
 
@@ -396,7 +398,7 @@ def with_tools(*names: str) -> Request:
 
 @pytest.mark.parametrize("status", [400, 422])
 @pytest.mark.parametrize(("words", "named"), REFUSED_TOOLS)
-def test_a_tool_that_is_refused_by_name_is_left_out(words: str, named: list[str], status: int) -> None:
+def test_a_tool_refused_by_name_is_left_out(words: str, named: list[str], status: int) -> None:
     request = with_tools("a", "b", "c")
     other = amended(request, "", status, words)
     assert other is not None
@@ -421,5 +423,5 @@ def test_a_tool_that_is_refused_by_name_is_left_out(words: str, named: list[str]
         (None, "Invalid schema for function 'a': no"),
     ],
 )
-def test_a_refusal_that_names_no_tool_of_the_request_leaves_none_out(status: int | None, words: str) -> None:
+def test_a_refusal_that_names_no_tool_of_the_request_leaves_out_none(status: int | None, words: str) -> None:
     assert amended(with_tools("a", "b"), "", status, words) is None

@@ -105,7 +105,7 @@ def test_the_finished_original_is_sent_to_responses() -> None:
 
 
 @pytest.mark.parametrize("wire", [CLAUDE, OPENAI, RESPONSES], ids=str)
-def test_the_waiting_original_is_sent_with_stand_ins(wire: WireFormat) -> None:
+def test_the_waiting_original_is_sent_with_placeholders(wire: WireFormat) -> None:
     body = wire.body(wire.ask(original("original_waiting"), 0))
     refused = "The user did not approve this call."
     results = [(each[2], each[3]) for each in wire.said(body) if each[0] == "result"]
@@ -140,14 +140,14 @@ def test_the_first_request_of_a_chat_has_no_more_than_it_needs() -> None:
         ("gemini", "gemini-3-pro", COMPATIBLE, "max_tokens"),
     ],
 )
-def test_max_tokens_goes_by_the_name_that_the_host_knows(
+def test_max_tokens_has_the_name_that_the_host_knows(
     provider: str, model: str, quirks: tuple[Quirk, ...], field: str
 ) -> None:
     fields = body(openai_chat, provider, model, quirks=quirks, max_tokens=99)
     assert {key: value for key, value in fields.items() if "tokens" in key} == {field: 99}
 
 
-def test_temperature_goes_only_to_models_that_take_one() -> None:
+def test_temperature_is_sent_only_to_models_that_accept_it() -> None:
     assert body(openai_chat, "openai", "gpt-4.1", temperature=0.2)["temperature"] == 0.2
     assert body(openai_responses, "openai", "gpt-4.1", temperature=0.2)["temperature"] == 0.2
     assert "temperature" not in body(openai_chat, "openai", "gpt-5.2", temperature=0.2)
@@ -155,7 +155,7 @@ def test_temperature_goes_only_to_models_that_take_one() -> None:
     assert "temperature" not in body(anthropic, "anthropic", "claude-3-5-haiku-latest", temperature=0.2)
 
 
-def test_chat_tools_of_newer_models_go_without_effort_and_a_question_alone_with_it() -> None:
+def test_newer_models_get_tools_without_effort_and_a_plain_question_with_it() -> None:
     settings = ThinkingSettings(effort="high")
     assert body(openai_chat, "openai", "gpt-5.4", thinking=settings)["reasoning_effort"] == "high"
     with_tools = body(openai_chat, "openai", "gpt-5.4", thinking=settings, catalogue=TOOLS)
@@ -199,13 +199,13 @@ def _extras(request: Request) -> list[Any]:
     return [each.get("extra_content") for message in messages for each in message.get("tool_calls", [])]
 
 
-def test_a_thought_signature_goes_back_to_gemini_and_to_nobody_else() -> None:
+def test_a_thought_signature_is_sent_back_only_to_gemini() -> None:
     signed = parse(GEMINI_LOOP.replace("SIGNED", SIGNED))
     assert _extras(GEMINI.ask(signed, 0)) == [{"google": {"thought_signature": "abc="}}, None]
     assert _extras(OPENAI.ask(signed, 0)) == [None, None]
 
 
-def test_gemini_is_told_of_calls_that_it_did_not_make_in_this_turn_only() -> None:
+def test_gemini_learns_of_other_models_calls_only_in_this_turn() -> None:
     foreign = parse(GEMINI_LOOP.replace("SIGNED", ""))
     skip = {"google": {"thought_signature": "skip_thought_signature_validator"}}
     assert _extras(GEMINI.ask(foreign, 0)) == [skip, None]
@@ -226,7 +226,7 @@ Text.
 """
 
 
-def test_thinking_goes_back_in_the_order_of_the_file_before_its_calls() -> None:
+def test_thinking_is_sent_back_in_the_files_order_before_its_calls() -> None:
     request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
     sent_body = anthropic.request_body(request)
     assert sent_body["messages"][1]["content"] == [
@@ -239,21 +239,21 @@ def test_thinking_goes_back_in_the_order_of_the_file_before_its_calls() -> None:
 
 
 @pytest.mark.parametrize("further", [{"keep_thinking": False}, {"model": "claude-sonnet-4-0"}])
-def test_an_open_loop_without_its_thinking_goes_on_without_in_manual_mode(further: dict[str, Any]) -> None:
+def test_in_manual_mode_an_open_loop_without_its_thinking_continues_without(further: dict[str, Any]) -> None:
     request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
     sent_body = anthropic.request_body(replace(request, **further))
     assert "thinking" not in sent_body
     assert [block["type"] for block in sent_body["messages"][1]["content"]] == ["text", "tool_use"]
 
 
-def test_calls_of_a_tool_list_that_has_become_empty_name_their_tools() -> None:
+def test_calls_of_a_now_empty_tool_list_name_their_tools() -> None:
     request = replace(CLAUDE.ask(original("original_finished"), 0), catalogue=Catalogue())
     sent_body = anthropic.request_body(request)
     assert [tool["name"] for tool in sent_body["tools"]] == ["repo_search", "web_search"]
     assert sent_body["tool_choice"] == {"type": "none"}
 
 
-def test_broken_characters_of_a_tool_list_are_replaced() -> None:
+def test_broken_characters_in_a_tool_list_are_replaced() -> None:
     catalogue = Catalogue.of([Tool("s", "t", description="a\ud800b", input_schema={"x\udfff": "\0"})])
     for adapter in (anthropic, openai_chat, openai_responses):
         json.dumps(body(adapter, "x", "y", catalogue=catalogue), ensure_ascii=False).encode()
@@ -283,14 +283,14 @@ def test_arguments_become_an_object(arguments: str, value: dict[str, Any]) -> No
     assert json.loads(arguments_text(arguments, exact=False)) == value
 
 
-def test_arguments_of_an_object_are_sent_as_they_were_streamed() -> None:
+def test_arguments_that_are_an_object_are_sent_as_streamed() -> None:
     streamed = '{ "n": 1.0, "big": 123456789012345678901234567890 }'
     assert arguments_text(streamed, exact=True) == arguments_text(streamed, exact=False) == streamed
     assert arguments_text("[", exact=True) == "["
     assert arguments_text("", exact=True) == "{}"
 
 
-def test_a_name_is_made_fit_for_the_wire() -> None:
+def test_a_name_is_made_valid_for_the_wire() -> None:
     assert wire_name("web_search") == "web_search"
     assert wire_name("größe/x") == "gr__e_x"
     assert len(wire_name("a" * 100)) == 64

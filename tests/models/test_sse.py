@@ -37,7 +37,7 @@ def payloads(*chunks: bytes) -> list[str]:
         (b"data: \xff\n\n", ["\ufffd"]),
     ],
 )
-def test_payloads_are_found_however_the_bytes_are_cut(raw: bytes, expected: list[str]) -> None:
+def test_payloads_are_found_for_any_cuts(raw: bytes, expected: list[str]) -> None:
     assert payloads(raw) == expected
     assert payloads(*(raw[n : n + 1] for n in range(len(raw)))) == expected
     for cut in range(len(raw)):
@@ -52,7 +52,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=12))
-def test_any_bytes_give_the_same_payloads_however_they_are_cut(parts: list[bytes]) -> None:
+def test_any_bytes_give_the_same_payloads_for_any_cuts(parts: list[bytes]) -> None:
     raw = b"".join(parts)
     assert payloads(*parts) == payloads(raw) == payloads(*(raw[n : n + 1] for n in range(len(raw))))
 
@@ -65,7 +65,7 @@ def test_done_is_remembered() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"data: 123456789012345", b"data: 12345678\ndata: 12345678\n"])
-def test_an_event_beyond_all_bounds_is_refused(raw: bytes) -> None:
+def test_an_oversized_event_is_refused(raw: bytes) -> None:
     for chunks in ([raw], [raw[n : n + 1] for n in range(len(raw))]):
         with pytest.raises(ModelError, match="more than 15 bytes"):
             _fed(SSE(max_event_bytes=15), chunks)
@@ -77,11 +77,11 @@ def _fed(sse: SSE, chunks: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("payload", ["<html>", "[1]", '"text"', "null", "{", "[" * 100_000])
-def test_a_payload_that_is_no_object_is_refused(payload: str) -> None:
+def test_a_payload_that_is_not_an_object_is_refused(payload: str) -> None:
     with pytest.raises(ModelError) as refused:
         decode_payload(payload)
     assert refused.value.reason == "an unreadable event"
 
 
-def test_a_number_that_is_no_json_counts_as_absent() -> None:
+def test_a_number_that_is_not_json_counts_as_absent() -> None:
     assert decode_payload('{"logprob": -Infinity, "x": 1}') == {"logprob": None, "x": 1}

@@ -1,4 +1,4 @@
-"""What is known about models that think: which, in which mode, how much."""
+"""Known facts about models that think: which, in which mode, how much."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_effort_goes_to_openai_models_that_reason(
     assert openai_effort(model, ThinkingSettings(**settings)) == effort
 
 
-def test_the_reach_of_models_is_known_or_guessed() -> None:
+def test_the_limits_of_models_are_known_or_guessed() -> None:
     assert (context_window("claude-sonnet-4-5"), max_output("claude-sonnet-4-5")) == (200_000, 64_000)
     assert (context_window("claude-opus-5-5"), max_output("claude-opus-5-5")) == (1_000_000, 128_000)
     assert max_output("claude-sonnet-4-20250514") == 64_000
@@ -158,9 +158,7 @@ def test_the_reach_of_models_is_known_or_guessed() -> None:
         ("", []),
     ],
 )
-def test_think_tags_are_taken_off_the_start_however_the_text_is_cut(
-    text: str, parts: list[tuple[Kind, str]]
-) -> None:
+def test_think_tags_are_removed_from_the_start_for_any_cuts(text: str, parts: list[tuple[Kind, str]]) -> None:
     assert _tagged([text]) == parts
     assert _tagged(list(text)) == parts
     for cut in range(len(text)):
@@ -168,7 +166,7 @@ def test_think_tags_are_taken_off_the_start_however_the_text_is_cut(
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", " ", "\n", "a"]), max_size=9))
-def test_any_text_is_taken_apart_alike_however_it_is_cut(pieces: list[str]) -> None:
+def test_any_text_is_split_the_same_for_any_cuts(pieces: list[str]) -> None:
     assert _tagged(pieces) == _tagged(["".join(pieces)]) == _tagged(list("".join(pieces)))
 
 

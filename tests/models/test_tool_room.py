@@ -16,7 +16,7 @@ def tools_of(lengths: list[int]) -> list[Tool]:
 
 
 @given(sizes, st.integers(0, 400), st.none() | st.integers(1, 12), st.integers(0, 3))
-def test_what_fits_is_in_the_room_but_for_the_first_one(
+def test_only_fitting_tools_are_chosen_except_for_the_first(
     lengths: list[int], tokens: int, count: int | None, others: int
 ) -> None:
     room, tools = ToolRoom(tokens, count), tools_of(lengths)
@@ -28,7 +28,7 @@ def test_what_fits_is_in_the_room_but_for_the_first_one(
 
 @given(sizes, st.integers(0, 400), st.none() | st.integers(1, 12))
 @example(lengths=[0, 38, 400], tokens=149, count=None)
-def test_where_the_room_holds_all_all_are_fitting(lengths: list[int], tokens: int, count: int | None) -> None:
+def test_if_all_tools_fit_all_are_chosen(lengths: list[int], tokens: int, count: int | None) -> None:
     room, tools = ToolRoom(tokens, count), tools_of(lengths)
     assert not room.holds(tools) or room.fitting(tools) == tools
 

@@ -1,4 +1,5 @@
-"""A chat of the real engine, held against the requests on record: untouched, and after every kind of edit."""
+"""A chat of the real engine, compared with its recorded requests: unchanged, and after every kind
+of edit."""
 
 from __future__ import annotations
 
@@ -59,12 +60,12 @@ def checked(turns: Turns, text: str) -> Verification:
 
 
 def outcome(turns: Turns, text: str) -> list[tuple[int, str, int]]:
-    """The exchange, the words and the number of requests of each edit."""
+    """The exchange, the words and the number of requests for each edit."""
     return [(edit.exchange, edit.text, edit.requests) for edit in checked(turns, text).edits]
 
 
 def swapped(text: str) -> str:
-    """The second and the third exchange the other way round."""
+    """The text with the second and third exchange swapped."""
     start, second, third = text.index("💬: How"), text.index("💬: What"), text.index("💬: Thank")
     end = text.rindex("💬:")
     assert start < second
@@ -72,7 +73,7 @@ def swapped(text: str) -> str:
 
 
 def without(text: str, start: str, end: str) -> str:
-    """The text without what stands between two marks, the second of which stays."""
+    """The text without the part between two marks; the second mark stays."""
     at = text.index(start)
     return text[:at] + text[text.index(end, at + 1) :]
 
@@ -155,14 +156,14 @@ NO_EDITS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-async def test_an_edit_is_told_in_words_with_its_exchange_and_what_had_it_otherwise(name: str) -> None:
+async def test_an_edit_is_reported_with_its_exchange_and_the_affected_requests(name: str) -> None:
     turns = await conversation()
     change, edits = EDITS[name]
     assert outcome(turns, change(turns.text)) == edits
 
 
 @pytest.mark.parametrize("name", NO_EDITS)
-async def test_what_no_model_sees_is_no_edit(name: str) -> None:
+async def test_changes_that_no_model_sees_are_not_edits(name: str) -> None:
     turns = await conversation()
     result = checked(turns, NO_EDITS[name](turns.text))
     assert result == Verification((), 4, 4, ())
@@ -184,7 +185,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-async def test_the_line_of_an_edit_is_that_of_what_was_edited(name: str) -> None:
+async def test_an_edit_has_the_line_of_the_edited_part(name: str) -> None:
     turns = await conversation()
     text = EDITS[name][0](turns.text)
     (edit,) = checked(turns, text).edits
@@ -198,14 +199,14 @@ async def test_the_line_of_an_edit_is_that_of_what_was_edited(name: str) -> None
     assert edit.line == line, text.split("\n")[edit.line - 1]
 
 
-async def test_a_chat_without_its_answers_is_told_from_a_new_file_of_its_name() -> None:
+async def test_a_chat_without_its_answers_differs_from_a_new_file_of_the_same_name() -> None:
     turns = await conversation()
     alone = turns.text[: turns.text.index("🤖:")]
     assert outcome(turns, alone) == [(1, "a reply to this question was removed", 1)]
     assert checked(turns, "💬: something else\n") == Verification((), 0, 0, ())
 
 
-async def test_two_edits_are_told_each_with_its_own_count() -> None:
+async def test_two_edits_are_reported_each_with_its_own_count() -> None:
     turns = await conversation()
     text = turns.text.replace("Oslo", "Rome").replace("A cat.", "A dog.")
     assert outcome(turns, text) == [
@@ -214,7 +215,7 @@ async def test_two_edits_are_told_each_with_its_own_count() -> None:
     ]
 
 
-async def test_an_answer_that_was_asked_for_anew_is_that_of_the_later_request() -> None:
+async def test_a_regenerated_answer_belongs_to_the_later_request() -> None:
     turns = await conversation()
     turns.edit(lambda text: text.replace("Thank you.", "Thanks!").replace("You are welcome.\n", ""))
     turns.model.replies.append(says("You are welcome."))
@@ -224,7 +225,7 @@ async def test_an_answer_that_was_asked_for_anew_is_that_of_the_later_request() 
     assert checked(turns, turns.text) == Verification((), 4, 4, ())
 
 
-async def test_a_reply_that_no_request_led_to_is_unknown_unless_a_later_request_holds_it() -> None:
+async def test_a_reply_without_a_request_is_unknown_unless_a_later_request_contains_it() -> None:
     turns = await conversation()
     text = turns.text.replace("💬: \n", "💬: And?\n\n🤖:[Demo]\n\nForged.\n\n💬: \n")
     result = checked(turns, text)
@@ -244,7 +245,7 @@ async def test_a_reply_that_ended_early_needs_no_record() -> None:
     assert checked(turns, turns.text) == Verification((), 4, 4, ())
 
 
-async def test_settings_are_told_apart_from_edits() -> None:
+async def test_changed_settings_are_not_edits() -> None:
     turns = await conversation()
     then = json.loads(turns.ledger.requests()[-1].header)
     now = {
@@ -267,15 +268,15 @@ async def test_settings_are_told_apart_from_edits() -> None:
     ]
     missing = {**then, "tools": {}, "missing": ["mock"]}
     assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are now missing"]
-    del then["servers"]  # as in records from before they were kept
+    del then["servers"]  # as in records made before they were kept
     assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are now missing"]
-    for key in ("system_prompt", "model"):  # who changed the file is told so as of an edit
+    for key in ("system_prompt", "model"):  # front matter changes are reported as edits
         other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
         name = {"system_prompt": "the model of", "model": "the system"}[key]
         assert [each[: len(name)] for each in settings_changes(then, other, has_tools=False)] == [name]
 
 
-async def test_what_replies_that_say_the_same_were_asked_is_worked_out_once_for_each() -> None:
+async def test_requests_of_equal_replies_are_rebuilt_once_for_each() -> None:
     model = RecordingModel(*[says("ok")] * 20)
     turns = Turns("💬: 0\n", model, LoggedTools(Catalogue()))
     model.ledger = turns.ledger
@@ -297,7 +298,7 @@ async def test_what_replies_that_say_the_same_were_asked_is_worked_out_once_for_
     assert count == 20
 
 
-def test_of_servers_that_are_missing_alone_no_tool_is_called_gone() -> None:
+def test_tools_of_missing_servers_are_not_reported_as_gone() -> None:
     read, other = Tool("x", "read"), Tool("y", "read", "of y")
     tools = [read, other, Tool("x", "write"), Tool("y", "list"), Tool("y", "find")]
     then = header(request_with(Catalogue.of(tools)), "")

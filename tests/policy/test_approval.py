@@ -1,4 +1,5 @@
-"""A yes is bound to what was approved, here, by whom: everything else counts as undecided."""
+"""An approval is bound to the approved call, machine and user: everything else counts as
+undecided."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ def changed(**key: Any) -> Entry:
     return replace(entry, key=replace(entry.key, **key))
 
 
-def test_a_yes_given_here_counts_with_its_mark_only() -> None:
-    """Its mark was taken away since, by hand or by undo: the user is asked again."""
+def test_an_approval_given_here_counts_only_with_its_mark() -> None:
+    """Its mark was removed, by hand or by undo: Parley asks the user again."""
     bare = asked(1)
     assert standing(bare, view(yes(MARKED))) == "undecided"
     assert isinstance(step(chat(answer(bare)), view=view(yes(MARKED))), AwaitChoices)
 
 
-def test_a_yes_given_here_runs_its_call() -> None:
+def test_an_approval_given_here_runs_its_call() -> None:
     known = view(yes(MARKED))
     assert standing(MARKED, known) == "approved"
     assert step(WAITING, view=known) == RunTools((MARKED,))
@@ -54,7 +55,7 @@ FORGED = [
 ]
 
 
-def test_a_yes_that_was_undone_is_told_from_one_that_was_never_given_here() -> None:
+def test_an_undone_approval_differs_from_one_never_given_here() -> None:
     def was_taken_back(mark: Choice, known: LedgerView) -> bool:
         marked = asked(1, mark)
         return Approvals(chat(answer(marked)), TOOLS, known).was_taken_back(marked)
@@ -68,14 +69,14 @@ def test_a_yes_that_was_undone_is_told_from_one_that_was_never_given_here() -> N
 
 @pytest.mark.parametrize("known", FORGED)
 @pytest.mark.parametrize("mark", ["ya", "yA", "yo", "yO"])
-def test_a_mark_without_a_yes_that_agrees_in_everything_is_undecided(known: LedgerView, mark: Choice) -> None:
+def test_a_mark_without_a_fully_matching_approval_is_undecided(known: LedgerView, mark: Choice) -> None:
     forged = asked(1, mark)
     assert standing(forged, known) == "undecided"
     assert step(chat(answer(forged)), view=known) == AwaitChoices((forged,))
 
 
 @pytest.mark.parametrize("mark", ["ya", "yA", "yo", "yO"])
-def test_a_used_yes_without_a_result_may_have_run_and_only_a_person_decides(mark: Choice) -> None:
+def test_a_used_approval_without_a_result_may_have_run_and_only_the_user_decides(mark: Choice) -> None:
     known = view(yes(MARKED, state="used"), wrote=(MARKED,))
     rules = Rules(auto=(Pattern("*/*"),))
     for proposal in (asked(1, mark), asked(1)):
@@ -83,11 +84,11 @@ def test_a_used_yes_without_a_result_may_have_run_and_only_a_person_decides(mark
         assert step(chat(answer(proposal)), view=known, rules=rules) == AwaitChoices((proposal,))
 
 
-def test_a_new_yes_after_one_that_may_have_run_runs_once_more() -> None:
+def test_a_new_approval_runs_a_call_again_that_may_have_run() -> None:
     assert standing(MARKED, view(yes(MARKED, state="used"), yes(MARKED))) == "approved"
 
 
-def test_what_may_have_run_is_known_even_when_the_tool_was_defined_anew() -> None:
+def test_a_call_that_may_have_run_is_known_even_if_its_tool_changed() -> None:
     old = tool(description="Older.")
     assert standing(MARKED, view(yes(MARKED, old, state="used"))) == "may have run"
 
@@ -100,7 +101,7 @@ def test_the_same_call_in_a_later_round_is_another_call() -> None:
     assert Approvals(chat(answer(later)), TOOLS, known).standing(later) == "may have run"
 
 
-def test_a_no_stands_whatever_the_ledger_says() -> None:
+def test_a_no_counts_regardless_of_the_ledger() -> None:
     declined = asked(1, "yn")
     assert standing(declined, view(yes(declined))) == "declined"
     made = step(chat(answer(declined)), view=view(yes(declined)))
@@ -108,7 +109,8 @@ def test_a_no_stands_whatever_the_ledger_says() -> None:
     assert made.results[0][1].body == "The user declined this call."
 
 
-# --- Memory -----------------------------------------------------------------------------------------------
+# --- Memory
+# -----------------------------------------------------------------------------------------------
 
 
 def remembering(mark: Choice, later: Proposal | None = None) -> Transcript:
@@ -118,7 +120,9 @@ def remembering(mark: Choice, later: Proposal | None = None) -> Transcript:
 @pytest.mark.parametrize("mark", ["yA", "yO"])
 @pytest.mark.parametrize("rule", ["key", "command"])
 @pytest.mark.parametrize("state", ["live", "used"])
-def test_a_capital_given_here_decides_later_calls_of_the_tool(mark: Choice, rule: Any, state: State) -> None:
+def test_a_capital_mark_given_here_decides_later_calls_of_the_tool(
+    mark: Choice, rule: Any, state: State
+) -> None:
     known = view(yes(asked(1), choice=mark, rule=rule, state=state), wrote=(asked(2),))
     made = step(remembering(mark), view=known)
     assert made == Decide((Decision(asked(2), "memory", f"it is remembered by {mark} on call_1"),))
@@ -155,13 +159,14 @@ def test_a_proposal_that_parley_did_not_write_asks_even_for_a_remembered_tool() 
         assert made == AwaitChoices((asked(2),))
 
 
-def test_memory_holds_for_one_tool_only() -> None:
+def test_memory_applies_to_one_tool_only() -> None:
     other = asked(2, name="read_file")
     known = view(yes(asked(1), choice="yA", state="used"), wrote=(other,))
     assert step(remembering("yA", later=other), view=known) == AwaitChoices((other,))
 
 
-# --- Yeses that a new definition has made void ------------------------------------------------------------
+# --- Approvals that a new definition made void
+# ------------------------------------------------------------
 
 OLDER = tool(description="Older.")
 
@@ -171,14 +176,14 @@ def lapsed(transcript: Transcript, known: LedgerView) -> Lapse | None:
     return Approvals(transcript, TOOLS, known).lapsed(proposal)
 
 
-def test_a_yes_for_this_call_lapses_when_its_tool_is_defined_anew() -> None:
+def test_an_approval_of_a_call_lapses_when_its_tool_changes() -> None:
     assert lapsed(WAITING, view(yes(MARKED, OLDER))) == Lapse(OLDER.digest, "approved")
     assert lapsed(WAITING, view(yes(MARKED))) is None
     assert lapsed(WAITING, view(yes(MARKED, OLDER, state="revoked"))) is None
     assert lapsed(chat(answer(asked(1))), view(yes(MARKED, OLDER))) is None
 
 
-def test_memory_lapses_when_its_tool_is_defined_anew_and_is_not_remembered_since() -> None:
+def test_memory_lapses_when_its_tool_changes_and_is_not_remembered_again() -> None:
     older = yes(asked(1), OLDER, choice="yA", state="used")
     assert lapsed(remembering("yA"), view(older)) == Lapse(OLDER.digest, "remembered")
     assert lapsed(remembering("ya"), view(older)) is None
@@ -188,7 +193,8 @@ def test_memory_lapses_when_its_tool_is_defined_anew_and_is_not_remembered_since
     assert lapsed(remembering("yA"), view(yes(asked(1), other, choice="yA", state="used"))) is None
 
 
-# --- Why a person is asked ---------------------------------------------------------------------------------
+# --- Why the user is asked
+# ---------------------------------------------------------------------------------
 
 ASKED_BECAUSE = {
     "no rule allows it, and the tool is not remembered": (asked(2), view(wrote=(asked(2),))),
@@ -213,14 +219,14 @@ ASKED_BECAUSE = {
 
 
 @pytest.mark.parametrize("why", ASKED_BECAUSE)
-def test_a_person_is_asked_because(why: str) -> None:
+def test_the_user_is_asked_because(why: str) -> None:
     proposal, known = ASKED_BECAUSE[why]
     transcript = remembering("yA", proposal)
     assert step(transcript, view=known) == AwaitChoices((proposal,))
     assert why_asked(proposal, Approvals(transcript, TOOLS, known)) == why
 
 
-def test_a_rule_gives_its_reason_as_it_is_set() -> None:
+def test_a_rule_gives_its_setting_as_the_reason() -> None:
     pattern = Pattern("demo/*", {"path": "a.*"})
     assert Rules(auto=(pattern,)).allowed(READ, '{"path":"ab"}') == (
         """approval.auto has 'demo/*' with {"path": "a.*"}"""
@@ -228,7 +234,8 @@ def test_a_rule_gives_its_reason_as_it_is_set() -> None:
     assert str(Pattern("demo/*")) == "'demo/*'"
 
 
-# --- Rules ------------------------------------------------------------------------------------------------
+# --- Rules
+# ------------------------------------------------------------------------------------------------
 
 
 def test_deny_beats_remembered_beats_auto_beats_ask() -> None:
@@ -246,7 +253,7 @@ def test_deny_beats_remembered_beats_auto_beats_ask() -> None:
     assert step(remembering("ya"), view=known) == AwaitChoices((asked(2),))
 
 
-def test_deny_holds_against_a_yes_given_before() -> None:
+def test_deny_beats_an_earlier_approval() -> None:
     made = step(WAITING, view=view(yes(MARKED)), rules=Rules(deny=(Pattern("web_search"),)))
     assert isinstance(made, Settle)
 
@@ -283,7 +290,7 @@ OF_PROJECT = tool(of_project=True)
         ("proj*", OF_PROJECT, False, False),
     ],
 )
-def test_whom_a_pattern_names(pattern: str, of: Tool, allowed: bool, denied: bool) -> None:
+def test_a_pattern_names_these_tools(pattern: str, of: Tool, allowed: bool, denied: bool) -> None:
     assert (Rules(auto=(Pattern(pattern),)).allowed(of, "{}") is not None) == allowed
     assert (Rules(deny=(Pattern(pattern),)).denied(of, "{}") is not None) == denied
 
@@ -305,7 +312,7 @@ def test_whom_a_pattern_names(pattern: str, of: Tool, allowed: bool, denied: boo
         (r".*", '{"path":"a","path":"b"}', False, False),
     ],
 )
-def test_an_expression_must_match_the_whole_value_and_in_doubt_nothing_is_allowed(
+def test_an_expression_must_match_the_whole_value_and_allows_nothing_in_doubt(
     expression: str, arguments: str, allowed: bool, denied: bool
 ) -> None:
     pattern = Pattern("demo/read_file", {"path": expression})
@@ -330,7 +337,7 @@ def test_all_expressions_of_a_pattern_must_match() -> None:
         (True, True, False, False),
     ],
 )
-def test_a_hint_that_a_tool_only_reads_counts_for_trusted_servers_alone(
+def test_a_read_only_hint_counts_only_for_trusted_servers(
     trusted: bool, hint: object, on: bool, allowed: bool
 ) -> None:
     reader = tool(trusted=trusted, annotations={"readOnlyHint": hint})
@@ -344,7 +351,7 @@ def test_no_pattern_raises(glob: str, expression: str, arguments: str) -> None:
     Rules(auto=(pattern,), deny=(pattern,)).allowed(TRUSTED, arguments)
 
 
-def test_nothing_but_an_undecided_proposal_is_decided_by_a_rule() -> None:
+def test_a_rule_decides_only_undecided_proposals() -> None:
     rules = Rules(auto=(Pattern("*/*"),))
     for proposal in (asked(1, "ya"), asked(1, "yn"), asked(1, name="unknown")):
         transcript = chat(answer(proposal))
@@ -352,7 +359,8 @@ def test_nothing_but_an_undecided_proposal_is_decided_by_a_rule() -> None:
         assert decide(proposal, approvals, rules) is None
 
 
-# --- Yeses that the file no longer shows ------------------------------------------------------------------
+# --- Approvals that the file no longer shows
+# ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -365,12 +373,12 @@ def test_nothing_but_an_undecided_proposal_is_decided_by_a_rule() -> None:
         asked(1, "ya", arguments='{"query":"y"}'),
     ],
 )
-def test_a_yes_is_unclaimed_when_its_call_no_longer_waits_with_its_mark(proposal: Proposal) -> None:
+def test_an_approval_is_unclaimed_when_its_call_no_longer_waits_with_its_mark(proposal: Proposal) -> None:
     transcript = chat(answer(proposal))
     assert unclaimed(transcript, view(yes(MARKED))) == {"call_1"}
 
 
-def test_a_yes_is_claimed_by_its_marked_call_until_the_model_is_asked_on_without_it() -> None:
+def test_a_marked_call_claims_its_approval_until_the_model_continues_without_it() -> None:
     known = view(yes(MARKED))
     assert unclaimed(WAITING, known) == frozenset()
     two = chat(answer(MARKED), answer())
@@ -379,7 +387,7 @@ def test_a_yes_is_claimed_by_its_marked_call_until_the_model_is_asked_on_without
     assert unclaimed(WAITING, view(yes(asked(2), state="used"))) == frozenset()
 
 
-def test_a_yes_in_an_older_answer_of_its_exchange_is_unclaimed() -> None:
+def test_an_approval_in_an_older_answer_of_its_exchange_is_unclaimed() -> None:
     question = Question((Text("q"),))
     transcript = Transcript((Exchange(question, (answer(MARKED), answer(Text("a later answer")))),))
     assert unclaimed(transcript, view(yes(MARKED))) == {"call_1"}
@@ -387,7 +395,7 @@ def test_a_yes_in_an_older_answer_of_its_exchange_is_unclaimed() -> None:
     assert unclaimed(transcript, view(yes(MARKED))) == frozenset()
 
 
-def test_the_rule_of_a_call_is_that_of_its_last_yes_that_was_not_revoked() -> None:
+def test_a_call_has_the_rule_of_its_last_unrevoked_approval() -> None:
     def rule(*entries: Entry) -> str:
         return Approvals(WAITING, TOOLS, view(*entries)).rule(MARKED)
 
@@ -407,7 +415,7 @@ def test_a_call_whose_server_is_missing_waits_for_it(call: Proposal) -> None:
     assert step(chat(answer(call)), MISSING, view=known) == AwaitChoices((call,))
 
 
-def test_a_call_that_had_no_tool_when_it_was_proposed_is_refused_whatever_is_missing() -> None:
+def test_a_call_proposed_without_a_tool_is_refused_whichever_servers_are_missing() -> None:
     assert isinstance(step(chat(answer(asked(1))), MISSING), Settle)
     known = LedgerView(proposed=(yes(asked(1)).key,))
     assert isinstance(step(chat(answer(asked(1))), Catalogue.of([READ]), view=known), Settle)

@@ -1,4 +1,4 @@
-"""The choice keys, as one table: what each decides, for both readings of the keys."""
+"""The choice keys in one table: the calls that each decides, for both readings of the keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOUR = chat(
         asked(4, "ya", name="read_file"),
     )
 )
-"""Calls 1 and 3 of one tool, 2 and 4 of another; 4 has its yes."""
+"""Calls 1 and 3 of one tool, 2 and 4 of another; 4 is approved."""
 DECIDED = view(yes(asked(4, name="read_file"), TOOLS.tools[0][1]))
 
 TABLE: dict[Scope, dict[Choice, tuple[str, str, str]]] = {
@@ -40,7 +40,7 @@ TABLE: dict[Scope, dict[Choice, tuple[str, str, str]]] = {
         "yN": ("1 2 3", "1 2 3", "1 2 3"),
     },
 }
-"""What a key decides with the cursor on call 1, 2 and 4."""
+"""The calls that a key decides with the cursor on call 1, 2 and 4."""
 
 
 def press(
@@ -56,7 +56,7 @@ def ids(chosen: Chosen) -> str:
 
 @pytest.mark.parametrize("key", CHOICES)
 @pytest.mark.parametrize("scope", ["letter", "case"])
-def test_what_a_key_decides(scope: Scope, key: Choice) -> None:
+def test_a_key_decides_these_calls(scope: Scope, key: Choice) -> None:
     lines = [p.span.start for p in FOUR.exchanges[0].answers[0].proposals]
     pressed = tuple(ids(press(FOUR, lines[n], key, scope)) for n in (0, 1, 3))
     assert pressed == TABLE[scope][key]
@@ -64,7 +64,7 @@ def test_what_a_key_decides(scope: Scope, key: Choice) -> None:
 
 @pytest.mark.parametrize("key", CHOICES)
 @pytest.mark.parametrize("scope", ["letter", "case"])
-def test_a_key_for_a_call_by_its_name_decides_that_alone(scope: Scope, key: Choice) -> None:
+def test_a_key_for_a_named_call_decides_only_that_call(scope: Scope, key: Choice) -> None:
     line = FOUR.exchanges[0].answers[0].proposals[1].span.start
     decided = chosen(FOUR.exchanges[0], line, key, scope, Approvals(FOUR, TOOLS, DECIDED), "one")
     assert ids(decided) == "2"
@@ -82,14 +82,14 @@ def test_away_from_the_calls_only_the_keys_for_all_decide(scope: Scope, key: Cho
         )
 
 
-def test_with_all_decided_the_keys_for_all_say_so() -> None:
+def test_if_all_is_decided_the_keys_for_all_say_so() -> None:
     transcript = chat(answer(asked(1, "ya")))
     known = view(yes(asked(1)))
     assert press(transcript, 2, "ya", "letter", known) == Chosen(message="every tool call here is decided")
     assert ids(press(transcript, 4, "yo", "letter", known)) == "1"
 
 
-def test_a_mark_without_an_entry_is_still_to_be_decided() -> None:
+def test_a_mark_without_an_entry_must_still_be_decided() -> None:
     assert ids(press(FOUR, 0, "ya", "letter", view())) == "1 2 3 4"
 
 
@@ -102,12 +102,12 @@ def test_a_mark_without_an_entry_is_still_to_be_decided() -> None:
         chat(answer(asked(1), Text("later"))),
     ],
 )
-def test_where_nothing_waits_a_key_says_so(transcript: Transcript) -> None:
+def test_if_nothing_waits_a_key_says_so(transcript: Transcript) -> None:
     made = press(transcript, 4, "ya", "letter")
     assert made == Chosen(message="no tool call waits for a choice here")
 
 
-def test_a_call_with_a_result_is_not_decided_anew() -> None:
+def test_a_call_with_a_result_is_not_decided_again() -> None:
     transcript = chat(answer(ran(1), asked(2)))
     line = transcript.exchanges[0].answers[0].proposals[0].span.start
     assert press(transcript, line, "yn", "letter", view()).proposals == ()
@@ -121,7 +121,7 @@ def test_only_the_last_round_can_be_decided() -> None:
     assert press(transcript, first.span.start, "yo", "letter", view()).proposals == ()
 
 
-def test_a_call_that_cannot_be_read_waits_until_it_is_declined() -> None:
+def test_an_unreadable_call_waits_until_it_is_declined() -> None:
     transcript = parse("💬: q\n\n🤖:[A]\n\n❓: {broken\n")
     assert ids(press(transcript, 4, "yN", "letter")) == "broken"
     declined = parse("💬: q\n\n🤖:[A]\n\n❓:[yn] {broken\n")

@@ -1,4 +1,4 @@
-"""What is decided is what was shown: what was not, and what may have run before, is told first."""
+"""The user decides what was shown: calls not shown, or that may have run, cause a warning first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.chats import SEARCH, TOOLS, answer, asked, chat, key, ran, step, tool
 CALL = asked(1)
 DRAWN = Sighting(written_key(CALL), SEARCH.digest)
 BLIND = replace(DRAWN, digest="")
-"""As it is drawn where no server was started yet."""
+"""As drawn before any server has started."""
 USED = yes(CALL, state="used")
 CLOSED = yes(CALL, state="closed")
 PROPOSED = (key(CALL),)
@@ -46,19 +46,19 @@ def doubts_of(
     catalogue: Catalogue = TOOLS,
     seconds: float = LEAST_SEEN_S,
 ) -> list[str]:
-    """The kinds of doubts there are about a yes to calls of one answer."""
+    """The kinds of doubts about an approval of calls of one answer."""
     approvals = Approvals(chat(answer(*(calls or (CALL,)))), catalogue, known)
     seen = None if sightings is None else Seen(dict.fromkeys(sightings, seconds))
     return [doubt.kind for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, seen)]
 
 
-def test_a_call_that_was_seen_as_it_stands_is_decided_at_once() -> None:
+def test_a_call_that_was_seen_in_its_present_form_is_decided_at_once() -> None:
     assert doubts_of(view(), {DRAWN}) == []
     assert doubts_of(view(), None) == []
 
 
 @pytest.mark.parametrize("drawn", [DRAWN, BLIND])
-def test_a_call_that_has_only_just_appeared_is_not_decided(drawn: Sighting) -> None:
+def test_a_call_that_has_just_appeared_is_not_decided(drawn: Sighting) -> None:
     proposed = replace(view(), proposed=PROPOSED)
     assert doubts_of(proposed, {drawn}, seconds=LEAST_SEEN_S - 0.01) == ["early"]
     assert doubts_of(proposed, {drawn}, seconds=LEAST_SEEN_S) == []
@@ -70,7 +70,7 @@ def test_a_call_that_has_only_just_appeared_is_not_decided(drawn: Sighting) -> N
     assert message([doubt], "ya") == "web_search has just appeared: read it, then press ya again"
 
 
-def test_a_warning_that_has_only_just_appeared_is_not_heeded() -> None:
+def test_a_warning_that_has_just_appeared_does_not_count() -> None:
     told = replace(view(USED, wrote=(CALL,)), warnings=STARTED_ONCE)
     warned = replace(DRAWN, starts=1, has_warning=True)
     assert doubts_of(told, {warned, DRAWN}, seconds=0.08) == ["early"]
@@ -86,7 +86,7 @@ STARTED = {
 
 @pytest.mark.parametrize("known", STARTED.values(), ids=STARTED)
 @pytest.mark.parametrize("sightings", [None, {DRAWN}, {replace(DRAWN, starts=1)}])
-def test_the_first_yes_for_a_call_that_was_started_says_so(
+def test_the_first_approval_of_a_started_call_warns(
     known: LedgerView, sightings: set[Sighting] | None
 ) -> None:
     assert doubts_of(known, sightings) == ["started"]
@@ -102,7 +102,7 @@ def test_one_warning_is_for_one_more_run() -> None:
     assert doubts_of(replace(view(USED, USED), warnings=told), None) == ["started"]
 
 
-def test_ids_of_calls_whose_results_are_gone_are_none_for_new_calls() -> None:
+def test_new_calls_get_no_ids_of_calls_whose_results_are_gone() -> None:
     assert departed(chat(answer(CALL)), view(USED)) == {"call_1"}
     assert departed(chat(answer(ran(1))), view(USED)) == frozenset()
     assert departed(chat(answer(asked(2))), view(CLOSED)) == {"call_1"}
@@ -110,12 +110,12 @@ def test_ids_of_calls_whose_results_are_gone_are_none_for_new_calls() -> None:
     assert [call.id for call in written] == ["call_1.3", "call_2"]
 
 
-def test_no_rule_runs_a_call_that_regenerating_took_away_and_an_undo_brought_back() -> None:
+def test_no_rule_runs_a_call_that_regenerating_removed_and_an_undo_restored() -> None:
     made = step(chat(answer(CALL)), view=view(CLOSED), rules=Rules((Pattern("*/*"),)))
     assert made == AwaitChoices((CALL,))
 
 
-def test_a_yes_that_was_taken_stands() -> None:
+def test_a_recorded_approval_still_counts() -> None:
     marked = asked(1, "ya")
     assert doubts_of(view(USED, yes(CALL)), set(), marked) == []
 
@@ -129,12 +129,12 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("sightings", UNSEEN.values(), ids=UNSEEN)
-def test_a_call_that_was_not_seen_as_it_stands_is_not_decided(sightings: set[Sighting]) -> None:
+def test_a_call_that_was_not_seen_in_its_present_form_is_not_decided(sightings: set[Sighting]) -> None:
     assert doubts_of(view(), sightings) == ["unseen"]
     assert doubts_of(view(), sightings | {DRAWN}) == []
 
 
-def test_a_call_drawn_without_its_tool_is_decided_if_the_model_made_it_with_this_tool() -> None:
+def test_a_call_drawn_without_its_tool_is_decided_if_the_model_called_this_tool() -> None:
     proposed = replace(view(), proposed=PROPOSED)
     assert doubts_of(proposed, {BLIND}) == []
     assert doubts_of(proposed, {BLIND}, catalogue=OTHER) == ["redefined"]
@@ -143,7 +143,7 @@ def test_a_call_drawn_without_its_tool_is_decided_if_the_model_made_it_with_this
     assert doubts_of(proposed, {replace(DRAWN, digest=OTHER.tools[0][1].digest)}, catalogue=OTHER) == []
 
 
-def test_without_a_screen_a_tool_that_was_defined_anew_since_the_call_is_told_once() -> None:
+def test_without_a_screen_a_tool_changed_since_the_call_is_reported_once() -> None:
     proposed = replace(view(), proposed=PROPOSED)
     assert doubts_of(proposed, None) == []
     assert doubts_of(proposed, None, catalogue=OTHER) == ["redefined"]
@@ -152,7 +152,7 @@ def test_without_a_screen_a_tool_that_was_defined_anew_since_the_call_is_told_on
     assert doubts_of(told, None, catalogue=OTHER) == []
 
 
-def test_what_is_said_names_the_call_the_key_and_how_many_more() -> None:
+def test_the_message_names_the_tool_the_key_and_how_many_more() -> None:
     approvals = Approvals(chat(answer(CALL, asked(2))), TOOLS, view(USED))
     both = doubts([CALL, asked(2)], approvals, Seen())
     assert [doubt.kind for doubt in both] == ["started", "unseen"]
@@ -176,7 +176,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize(("reason", "case"), REASONS.items(), ids=REASONS)
-def test_a_call_that_waits_says_why_a_person_decides(
+def test_a_waiting_call_says_why_the_user_decides(
     reason: str, case: tuple[Proposal, LedgerView, Catalogue]
 ) -> None:
     call, known, catalogue = case
@@ -191,7 +191,7 @@ def test_a_call_that_waits_says_why_a_person_decides(
         (replace(view(USED), warnings=STARTED_ONCE), ONCE_MORE),
     ],
 )
-def test_a_call_that_may_have_run_is_warned_of_where_it_stands(known: LedgerView, warning: str) -> None:
+def test_a_call_that_may_have_run_has_a_warning_on_its_line(known: LedgerView, warning: str) -> None:
     approvals = Approvals(chat(answer(ran(2), CALL)), TOOLS, known)
     proposal = approvals.transcript.exchanges[0].answers[0].segments[-1]
     assert isinstance(proposal, Proposal)

@@ -1,4 +1,4 @@
-"""The problems of questions that lack something: where they stand, and how long."""
+"""The problems of questions with missing references: their lines, and how long they last."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FENCE = "```\nsee @@b@@\n```\n"
 
 
 def rows(text: str, *names: str) -> list[int]:
-    """The lines with problems, of a question that lacks these."""
+    """The lines with problems in a question that lacks these references."""
     transcript = parse(text)
     question = transcript.exchanges[-1].question
     assert question
@@ -29,15 +29,15 @@ def rows(text: str, *names: str) -> list[int]:
         ("💬: one\n\n📝: note\n\n💬: two\n\nsee @@a@@ @@b@@\n", 6),
     ],
 )
-def test_a_problem_stands_in_the_line_of_its_reference(text: str, row: int) -> None:
+def test_a_problem_is_on_its_references_line(text: str, row: int) -> None:
     assert rows(text, "b") == [row]
 
 
-def test_one_that_has_no_line_of_its_own_stands_at_the_question() -> None:
+def test_a_problem_without_a_line_of_its_own_is_on_the_questions_line() -> None:
     assert rows("above\n\n💬: see\n@@a@@\n", "elsewhere") == [2]
 
 
-def test_a_question_that_is_asked_or_changed_has_none() -> None:
+def test_an_asked_or_changed_question_has_no_problems() -> None:
     transcript = parse("💬: see @@b@@\n")
     question = transcript.exchanges[0].question
     assert question
@@ -47,6 +47,6 @@ def test_a_question_that_is_asked_or_changed_has_none() -> None:
     assert list(problems(parse("💬: see @@b@@ now\n"), said)) == []
 
 
-def test_warnings_of_calls_are_none_of_these() -> None:
+def test_warnings_about_calls_are_not_problems_of_questions() -> None:
     transcript = parse("💬: see @@b@@\n")
     assert list(problems(transcript, [("@@b@@", "{}", "started 1")])) == []

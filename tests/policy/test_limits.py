@@ -1,4 +1,4 @@
-"""The limits: every row of the table, with the exact texts, and what counts for each."""
+"""The limits: every row of the table, with the exact texts, and the calls that count."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SESSION = "Tool call limit exceeded for this session"
 
 
 def refused(transcript: Transcript, **more: object) -> list[tuple[str, str]]:
-    """The calls that are refused without asking, each with the text."""
+    """The calls refused without asking, each with its text."""
     made = step(transcript, **more)  # type: ignore[arg-type]
     assert isinstance(made, Settle), made
     assert all(result.status == "refused" for _, result in made.results)
@@ -41,7 +41,7 @@ def round_of(*results: Result) -> list[Segment]:
     return [Text("more"), *(ran(n, result) for n, result in enumerate(results, 1))]
 
 
-def test_of_five_calls_in_one_reply_three_stand() -> None:
+def test_three_of_five_calls_in_one_reply_may_run() -> None:
     transcript = chat(answer(*(asked(n) for n in range(1, 6))))
     assert refused(transcript, limits=limits_with(per_message=3)) == [
         ("call_4", MESSAGE),
@@ -49,7 +49,7 @@ def test_of_five_calls_in_one_reply_three_stand() -> None:
     ]
 
 
-def test_after_the_three_have_run_the_model_is_asked_once_more_without_tools() -> None:
+def test_after_the_three_have_run_the_model_is_asked_again_without_tools() -> None:
     three = [ran(n) for n in range(1, 4)]
     over = [asked(n, None, Result("refused", MESSAGE)) for n in (4, 5)]
     assert step(chat(answer(*three, *over)), limits=limits_with(per_message=3)) == AskModel(tools_on=False)
@@ -65,7 +65,7 @@ def test_calls_approved_in_the_same_reply_count_in_document_order() -> None:
     ]
 
 
-def test_a_message_is_one_exchange_and_a_new_question_counts_anew() -> None:
+def test_a_message_is_one_exchange_and_a_new_question_counts_from_zero() -> None:
     earlier = answer(*round_of(OK, OK, OK), Text("done"))
     limits = limits_with(per_message=3)
     assert step(chat(earlier, answer(asked(1))), limits=limits) == AwaitChoices((asked(1),))
@@ -84,7 +84,7 @@ def test_a_session_is_the_file() -> None:
     assert step(chat(earlier, answer(ran(1))), limits=limits) == AskModel(tools_on=False)
 
 
-def test_counts_survive_a_restart_since_they_are_read_from_the_file() -> None:
+def test_counts_survive_a_restart_because_they_come_from_the_file() -> None:
     text = "💬: a\n🤖:\n" + "".join(
         f'❓:[ya] `{{"id":"c{n}","function":{{"name":"f","arguments":""}}}}`\n🛠️: [f][c{n}]{status}\n\n`x`\n\n'
         for n, status in enumerate(["", "[error]", "[refused]"])
@@ -120,7 +120,7 @@ def test_ten_rounds_of_tools_end_the_answer() -> None:
     )
 
 
-def test_the_limit_of_rounds_lets_the_last_round_run() -> None:
+def test_the_round_limit_lets_the_last_round_run() -> None:
     transcript = chat(answer(*round_of(OK), Text("again"), asked(1, "ya")))
     known = view(yes(asked(1)))
     assert step(transcript, limits=limits_with(max_iterations=2), view=known) == RunTools((asked(1, "ya"),))
@@ -165,7 +165,7 @@ def unknown(number: int, name: str) -> list[Segment]:
     return [Text("hm"), asked(number, None, Result("refused", body), name=name)]
 
 
-def test_the_same_unknown_tool_twice_running_ends_the_answer() -> None:
+def test_the_same_unknown_tool_twice_in_a_row_ends_the_answer() -> None:
     twice = chat(answer(*unknown(1, "shell"), *unknown(1, "shell")))
     assert step(twice) == Stop("the model asked twice for a tool that does not exist: shell")
     for segments in (
@@ -176,7 +176,7 @@ def test_the_same_unknown_tool_twice_running_ends_the_answer() -> None:
         assert step(chat(answer(*segments))) == AskModel(tools_on=True)
 
 
-def test_a_tool_asked_for_where_there_is_none_ends_the_answer() -> None:
+def test_a_call_without_any_tools_ends_the_answer() -> None:
     assert step(chat(answer(*unknown(1, "shell"))), Catalogue()) == Stop(
         "the model asked for a tool, and there is none"
     )
@@ -204,7 +204,7 @@ def test_calls_though_tools_were_never_on_end_the_answer() -> None:
     )
 
 
-def test_an_unknown_tool_is_told_the_names_and_the_nearest() -> None:
+def test_an_unknown_tool_gets_the_names_and_the_nearest_one() -> None:
     asks = chat(answer(asked(1, name="web_serch"), asked(2, name="zzz")))
     assert refused(asks) == [
         (
@@ -218,7 +218,7 @@ def test_an_unknown_tool_is_told_the_names_and_the_nearest() -> None:
     ]
 
 
-def test_of_seven_calls_in_one_reply_five_stand() -> None:
+def test_five_of_seven_calls_in_one_reply_may_run() -> None:
     text = "Too many tool calls (7) - max allowed: 5"
     seven = chat(answer(*(asked(n) for n in range(1, 8))))
     assert refused(seven) == [("call_6", text), ("call_7", text)]
@@ -254,7 +254,7 @@ def test_a_refusal_says_once_that_arguments_are_invalid(arguments: str) -> None:
     assert body.count("Invalid arguments") == 1
 
 
-def test_a_blocked_word_is_refused_without_asking_and_leaves_tools_alone_that_only_hold_its_letters() -> None:
+def test_a_blocked_word_refuses_without_asking_but_not_tools_that_only_contain_its_letters() -> None:
     names = ["rm", "rm_file", "format", "confirm"]
     catalogue = Catalogue.of([tool(name) for name in names])
     calls = [asked(n, name=name) for n, name in enumerate(names, 1)]
@@ -269,7 +269,7 @@ def test_declined_comes_before_everything() -> None:
     assert refused(chat(answer(declined))) == [("call_1", "The user declined this call.")]
 
 
-def test_limits_are_checked_once_more_before_an_approved_call_runs() -> None:
+def test_limits_are_checked_again_before_an_approved_call_runs() -> None:
     marked = asked(1, "ya")
     assert refused(chat(answer(marked)), limits=limits_with(per_session=0), view=view(yes(marked))) == [
         ("call_1", SESSION)
@@ -286,7 +286,7 @@ def test_nothing_runs_until_every_call_of_the_round_is_decided() -> None:
     assert step(chat(answer(first, settled)), view=known) == RunTools((first,))
 
 
-def test_a_call_that_cannot_be_read_holds_the_others_up() -> None:
+def test_an_unreadable_call_delays_the_others() -> None:
     first, broken = asked(1, "ya"), Broken("proposal", "❓: {nope")
     assert step(chat(answer(first, broken)), view=view(yes(first))) == AwaitChoices((broken,))
     declined = Broken("proposal", "❓:[yn] {nope", "yn")
@@ -312,7 +312,7 @@ def test_an_answer_that_ends_in_a_notice_is_resumed_and_counts_from_there() -> N
 
 
 @pytest.mark.parametrize("question", ["", " ", "\n🔒: only a note", "\n\u00a0\n", "\n\u2003\u2028"])
-def test_a_question_without_a_word_asks_nothing(question: str) -> None:
+def test_a_blank_question_asks_nothing(question: str) -> None:
     assert step(parse(f"💬: {question}\n")) == AwaitQuestion()
 
 

@@ -12,14 +12,14 @@ def window_with(limit: int, *times: float) -> RateWindow:
     return window
 
 
-def test_the_next_may_be_sent_when_the_oldest_of_as_many_as_may_be_is_a_minute_old() -> None:
+def test_the_next_request_may_be_sent_when_the_oldest_that_counts_is_a_minute_old() -> None:
     assert window_with(2, 0.0).wait(30.0) == 0.0
     assert window_with(2, 0.0, 10.0).wait(30.0) == 30.0
     assert window_with(2, 0.0, 10.0).wait(60.0) == 0.0
 
 
-def test_requests_beyond_the_limit_are_waited_for_too() -> None:
-    """Two chats may each have seen the last free place."""
+def test_requests_beyond_the_limit_also_delay_the_next() -> None:
+    """Two chats may both have seen the last free slot."""
     window = window_with(2, 0.0, 10.0, 20.0)
     assert window.wait(30.0) == 40.0
     assert window.wait(60.0) == 10.0
@@ -39,7 +39,7 @@ def test_windows_over_the_same_times_count_the_same_requests() -> None:
     assert times == [20.0, 75.0]
 
 
-def test_no_limit_is_no_wait_and_what_is_free_is_a_part() -> None:
+def test_without_a_limit_nothing_waits_and_the_free_part_is_a_fraction() -> None:
     assert window_with(0, 0.0, 0.0).wait(0.0) == 0.0
     assert window_with(0, 0.0).left(0.0) == 1.0
     assert window_with(4, 0.0).left(0.0) == 0.75

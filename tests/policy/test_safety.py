@@ -1,4 +1,5 @@
-"""Blocked tools: whole words, globs and regular expressions, and what they must leave alone."""
+"""Blocked tools: whole words, globs and regular expressions, and the tools that they must not
+block."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ SEPARATED = [f"rm{each}file" for each in ":;,+~@#$|&=!?()[]{}<>'\"`^%·–\u00a0
 @pytest.mark.parametrize(
     "name", ["rm", "RM", "rm_file", "file-rm", "rmFile", "git.rm", "a/rm/b", "RMFile", *SEPARATED]
 )
-def test_a_word_blocks_the_tools_that_have_it_as_a_word(name: str) -> None:
+def test_a_word_blocks_tools_that_contain_it_as_a_whole_word(name: str) -> None:
     assert blocked_by(name, ["rm"]) == "rm"
 
 
 @pytest.mark.parametrize("name", ["format", "confirm", "alarm", "rmdir", "firmFile", "rm2", "f_orm", ""])
-def test_a_word_leaves_alone_what_only_holds_its_letters(name: str) -> None:
+def test_a_word_does_not_block_tools_that_only_contain_its_letters(name: str) -> None:
     assert blocked_by(name, ["rm"]) is None
 
 
@@ -39,18 +40,18 @@ def test_patterns(pattern: str, blocked: str, free: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "//", "_", "[", "*["])
-def test_a_pattern_that_says_nothing_blocks_nothing(pattern: str) -> None:
+def test_a_pattern_without_letters_blocks_nothing(pattern: str) -> None:
     assert blocked_by("web_search", [pattern]) is None
 
 
 @pytest.mark.parametrize("pattern", ["/(/", "/[a-/", "/*/", "/(?P<a>/"])
-def test_a_broken_expression_blocks_everything_since_nobody_knows_what_it_was_to_keep_out(
+def test_a_broken_expression_blocks_everything_because_its_intent_is_unknown(
     pattern: str,
 ) -> None:
     assert blocked_by("web_search", ["other", pattern]) == pattern
 
 
-def test_an_expression_that_never_ends_blocks() -> None:
+def test_an_endless_expression_blocks() -> None:
     assert blocked_by("a" * 60, ["/^(a|a)+b|(a|b|ab)*c$/"]) is not None
 
 

@@ -1,4 +1,4 @@
-"""The words a person reads while a turn runs, those a model reads of its tools; the rate of requests."""
+"""The status texts of a turn, the guidance for models on tools, and the request rate."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_a_tools_name_is_shown_as_words(name: str, words: str) -> None:
         (1_299_999, "Writing a call of write_file, 1200 kB..."),
     ],
 )
-def test_a_call_that_is_being_written_is_told_in_steps_that_grow_with_it(size: int, text: str) -> None:
+def test_the_size_of_a_call_being_written_is_shown_in_growing_steps(size: int, text: str) -> None:
     assert status.writing("write_file", size) == text
 
 
-def test_a_name_that_a_model_gives_a_tool_is_one_short_line() -> None:
+def test_a_models_tool_name_is_one_short_line() -> None:
     assert status.writing("a\n\u202e" + "b" * 100, 100) == f"Writing a call of a \\u202e{'b' * 60}…..."
 
 
@@ -89,7 +89,7 @@ def test_the_prompt_for_the_sentence() -> None:
         ("bell\x07", None),
     ],
 )
-def test_a_sentence_is_one_line_of_less_than_a_hundred_characters(reply: str, sentence: str | None) -> None:
+def test_a_sentence_is_one_line_of_fewer_than_a_hundred_characters(reply: str, sentence: str | None) -> None:
     assert status.sentence(reply) == sentence
 
 
@@ -105,7 +105,7 @@ def test_the_guidance_lists_the_tools_and_four_rules() -> None:
     assert guidance(Catalogue()) == ""
 
 
-def test_the_guidance_quotes_what_servers_say_of_their_tools_bounded_and_fenced() -> None:
+def test_the_guidance_quotes_servers_instructions_bounded_and_fenced() -> None:
     def tool(server: str, name: str, instructions: str) -> Tool:
         return Tool(server, name, instructions=instructions)
 
@@ -134,7 +134,7 @@ def test_the_guidance_names_the_servers_whose_tools_are_missing_in_one_order() -
     assert guidance(Catalogue(TOOLS.tools, ("far", "slow"))) == f"{guidance(TOOLS)}\n{line}"
 
 
-def test_the_status_names_the_servers_that_are_waited_for_as_far_as_a_line_holds_them() -> None:
+def test_the_status_names_as_many_awaited_servers_as_fit_on_a_line() -> None:
     assert status.waiting_for(["a"]) == "Waiting for MCP server a"
     assert status.waiting_for(["a", "b"]) == "Waiting for MCP servers a, b"
     assert status.waiting_for(["a", "b", "c", "d"]) == "Waiting for MCP servers a, b and 2 more"
@@ -161,7 +161,7 @@ def test_a_limit_of_0_is_no_limit() -> None:
     assert (window.wait(0.0), window.left(0.0)) == (0.0, 1.0)
 
 
-def test_the_texts_of_a_call_that_begins_are_known_as_such() -> None:
+def test_the_texts_of_a_beginning_call_are_recognized() -> None:
     assert all(
         map(status.is_of_call, [status.SELECTING, status.writing("f", 200), status.writing("", 9_000)])
     )

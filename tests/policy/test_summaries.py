@@ -1,4 +1,4 @@
-"""The summaries that are wanted, how they are asked for, and what becomes of a model's words."""
+"""Missing summaries, their prompt, and the use of a model's reply."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ RESULT = "🛠️: [f][c]\n\n`found`"
         ("💬: a\n\n🤖:\n\n🔒: a note", False),
     ],
 )
-def test_complete_answers_without_a_summary_want_one(exchange: str, is_unsummed: bool) -> None:
+def test_complete_answers_without_a_summary_need_one(exchange: str, is_unsummed: bool) -> None:
     transcript = parse(f"{exchange}\n\n💬: next\n")
     assert unsummed(transcript, 1) == (transcript.exchanges[:1] if is_unsummed else ())
 
 
-def test_the_last_exchanges_are_left_as_they_are() -> None:
+def test_the_last_exchanges_stay_unchanged() -> None:
     transcript = parse("".join(f"💬: {n}\n\n🤖:\n\nb\n\n" for n in range(5)) + "💬: \n")
     for keep in range(8):
         assert unsummed(transcript, keep) == transcript.exchanges[: max(5 - keep, 0)]
 
 
-def test_the_model_is_shown_the_exchange_and_not_more_of_it_than_fits() -> None:
+def test_the_model_sees_as_much_of_the_exchange_as_fits() -> None:
     text = f"💬: a\n\n🤖:\n\n{CALL}\n\n🛠️: [f][c]\n\n`{'found ' * 50_000}`\n\nThat is it.\n"
     prompt = summary_prompt(parse(text).exchanges[0])
     assert 'User:\na\n\nTool f {"a":1}:\nfound found' in prompt
@@ -67,7 +67,7 @@ def test_a_reply_is_one_line(reply: str, line: str) -> None:
 
 
 @given(text=marked_files | files, reply=files)
-def test_whatever_the_model_says_only_a_summary_is_added(text: str, reply: str) -> None:
+def test_any_reply_adds_only_a_summary(text: str, reply: str) -> None:
     lines = split_lines(text)
     before = parse(text)
     line = summary_line(reply)
@@ -85,7 +85,7 @@ def test_whatever_the_model_says_only_a_summary_is_added(text: str, reply: str) 
         assert old.proposals == new.proposals
 
 
-def test_an_exchange_that_was_changed_meanwhile_is_left_alone() -> None:
+def test_an_exchange_that_has_changed_stays_untouched() -> None:
     before = parse("💬: a\n\n🤖:\n\nb\n").exchanges[0]
     text = "💬: a\n\n🤖:\n\nb and more\n"
     assert put_summary(split_lines(text), parse(text), before, "x") == []

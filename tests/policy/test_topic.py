@@ -1,4 +1,4 @@
-"""What a chat is called: by its first summary, cut at a word, or by what a model says."""
+"""A chat's title: its first summary, cut at a word, or a model's reply."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_empty_topic_is_filled_in_from_the_first_summary(empty: str) -> None:
     ],
     ids=["no head", "no key", "the user's", "a remark", "a number", "a list", "in a text", "two", "no YAML"],
 )
-def test_what_is_not_an_empty_topic_stays_as_it_is(head: str) -> None:
+def test_anything_but_an_empty_topic_stays_unchanged(head: str) -> None:
     assert filled(head + ANSWER) == head + ANSWER
 
 
@@ -51,7 +51,7 @@ def test_without_a_summary_nothing_is_written(chat: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=90))
-def test_whatever_a_summary_says_is_a_topic_and_nothing_else(text: str) -> None:
+def test_any_summary_becomes_a_topic_and_nothing_else(text: str) -> None:
     line = " ".join(text.replace("\0", "").split()) or "x"
     chat = f"{EMPTY}💬: why?\n\n🤖:\n\n📝: {line}\n"
     after = parse(filled(chat))
@@ -80,7 +80,7 @@ def test_whatever_a_summary_says_is_a_topic_and_nothing_else(text: str) -> None:
         "é 💬:",
     ],
 )
-def test_what_yaml_would_take_for_something_else_is_quoted(text: str) -> None:
+def test_a_topic_that_yaml_would_misread_is_quoted(text: str) -> None:
     after = parse(filled(f"{EMPTY}💬: why?\n\n🤖:\n\n📝: {text}\n"))
     assert read_front_matter(after.front_matter).keys == {"topic": shortened(text)}
 
@@ -95,7 +95,7 @@ def test_what_yaml_would_take_for_something_else_is_quoted(text: str) -> None:
         ("a\x1bb\u202ec", "A\\x1bb\\u202ec"),
     ],
 )
-def test_a_title_ends_at_a_word_and_hides_nothing(text: str, short: str) -> None:
+def test_a_title_ends_at_a_word_without_hidden_characters(text: str, short: str) -> None:
     assert shortened(text) == short
 
 
@@ -109,11 +109,11 @@ def test_a_title_ends_at_a_word_and_hides_nothing(text: str, short: str) -> None
         ("\n** **\n", ""),
     ],
 )
-def test_a_model_puts_this_and_that_around_a_title(reply: str, short: str) -> None:
+def test_a_models_decoration_of_a_title_is_removed(reply: str, short: str) -> None:
     assert title(reply) == short.removesuffix(".")
 
 
-def test_a_model_is_shown_the_beginning_and_not_the_whole_chat() -> None:
+def test_a_model_sees_the_beginning_and_not_the_whole_chat() -> None:
     prompt = title_prompt(parse(f"💬: {'q' * 5000}\n\n🤖:\n\n{'a' * 5000}\n\n💬: secret\n\n🤖:\n\nz\n"))
     assert "q" * 1000 in prompt
     assert "a" * 1000 in prompt
@@ -122,7 +122,7 @@ def test_a_model_is_shown_the_beginning_and_not_the_whole_chat() -> None:
     assert title_prompt(parse("💬: why?\n")) == ""
 
 
-def test_a_model_that_is_asked_for_a_title_reads_what_the_user_asked_and_not_what_it_quotes() -> None:
+def test_the_title_prompt_has_the_users_words_without_quoted_text() -> None:
     quote = "`a.py:1-900` (900 lines)\n\n```python\n" + "x = 1\n" * 900 + "```"
     prompt = title_prompt(parse(f"💬: {quote}\n\nWhat is x?\n\n🤖:[Demo]\n\nOne.\n\n💬: \n"))
     assert "What is x?" in prompt

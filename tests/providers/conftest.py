@@ -1,4 +1,4 @@
-"""Providers that fail, for the tests of the clients."""
+"""Failing providers, for the tests of the clients."""
 
 from __future__ import annotations
 

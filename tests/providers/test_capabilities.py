@@ -1,4 +1,4 @@
-"""Requests that are asked otherwise, as their refusal says, and what is learned from it."""
+"""Requests repeated in the form that their refusal asks for, and the lessons from it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def refused(status: int, message: str) -> Response:
 
 
 def fresh(faulty: FaultyProviders) -> ProviderClient:
-    """Clients that have learned nothing yet."""
+    """A client that has learned nothing yet."""
     return ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
 
 
@@ -52,7 +52,7 @@ async def events_of(client: ProviderClient, provider: ProviderSettings, request:
         ("gpt-5.6", RESPONSES, CHAT, "chat", "Chat Completions"),
     ],
 )
-async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_and_told_once(
+async def test_a_refusal_switches_the_api_which_is_remembered_and_reported_once(
     faulty: FaultyProviders, model: str, first: str, second: str, kind: str, name: str
 ) -> None:
     client, provider = fresh(faulty), faulty.provider("chat", api="auto", official=True)
@@ -68,7 +68,7 @@ async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_an
     await client.close()
 
 
-async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_so_are_those_that_follow(
+async def test_a_chat_refused_as_too_long_is_shortened_and_so_are_later_ones(
     faulty: FaultyProviders,
 ) -> None:
     client, provider = fresh(faulty), faulty.provider("anthropic")
@@ -89,7 +89,7 @@ async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_so_are_thos
 LONG = f"💬: {'word ' * 500}\n\n🤖:\n\nfine\n\n💬: and now?\n"
 
 
-async def test_a_request_that_is_refused_however_short_teaches_nothing(faulty: FaultyProviders) -> None:
+async def test_a_request_refused_at_any_length_teaches_nothing(faulty: FaultyProviders) -> None:
     client, provider = fresh(faulty), faulty.provider("anthropic")
     request = Request(
         parse(f"💬: {'word ' * 500}\n\n🤖:\n\nfine\n\n💬: and now?\n"), 1, "faulty", "some-model"
@@ -103,7 +103,7 @@ async def test_a_request_that_is_refused_however_short_teaches_nothing(faulty: F
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "chat", "responses"])
-async def test_a_chat_that_is_found_too_long_in_the_stream_is_shortened(
+async def test_a_chat_refused_as_too_long_in_the_stream_is_shortened(
     faulty: FaultyProviders, kind: str
 ) -> None:
     client, provider = fresh(faulty), faulty.provider(kind)
@@ -126,12 +126,12 @@ async def test_a_chat_that_is_found_too_long_in_the_stream_is_shortened(
 
 
 def no_room(text: str) -> list[bytes]:
-    """A reply for which there was not room enough."""
+    """A reply without enough room."""
     stop = {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}
     return [*SAYS["anthropic"](text)[:4], event(stop), event({"type": "message_stop"})]
 
 
-async def test_after_a_reply_for_which_there_was_no_room_the_next_request_is_smaller(
+async def test_after_a_reply_without_enough_room_the_next_request_is_smaller(
     faulty: FaultyProviders,
 ) -> None:
     exchanges = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
@@ -147,7 +147,7 @@ async def test_after_a_reply_for_which_there_was_no_room_the_next_request_is_sma
     assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
 
 
-async def test_what_the_headers_say_of_limits_is_told(faulty: FaultyProviders) -> None:
+async def test_limits_in_headers_are_reported(faulty: FaultyProviders) -> None:
     headers = {
         "anthropic-ratelimit-requests-remaining": "9",
         "X-RateLimit-Reset-Tokens": "6ms",
@@ -169,7 +169,7 @@ async def test_what_the_headers_say_of_limits_is_told(faulty: FaultyProviders) -
         ("anthropic", "claude-sonnet-5-5", {"budget_tokens": 2000}, False),
     ],
 )
-async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_once(
+async def test_unsupported_thinking_is_left_out_and_reported_once(
     faulty: FaultyProviders, kind: str, model: str, thinking: dict[str, Any], has_notice: bool
 ) -> None:
     client = fresh(faulty)
@@ -186,7 +186,7 @@ async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_
     await client.close()
 
 
-async def test_the_user_is_told_once_what_of_a_chat_is_not_sent(
+async def test_the_user_is_told_once_about_unsent_parts_of_a_chat(
     faulty: FaultyProviders,
 ) -> None:
     exchanges = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
@@ -218,7 +218,7 @@ REFUSED_TOOL = {
 
 
 @pytest.mark.parametrize("kind", REFUSED_TOOL)
-async def test_a_tool_that_is_refused_is_left_out_from_then_on_and_that_is_told_once(
+async def test_a_refused_tool_is_left_out_from_then_on_and_reported_once(
     faulty: FaultyProviders, kind: str
 ) -> None:
     client, provider = fresh(faulty), faulty.provider(kind)

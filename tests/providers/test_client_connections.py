@@ -1,4 +1,4 @@
-"""Connections to providers are kept: the next request of a chat takes the one that is there."""
+"""Connections to providers are kept: a chat's next request uses the open one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CALLS = {
     "chat": "openai_chat/text_then_call",
     "responses": "openai_responses/calls_not_streamed",
 }
-"""Replies that end in calls, of the corpus."""
+"""Replies of the corpus that end in calls."""
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -62,7 +62,7 @@ async def test_ten_rounds_of_tools_take_one_connection(faulty: FaultyProviders, 
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_refused_request_leaves_its_connection(faulty: FaultyProviders, kind: str) -> None:
+async def test_a_refused_request_keeps_its_connection(faulty: FaultyProviders, kind: str) -> None:
     provider = faulty.provider(kind)
     client = ProviderClient({"FAULTY_KEY": KEY}, no_demo, sleep=lambda _: asyncio.sleep(0))
     before = faulty.server.connections
@@ -77,7 +77,7 @@ async def test_a_refused_request_leaves_its_connection(faulty: FaultyProviders, 
 
 @pytest.mark.parametrize("fault", ["cut", "reset"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_reply_that_is_complete_is_one_however_its_connection_ends(
+async def test_a_complete_reply_counts_however_its_connection_ends(
     faulty: FaultyProviders, kind: str, fault: Literal["cut", "reset"]
 ) -> None:
     faulty.plan(Response([*SAYS[kind]("Whole"), fault]))
@@ -90,7 +90,7 @@ async def test_a_reply_that_is_complete_is_one_however_its_connection_ends(
 
 
 @pytest.mark.parametrize("rest", [["silence"], [b": more\n\n" * 20_000, "silence"]])
-async def test_what_does_not_end_behind_the_end_is_not_waited_for(
+async def test_an_endless_rest_after_the_end_is_not_awaited(
     faulty: FaultyProviders, rest: list[bytes]
 ) -> None:
     provider = faulty.provider("chat")
@@ -105,7 +105,7 @@ async def test_what_does_not_end_behind_the_end_is_not_waited_for(
     assert faulty.server.connections - before == 2
 
 
-async def test_a_connection_that_the_server_closed_meanwhile_is_made_anew() -> None:
+async def test_a_connection_closed_by_the_server_is_replaced() -> None:
     async with FaultyServer() as server:
         provider = FaultyProviders(server, {}, []).provider("chat")
         client = ProviderClient({"FAULTY_KEY": KEY}, no_demo)

@@ -1,6 +1,8 @@
-"""Every fault in every wire format, from the server to the file: nothing is lost, and it can go on.
+"""Every fault in every wire format, from the server to the file: nothing is lost, and the chat can
+continue.
 
-Each fault is played by a real HTTP server to the real SDK client, through the loop, into a file on disk.
+For each fault, a real HTTP server answers the real SDK client, through the loop, into a file on
+disk.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ from tests.faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
 
 @dataclass(frozen=True)
 class Fault:
-    """What a server does; the cause and the next action that are told, and the notice in the file.
+    """A server's behaviour; the reported cause and remedy, and the notice in the file.
 
-    `half` says that half a sentence comes before, `tries` how often it is asked, `url` where.
+    `half`: half a sentence comes first. `tries`: how often it is asked. `url`: its address.
     """
 
     response: Response
@@ -70,44 +72,44 @@ CUT = ("the reply was cut at max_tokens", "set max_tokens higher", "the reply wa
 
 
 def refused(status: int, action: str, tries: int = 1, **headers: str) -> Fault:
-    """A refusal with a JSON body, in which the provider repeats the key."""
+    """A refusal with a JSON body in which the provider repeats the key."""
     cause = f"faulty answered {status}: it was … that failed"
     return Fault(refusal(status, **headers), cause, action, f"faulty answered {status}", tries=tries)
 
 
 def page(status: int, body: bytes, cause: str, action: str, notice: str, tries: int = 1) -> Fault:
-    """An answer that is no provider's."""
+    """An answer from something else than a provider."""
     parts = [body] if body else []
     return Fault(Response(parts, status, {"content-type": "text/html"}), cause, action, notice, tries=tries)
 
 
 def instead(parts: Sequence[Part], told: tuple[str, str, str], tries: int = 1) -> Fault:
-    """What comes in the place of a stream."""
+    """A fault in place of a stream."""
     return Fault(Response(parts), *told, tries=tries)
 
 
 def in_mid_text(kind: str, parts: Sequence[Part], told: tuple[str, str, str]) -> Fault:
-    """What comes in the place of the rest of a stream."""
+    """A fault in place of the rest of a stream."""
     return Fault(Response([*begun(kind, "after"), *parts]), *told, half=True)
 
 
 def packed(parts: Sequence[Part], told: tuple[str, str, str], tries: int = 1) -> Fault:
-    """What claims to be compressed."""
+    """A fault in a response that claims to be compressed."""
     return Fault(Response(parts, headers={**STREAM, "content-encoding": "gzip"}), *told, tries=tries)
 
 
 def elsewhere(url: str, told: tuple[str, str, str], tries: int) -> Fault:
-    """An address where there is no provider."""
+    """An address without a provider."""
     return Fault(Response(), *told, tries=tries, url=url)
 
 
 def own(kind: str, **payloads: Sequence[Any]) -> list[bytes]:
-    """The events of this format."""
+    """This format's own events."""
     return [event(each) for each in payloads[kind]]
 
 
 def call_begun(kind: str) -> list[bytes]:
-    """A tool call that lacks the end of its arguments."""
+    """A tool call without the end of its arguments."""
     block = {"type": "tool_use", "id": "toolu_1", "name": "web_search", "input": {}}
     piece = {"type": "input_json_delta", "partial_json": '{"que'}
     call = {"index": 0, "id": "call_1", "function": {"name": "web_search", "arguments": '{"que'}}
@@ -128,7 +130,7 @@ def call_begun(kind: str) -> list[bytes]:
 
 
 def ended(kind: str, anthropic: str, chat: str, responses: str) -> list[bytes]:
-    """The end of a stream for the reason that the format names so."""
+    """The end of a stream, for the reason with this name in the format."""
     incomplete = {"status": "incomplete", "incomplete_details": {"reason": responses}}
     return own(
         kind,
@@ -143,7 +145,7 @@ def at_the_bound(kind: str) -> list[bytes]:
 
 
 def model_refuses(kind: str) -> Fault:
-    """Claude says so at the end of its text, OpenAI's models in a field of its own."""
+    """Claude refuses at the end of its text, OpenAI's models in a separate field."""
     piece = {"type": "response.refusal.delta", "output_index": 0, "delta": "Half"}
     parts = own(
         kind,
@@ -185,12 +187,12 @@ def too_long(kind: str) -> Fault:
 
 
 def empty(kind: str) -> list[bytes]:
-    """A stream that ends well and says nothing."""
+    """A stream that ends normally without content."""
     return SAYS[kind]()
 
 
 def faults(kind: str) -> Mapping[str, Fault]:
-    """All faults, as they come in a format."""
+    """All faults in a format."""
     piece = SAYS[kind]("Hälf")[BEGUN[kind] - 1]
     in_character = piece[: piece.index("ä".encode()) + 1]
     strange = event({"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7})
@@ -314,7 +316,7 @@ STRANGE = [{"type": "response.some_news.delta", "delta": "x"}, {"type": "ping"},
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_events_of_unknown_kinds_are_no_fault(faulty: FaultyProviders, kind: str) -> None:
+async def test_unknown_kinds_of_events_are_not_faults(faulty: FaultyProviders, kind: str) -> None:
     strange = [b": a comment\n\n", b"event: news\nid: 7\nretry: 3\ndata: {}\n\n", *map(event, STRANGE)]
     first, *rest = SAYS[kind]("Whole")
     faulty.plan(Response([first, *strange, *rest]))

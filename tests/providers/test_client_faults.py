@@ -1,4 +1,4 @@
-"""Providers that fail, through the real SDK clients: what is told, tried again, and left in the file."""
+"""Failing providers with the real SDK clients: the reports, the retries and the file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from tests.faulty_server import BEGUN, SAYS, STREAM, FaultyServer, Forever, Part
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-# --- Refused requests -------------------------------------------------------------------------------------
+# --- Refused requests
+# -------------------------------------------------------------------------------------
 
 REFUSALS = {
     400: (False, ":ParleyRequest shows"),
@@ -57,7 +58,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_refused_request_is_told_and_tried_again_only_where_that_may_help(
+async def test_a_refused_request_is_reported_and_retried_only_if_that_may_help(
     faulty: FaultyProviders, kind: str, status: int
 ) -> None:
     retried, action = REFUSALS[status]
@@ -71,7 +72,9 @@ async def test_a_refused_request_is_told_and_tried_again_only_where_that_may_hel
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_what_failed_before_the_first_event_may_still_work(faulty: FaultyProviders, kind: str) -> None:
+async def test_a_request_that_failed_before_its_first_event_may_still_work(
+    faulty: FaultyProviders, kind: str
+) -> None:
     cut: list[Part] = [b": a comment\n\n", "cut"]
     faulty.plan(refusal(529), Response(cut), Response(SAYS[kind]("Whole")))
     events = await faulty.say(faulty.provider(kind))
@@ -104,7 +107,7 @@ WAITS = {
 
 @pytest.mark.parametrize("why", WAITS)
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_what_the_provider_says_of_waiting_is_done_as_long_as_it_is_no_day(
+async def test_the_providers_wait_is_obeyed_unless_it_is_too_long(
     faulty: FaultyProviders, kind: str, why: str
 ) -> None:
     headers, waits = WAITS[why]
@@ -113,20 +116,20 @@ async def test_what_the_provider_says_of_waiting_is_done_as_long_as_it_is_no_day
     assert faulty.waits == waits
 
 
-async def test_a_date_to_wait_for_is_waited_for(faulty: FaultyProviders) -> None:
+async def test_a_wait_may_be_given_as_a_date(faulty: FaultyProviders) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     faulty.plan(refusal(429, **{"retry-after": soon}), Response(SAYS["chat"]("Whole")))
     await faulty.say(faulty.provider("chat"))
     assert 20 < faulty.waits[0] <= 30
 
 
-async def test_a_server_may_say_that_trying_again_helps(faulty: FaultyProviders) -> None:
+async def test_a_server_may_say_that_retrying_helps(faulty: FaultyProviders) -> None:
     faulty.plan(refusal(400, **{"x-should-retry": "true"}), Response(SAYS["anthropic"]("Whole")))
     assert await faulty.say(faulty.provider("anthropic"))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_of_an_html_page_the_words_are_told(faulty: FaultyProviders, kind: str) -> None:
+async def test_the_words_of_an_html_page_are_reported(faulty: FaultyProviders, kind: str) -> None:
     faulty.plan(Response([HTML.encode()], 502, {"content-type": "text/html", "retry-after": "0"}))
     error = await faulty.fail(faulty.provider(kind))
     check_message(error, "faulty answered 502: Bad gateway sorry sorry")
@@ -136,7 +139,7 @@ async def test_of_an_html_page_the_words_are_told(faulty: FaultyProviders, kind:
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'{"error":"plain"}', b'{"error":{}}', b"\xff\xfe{"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_any_body_of_an_error_is_told_somehow(faulty: FaultyProviders, kind: str, body: bytes) -> None:
+async def test_any_error_body_is_reported(faulty: FaultyProviders, kind: str, body: bytes) -> None:
     faulty.plan(Response([body], 400, {"content-type": "application/json"}))
     check_message(await faulty.fail(faulty.provider(kind)), "faulty answered 400")
 
@@ -153,11 +156,12 @@ async def test_a_refused_signature_drops_the_thinking_once(faulty: FaultyProvide
     assert len(faulty.server.requests) == 2
 
 
-# --- Streams that break -----------------------------------------------------------------------------------
+# --- Streams that break
+# -----------------------------------------------------------------------------------
 
 
 def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
-    """What may come instead of the rest of a stream; whether asking again may help; the cause."""
+    """Faults in place of the rest of a stream, whether a retry may help, and the cause."""
     piece = SAYS[kind]("Hälf")[BEGUN[kind] - 1]
     umlaut = piece.index("ä".encode())
     passing = {"type": "overloaded_error", "code": "server_error", "message": f"busy {KEY}"}
@@ -188,7 +192,7 @@ def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
 @pytest.mark.parametrize("fault", faults("chat"))
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_stream_that_breaks_is_told_and_never_tried_again_once_it_has_begun(
+async def test_a_broken_stream_is_reported_and_never_retried_once_it_has_begun(
     faulty: FaultyProviders, kind: str, where: Where, fault: str
 ) -> None:
     parts, retried, cause = faults(kind)[fault]
@@ -201,7 +205,7 @@ async def test_a_stream_that_breaks_is_told_and_never_tried_again_once_it_has_be
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_large_event_below_the_bound_is_read(faulty: FaultyProviders, kind: str) -> None:
+async def test_a_large_event_within_the_limit_is_read(faulty: FaultyProviders, kind: str) -> None:
     large = "ä" * (1 << 20)
     faulty.plan(Response(SAYS[kind](large)))
     events = await faulty.say(faulty.provider(kind))
@@ -210,7 +214,7 @@ async def test_a_large_event_below_the_bound_is_read(faulty: FaultyProviders, ki
 
 @pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "application/json", ""])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_address_that_answers_as_no_model_does_is_told_by_its_content_type(
+async def test_an_address_that_is_not_a_models_is_reported_with_its_content_type(
     faulty: FaultyProviders, kind: str, content_type: str
 ) -> None:
     headers = {"content-type": content_type} if content_type else {}
@@ -222,15 +226,13 @@ async def test_an_address_that_answers_as_no_model_does_is_told_by_its_content_t
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_stream_under_a_wrong_content_type_is_read_all_the_same(
-    faulty: FaultyProviders, kind: str
-) -> None:
+async def test_a_stream_with_a_wrong_content_type_is_still_read(faulty: FaultyProviders, kind: str) -> None:
     faulty.plan(Response(SAYS[kind]("Whole"), 200, {"content-type": "text/plain"}))
     assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_address_where_nobody_listens(faulty: FaultyProviders, kind: str) -> None:
+async def test_an_address_without_a_server(faulty: FaultyProviders, kind: str) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
@@ -241,13 +243,13 @@ async def test_an_address_where_nobody_listens(faulty: FaultyProviders, kind: st
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "http://[", "no url", "http://a b/"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_base_url_that_is_none_is_told_at_once(faulty: FaultyProviders, kind: str, url: str) -> None:
+async def test_an_invalid_base_url_is_reported_at_once(faulty: FaultyProviders, kind: str, url: str) -> None:
     error = await faulty.fail(faulty.provider(kind, base_url=url))
     check_message(error, "base URL")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_who_stops_listening_ends_the_connection(faulty: FaultyProviders, kind: str) -> None:
+async def test_a_reader_that_stops_ends_the_connection(faulty: FaultyProviders, kind: str) -> None:
     faulty.server.plan(Response([*begun(kind, "after"), "silence"]))
     provider = faulty.provider(kind)
     async with closing(faulty.client.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)) as events:
@@ -257,11 +259,12 @@ async def test_who_stops_listening_ends_the_connection(faulty: FaultyProviders, 
     await asyncio.wait_for(faulty.server.hung_up.wait(), 5)
 
 
-# --- Keys -------------------------------------------------------------------------------------------------
+# --- Keys
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"])
-async def test_a_key_that_is_none_is_told_and_not_shown(faulty: FaultyProviders, key: str) -> None:
+async def test_an_invalid_key_is_reported_and_not_shown(faulty: FaultyProviders, key: str) -> None:
     client = ProviderClient({"FAULTY_KEY": key}, faulty.client._builtin_url)
     with pytest.raises(
         ModelError, match=r"^No key for faulty.*: set FAULTY_KEY before you start Neovim,"
@@ -282,7 +285,7 @@ async def test_a_key_that_is_none_is_told_and_not_shown(faulty: FaultyProviders,
         (("cat", "/dev/zero"), "cat printed more than 65536 bytes"),
     ],
 )
-async def test_a_command_that_prints_no_key_is_told(
+async def test_a_command_that_prints_no_key_is_reported(
     faulty: FaultyProviders, command: tuple[str, ...], told: str
 ) -> None:
     error = await faulty.fail(faulty.provider("chat", api_key_command=command))
@@ -297,7 +300,7 @@ async def test_a_command_may_print_the_key(faulty: FaultyProviders) -> None:
     assert await faulty.say(faulty.provider("chat", api_key_command=command))
 
 
-async def test_a_missing_key_is_told_in_whole_words(faulty: FaultyProviders) -> None:
+async def test_a_missing_key_is_reported_in_full(faulty: FaultyProviders) -> None:
     error = await faulty.fail(faulty.provider("chat", api_key_env="LAB_API_KEY"))
     assert "set LAB_API_KEY before you start Neovim, or choose another agent" in str(error)
 
@@ -307,7 +310,8 @@ async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(faulty: F
     assert "0123456789abcdef" not in str(error)
 
 
-# --- Through the loop into the file -------------------------------------------------------------------------
+# --- Through the loop into the file
+# -------------------------------------------------------------------------
 
 
 NOTICES = {
@@ -323,7 +327,7 @@ NOTICES = {
 @pytest.mark.parametrize("fault", NOTICES)
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_broken_reply_leaves_its_text_once_and_a_notice_and_the_next_turn_goes_on(
+async def test_a_broken_reply_leaves_its_text_once_and_a_notice_and_the_next_turn_continues(
     faulty: FaultyProviders, kind: str, where: Where, fault: str
 ) -> None:
     turns = Turns("💬: hi\n\n💬: later\n", ScriptedModel(), LoggedTools(TOOLS), anchor=0, provider="faulty")
@@ -345,7 +349,7 @@ async def test_a_broken_reply_leaves_its_text_once_and_a_notice_and_the_next_tur
     assert turns.text == "💬: hi\n\n🤖:[Demo]\n\nHalf of it\n\n💬: later\n"
 
 
-async def test_the_status_says_that_it_is_tried_again(faulty: FaultyProviders) -> None:
+async def test_the_status_reports_the_retry(faulty: FaultyProviders) -> None:
     turns = Turns("💬: hi\n", ScriptedModel(), LoggedTools(TOOLS), provider="faulty")
     turns.ports = replace(turns.ports, model=ProviderModel(faulty, faulty.provider("chat"), turns))
     faulty.plan(refusal(503), Response(SAYS["chat"]("Whole")))
@@ -381,7 +385,8 @@ async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
     await asyncio.wait_for(faulty.server.hung_up.wait(), 30)
 
 
-# --- Streams that only seem to be alive -------------------------------------------------------------------
+# --- Streams that only seem to be alive
+# -------------------------------------------------------------------
 
 ALIVE = {
     "anthropic": (b": processing\n\n", b"data: ", event({"type": "ping"})),
@@ -390,7 +395,7 @@ ALIVE = {
 }
 
 
-async def test_a_stream_that_says_nothing_any_more_ends_after_a_while(faulty: FaultyProviders) -> None:
+async def test_a_silent_stream_ends_after_a_while(faulty: FaultyProviders) -> None:
     async def failing(kind: str, piece: bytes) -> ModelError:
         async with FaultyServer() as server:
             alive = FaultyProviders(server, faulty.clients, [])

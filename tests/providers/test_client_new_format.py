@@ -1,4 +1,5 @@
-"""A wire format is one file and one entry: with these it is asked, shown and taken as a setting."""
+"""A new wire format needs one file and one entry: requests, the shell and the settings then support
+it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ async def server() -> AsyncIterator[FaultyServer]:
 
 
 def provider(url: str) -> ProviderSettings:
-    """The one of a user's settings."""
+    """The provider in a user's settings."""
     table = {"providers": {"lab": {"kind": "toy", "base_url": url, "api_key_env": "LAB_KEY"}}}
     settings, problems = read_settings(table)
     assert problems == ()
@@ -65,7 +66,7 @@ async def test_a_model_is_asked_in_it_and_its_stream_is_read(server: FaultyServe
     assert server.requests == [{"toy": "m", "texts": ["hi"], "stream": True}]
 
 
-async def test_a_reply_in_one_piece_is_read(server: FaultyServer) -> None:
+async def test_an_unstreamed_reply_is_read(server: FaultyServer) -> None:
     body: Any = json.dumps({"text": "Hello"}).encode()
     server.plan(Response([body], headers={"content-type": "application/json"}))
     assert await events(server, streamed=False) == [TextDelta("Hello"), Finished("complete")]
@@ -81,7 +82,7 @@ def test_the_shell_names_it_for_requests_and_tools() -> None:
     assert format_for(arguments.provider).body(REQUEST) == {"toy": "m", "texts": ["hi"], "stream": True}
 
 
-def test_a_kind_that_is_not_in_the_table_is_a_problem_of_the_settings() -> None:
+def test_a_kind_that_is_not_in_the_table_is_a_settings_problem() -> None:
     _, problems = read_settings({"providers": {"lab": {"kind": "toys"}}})
     expected = 'expected "openai", "anthropic", "toy" or "package"'
     assert problems == (f'parley: providers.lab.kind: {expected}, got "toys"; did you mean toy?',)

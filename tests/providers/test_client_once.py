@@ -1,4 +1,4 @@
-"""A short reply in one piece, from the demo model's server by way of the real clients."""
+"""A short unstreamed reply from the demo model's server, with the real clients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def no_demo() -> str:
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
-async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
+async def test_an_unstreamed_reply_is_requested_and_read(form: str) -> None:
     async with await server.start(pace=0, strict=True) as demo:
         base = demo.url if form == "anthropic" else f"{demo.url}/v1"
         client = ProviderClient({}, no_demo)
@@ -40,7 +40,7 @@ async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
     assert [e.output for e in events if isinstance(e, Usage)][-1] > 0
 
 
-async def test_what_fails_is_not_tried_again() -> None:
+async def test_a_failure_is_not_retried() -> None:
     client = ProviderClient({}, no_demo)
     nowhere = ProviderSettings(
         "here", "anthropic", base_url="http://127.0.0.1:9", api_key_command=("echo", "key")

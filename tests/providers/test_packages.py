@@ -1,4 +1,4 @@
-"""Providers of installed packages: as good as those built in, and what is wrong with one harms no other."""
+"""Providers from installed packages: equal to the built-in ones, and one's faults harm no other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ STOCKS = 'call web_search {"query": "google"}'
 PLAIN_STOCKS = '{"tool": "web_search", "params": {"query": "google"}}'
 XML_STOCKS = "<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search> and more"
 
-# --- The example ------------------------------------------------------------------------------------------
+# --- The example
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ async def test_the_example_answers_thinks_calls_and_counts(agent: str, mode: str
     assert "parley_echo" not in sys.modules
     settings = {**SETTINGS, "tool_mode": mode}
     async with Session(settings, agent=agent, approve=lambda _: True, environ=ENVIRON) as session:
-        assert "parley_echo" not in sys.modules  # not before somebody asks it
+        assert "parley_echo" not in sys.modules  # not before its first request
         assert await session.process_message("hello my dear") == "hello my dear"
         chunks = [chunk async for chunk in session.send_message_stream(stocks)]
         assert session.usage.input > 0
@@ -75,9 +76,7 @@ async def test_the_example_answers_thinks_calls_and_counts(agent: str, mode: str
 
 
 @pytest.mark.usefixtures("echo")
-async def test_a_model_that_a_provider_has_no_tools_for_is_told_of_them_in_words_and_that_is_said_once() -> (
-    None
-):
+async def test_a_model_without_tools_gets_them_in_words_and_the_user_is_told_once() -> None:
     async with Session(SETTINGS, agent="Plain", approve=lambda _: True, environ=ENVIRON) as session:
         hints = list[str]()
         for text in (PLAIN_STOCKS, "hello"):
@@ -88,7 +87,7 @@ async def test_a_model_that_a_provider_has_no_tools_for_is_told_of_them_in_words
 
 
 @pytest.mark.usefixtures("echo")
-async def test_the_rate_limit_holds_for_the_example_as_for_others() -> None:
+async def test_the_rate_limit_applies_to_the_example_as_to_others() -> None:
     settings = {**SETTINGS, "safety": {"rate_limit_per_minute": 1}}
     statuses = list[str]()
     async with Session(settings, agent="Echo", on_status=statuses.append, environ=ENVIRON) as session:
@@ -100,7 +99,7 @@ async def test_the_rate_limit_holds_for_the_example_as_for_others() -> None:
 
 
 @pytest.mark.usefixtures("echo")
-def test_the_shell_asks_the_example_as_any_other(
+def test_the_shell_asks_the_example_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "parley" / "config.toml"
@@ -127,7 +126,7 @@ def test_the_shell_asks_the_example_as_any_other(
 
 
 @pytest.mark.usefixtures("echo")
-def test_the_templates_of_the_example_are_taken_for_its_model() -> None:
+def test_the_examples_templates_are_used_for_its_model() -> None:
     from parley.models.text_tools.template import load_templates, template_for
 
     templates, problems = load_templates("package:echo")
@@ -140,7 +139,8 @@ def test_the_templates_of_the_example_are_taken_for_its_model() -> None:
     )
 
 
-# --- Others -----------------------------------------------------------------------------------------------
+# --- Others
+# -----------------------------------------------------------------------------------------------
 
 FAULTY = """
 import asyncio, sys, threading, time
@@ -351,7 +351,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Asker:
-    """A client that asks the faulty package, and the seconds that it waited."""
+    """A client of the faulty package, and the seconds it has waited."""
 
     def __init__(self, idle_s: float) -> None:
         self.waits = list[float]()
@@ -383,7 +383,7 @@ class Asker:
 
 @asynccontextmanager
 async def asking(idle_s: float) -> AsyncIterator[Asker]:
-    """Somebody who asks; in the end no thread of a provider is left."""
+    """A client; at the end no provider's thread is left."""
     asker = Asker(idle_s)
     yield asker
     if faulty := sys.modules.get("faulty"):
@@ -393,7 +393,7 @@ async def asking(idle_s: float) -> AsyncIterator[Asker]:
         if thread.name.startswith("parley "):
             thread.join(30)
             assert not thread.is_alive()
-    for name in ("faulty", "faulty_slow"):  # now that nobody imports them any more
+    for name in ("faulty", "faulty_slow"):  # now that no test imports them
         sys.modules.pop(name, None)
 
 
@@ -406,7 +406,7 @@ async def asker(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[As
 
 @pytest_asyncio.fixture
 async def hasty(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asker]:
-    """Waits for a moment only; a busy machine must not seem silent to the other."""
+    """Waits only for a moment; on a busy machine the other must not seem silent."""
     monkeypatch.syspath_prepend(str(site))
     async with asking(0.2) as asker:
         yield asker
@@ -444,7 +444,7 @@ MESSAGES = {
 }
 
 
-async def test_what_is_wrong_with_a_provider_is_told_with_its_package_and_harms_no_other(
+async def test_a_providers_fault_is_reported_with_its_package_and_harms_no_other(
     asker: Asker,
 ) -> None:
     for name, words in MESSAGES.items():
@@ -458,14 +458,14 @@ async def test_what_is_wrong_with_a_provider_is_told_with_its_package_and_harms_
     assert asker.waits == []
 
 
-async def test_a_provider_that_nobody_or_two_packages_have_is_told(asker: Asker) -> None:
+async def test_a_provider_of_no_package_or_of_two_is_reported(asker: Asker) -> None:
     assert str(await asker.fail("gone")).startswith(
         "no installed package has a provider called 'gone' (known: "
     )
     assert "parley-faulty 1.0 and parley-other 1.0" in str(await asker.fail("taken"))
 
 
-async def test_a_passing_failure_before_the_first_event_is_tried_again_when_the_provider_says(
+async def test_a_passing_failure_before_the_first_event_is_retried_when_the_provider_says(
     asker: Asker,
 ) -> None:
     assert await asker.say("passing") == [Finished("complete")]
@@ -473,12 +473,12 @@ async def test_a_passing_failure_before_the_first_event_is_tried_again_when_the_
     assert asker.notices == [f"the provider passing says: busy: retry {n} of 3..." for n in (1, 2, 3)]
 
 
-async def test_many_events_at_once_come_whole_and_in_order(asker: Asker) -> None:
+async def test_many_events_at_once_arrive_complete_and_in_order(asker: Asker) -> None:
     text = "".join(event.text for event in await asker.say("plenty") if isinstance(event, TextDelta))
     assert text == "".join(f"{number} " for number in range(3000))
 
 
-async def test_a_silent_provider_is_left_after_a_while_and_its_stream_is_closed(hasty: Asker) -> None:
+async def test_a_silent_provider_is_abandoned_after_a_while_and_its_stream_is_closed(hasty: Asker) -> None:
     error = await hasty.fail("idle")
     assert str(error).startswith(
         "the provider idle of parley-faulty 1.0 said nothing for 0.2 s. What to do: wait"
@@ -487,7 +487,7 @@ async def test_a_silent_provider_is_left_after_a_while_and_its_stream_is_closed(
 
 
 @pytest.mark.parametrize("name", ["blocks", "slow"])
-async def test_a_provider_that_blocks_holds_up_nobody_and_is_asked_anew_the_next_time(
+async def test_a_blocked_provider_delays_no_other_and_is_restarted_the_next_time(
     hasty: Asker, name: str
 ) -> None:
     slow = asyncio.ensure_future(hasty.fail(name))
@@ -495,12 +495,12 @@ async def test_a_provider_that_blocks_holds_up_nobody_and_is_asked_anew_the_next
     assert not slow.done()
     error = await slow
     assert "said nothing for 0.2 s" in str(error)
-    assert len(hasty.waits) == 3  # such a failure passes, as with others
+    assert len(hasty.waits) == 3  # such a failure is passing, as with others
     sys.modules["faulty"].free.set()
     assert await hasty.say(name) == [TextDelta("at last"), Finished("complete")]
 
 
-async def test_one_reply_that_does_not_come_ends_no_other_of_the_same_provider(hasty: Asker) -> None:
+async def test_a_missing_reply_ends_no_other_of_the_same_provider(hasty: Asker) -> None:
     steady = asyncio.ensure_future(hasty.say("two"))
     await hasty.fail("two", "idle")
     assert not steady.done()
@@ -509,7 +509,7 @@ async def test_one_reply_that_does_not_come_ends_no_other_of_the_same_provider(h
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_a_provider_that_ends_its_whole_thread_is_asked_anew(hasty: Asker) -> None:
+async def test_a_provider_that_ends_its_whole_thread_is_restarted(hasty: Asker) -> None:
     await hasty.fail("dies")
     for thread in threading.enumerate():
         if thread.name == "parley dies":
@@ -517,7 +517,7 @@ async def test_a_provider_that_ends_its_whole_thread_is_asked_anew(hasty: Asker)
     assert await hasty.say("dies") == [Finished("complete")]
 
 
-async def test_a_provider_that_blocks_is_asked_anew_after_a_stop(hasty: Asker) -> None:
+async def test_a_blocked_provider_is_restarted_after_a_stop(hasty: Asker) -> None:
     blocked = asyncio.ensure_future(hasty.say("once"))
     async with asyncio.timeout(10):
         while not getattr(sys.modules.get("faulty"), "tries", None):  # noqa: ASYNC110 - nobody tells
@@ -527,7 +527,7 @@ async def test_a_provider_that_blocks_is_asked_anew_after_a_stop(hasty: Asker) -
     assert await hasty.say("once") == [Finished("complete")]
 
 
-async def test_a_stream_that_nobody_reads_any_more_is_closed_even_if_it_never_waits(asker: Asker) -> None:
+async def test_an_abandoned_stream_is_closed_even_if_it_never_waits(asker: Asker) -> None:
     request = Request(QUESTION, 0, "eager", "some-model")
     events = asker.client.stream(ProviderSettings("eager", "package"), request, asker.notices.append)
     assert await anext(events) == TextDelta("more ")
@@ -540,7 +540,7 @@ async def test_a_stream_that_nobody_reads_any_more_is_closed_even_if_it_never_wa
     ("model", "words"),
     [("nonsense", "supports_tools gave a str, not a bool"), ("raises", "ZeroDivisionError")],
 )
-async def test_a_provider_that_cannot_say_whether_it_has_tools_is_told(
+async def test_a_provider_that_cannot_say_whether_it_has_tools_is_reported(
     asker: Asker, model: str, words: str
 ) -> None:
     provider = ProviderSettings("good", "package")
@@ -567,7 +567,7 @@ async def test_a_stopped_answer_of_a_provider_ends_at_once_with_a_notice() -> No
     await session.aclose()
 
 
-def test_a_package_is_a_kind_of_provider_and_another_kind_is_not() -> None:
+def test_package_is_a_kind_of_provider_and_other_words_are_not() -> None:
     settings, problems = read_settings({"providers": {"echo": {"kind": "package"}}})
     assert problems == ()
     assert settings.providers["echo"].kind == "package"

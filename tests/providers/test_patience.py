@@ -1,4 +1,4 @@
-"""How long a stream may say nothing, by a clock that is set."""
+"""How long a stream may be silent, on a fake clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.models.accumulate import PendingCall
 from parley.providers.patience import Patience
 
 
-def test_silence_ends_after_a_while_and_what_is_said_begins_it_again() -> None:
+def test_silence_ends_after_a_while_and_each_event_restarts_the_time() -> None:
     now = 0.0
     patience = Patience(10, lambda: now)
     now = 10
@@ -23,7 +23,7 @@ def test_silence_ends_after_a_while_and_what_is_said_begins_it_again() -> None:
         patience.check(None)
 
 
-def test_a_call_that_is_being_written_is_no_silence_and_one_that_stops_is() -> None:
+def test_a_call_being_written_is_not_silence_but_a_stalled_one_is() -> None:
     seconds = count(step=9)
     patience = Patience(10, lambda: next(seconds))
     for size in range(5):

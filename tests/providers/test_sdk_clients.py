@@ -1,4 +1,5 @@
-"""What the environment holds for the official hosts goes to no other: those get what their entry says."""
+"""Variables for the official hosts go to no other host: other hosts get only their entry's
+values."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def heads(faulty: FaultyProviders, provider: ProviderSettings, environ: dict[str, str]) -> str:
-    """The heads of the requests that a client made now sends."""
+    """The heads of the requests of a newly made client."""
     kind = "anthropic" if provider.kind == "anthropic" else provider.api
     faulty.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
     client = ProviderClient(environ, faulty.client._builtin_url)
@@ -58,7 +59,7 @@ async def heads(faulty: FaultyProviders, provider: ProviderSettings, environ: di
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("official", [True, False])
-async def test_another_host_gets_nothing_of_the_environment_but_its_key(
+async def test_another_host_gets_only_its_key_from_the_environment(
     faulty: FaultyProviders, variables: None, kind: str, official: bool
 ) -> None:
     before = dict(os.environ)
@@ -81,7 +82,7 @@ async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])
-async def test_a_gateway_in_the_variable_of_the_sdk_gets_what_the_sdk_reads(
+async def test_a_gateway_in_the_sdks_variable_gets_everything_that_the_sdk_reads(
     faulty: FaultyProviders, variables: None, kind: str
 ) -> None:
     url = faulty.server.url + ("" if kind == "anthropic" else "/v1")
@@ -101,7 +102,7 @@ async def test_an_entry_without_an_address_means_the_official_one(
     )
 
 
-async def test_every_variable_that_the_sdks_read_begins_as_those_that_are_kept_back() -> None:
+async def test_every_variable_that_the_sdks_read_has_a_withheld_prefix() -> None:
     import anthropic
     import openai
 
@@ -130,15 +131,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("url", "why"), BROKEN.items())
-async def test_an_address_that_is_none_is_a_problem_of_the_settings_and_nothing_else_is_asked(
-    url: str, why: str
-) -> None:
+async def test_an_invalid_address_is_a_settings_problem_and_nothing_else_is_asked(url: str, why: str) -> None:
     table = {"providers": {"mine": {"base_url": url}}, "mcp": {"servers": {"web": {"url": url}}}}
     settings, problems = read_settings(table)
     found = [each for each in problems if why in each]
     assert [each.split(": ")[1] for each in found] == ["providers.mine.base_url", "mcp.servers.web.url"]
     provider = settings.providers["mine"]
-    if url:  # an empty one is none, as that of a variable is
+    if url:  # an empty one counts as none, like an empty variable
         with pytest.raises(ModelError, match=re.escape(f"providers.mine.base_url: {url[:5]}")):
             address(provider, {})
     servers = new_servers({"web": settings.mcp.servers["web"]})
@@ -147,7 +146,7 @@ async def test_an_address_that_is_none_is_a_problem_of_the_settings_and_nothing_
     await servers.close()
 
 
-async def test_an_address_of_a_variable_is_looked_at_when_it_is_used() -> None:
+async def test_an_address_in_a_variable_is_checked_when_it_is_used() -> None:
     with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 must begin"):
         address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
     assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
@@ -161,7 +160,7 @@ async def no_demo() -> str:
     raise AssertionError("nothing is sent here")
 
 
-async def test_where_a_request_goes_is_told_in_words_where_that_is_no_address() -> None:
+async def test_a_destination_without_an_address_is_described_in_words() -> None:
     client = ProviderClient({"OPENAI_BASE_URL": "https://gate.example/v1/"}, no_demo)
     assert client.url(PROVIDERS["openai"], "/responses") == "https://gate.example/v1/responses"
     assert client.url(PROVIDERS["demo"], "/v1/messages") == "a small program on this machine"

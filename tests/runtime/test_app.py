@@ -1,4 +1,4 @@
-"""The application notices what is edited beside it: the server file that the settings name."""
+"""The application notices edits of the server file named in the settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from parley.settings.load import load_settings
 from tests.ledgers import open_ledger
 
 
-async def test_an_edited_file_of_servers_is_noticed(tmp_path: Path) -> None:
+async def test_an_edited_server_file_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "servers.json"
 
     def write(**servers: object) -> None:

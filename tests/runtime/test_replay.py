@@ -1,4 +1,4 @@
-"""Chats asked anew of what they say themselves: the same comes of them, and what would not is told."""
+"""Chats replayed with their own replies: the outcome is the same, and differences are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ NOT_AS_THE_ENGINE_GOES_ON = {
     "pending": "a call that still runs beside one that has its result",
     "pending_of_another_name": "a reply below a call that has no result",
 }
-"""Chats of the corpus that another one comes of: none is finished, or none that the engine would write."""
+"""Chats of the corpus whose replay differs: they are not finished, or the engine would not write
+them."""
 CALL = '`{"index":%d,"id":"c%d","type":"function","function":{"name":"web_search","arguments":"{}"}}`'
 CHAT = f"""💬: one
 
@@ -59,7 +60,7 @@ Half of it
 async def replayed(
     transcript: Transcript, path: str = "", settings: dict[str, object] | None = None
 ) -> tuple[Replay, list[tuple[int, Request]]]:
-    """The outcome of a replay, and its requests."""
+    """The outcome of a replay, with its requests."""
     app, requests = App(read_settings(settings or {})[0], {}, open_ledger()), list[tuple[int, Request]]()
     try:
         outcome = await replay(
@@ -76,12 +77,12 @@ async def replayed(
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-async def test_every_finished_chat_comes_of_its_own_replies_and_results(path: Path) -> None:
+async def test_every_finished_chat_follows_from_its_own_replies_and_results(path: Path) -> None:
     outcome, _ = await replayed(read(path), str(path))
     assert (outcome.diff == "") == (path.stem not in NOT_AS_THE_ENGINE_GOES_ON), outcome.diff
 
 
-def test_the_chats_that_are_another_one_are_not_finished() -> None:
+def test_the_chats_that_differ_are_not_finished() -> None:
     for path in (path for path in CASES if path.stem in NOT_AS_THE_ENGINE_GOES_ON):
         step = path.with_suffix(".step").read_text(encoding="utf-8").split()[0]
         problems = path.with_suffix(".problems")
@@ -89,21 +90,21 @@ def test_the_chats_that_are_another_one_are_not_finished() -> None:
         assert is_open or step in ("AwaitChoices", "AskModel", "Settle")
 
 
-async def test_calls_are_decided_as_in_the_file_and_what_ended_early_does_so_again() -> None:
+async def test_calls_are_decided_as_in_the_file_and_early_ends_recur() -> None:
     outcome, requests = await replayed(parse(CHAT))
     assert outcome == Replay(3, "")
     assert [number for number, _ in requests] == [1, 1, 2]
     assert requests[1][1].turns()[-1].calls[1].content == "The user declined this call. too dear"  # type: ignore[union-attr]
 
 
-async def test_a_chat_that_todays_limits_end_earlier_is_another_one() -> None:
+async def test_a_chat_that_todays_limits_end_earlier_differs() -> None:
     outcome, _ = await replayed(parse(CHAT), settings={"max_tool_calls": 0})
     assert "+`rain`" not in outcome.diff
     assert "-`rain`" in outcome.diff
     assert outcome.diff.startswith("--- file\n+++ replay\n")
 
 
-async def test_a_chat_goes_on_where_its_user_went_on_from_a_limit() -> None:
+async def test_a_chat_continues_where_its_user_continued_after_a_limit() -> None:
     calls = "\n\n".join(
         f"❓:[ya] {CALL % (0, number)}\n\n🛠️: [web_search][c{number}]\n\n`{number}`" for number in range(14)
     )
@@ -117,12 +118,12 @@ async def test_a_chat_goes_on_where_its_user_went_on_from_a_limit() -> None:
     assert len(requests) < 15
 
 
-async def test_requests_are_those_of_todays_settings() -> None:
+async def test_requests_use_todays_settings() -> None:
     _, requests = await replayed(parse(CHAT), settings={"system_prompt": "Be kind."})
     assert all(request.system.startswith("Be kind.") for _, request in requests)
 
 
-async def test_a_long_chat_is_read_bit_by_bit() -> None:
+async def test_a_long_chat_is_read_piece_by_piece() -> None:
     chat = "".join(f"💬: {number}\n\n🤖:[Demo]\n\nYes.\n\n" for number in range(300))
     outcome, _ = await replayed(parse(chat))
     assert outcome == Replay(300, "")

@@ -1,4 +1,4 @@
-"""Models that have no tools, or fail to call them: tried again and again, and nothing of it in the file."""
+"""Models without tools, or that fail to call them: retries leave nothing in the file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Please correct these issues in your response. Ensure:
 
 
 class TextModel(ScriptedModel):
-    """A model that only writes text; a reply that is an error is a refusal."""
+    """A model that only writes text; a reply that is an exception is a refusal."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ PROPOSED = (
 )
 
 
-async def test_after_two_failures_the_third_try_is_all_that_the_file_knows() -> None:
+async def test_after_two_failures_the_file_has_only_the_third_try() -> None:
     model = TextModel(NO_JSON, NO_QUERY, CALL)
     chat = turns(model)
     assert await chat.run() == End("waiting")
@@ -124,7 +124,7 @@ async def test_after_two_failures_the_third_try_is_all_that_the_file_knows() -> 
     ]
 
 
-async def test_each_try_is_cooler() -> None:
+async def test_each_try_has_a_lower_temperature() -> None:
     model = TextModel(NO_JSON, NO_QUERY, CALL)
     request = Request(
         Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, text_tools=text_tools("json")
@@ -167,7 +167,7 @@ LONG = "So. " * (PATIENCE // 4 + 1)
 
 
 @pytest.mark.parametrize("patience", [PATIENCE, None])
-async def test_of_a_long_failure_nothing_stays(patience: int | None) -> None:
+async def test_nothing_remains_of_a_long_failure(patience: int | None) -> None:
     chat = turns(TextModel(f"{LONG}\n\n{NO_QUERY[7:]}", f"I look.\n\n{CALL}", patience=patience))
     assert await chat.run() == End("waiting")
     assert chat.text == PROPOSED.replace("❓:", "I look.\n\n❓:")
@@ -175,7 +175,7 @@ async def test_of_a_long_failure_nothing_stays(patience: int | None) -> None:
     assert ("So." in shown) == (patience is not None)
 
 
-async def test_of_long_failures_only_the_notice_stays() -> None:
+async def test_only_the_notice_remains_of_long_failures() -> None:
     chat = turns(TextModel(*[f"{LONG}\n\n{NO_QUERY}"] * 4, patience=PATIENCE))
     assert (await chat.run()).kind == "interrupted"
     assert (
@@ -200,7 +200,7 @@ async def test_the_tokens_of_failed_tries_count() -> None:
     ]
 
 
-async def test_text_of_a_reply_that_broke_off_stays() -> None:
+async def test_text_of_a_broken_reply_stays() -> None:
     class Breaking(TextModel):
         async def send(self, request: Request) -> AsyncIterator[Event]:
             async for event in super().send(request):
@@ -235,7 +235,7 @@ async def test_a_wait_between_tries_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize(("mode", "refusals"), [("auto", 0), ("auto", 1), ("json", 0)])
-async def test_a_request_ends_at_once_when_nobody_listens_any_more(mode: Any, refusals: int) -> None:
+async def test_a_request_ends_at_once_when_its_reader_stops(mode: Any, refusals: int) -> None:
     ends = list[str]()
 
     async def send(_: Request) -> AsyncIterator[Event]:
@@ -257,12 +257,13 @@ async def test_a_request_ends_at_once_when_nobody_listens_any_more(mode: Any, re
     assert ends == ["over"] * (refusals + 1)
 
 
-# --- Which mode -------------------------------------------------------------------------------------------
+# --- Which mode
+# -------------------------------------------------------------------------------------------
 
 REFUSAL = ModelError('ollama answered 400: "tiny" does not support tools', reason="400", status=400)
 
 
-async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> None:
+async def test_a_model_without_tools_is_asked_in_words_and_remembered() -> None:
     model = TextModel(REFUSAL, CALL, "It is $911.")
     chat = turns(model, "auto")
     assert await chat.run() == End("waiting")
@@ -278,7 +279,7 @@ async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> N
     assert told == ["tiny has no tools of its own: Parley describes them in words"]
 
 
-async def test_other_refusals_are_told() -> None:
+async def test_other_refusals_are_reported() -> None:
     chat = turns(TextModel(ModelError("no such model", reason="no such model", status=404)), "auto")
     assert (await chat.run()).kind == "interrupted"
 
@@ -289,14 +290,14 @@ async def test_a_family_without_tools_is_asked_in_words_at_once() -> None:
     assert [request.text_tools.mode for request in model.asks if request.text_tools] == ["json"]
 
 
-async def test_a_request_with_the_provider_s_own_tools_goes_by_untouched() -> None:
+async def test_a_request_with_the_providers_own_tools_stays_unchanged() -> None:
     model = TextModel(NO_QUERY)
     chat = Turns(PRICE_QUESTION, model, LoggedTools(TOOLS))
     assert await chat.run() == End("complete")
     assert NO_QUERY in chat.text
 
 
-async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Path) -> None:
+async def test_corrected_failures_are_recorded_if_the_user_wants_that(tmp_path: Path) -> None:
     file = tmp_path / "state" / "records.jsonl"
 
     async def sleep(_: float) -> None:
@@ -329,7 +330,7 @@ async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Pa
     ("place", "why"),
     [("~nobody-at-all/records.jsonl", "home directory"), ("file/records.jsonl", ""), ("x\0", "null")],
 )
-async def test_records_that_cannot_be_written_cost_a_notice_and_no_answer(
+async def test_unwritable_records_cause_a_notice_but_cost_no_answer(
     place: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -343,7 +344,8 @@ async def test_records_that_cannot_be_written_cost_a_notice_and_no_answer(
     assert why in aside
 
 
-# --- With the demo server ---------------------------------------------------------------------------------
+# --- With the demo server
+# ---------------------------------------------------------------------------------
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today."

@@ -1,4 +1,4 @@
-"""What is shown of a running tool: its progress, and a sentence that nothing waits for."""
+"""The status of a running tool: its progress, and a sentence that nothing waits for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SENTENCE = "Searching the web for google"
 
 
 class Talker:
-    """A model that says something after some seconds, or fails; keeps what it was asked."""
+    """A model that replies after some seconds, or fails; records its requests."""
 
     def __init__(self, *said: str | ModelError, after: float = 0.5) -> None:
         self.said = said
@@ -94,7 +94,8 @@ def statuses(
     used: int = 0,
     audit: ChatLedger | None = None,
 ) -> list[str]:
-    """What is shown while a tool runs; that takes as long as the tool, whatever the model does."""
+    """The statuses while a tool runs; the run takes as long as the tool, regardless of the
+    model."""
     said = list[str]()
     settings = Settings(status=wanted or Status())
 
@@ -144,7 +145,7 @@ class Returning:
 
 
 async def returned(outcome: Outcome, chat: str) -> tuple[Result, list[str]]:
-    """The result of a call in a chat, and what the user is told."""
+    """The result of a call in a chat, and the messages for the user."""
     told, quiet = list[str](), Settings(status=Status(llm=False))
     turn = ports(Talker(), Returning(outcome), told.append, open_ledger().chat("chat.md"), quiet, 0, chat)
 
@@ -156,7 +157,7 @@ async def returned(outcome: Outcome, chat: str) -> tuple[Result, list[str]]:
     return await turn.call(SEARCH, ARGUMENTS, ASK, TaskHandle()), told
 
 
-async def test_pictures_and_what_was_cut_lie_beside_the_chat_before_anything_names_them(
+async def test_pictures_and_cut_text_are_next_to_the_chat_before_anything_names_them(
     tmp_path: Path,
 ) -> None:
     outcome = Outcome("ok", "head…", (png(1), png(2)), "head and tail é")
@@ -168,7 +169,7 @@ async def test_pictures_and_what_was_cut_lie_beside_the_chat_before_anything_nam
     assert [attachment.label for attachment in result.attachments] == ["image/png 69 B"] * 2 + ["16 B"]
 
 
-async def test_where_nothing_can_be_kept_pictures_are_described_and_the_user_is_told() -> None:
+async def test_if_nothing_can_be_kept_pictures_are_described_and_the_user_is_told() -> None:
     result, told = await returned(Outcome("error", "", (png(),), ""), "")
     assert result == Result("error", "[image image/png, 69 B]")
     assert told == ["A picture is not kept: it needs a file next to the chat. Save the chat first"]
@@ -179,12 +180,12 @@ async def test_where_nothing_can_be_kept_pictures_are_described_and_the_user_is_
     ]
 
 
-def test_a_sentence_that_comes_in_time_is_shown() -> None:
+def test_a_sentence_that_arrives_in_time_is_shown() -> None:
     talker = Talker('"Searching the ', 'web for google"')
     assert statuses(talker) == [SENTENCE]
 
 
-def test_the_request_holds_tool_and_arguments_and_little_else() -> None:
+def test_the_request_has_tool_and_arguments_and_little_else() -> None:
     talker = Talker(SENTENCE)
     statuses(talker)
     (asked,) = talker.asked
@@ -204,7 +205,7 @@ def test_a_model_that_hangs_delays_nothing(seconds: float) -> None:
     assert statuses(Talker("too late", after=10**6), seconds) == []
 
 
-def test_nobody_is_asked_for_a_call_that_is_over_in_a_moment() -> None:
+def test_no_sentence_is_requested_for_a_short_call() -> None:
     talker = Talker(SENTENCE)
     assert statuses(talker, 0.29) == []
     assert talker.asked == []
@@ -218,11 +219,11 @@ def test_a_sentence_that_takes_longer_than_two_seconds_is_not_shown() -> None:
 @pytest.mark.parametrize(
     "said", ["", "  ", "x" * 100, "two\nlines", "a \x1b[31mcommand", ModelError("no", reason="no")]
 )
-def test_what_is_no_sentence_is_not_shown(said: str | ModelError) -> None:
+def test_a_reply_that_is_not_a_sentence_is_not_shown(said: str | ModelError) -> None:
     assert statuses(Talker(said)) == []
 
 
-def test_nobody_is_asked_where_it_is_off_or_the_host_is_not_the_providers_own() -> None:
+def test_no_sentence_is_requested_if_it_is_off_or_the_host_is_not_the_providers_own() -> None:
     for talker, more in (
         (Talker(SENTENCE), {"wanted": Status(llm=False)}),
         (Talker(SENTENCE), {"request": replace(ASK, provider="ollama")}),
@@ -231,12 +232,12 @@ def test_nobody_is_asked_where_it_is_off_or_the_host_is_not_the_providers_own() 
         assert talker.asked == []
 
 
-def test_nobody_is_asked_with_less_than_a_fifth_of_the_requests_left() -> None:
+def test_no_sentence_is_requested_with_less_than_a_fifth_of_the_requests_left() -> None:
     assert statuses(Talker(SENTENCE), used=24) == [SENTENCE]
     assert statuses(Talker(SENTENCE), used=25) == []
 
 
-def test_the_request_is_on_record_as_one_for_the_status() -> None:
+def test_the_request_is_recorded_as_one_for_the_status() -> None:
     audit = open_ledger().chat("chat.md")
     statuses(Talker(SENTENCE), audit=audit)
     statuses(Talker(SENTENCE, after=9), 1.0, audit=audit)

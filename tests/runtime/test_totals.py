@@ -1,4 +1,4 @@
-"""What the records of a chat add up to."""
+"""The totals of a chat's records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DECLINED: Record = (0.0, "declined", {"call": "call_2", "tool": "mock/web_search
 DECIDED: Record = (0.0, "decided", {"call": "call_1", "tool": "mock/web_search", "choice": "ya"})
 
 
-def test_requests_and_tokens_of_a_chat_add_up_and_those_for_the_status_are_told_apart() -> None:
+def test_requests_and_tokens_of_a_chat_add_up_with_a_separate_count_for_the_status() -> None:
     records = [
         request(input=100, output=10, cache_read=0),
         request("cut", "status", input=20, output=3),
@@ -56,12 +56,12 @@ TRIES: dict[str, tuple[list[Record], ToolTotals]] = {
 
 
 @pytest.mark.parametrize("why", TRIES)
-def test_what_worked_at_the_first_try(why: str) -> None:
+def test_calls_that_worked_at_the_first_try_are_counted(why: str) -> None:
     records, expected = TRIES[why]
     assert totals(records).tools == {"mock/web_search": expected}
 
 
-def test_each_tool_has_totals_of_its_own() -> None:
+def test_each_tool_has_its_own_totals() -> None:
     found = totals([call("error"), call("ok", "mock/fail", 2.0)])
     assert found.tools == {
         "mock/web_search": ToolTotals(1, 0, 1, 0, 0.5),
@@ -92,7 +92,7 @@ def test_totals_as_a_table_for_people_and_for_programs() -> None:
     }
 
 
-def test_what_requests_cost_adds_up_where_their_price_was_known() -> None:
+def test_costs_of_requests_with_a_known_price_add_up() -> None:
     at, kind, facts = request(input=10, output=2)
     found = totals(
         [(at, kind, {**facts, "cost": 0.125}), request(input=1), (at, kind, {**facts, "cost": 0.5})]

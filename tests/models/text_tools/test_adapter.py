@@ -1,4 +1,5 @@
-"""Requests that describe tools in words, and replies read from their text, around any provider's format."""
+"""Requests that describe tools in words, and replies read from their text, around any provider's
+format."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def test_in_json_the_calls_of_the_history_are_objects_and_the_results_a_message(
     assert turns == [("user", "the price of google?"), ("assistant", CALLS), ("user", RESULTS)]
 
 
-def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
+def test_in_xml_each_past_call_has_its_own_reply() -> None:
     _, *turns = messages(ask(XML))
     assert turns == [
         ("user", "the price of google?"),
@@ -118,23 +119,23 @@ def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
     assert len(messages(ask(replace(XML, filter="unlimited")))) == 4
 
 
-def test_auto_is_the_request_with_the_provider_s_own_tools() -> None:
+def test_auto_uses_the_providers_own_tools() -> None:
     request = ask(AUTO)
     assert text_request(request) is request
     assert len(openai_chat.request_body(request)["tools"]) == 3
 
 
-def test_with_tools_off_nothing_is_offered_and_the_history_explained() -> None:
+def test_with_tools_off_nothing_is_offered_but_the_history_is_explained() -> None:
     (_, system), *_ = messages(ask(JSON, tools_on=False))
     assert system == "Be brief.\n\nNo tool can be called any more. Answer in plain words with what you have."
 
 
-def test_without_tools_and_calls_nothing_is_said_of_them() -> None:
+def test_without_tools_and_calls_the_text_does_not_mention_them() -> None:
     request = replace(ask(JSON), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False)
     assert messages(request) == [("system", "Be brief."), ("user", "hi")]
 
 
-def test_errors_of_former_tries_stand_at_the_end() -> None:
+def test_errors_of_earlier_tries_are_at_the_end() -> None:
     request = ask(replace(JSON, errors=("Invalid JSON", "Missing required parameter 'path'")))
     assert messages(request)[-1][1].endswith(
         "\n\nIMPORTANT: Previous attempts failed with these errors:\n"
@@ -152,11 +153,12 @@ def test_errors_of_former_tries_stand_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("limit", "bound"), [(None, TEXT_TOOLS_MAX_TOKENS), (99, 99), (9000, TEXT_TOOLS_MAX_TOKENS)]
 )
-def test_tokens_are_bounded(limit: int | None, bound: int) -> None:
+def test_tokens_are_limited(limit: int | None, bound: int) -> None:
     assert text_request(ask(JSON, max_tokens=limit)).max_tokens == bound
 
 
-# --- Replies ----------------------------------------------------------------------------------------------
+# --- Replies
+# ----------------------------------------------------------------------------------------------
 
 
 def chunk(content: str = "", **further: Any) -> Mapping[str, Any]:
@@ -175,7 +177,7 @@ def call(index: int, name: str, arguments: str) -> Call:
     return Call(ToolCall(f"call_p{index + 1}", name, arguments, index))
 
 
-def test_calls_in_json_come_after_the_text_as_a_provider_s_own_would() -> None:
+def test_calls_in_json_come_after_the_text_like_a_providers_own() -> None:
     assert events_of(
         JSON, 'I look. {"tool": "web_search", "pa', 'rams": {"query": "x"}}\nand {"tool": "edit"}'
     ) == [
@@ -188,7 +190,7 @@ def test_calls_in_json_come_after_the_text_as_a_provider_s_own_would() -> None:
     ]
 
 
-def test_a_plain_answer_is_no_failure() -> None:
+def test_a_plain_answer_is_not_a_failure() -> None:
     assert events_of(JSON, "42.") == [TextDelta("42."), Usage(3, 2), Finished("complete")]
 
 
@@ -213,7 +215,7 @@ def test_a_reply_that_tries_and_fails_is_a_failed_try(text: str, error: str) -> 
     assert failed.value.text == f"So: {text}"
 
 
-def test_of_a_reply_that_was_cut_at_its_length_the_text_stays() -> None:
+def test_the_text_of_a_reply_cut_at_its_length_stays() -> None:
     assert events_of(JSON, 'So: {"tool": "web_search", "pa', finish="length") == [
         TextDelta("So: "),
         Usage(3, 2),
@@ -221,7 +223,7 @@ def test_of_a_reply_that_was_cut_at_its_length_the_text_stays() -> None:
     ]
 
 
-def test_in_xml_a_call_that_does_not_fit_its_tool_is_answered_in_the_file() -> None:
+def test_in_xml_an_invalid_call_is_answered_in_the_file() -> None:
     events = events_of(XML, "<tool:read_file></tool:read_file>")
     assert events[-2:] == [call(0, "read_file", "{}"), Finished("tool_calls")]
 
@@ -236,7 +238,7 @@ def test_in_xml_thoughts_are_thinking() -> None:
     assert events[:4] == [TextDelta("So. "), ThinkingDelta("hm"), ThinkingEnd(), TextDelta("Yes.")]
 
 
-def test_in_xml_the_reply_is_over_and_successful_at_the_limit() -> None:
+def test_in_xml_the_reply_ends_successfully_at_the_limit() -> None:
     decoder = text_decoder(anthropic.Decoder("anthropic", "claude"), ask(XML))
     one = "<tool:web_search><param:query>x</param:query></tool:web_search>"
     events = decoder.feed({"type": "message_start", "message": {"usage": {"input_tokens": 7}}})
@@ -253,15 +255,16 @@ def test_in_xml_the_reply_is_over_and_successful_at_the_limit() -> None:
     assert decoder.wants_no_more
 
 
-def test_where_no_tools_are_offered_the_text_is_left_alone() -> None:
+def test_without_offered_tools_the_text_stays_unchanged() -> None:
     assert events_of(JSON, '{"tool": "edit"}', tools_on=False)[0] == TextDelta('{"tool": "edit"}')
     assert events_of(AUTO, '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
 
 
-# --- Tries ------------------------------------------------------------------------------------------------
+# --- Tries
+# ------------------------------------------------------------------------------------------------
 
 
-def test_each_try_is_cooler_and_waits_longer() -> None:
+def test_each_try_has_a_lower_temperature_and_waits_longer() -> None:
     attempts, temperatures, delays = attempts_with(), list[float | None](), list[float]()
     for number in range(4):
         temperatures.append(attempts.temperature(0.25))
@@ -275,13 +278,13 @@ def test_each_try_is_cooler_and_waits_longer() -> None:
     assert attempts_with(max_retries=0, errors=("a",)).is_exhausted
 
 
-def test_a_temperature_that_nobody_set_is_left_to_the_model_at_first() -> None:
+def test_an_unset_temperature_is_first_left_to_the_model() -> None:
     assert attempts_with().temperature(None) is None
     assert attempts_with(errors=("a",)).temperature(None) == round(USUAL_TEMPERATURE - 0.1, 3)
 
 
 def preview_of(*turns: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:
-    """What is shown of a try that says so much."""
+    """The events shown of a try with these events."""
     showing = Preview(patience)
     events = [preview_of for event in turns for preview_of in showing.feed(event)]
     return [*events, *showing.failed()] if fails else events
@@ -292,16 +295,16 @@ LOOK = call(0, "web_search", "{}")
 END = Finished("complete")
 
 
-def test_of_a_short_try_that_fails_nothing_is_shown() -> None:
+def test_nothing_of_a_short_failed_try_is_shown() -> None:
     assert preview_of(TextDelta("bad"), fails=True) == []
     assert preview_of(TextDelta("good"), LOOK, END) == [TextDelta("good"), LOOK, END]
 
 
-def test_a_long_answer_is_seen_while_it_comes() -> None:
+def test_a_long_answer_is_shown_while_it_arrives() -> None:
     assert preview_of(TextDelta("a"), LONG) == [TextDelta("a"), LONG]
 
 
-def test_what_was_shown_of_a_long_try_that_failed_is_withdrawn() -> None:
+def test_the_shown_part_of_a_long_failed_try_is_withdrawn() -> None:
     assert preview_of(LONG, TextDelta("b"), fails=True) == [LONG, TextDelta("b"), Withdrawn()]
 
 
@@ -310,7 +313,8 @@ def test_without_patience_nothing_is_ever_withdrawn() -> None:
     assert preview_of(LONG, END, patience=None) == [LONG, END]
 
 
-# --- Templates --------------------------------------------------------------------------------------------
+# --- Templates
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -329,7 +333,7 @@ def test_a_model_has_the_template_of_its_family(model: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("template", builtin_templates(), ids=lambda template: template.name)
-def test_every_template_shows_tools_form_and_example(template: Any) -> None:
+def test_every_template_shows_tools_syntax_and_example(template: Any) -> None:
     prompt = tool_prompt(text_tools("json", template), TOOLS)
     assert '{"tool": "name", "params": {...}}' in prompt
     assert all(name in prompt for name in TOOLS.names())

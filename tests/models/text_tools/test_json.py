@@ -1,4 +1,4 @@
-"""Calls written as JSON into a text: found however it is cut, checked, and nothing of the prose lost."""
+"""Calls written as JSON in a text: found for any cuts, checked, and no prose lost."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ texts = pytest.mark.parametrize(
 )
 
 
-def test_there_is_a_corpus() -> None:
+def test_the_corpus_exists() -> None:
     assert len([kind for kind, _ in cases() if kind == "json_tools"]) > 30
 
 
 @texts
-def test_a_text_says_what_is_expected(path: Path) -> None:
+def test_a_text_gives_the_expected_items(path: Path) -> None:
     assert read("json_tools", [path.read_text(encoding="utf-8")]) == expected("json_tools", path)
 
 
 @texts
-def test_a_text_that_comes_letter_by_letter_says_the_same(path: Path) -> None:
+def test_a_text_letter_by_letter_gives_the_same_items(path: Path) -> None:
     assert read("json_tools", path.read_text(encoding="utf-8")) == expected("json_tools", path)
 
 
 @pytest.mark.exhaustive
 @texts
-def test_a_text_that_is_cut_anywhere_says_the_same(path: Path) -> None:
+def test_a_text_cut_anywhere_gives_the_same_items(path: Path) -> None:
     text, lines = path.read_text(encoding="utf-8"), expected("json_tools", path)
     for cut in range(len(text)):
         assert read("json_tools", [text[:cut], text[cut:]]) == lines
@@ -79,7 +79,7 @@ FRAMES = st.sampled_from(["\n{}\n", "\n```json\n{}\n```\n", "\n```\n{}\n```\n", 
 
 @st.composite
 def replies(draw: st.DrawFn) -> tuple[str, str, list[dict[str, Any]]]:
-    """A text with calls in it, its prose, and the arguments of the calls."""
+    """A text with calls in it, its prose, and the calls' arguments."""
     text, prose, calls = "", "", list[dict[str, Any]]()
     for _ in range(draw(st.integers(0, 3))):
         items, arguments, (name, params) = draw(PROSE), draw(ARGUMENTS), draw(KEYS)
@@ -92,7 +92,7 @@ def replies(draw: st.DrawFn) -> tuple[str, str, list[dict[str, Any]]]:
 
 
 @given(reply=replies(), cuts=st.lists(st.integers(0, 400), max_size=6))
-def test_all_calls_are_found_and_all_prose_is_kept_wherever_a_reply_is_cut(
+def test_all_calls_are_found_and_all_prose_is_kept_for_any_cuts(
     reply: tuple[str, str, list[dict[str, Any]]], cuts: list[int]
 ) -> None:
     text, prose, calls = reply
@@ -106,7 +106,7 @@ def test_all_calls_are_found_and_all_prose_is_kept_wherever_a_reply_is_cut(
 @given(
     text=st.lists(st.sampled_from([*'{}[]":,`<\n ', "tool", "x", "```json\n", '{"tool":', "“"]), max_size=25)
 )
-def test_any_text_says_the_same_in_pieces_and_whole(text: list[str]) -> None:
+def test_any_text_gives_the_same_items_in_pieces_and_whole(text: list[str]) -> None:
     whole = read("json_tools", ["".join(text)])
     assert read("json_tools", text) == whole
     assert read("json_tools", "".join(text)) == whole
@@ -115,12 +115,12 @@ def test_any_text_says_the_same_in_pieces_and_whole(text: list[str]) -> None:
 @given(
     text=st.lists(st.sampled_from([*'{}[]":,`<\n ', "x", "```json\n", '{"name":', "“", "args"]), max_size=25)
 )
-def test_text_without_any_call_is_left_as_it_is(text: list[str]) -> None:
+def test_text_without_any_call_stays_unchanged(text: list[str]) -> None:
     whole = "".join(text)
     assert read("json_tools", text) == ([["prose", whole]] if whole else [])
 
 
-def test_prose_is_said_at_once_and_the_start_of_a_call_is_held_back() -> None:
+def test_prose_is_given_at_once_and_the_start_of_a_call_is_held_back() -> None:
     extractor = JsonExtractor(TOOLS.names())
     assert extractor.feed("Let me see. ") == [Prose("Let me see. ")]
     assert extractor.feed('Now {"to') == [Prose("Now ")]
@@ -128,13 +128,13 @@ def test_prose_is_said_at_once_and_the_start_of_a_call_is_held_back() -> None:
     assert extractor.feed("} Done") == [TextCall("web_search", '{"query": "x"}'), Prose(" Done")]
 
 
-def test_of_a_reply_that_was_cut_half_a_call_is_dropped() -> None:
+def test_half_a_call_in_a_cut_reply_is_dropped() -> None:
     extractor = JsonExtractor(TOOLS.names())
     assert extractor.feed('Now {"tool": "web_search", "par') == [Prose("Now ")]
     assert extractor.end(cut=True) == []
 
 
-def test_a_failed_call_keeps_what_was_written() -> None:
+def test_a_failed_call_keeps_its_text() -> None:
     extractor = JsonExtractor(TOOLS.names())
     items = extractor.feed('{"tool": "web_search", "params": [1]}')
     assert [item.text for item in items if isinstance(item, Failed)] == [
@@ -143,7 +143,7 @@ def test_a_failed_call_keeps_what_was_written() -> None:
 
 
 @given(arguments=ARGUMENTS.map(json.dumps) | st.sampled_from(["", "nope", "[1]", '{"a": 1.0, "b": 1e400}']))
-def test_past_calls_are_written_as_they_would_be_read(arguments: str) -> None:
+def test_past_calls_are_written_in_readable_form(arguments: str) -> None:
     items = read("json_tools", [text_call(text_tools("json"), "web_search", arguments)])
     assert [each[:2] for each in items] == [["call", "web_search"]]
 

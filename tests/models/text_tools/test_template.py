@@ -1,4 +1,4 @@
-"""Prompt templates of one's own: what is wrong in a file is told, and costs that file only."""
+"""The user's prompt templates: a problem in a file is reported, and costs only that file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_in_a_template_is_told_with_its_file(text: str, tmp_path: Path) -> None:
+def test_a_problem_in_a_template_is_reported_with_its_file(text: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(text, encoding="utf-8")
     (tmp_path / "other.toml").write_text('models = ["o*"]\nxml = " x \\n"', encoding="utf-8")
@@ -27,7 +27,7 @@ def test_what_is_wrong_in_a_template_is_told_with_its_file(text: str, tmp_path: 
     assert [template.name for template in templates][:1] == ["other"]
 
 
-def test_a_template_leaves_to_the_default_what_it_does_not_say(tmp_path: Path) -> None:
+def test_a_template_takes_missing_fields_from_the_default(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('models = ["o*"]\nxml = " x \\n"', encoding="utf-8")
     default = builtin_templates()[-1]

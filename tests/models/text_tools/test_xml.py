@@ -1,4 +1,4 @@
-"""Calls written between tags: the same wherever the text is cut, one or many, values to the letter."""
+"""Calls written between tags: equal for any cuts, one or many, with exact values."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ texts = pytest.mark.parametrize(
 CALL = "<tool:web_search>\n<param:query>x</param:query>\n</tool:web_search>"
 
 
-def test_there_is_a_corpus() -> None:
+def test_the_corpus_exists() -> None:
     assert len([kind for kind, _ in cases() if kind != "json_tools"]) > 60
 
 
 @texts
-def test_a_text_says_what_is_expected(kind: str, path: Path) -> None:
+def test_a_text_gives_the_expected_items(kind: str, path: Path) -> None:
     assert read(kind, [path.read_text(encoding="utf-8")]) == expected(kind, path)
 
 
 @texts
-def test_a_text_that_comes_letter_by_letter_says_the_same(kind: str, path: Path) -> None:
+def test_a_text_letter_by_letter_gives_the_same_items(kind: str, path: Path) -> None:
     assert read(kind, path.read_text(encoding="utf-8")) == expected(kind, path)
 
 
 @pytest.mark.exhaustive
 @texts
-def test_a_text_that_is_cut_anywhere_says_the_same(kind: str, path: Path) -> None:
+def test_a_text_cut_anywhere_gives_the_same_items(kind: str, path: Path) -> None:
     text, lines = path.read_text(encoding="utf-8"), expected(kind, path)
     for cut in range(len(text)):
         assert read(kind, [text[:cut], text[cut:]]) == lines
@@ -52,14 +52,14 @@ PIECES = st.lists(st.sampled_from([*TAGS, *HALVES]), max_size=12)
 
 
 @given(pieces=PIECES, kind=st.sampled_from(["xml_tools.single", "xml_tools.unlimited"]))
-def test_any_text_says_the_same_in_pieces_and_whole(pieces: list[str], kind: str) -> None:
+def test_any_text_gives_the_same_items_in_pieces_and_whole(pieces: list[str], kind: str) -> None:
     whole = read(kind, ["".join(pieces)])
     assert read(kind, pieces) == whole
     assert read(kind, "".join(pieces)) == whole
 
 
 @given(arguments=st.dictionaries(st.sampled_from(["diff", "anything"]), st.text(max_size=20)))
-def test_past_calls_are_written_as_they_would_be_read(arguments: dict[str, str]) -> None:
+def test_past_calls_are_written_in_readable_form(arguments: dict[str, str]) -> None:
     items = read("xml_tools.single", [text_call(text_tools("xml"), "edit", json.dumps(arguments))])
     assert [each[0] for each in items] == ["call"]
     if "\0" not in "".join(arguments.values()):
@@ -71,7 +71,7 @@ def test_arguments_that_cannot_be_tagged_are_written_as_json() -> None:
     assert text == '<tool:edit>\n<param:_raw>{"a b": "<\\/param:_raw>"}</param:_raw>\n</tool:edit>'
 
 
-def test_the_limit_keeps_all_that_was_complete() -> None:
+def test_the_limit_keeps_all_complete_items() -> None:
     parser = XmlParser(TOOLS)
     items = parser.feed(f"Look: {CALL}\n\n<tool:read_file>")
     assert items == [Prose("Look: "), TextCall("web_search", '{"query": "x"}')]
@@ -79,7 +79,7 @@ def test_the_limit_keeps_all_that_was_complete() -> None:
     assert str(parser.limit) == "Tool limit reached - only one tool per message allowed"
 
 
-def test_after_the_limit_it_is_only_reached_again() -> None:
+def test_after_the_limit_only_the_limit_is_raised_again() -> None:
     parser = XmlParser(TOOLS)
     assert parser.feed(f"{CALL} x") == [TextCall("web_search", '{"query": "x"}')]
     with pytest.raises(ToolLimitReached):
@@ -87,7 +87,7 @@ def test_after_the_limit_it_is_only_reached_again() -> None:
     assert parser.end() == []
 
 
-def test_the_limit_is_logged_with_its_tool_and_what_was_kept(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_limit_is_logged_with_its_tool_and_the_kept_blocks(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "parley.models.text_tools.xml")
     parser = XmlParser(TOOLS)
     parser.feed(f"<think>hm</think>\nLook.\n{CALL}\n{CALL}")
@@ -98,7 +98,7 @@ def test_the_limit_is_logged_with_its_tool_and_what_was_kept(caplog: pytest.LogC
     ]
 
 
-def test_prose_is_said_at_once_and_a_call_when_it_is_complete() -> None:
+def test_prose_is_given_at_once_and_a_call_when_it_is_complete() -> None:
     parser = XmlParser(TOOLS)
     assert parser.feed("Look <") == [Prose("Look ")]
     assert parser.feed("b> and <tool:web") == [Prose("<b> and ")]
@@ -107,7 +107,7 @@ def test_prose_is_said_at_once_and_a_call_when_it_is_complete() -> None:
 
 
 @pytest.mark.parametrize("text", ["<tool:edit>", "<tool:edit><param:diff>a", "<tool:ed"])
-def test_of_a_reply_that_was_cut_half_a_call_is_dropped(text: str) -> None:
+def test_half_a_call_in_a_cut_reply_is_dropped(text: str) -> None:
     parser = XmlParser(TOOLS)
     assert parser.feed(f"a {text}") == [Prose("a ")]
     assert parser.end(cut=True) == []
