@@ -1,4 +1,4 @@
-"""What the tests of the shell share: a home with a chat, the server of forks, and a terminal to look at."""
+"""Fixtures of the shell tests: a home with a chat, the fork server, and a visible terminal."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +23,6 @@ def shell(tmp_path: Path, forks: ForkServer) -> Shell:
 
 @pytest.fixture(scope="session")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """The terminal in which a `Glass` shows what a command draws."""
+    """The terminal in which a `Glass` shows a command's output."""
     with child(tmp_path_factory.mktemp("glass"), clean=True) as neovim:
         yield neovim

@@ -1,4 +1,4 @@
-"""What a person sees of a command's terminal: its bytes on the screen of a real terminal, that of Neovim."""
+"""A command's terminal as a person sees it: its output on a real screen, Neovim's terminal."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _FEED = """
 vim.api.nvim_chan_send(...)
 vim.wait(30, function() end)
 """
-"""Neovim brings what has come into its buffer after a moment, which is 10 ms."""
+"""Neovim updates its buffer after 10 ms."""
 
 
 class Glass:
-    """A terminal with a program in it: its screen, all that was on it, and its keys."""
+    """A program's terminal: its screen, its scrollback, and its keys."""
 
     def __init__(self, neovim: Child, terminal: Terminal, columns: int, rows: int) -> None:
         self.terminal = terminal
@@ -38,7 +38,7 @@ class Glass:
         self._channel = neovim.lua(_OPEN)
 
     def until(self, condition: Callable[[str], bool], what: str) -> list[str]:
-        """All rows, those above the screen too, once the text of them is so."""
+        """All rows, including the scrollback, once their text matches."""
         end = time.monotonic() + PATIENCE_S
         while not condition("\n".join(rows := self.rows())):
             assert time.monotonic() < end, f"{what}:\n" + "\n".join(rows)
@@ -46,11 +46,11 @@ class Glass:
         return rows
 
     def until_row(self, text: str) -> list[str]:
-        """All rows, once one of them holds a text."""
+        """All rows, once one of them contains a text."""
         return self.until(lambda rows: text in rows, repr(text))
 
     def press(self, keys: str) -> None:
-        """What a person types."""
+        """Type keys."""
         self.terminal.press(keys.encode())
 
     def end(self) -> int:
@@ -58,12 +58,12 @@ class Glass:
         return self.terminal.end()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size of the terminal, which its program is told of."""
+        """Change the terminal's size, and notify its program."""
         self._neovim.nvim.ui_try_resize(columns, rows)
         self.terminal.resize(columns, rows)
 
     def rows(self) -> list[str]:
-        """All rows that have come, without blank ones at the end."""
+        """All rows so far, without blank ones at the end."""
         new, self._fed = self.terminal.output[self._fed :], len(self.terminal.output)
         if new:
             self._neovim.lua(_FEED, self._channel, new)

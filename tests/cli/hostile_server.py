@@ -1,6 +1,6 @@
-"""An MCP server over stdio that says one hostile text wherever a server says anything.
+"""An MCP server over stdio that sends one hostile text in every place.
 
-Of the standard library alone, so that it starts at once. The text is JSON in the variable HOSTILE.
+Uses only the standard library, so it starts at once. The variable HOSTILE has the text as JSON.
 """
 
 from __future__ import annotations

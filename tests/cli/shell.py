@@ -31,16 +31,16 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class Shell:
-    """A home with nothing in it but what a test puts there, and a chat of it.
+    """A home that contains only the test's files, and a chat in it.
 
-    With a server of forks, all commands but those with something written behind them are run by it.
+    A fork server, if given, runs all commands without a shell suffix.
     """
 
     def __init__(self, folder: Path, forks: ForkServer | None = None) -> None:
         self.folder = folder
         self.forks = forks
         self.parley = (forks.python, "-m", "parley") if forks else PARLEY
-        """The command, for those who start it themselves."""
+        """The command, for tests that start it themselves."""
         self.chat = folder / "chat.md"
         self.environ = {
             **{name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")},
@@ -62,22 +62,22 @@ class Shell:
 
     @property
     def text(self) -> str:
-        """The chat as it is on disk."""
+        """The chat's text on disk."""
         return self.chat.read_text(encoding="utf-8", errors="surrogateescape")
 
     @property
     def chats(self) -> list[Path]:
-        """The files of the folder of chats, in the order of their names."""
+        """The files of the chat folder, sorted by name."""
         return sorted(Path(self.environ["XDG_DATA_HOME"], "parley", "chats").glob("*.md"))
 
     def configure(self, toml: str, agent: str = 'agent = "Demo-OpenAI"') -> None:
-        """The settings of the shell; the agent is the one that starts quickest."""
+        """Write the shell's settings, with the agent that starts fastest."""
         path = Path(self.environ["XDG_CONFIG_HOME"]) / "parley" / "config.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{agent}\n{toml}", encoding="utf-8")
 
     def serve(self, name: str, program: Path, more: str = "", **environ: str) -> None:
-        """One MCP server, as the settings have it, and `more` of these; no sentences of a model."""
+        """Configure one MCP server and `more` settings, without model-written status texts."""
         table = ", ".join(f"{key} = {toml(value)}" for key, value in environ.items())
         self.configure(
             f"{more}status.llm = false\n[mcp.servers.{name}]\ncommand = {toml(sys.executable)}\n"
@@ -85,10 +85,12 @@ class Shell:
         )
 
     def run(self, *arguments: str, after: str = "", **environ: str) -> subprocess.CompletedProcess[bytes]:
-        """A command with pipes; `after` is what a shell writes behind it, such as `>&-`."""
+        """Run a command with pipes; `after` is a shell suffix, such as `>&-`."""
         if self.forks and not after:
             return self._fork(self.forks, arguments, {**self.environ, **environ})
-        parley = PARLEY if "&-" in after else self.parley  # only Python itself starts with closed streams
+        parley = (
+            PARLEY if "&-" in after else self.parley
+        )  # only a new Python process starts with closed streams
         line = ["/bin/sh", "-c", f'exec "$@" {after}', "sh", *parley, *arguments]
         env = {**self.environ, **environ}
         return subprocess.run(
@@ -96,7 +98,7 @@ class Shell:
         )
 
     def feed(self, content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """A command with this on its standard input."""
+        """Run a command with this on its standard input."""
         assert self.forks
         return self._fork(self.forks, arguments, self.environ, content)
 
@@ -120,7 +122,7 @@ class Shell:
             return subprocess.CompletedProcess(arguments, code, written, err.read())
 
     def start(self, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
-        """A command with pipes that is left running."""
+        """Start a command with pipes, and leave it running."""
         return subprocess.Popen(
             [*self.parley, *arguments],
             cwd=self.folder,
@@ -139,7 +141,7 @@ class Shell:
         program: tuple[str, ...] = PARLEY,
         **environ: str,
     ) -> Iterator[Terminal]:
-        """A command in a terminal of its own, or another program."""
+        """Run a command, or another program, in its own terminal."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         env = {**self.environ, **environ}
@@ -168,7 +170,7 @@ class Shell:
 
 
 class Terminal:
-    """What a command has written to its terminal, and keys for it."""
+    """A command's terminal: its output and its keys."""
 
     def __init__(self, process: subprocess.Popen[bytes] | Command, handle: int) -> None:
         self.process = process
@@ -176,35 +178,35 @@ class Terminal:
         self._handle = handle
 
     def press(self, keys: bytes) -> None:
-        """What a person types."""
+        """Type keys."""
         os.write(self._handle, keys)
 
     def read(self, seconds: float) -> None:
-        """Take what comes within some time."""
+        """Read the output that arrives within some time."""
         self._read(seconds)
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has another size from now on."""
+        """Change the terminal's size."""
         fcntl.ioctl(self._handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def is_by_lines(self) -> bool:
-        """Whether it gives lines and shows what is typed, as a shell leaves it."""
+        """Whether the terminal reads lines and echoes input, as a shell leaves it."""
         modes = termios.tcgetattr(self._handle)[3]
         return bool(modes & termios.ICANON and modes & termios.ECHO)
 
     def hang_up(self) -> None:
-        """The terminal is closed."""
+        """Close the terminal."""
         os.close(self._handle)
 
     def wait_for(self, condition: Callable[[bytes], bool]) -> None:
-        """Read until something is so."""
+        """Read until a condition is true."""
         end = time.monotonic() + PATIENCE_S
         while not condition(self.output):
             assert time.monotonic() < end, self.output.decode(errors="replace")
             assert self._read(end - time.monotonic()), self.output.decode(errors="replace")
 
     def end(self, keys: bytes = b"") -> int:
-        """The exit code, when all is written; the keys are pressed each time that a person is asked."""
+        """The exit code, after all output; presses the keys each time the command asks."""
         end, count = time.monotonic() + PATIENCE_S, self.output.count(ASKS)
         while self._read(end - time.monotonic()):
             if self.output.count(ASKS) > count:
@@ -216,19 +218,19 @@ class Terminal:
         if not select.select([self._handle], [], [], max(0.0, seconds))[0]:
             return b""
         piece = b""
-        with suppress(OSError):  # EIO: nobody has the other end any more
+        with suppress(OSError):  # EIO: the other end is closed
             piece = os.read(self._handle, 65_536)
         self.output += piece
         return piece
 
     @property
     def text(self) -> str:
-        """All that was written, with the line ends of programs."""
+        """All output, with plain line endings."""
         return self.output.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
 
     @property
     def rows(self) -> list[str]:
-        """What stands there at the end: the few things that Parley may do to a terminal, and no other."""
+        """The final screen, from the few escapes that Parley may use, and no others."""
         rows, row, column = [""], 0, 0
         for piece in re.split("(\r|\n|\x1b\\[[KJ]|\x1b\\[\\d+A)", _LOOKS.sub("", self.text)):
             if piece == "\r":
@@ -247,12 +249,12 @@ class Terminal:
 
 
 _LOOKS = re.compile(r"\x1b\[(?!5)[\d;]*m|\x1b\[\?2004[hl]")
-"""What Parley does to text: colours and the like, but nothing that blinks; and marks of what is pasted."""
+"""Parley's escapes in text: colours and styles, but no blinking; and the marks for pasted text."""
 _MOVES = re.compile(r"\r\x1b\[[KJ]|\x1b\[\d*[AKJ]")
 
 
 def raw(output: str) -> str:
-    """What in a terminal's text could command it, hide, or turn the text around; "" where nothing could."""
+    """The characters that could control the terminal, hide, or reverse its text; "" for none."""
     said = _MOVES.sub("", _LOOKS.sub("", output))
     said = re.sub(r"([#*0-9ℹ]|[^\w\s\ufe0e\ufe0f])[\ufe0e\ufe0f]", "", said)
     return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
@@ -269,5 +271,5 @@ def is_stopped(pid: int) -> bool:
 
 
 def toml(text: str) -> str:
-    """A text as TOML writes it."""
+    """A text as a TOML string."""
     return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\U{ord(c):08x}" for c in text) + '"'

@@ -1,4 +1,4 @@
-"""An answer on a terminal: finished blocks, each once, whatever the pieces; and nothing of it left out."""
+"""An answer on a terminal: each finished block once, however the text is split, and nothing missing."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def plain(text: str) -> str:
 
 
 def lines(text: str, size: int, width: int = 40) -> str:
-    """All that is written of a text which comes in pieces of a size."""
+    """All output for a text that arrives in pieces of a size."""
     answer = Answer()
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     return "".join([answer.feed(piece, width) for piece in pieces] + [answer.end(width)])
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_however_an_answer_is_cut_the_same_stands_there_and_all_of_it(size: int) -> None:
+def test_an_answer_looks_the_same_however_it_is_split_and_loses_nothing(size: int) -> None:
     shown = lines(TEXT, size)
     assert shown == lines(TEXT, len(TEXT))
     text = plain(shown)
@@ -69,7 +69,7 @@ def test_however_an_answer_is_cut_the_same_stands_there_and_all_of_it(size: int)
     assert max(map(len, text.split("\n"))) <= 40
 
 
-def test_paragraphs_are_written_when_they_end_and_items_of_a_list_when_the_next_one_begins() -> None:
+def test_paragraphs_are_written_when_they_end_and_list_items_when_the_next_begins() -> None:
     answer = Answer()
     assert answer.feed("One.\n", 40) == ""
     assert answer.tail(40, 5) == ["One."]
@@ -82,7 +82,7 @@ def test_paragraphs_are_written_when_they_end_and_items_of_a_list_when_the_next_
     assert answer.tail(40, 5) == []
 
 
-def test_code_waits_for_its_end_and_of_what_waits_the_last_rows_are_there() -> None:
+def test_code_waits_for_its_end_and_its_last_rows_are_shown() -> None:
     answer = Answer()
     code = "".join(f"line = {number}\n" for number in range(100))
     assert answer.feed(f"```python\n{code}", 40) == ""
@@ -92,7 +92,7 @@ def test_code_waits_for_its_end_and_of_what_waits_the_last_rows_are_there() -> N
 
 
 @pytest.mark.parametrize("text", ["```perl\n" + "s{" * 20_000 + "\n```\n", "**a** " * 7_000 + "\n"])
-def test_what_would_hold_up_the_terminal_stands_there_as_it_was_written(text: str) -> None:
+def test_text_that_would_take_too_long_is_shown_as_written(text: str) -> None:
     shown = lines(text, len(text))
     assert shown == text
 
@@ -107,11 +107,11 @@ def test_what_would_hold_up_the_terminal_stands_there_as_it_was_written(text: st
         "```python\n",
     ],
 )
-def test_what_would_not_be_there_whole_stands_there_as_it_was_written(text: str) -> None:
+def test_text_that_would_lose_characters_is_shown_as_written(text: str) -> None:
     assert lines(text, len(text)) == text
 
 
-def test_no_colours_are_used_where_none_are_wanted() -> None:
+def test_no_colours_are_used_if_the_user_wants_none() -> None:
     answer = Answer(has_colours=False)
     shown = answer.feed(TEXT, 40) + answer.end(40)
     assert "\x1b[1m" in shown
@@ -123,7 +123,7 @@ def test_no_colours_are_used_where_none_are_wanted() -> None:
 @example(text=">>>a", width=12)
 @example(text="```a", width=12)
 @example(text="```a\nb\n```\n", width=12)
-def test_no_text_breaks_it_and_its_words_are_there(text: str, width: int) -> None:
+def test_no_text_breaks_the_formatter_or_loses_a_word(text: str, width: int) -> None:
     text = text.replace("é", "&#8238;é&#27;")
     shown = lines(text, 3, width)
     assert shown == lines(text, max(1, len(text)), width)

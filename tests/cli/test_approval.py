@@ -1,4 +1,4 @@
-"""`parley respond` asks the person at its terminal: what stands on the screen, and what each key does."""
+"""`parley respond` asks the user at its terminal: tests the screen and each key."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def respond(shell: Shell, neovim: Child) -> Respond:
 
 
 def calls(shell: Shell, *arguments: dict[str, str]) -> None:
-    """A question after which the model calls a tool so often."""
+    """A question after which the model calls a tool this many times."""
     shell.serve("pad", SERVER, HOSTILE='"a pad"', more="safety.max_tools_per_request = 6\n")
     shell.ask(" ".join(f"call note {json.dumps(each)}" for each in arguments))
 
 
-def test_calls_are_drawn_as_in_the_editor_and_a_yes_has_them_run(shell: Shell, respond: Respond) -> None:
+def test_calls_are_drawn_as_in_the_editor_and_run_after_a_yes(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
         assert glass.until_row(CHOOSE) == [
@@ -61,7 +61,7 @@ def test_calls_are_drawn_as_in_the_editor_and_a_yes_has_them_run(shell: Shell, r
             PROMPT,
         ]
         assert not glass.terminal.is_by_lines()
-        glass.press("yX")  # no choice: the next y begins one
+        glass.press("yX")  # not a choice: the next y starts one
         glass.press("ya")
         assert glass.end() == 0
         rows = glass.rows()
@@ -92,7 +92,7 @@ def test_one_call_is_decided_at_a_time_and_a_no_takes_a_reason(shell: Shell, res
     assert "$911" not in shell.text
 
 
-def test_a_reason_that_is_left_decides_nothing_and_the_calls_are_left_as_they_are(
+def test_a_cancelled_reason_decides_nothing_and_leaving_keeps_the_calls_waiting(
     shell: Shell, respond: Respond
 ) -> None:
     shell.ask(QUESTION)
@@ -114,7 +114,7 @@ def test_a_reason_that_is_left_decides_nothing_and_the_calls_are_left_as_they_ar
     assert shell.text.count("❓: `") == 2
 
 
-def test_all_of_a_call_is_read_on_pages_and_what_stood_there_comes_back(
+def test_a_whole_call_is_shown_on_pages_and_then_the_screen_is_restored(
     shell: Shell, respond: Respond
 ) -> None:
     shell.ask(QUESTION)
@@ -180,7 +180,7 @@ def test_no_key_counts_before_its_call_could_be_read(shell: Shell, respond: Resp
 
 
 @pytest.mark.parametrize("pages", [0, 12])
-def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
+def test_only_the_rows_that_the_pager_reached_count_as_shown(
     shell: Shell, respond: Respond, pages: int
 ) -> None:
     calls(shell, {"text": "\n".join(f"line {number}" for number in range(60))})
@@ -190,7 +190,7 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
         glass.until_row("1-11 of")
         for _ in range(pages):
             glass.press(" ")
-        glass.press("G")  # what is passed over was not read
+        glass.press("G")  # skipped rows were not read
         glass.until(lambda rows: re.search(r"-(\d+) of \1 ·", rows) is not None, "the last page")
         glass.press("q")
         glass.until_row(CHOOSE)
@@ -202,7 +202,7 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
         assert ("was not fully shown" in glass.terminal.text) == (pages == 0)
 
 
-def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: Shell, respond: Respond) -> None:
+def test_a_call_that_may_have_run_warns_and_runs_after_a_second_yes(shell: Shell, respond: Respond) -> None:
     calls(shell, {"text": "x"})
     with respond() as glass:
         glass.until_row(CHOOSE)
@@ -219,7 +219,7 @@ def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: She
         assert glass.end() == 0
 
 
-def test_what_is_typed_before_anything_stands_there_answers_nothing(shell: Shell, respond: Respond) -> None:
+def test_input_from_before_the_question_is_discarded(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond(PARLEY_DEMO_PACE="0.03") as glass:
         glass.until_row("Let me")
@@ -243,13 +243,13 @@ def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(shell: She
     assert shell.text.count("❓:[ya]") == 1
 
 
-def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shell, respond: Respond) -> None:
+def test_pasted_text_decides_nothing_but_can_be_a_reason(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
         glass.until_row(CHOOSE)
         glass.press("\x1b[200~yaml\nyA\nyn\n\x1b[201~")
         glass.until_row("pasted text decides nothing: type the choice")
-        glass.press("\x1b[20")  # a terminal is read in pieces
+        glass.press("\x1b[20")  # terminal input arrives in pieces
         glass.press("0~yo" + "ya\n" * 3000)
         glass.press("yA\x1b[201~")
         glass.press("y\x1b[200~a\x1b[201~")
@@ -263,18 +263,18 @@ def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shel
     shell.ask(QUESTION)
     with respond() as glass:
         glass.until_row(CHOOSE)
-        glass.press("\x1b[200~ya")  # whose end never comes
+        glass.press("\x1b[200~ya")  # its end never arrives
 
         def is_over(_: str) -> bool:
             glass.press("\x03")
             return glass.terminal.is_by_lines()
 
         glass.until(is_over, "Ctrl-C")
-        assert glass.end() in (3, 130)  # there may have been one more
+        assert glass.end() in (3, 130)  # Ctrl-C may have been pressed twice
     assert "❓:[" not in shell.text
 
 
-def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, respond: Respond) -> None:
+def test_a_question_stays_readable_after_a_resize_and_a_stop(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond(columns=100) as glass:
         glass.until_row(CHOOSE)
@@ -287,7 +287,7 @@ def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, resp
         os.kill(glass.terminal.process.pid, signal.SIGTSTP)
         glass.until(lambda _: is_stopped(glass.terminal.process.pid), "the stop")
         assert glass.terminal.is_by_lines()
-        assert f"▸1 ❓ {GOOGLE}" in glass.until_row(CHOOSE)  # the page is not left to the shell
+        assert f"▸1 ❓ {GOOGLE}" in glass.until_row(CHOOSE)  # the shell must not see the page
         os.kill(glass.terminal.process.pid, signal.SIGCONT)
         glass.until(lambda _: not glass.terminal.is_by_lines(), "keys")
         glass.until_row("│ {")
@@ -298,7 +298,7 @@ def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, resp
     assert ANSWER in shell.text
 
 
-def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(shell: Shell, respond: Respond) -> None:
+def test_a_signal_that_ends_the_command_restores_the_terminal(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
         glass.until_row(CHOOSE)
@@ -308,7 +308,7 @@ def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(shell: Shell, respo
     assert shell.text.count("❓: `") == 2
 
 
-def test_the_keys_mean_what_their_scope_says(shell: Shell, respond: Respond) -> None:
+def test_the_setting_scope_gives_the_keys_their_meaning(shell: Shell, respond: Respond) -> None:
     shell.configure('keys.scope = "case"')
     shell.ask(QUESTION)
     with respond() as glass:
@@ -320,7 +320,7 @@ def test_the_keys_mean_what_their_scope_says(shell: Shell, respond: Respond) -> 
         assert glass.end() == 3
 
 
-def test_a_person_is_asked_below_an_answer_that_goes_through_a_pipe(tmp_path: Path, neovim: Child) -> None:
+def test_the_user_is_asked_below_a_piped_answer(tmp_path: Path, neovim: Child) -> None:
     shell = Shell(tmp_path)
     shell.ask(QUESTION)
     command = shlex.join([*PARLEY, "respond", "chat.md"])

@@ -1,4 +1,4 @@
-"""The table of commands: each is imported when it is named, and says of itself what its function says."""
+"""The command table: each command is imported when named, and its help matches its function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_help_of_a_command_is_the_first_line_of_its_function(command: Comman
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_has_its_arguments_when_it_is_named(name: str) -> None:
+def test_a_command_has_its_arguments_once_it_is_named(name: str) -> None:
     action = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     command = action.choices[name]
     before = command.format_help()
@@ -35,7 +35,7 @@ def test_a_command_has_its_arguments_when_it_is_named(name: str) -> None:
     assert len(command.format_help()) > len(before) or name == "man"
 
 
-def test_the_help_on_all_commands_imports_none_and_a_check_little(tmp_path: Path) -> None:
+def test_the_general_help_imports_no_command_and_check_imports_little(tmp_path: Path) -> None:
     (tmp_path / "chat.md").write_text("\U0001f4ac: hi\n", encoding="utf-8")
     code = f"""
 import sys
@@ -64,7 +64,7 @@ print([name for name in {_HEAVY} if name in sys.modules], file=sys.stderr)
         ("check chat.md --js", "unrecognized arguments: --js"),
     ],
 )
-def test_what_cannot_hold_is_refused_with_the_usage_of_its_command(
+def test_wrong_arguments_are_refused_with_the_usage_of_their_command(
     line: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = line.split()[0]
@@ -75,7 +75,9 @@ def test_what_cannot_hold_is_refused_with_the_usage_of_its_command(
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_has_no_colours_where_python_has_some_for_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_has_no_colours_even_if_python_would_add_some(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     command = parser().commands.get(name, parser())
     command.fill()
@@ -84,20 +86,22 @@ def test_help_has_no_colours_where_python_has_some_for_it(name: str, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["ask", "chat", "respond", "compact", "messages", "replay"])
-def test_an_agent_is_named_in_short_everywhere(name: str) -> None:
+def test_every_command_with_an_agent_has_the_short_option(name: str) -> None:
     arguments = parser().parse_args([name, *([] if name == "chat" else ["chat.md"]), "-a", "Demo"])
     assert arguments.agent == "Demo"
 
 
 @pytest.mark.parametrize("rest", [[], ["ask"]])
-def test_help_is_a_word_for_the_option(rest: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_command_prints_the_same_as_the_option(
+    rest: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*rest, "--help"]) == 0
     text = capsys.readouterr().out
     assert main(["help", *rest]) == 0
     assert capsys.readouterr().out == text
 
 
-def test_without_a_command_all_of_them_are_shown_and_the_arguments_are_wrong(
+def test_without_a_command_all_commands_are_listed_and_the_code_is_wrong_arguments(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["help"]) == 0
@@ -106,6 +110,6 @@ def test_without_a_command_all_of_them_are_shown_and_the_arguments_are_wrong(
     assert capsys.readouterr() == ("", shown)
 
 
-def test_a_conversation_has_its_own_words_for_what_is_to_be_done() -> None:
+def test_a_conversation_has_its_own_words_for_remedies() -> None:
     told = "wait, then :ParleyRespond, or choose another with :ParleyAgent (--agent NAME)"
     assert in_a_conversation(told) == "wait, then /go, or choose another with /agent NAME (/agent NAME)"

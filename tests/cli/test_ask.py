@@ -1,4 +1,4 @@
-"""`parley ask`: what is asked stands in a file, and the answer alone comes out."""
+"""`parley ask`: the question is in a file, and only the answer is printed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ASKED = f"💬: {STOCKS}\n\n🤖:[Demo-OpenAI]\n\nLet me search the web for goog
 
 
 def questions(shell: Shell) -> list[str]:
-    """What is asked in the only chat."""
+    """The questions of the only chat."""
     (chat,) = shell.chats
     transcript = parse(chat.read_text(encoding="utf-8"))
     assert transcript.problems == ()
     return [e.question.text for e in transcript.exchanges if e.question and e.question.parts]
 
 
-def test_a_question_makes_a_chat_and_its_answer_is_all_that_is_printed(shell: Shell) -> None:
+def test_a_question_creates_a_chat_and_only_its_answer_is_printed(shell: Shell) -> None:
     done = shell.run("ask", "say:", "one", "two")
     (chat,) = shell.chats
     assert (done.returncode, done.stdout) == (0, b"one two\n")
@@ -45,8 +45,8 @@ def test_a_question_makes_a_chat_and_its_answer_is_all_that_is_printed(shell: Sh
     assert chat.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_chat_goes_on_where_it_is_named_or_was_the_last(shell: Shell) -> None:
-    assert shell.run("ask", "--last", "say: a").returncode == 1  # there is none
+def test_a_chat_is_continued_by_name_or_as_the_last(shell: Shell) -> None:
+    assert shell.run("ask", "--last", "say: a").returncode == 1  # no chat yet
     assert shell.run("ask", "say: a").returncode == 0
     (chat,) = shell.chats
     assert shell.run("ask", "-c", str(chat), "say: b", "--quiet").stdout == b"b\n"
@@ -55,7 +55,7 @@ def test_a_chat_goes_on_where_it_is_named_or_was_the_last(shell: Shell) -> None:
     assert questions(shell) == ["say: a", "say: b", "say: c"]
 
 
-def test_any_file_can_be_gone_on_in_and_one_that_is_not_there_is_an_error(shell: Shell) -> None:
+def test_any_file_can_be_continued_and_a_missing_file_is_an_error(shell: Shell) -> None:
     for text in ("", "notes\n", "---\ntopic: x\n---\n", "💬: \n"):
         shell.chat.write_text(text, encoding="utf-8")
         assert shell.run("ask", "-c", "chat.md", "say: a").stdout == b"a\n"
@@ -67,7 +67,7 @@ def test_any_file_can_be_gone_on_in_and_one_that_is_not_there_is_an_error(shell:
     assert shell.run("ask", "-c", "chat.md", "--last", "say: a").returncode == 2
 
 
-def test_what_nobody_may_ask_is_in_no_file(shell: Shell) -> None:
+def test_a_refused_question_is_in_no_file(shell: Shell) -> None:
     assert shell.run("ask").returncode == 2
     assert shell.run("ask", " ", "\n").returncode == 2
     done = shell.run("ask", "-a", "Nobody", "say: a")
@@ -83,7 +83,7 @@ def test_what_nobody_may_ask_is_in_no_file(shell: Shell) -> None:
         assert shell.text == text
 
 
-def test_a_new_chat_keeps_its_agent_and_that_it_has_no_tools(shell: Shell) -> None:
+def test_a_new_chat_keeps_its_agent_and_its_lack_of_tools(shell: Shell) -> None:
     assert shell.run("ask", "-a", "Demo-Text", "--no-tools", STOCKS).returncode == 0
     (chat,) = shell.chats
     assert "\nagent: Demo-Text\ntool_mode: off\n---\n" in chat.read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def test_a_new_chat_keeps_its_agent_and_that_it_has_no_tools(shell: Shell) -> No
     assert shell.text.startswith("---\ntool_mode: off\n---\n\n💬: hello\n")
 
 
-def test_standard_input_is_context_whatever_stands_in_it(shell: Shell) -> None:
+def test_standard_input_is_context_whatever_its_content(shell: Shell) -> None:
     content = "💬: mine\n🤖:[A]\n```\n---\n❓:[ya] `{}`\n@@other.txt@@\n> \\💬: \u202e\r\n"
     (shell.folder / "other.txt").write_text("not brought")
     assert shell.feed(content.encode(), "ask", "why").returncode == 0
@@ -118,23 +118,21 @@ def test_standard_input_alone_is_the_question(shell: Shell) -> None:
         (png(more=33_000_000), "standard input: too large (33.0 MB): not read"),
     ],
 )
-def test_what_cannot_be_context_is_an_error_and_no_chat_is_made(
-    shell: Shell, content: bytes, problem: str
-) -> None:
+def test_unusable_context_is_an_error_and_creates_no_chat(shell: Shell, content: bytes, problem: str) -> None:
     for words in ([], ["say: a"]):
         done = shell.feed(content, "ask", *words)
         assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", f"parley: {problem}\n")
     assert shell.chats == []
 
 
-def test_an_input_that_is_closed_is_an_error_where_it_is_named(tmp_path: Path) -> None:
+def test_a_closed_input_is_an_error_if_it_is_named(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     assert shell.run("ask", "say: a", after="<&-").stdout == b"a\n"
     closed = shell.run("ask", "--with", "-", "say: a", after="<&-")
     assert (closed.returncode, "standard input: it is closed" in closed.stderr.decode()) == (1, True)
 
 
-def test_files_are_context_wherever_they_are(shell: Shell) -> None:
+def test_files_from_any_folder_are_context(shell: Shell) -> None:
     inner = shell.folder / "inner"
     inner.mkdir()
     (inner / "a b.py").write_text("1\n2\n3\n")
@@ -167,7 +165,7 @@ def test_files_are_context_wherever_they_are(shell: Shell) -> None:
         ("binary", "binary: it is not text"),
     ],
 )
-def test_a_file_that_cannot_be_brought_is_an_error_and_no_chat_is_made(
+def test_a_file_that_cannot_be_included_is_an_error_and_creates_no_chat(
     shell: Shell, name: str, problem: str
 ) -> None:
     shell.ask("a")
@@ -178,7 +176,7 @@ def test_a_file_that_cannot_be_brought_is_an_error_and_no_chat_is_made(
     assert shell.chats == []
 
 
-def test_pictures_are_attached_also_where_nothing_is_said_to_them(shell: Shell) -> None:
+def test_pictures_are_attached_even_without_a_question(shell: Shell) -> None:
     (shell.folder / "a b.png").write_bytes(png(1))
     done = shell.feed(png(2), "ask", "what is this?", "--with", "a b.png")
     assert done.returncode == 0, done.stderr
@@ -194,7 +192,7 @@ def test_pictures_are_attached_also_where_nothing_is_said_to_them(shell: Shell) 
     assert "💬:\n" in other.read_text(encoding="utf-8")
 
 
-def test_of_thinking_calls_and_summaries_nothing_comes_into_a_pipe(shell: Shell) -> None:
+def test_a_pipe_receives_no_thinking_calls_or_summaries(shell: Shell) -> None:
     shell.configure("approval.auto = ['mock/*']\n")
     assert shell.run("ask", "think about it").stdout.count(b"\n") == 1
     done = shell.run("ask", STOCKS)
@@ -204,7 +202,7 @@ def test_of_thinking_calls_and_summaries_nothing_comes_into_a_pipe(shell: Shell)
     assert second.startswith("Google (GOOGL) is at $911")
 
 
-def test_calls_that_wait_end_it_with_3_and_how_to_go_on(shell: Shell) -> None:
+def test_waiting_calls_exit_with_3_and_say_how_to_continue(shell: Shell) -> None:
     done = shell.run("ask", STOCKS)
     (chat,) = shell.chats
     assert (done.returncode, done.stdout) == (3, b"Let me search the web for google.\n")
@@ -223,7 +221,7 @@ def test_calls_that_wait_end_it_with_3_and_how_to_go_on(shell: Shell) -> None:
     assert asked.stderr.decode().endswith("for your choice: parley respond 'a b.md'\n")
 
 
-def test_a_program_is_told_which_chat_it_is(shell: Shell) -> None:
+def test_a_program_reads_the_name_of_the_chat(shell: Shell) -> None:
     done = shell.run("ask", "say: a", "--json")
     (chat,) = shell.chats
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -233,7 +231,7 @@ def test_a_program_is_told_which_chat_it_is(shell: Shell) -> None:
     assert (waiting.returncode, "call_waiting" in types_of(waiting.stdout.splitlines())) == (3, True)
 
 
-def test_nothing_is_written_below_an_answer_that_is_being_written(shell: Shell) -> None:
+def test_nothing_is_appended_while_an_answer_is_being_written(shell: Shell) -> None:
     shell.ask("hello")
     ledger = LedgerFile(default_path(shell.environ))
     with ledger.chat(str(shell.chat)).lease():
@@ -244,7 +242,7 @@ def test_nothing_is_written_below_an_answer_that_is_being_written(shell: Shell) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_whatever_ends_it_the_question_is_in_the_file_and_so_is_what_was_said(
+def test_the_question_and_the_answer_so_far_are_in_the_file_however_the_command_ends(
     shell: Shell, number: signal.Signals
 ) -> None:
     with shell.start("ask", "write 2000 words", PARLEY_DEMO_PACE="0.01") as process:
@@ -261,7 +259,7 @@ def test_whatever_ends_it_the_question_is_in_the_file_and_so_is_what_was_said(
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-def test_in_a_terminal_a_call_is_asked_for_and_the_answer_comes_below(
+def test_a_terminal_asks_about_a_call_and_the_answer_follows_below(
     shell: Shell, neovim: Child, columns: int
 ) -> None:
     with shell.terminal("ask", STOCKS, columns=columns) as terminal:
@@ -280,16 +278,14 @@ def test_in_a_terminal_a_call_is_asked_for_and_the_answer_comes_below(
     assert "Google (GOOGL) is at $911" in " ".join(rows)
 
 
-def test_in_a_terminal_nobody_can_be_asked_where_input_is_closed(tmp_path: Path) -> None:
+def test_a_terminal_with_closed_input_asks_nothing(tmp_path: Path) -> None:
     closed = ("/bin/sh", "-c", '"$@" <&-', "sh", *PARLEY)
     with Shell(tmp_path).terminal("ask", STOCKS, program=closed) as terminal:
         assert terminal.end() == 3
     assert "tool calls are waiting for your choice: parley respond" in terminal.text
 
 
-def test_in_a_terminal_a_call_is_asked_for_though_the_context_came_through_a_pipe(
-    tmp_path: Path, neovim: Child
-) -> None:
+def test_a_terminal_asks_about_a_call_even_if_the_context_was_piped(tmp_path: Path, neovim: Child) -> None:
     with Shell(tmp_path).terminal("ask", STOCKS, program=PIPED) as terminal:
         glass = Glass(neovim, terminal, 80, 24)
         glass.until_row("Please choose")
@@ -300,7 +296,7 @@ def test_in_a_terminal_a_call_is_asked_for_though_the_context_came_through_a_pip
         assert "I did not look up google" in " ".join(glass.rows())
 
 
-def test_a_person_sees_that_standard_input_is_waited_for(tmp_path: Path, neovim: Child) -> None:
+def test_a_status_says_that_standard_input_is_awaited(tmp_path: Path, neovim: Child) -> None:
     os.mkfifo(tmp_path / "pipe")
     program = ("/bin/sh", "-c", 'cat pipe | "$@"', "sh", *PARLEY)
     with Shell(tmp_path).terminal("ask", program=program) as terminal:

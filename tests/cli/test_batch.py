@@ -1,4 +1,4 @@
-"""`parley respond` with several chats: one harms no other, one limit is for all, few are at work at once."""
+"""`parley respond` with several chats: isolated errors, a shared rate limit, few at once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.json_schema import types_of
 
 
 def ask(shell: Shell, **questions: str) -> None:
-    """Chats, each with one question."""
+    """Write chats, each with one question."""
     for name, question in questions.items():
         (shell.folder / f"{name}.md").write_text(f"💬: {question}\n", encoding="utf-8")
 
 
-def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> None:
+def test_each_chat_continues_even_if_others_fail(shell: Shell) -> None:
     ask(
         shell,
         a="say: one",
@@ -55,7 +55,7 @@ def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> N
     assert shell.run("respond", "wait.md", "a.md").returncode == 3
 
 
-def test_programs_read_which_chat_a_line_is_of_and_few_are_at_work_at_once(shell: Shell) -> None:
+def test_lines_for_programs_name_their_chat_and_jobs_limits_the_chats_at_work(shell: Shell) -> None:
     names = [f"c{number}" for number in range(12)]
     ask(shell, **{name: f"say: {name}" for name in names}, wait="find the stock price of google")
     files = [f"{name}.md" for name in (*names, "wait", "none")]
@@ -77,7 +77,7 @@ def test_programs_read_which_chat_a_line_is_of_and_few_are_at_work_at_once(shell
     assert lines[-1] == {"type": "end", "code": 1, "kind": "failed"}
 
 
-def test_chats_share_the_limit_of_requests_and_a_ctrl_c_leaves_them_whole(shell: Shell) -> None:
+def test_chats_share_the_rate_limit_and_stay_valid_after_ctrl_c(shell: Shell) -> None:
     shell.configure("safety.rate_limit_per_minute = 2\n")
     ask(shell, a="say: one", b="say: two", c="say: three", d="say: four")
     with shell.terminal("respond", "a.md", "b.md", "c.md", "d.md", "--jobs", "3") as terminal:
@@ -91,7 +91,7 @@ def test_chats_share_the_limit_of_requests_and_a_ctrl_c_leaves_them_whole(shell:
     assert all(problem.severity != "error" for text in texts for problem in parse(text).problems)
 
 
-def test_what_is_for_the_calls_of_one_chat_is_refused(shell: Shell) -> None:
+def test_options_for_a_single_chat_are_refused(shell: Shell) -> None:
     ask(shell, a="say: one", b="say: two")
     for arguments in (("a.md", "b.md", "--choose", "ya"), ("a.md", "--jobs", "2", "--choose", "ya")):
         done = shell.run("respond", *arguments)
@@ -101,7 +101,7 @@ def test_what_is_for_the_calls_of_one_chat_is_refused(shell: Shell) -> None:
     assert all((shell.folder / f"{name}.md").read_text().count("\n") == 1 for name in "ab")
 
 
-def test_in_the_background_of_a_script_all_are_left_whole_when_they_are_ended(shell: Shell) -> None:
+def test_chats_stay_valid_when_a_background_command_is_ended(shell: Shell) -> None:
     names = ["a", "b", "c"]
     ask(shell, **dict.fromkeys(names, "write 400 words"))
     files = [f"{name}.md" for name in names]

@@ -1,4 +1,4 @@
-"""`parley chat`: a conversation in a terminal, and the file that it is."""
+"""`parley chat`: a conversation in a terminal, and its file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def chat(shell: Shell, neovim: Child) -> Chat:
 
 
 def until_prompt(glass: Glass, number: int) -> list[str]:
-    """All rows, once a question can be typed for the n-th time."""
+    """All rows, once the n-th question can be typed."""
 
     def is_there(text: str) -> bool:
         prompts = [row for row in text.split("\n") if row.startswith("💬:")]
@@ -59,7 +59,7 @@ def questions(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-def test_a_conversation_is_a_file(shell: Shell, chat: Chat, columns: int) -> None:
+def test_a_conversation_is_kept_in_a_file(shell: Shell, chat: Chat, columns: int) -> None:
     with chat(columns=columns) as glass:
         head = until_prompt(glass, 1)[:-1]
         (path,) = shell.chats
@@ -79,7 +79,7 @@ def test_a_conversation_is_a_file(shell: Shell, chat: Chat, columns: int) -> Non
     assert questions(path) == ["say: one", "say: two\n  three"]
 
 
-def test_what_is_pasted_is_one_question(shell: Shell, chat: Chat) -> None:
+def test_pasted_text_is_one_question(shell: Shell, chat: Chat) -> None:
     with chat() as glass:
         until_prompt(glass, 1)
         glass.press("\x1b[200~say: a\rb\r\rc\x1b[201~")
@@ -90,9 +90,7 @@ def test_what_is_pasted_is_one_question(shell: Shell, chat: Chat) -> None:
     assert questions(shell.chats[0]) == ["say: a\nb\n\nc"]
 
 
-def test_no_question_of_a_strangers_commands_the_terminal_as_history_of_the_line(
-    shell: Shell, chat: Chat
-) -> None:
+def test_a_foreign_question_in_the_line_history_cannot_control_the_terminal(shell: Shell, chat: Chat) -> None:
     hostile = "say: \x9d52;c;aGk=\x9c \x1b[2J \u202eevil"
     shell.chat.write_text(f"💬: say: one\n\n🤖:\n\none\n\n💬: {hostile}\n\n🤖:\n\nx\n", encoding="utf-8")
     with chat("chat.md") as glass:
@@ -104,7 +102,7 @@ def test_no_question_of_a_strangers_commands_the_terminal_as_history_of_the_line
         end(glass)
 
 
-def test_calls_are_asked_for_and_can_wait(shell: Shell, chat: Chat) -> None:
+def test_the_user_is_asked_about_calls_and_can_leave_them_waiting(shell: Shell, chat: Chat) -> None:
     shell.ask(STOCKS)
     with chat("chat.md") as glass:
         assert until_prompt(glass, 1)[-2] == "parley: the last question has no answer: /go continues"
@@ -148,7 +146,7 @@ def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(shell: She
     assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
 
 
-def test_it_goes_on_from_what_an_editor_made_of_the_file(shell: Shell, chat: Chat) -> None:
+def test_the_conversation_continues_from_an_editors_changes(shell: Shell, chat: Chat) -> None:
     code = "import sys; open(sys.argv[1], 'w', encoding='utf-8').write('\\U0001f4ac: say: mine\\n')"
     with chat(EDITOR=shlex.join([sys.executable, "-c", code])) as glass:
         until_prompt(glass, 1)
@@ -165,7 +163,7 @@ def test_it_goes_on_from_what_an_editor_made_of_the_file(shell: Shell, chat: Cha
     assert path.read_text(encoding="utf-8") == "💬: say: mine\n\n🤖:[Demo-OpenAI]\n\nmine\n\n💬: \n"
 
 
-def test_a_signal_that_comes_while_the_editor_is_open_asks_nothing(shell: Shell, chat: Chat) -> None:
+def test_no_question_is_sent_after_a_signal_while_the_editor_is_open(shell: Shell, chat: Chat) -> None:
     code = "import os, signal, sys; open(sys.argv[1], 'w', encoding='utf-8').write('\\U0001f4ac: mine\\n')"
     code += "; os.kill(os.getppid(), signal.SIGTERM)"
     shell.ask("other")
@@ -176,14 +174,14 @@ def test_a_signal_that_comes_while_the_editor_is_open_asks_nothing(shell: Shell,
     assert shell.text == "💬: mine\n"
 
 
-def test_a_byte_that_is_no_text_ends_no_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_byte_that_is_not_text_does_not_end_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.BytesIO(b'caf\xe9\n"""a\n\xff"""\n')
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content, encoding="utf-8"))
     _prepare_line([])
     assert [fit(_typed()[0]) for _ in range(2)] == ["caf\ufffd", "a\n\ufffd"]
 
 
-def test_commands_are_listed_and_what_is_none_is_told(shell: Shell, chat: Chat) -> None:
+def test_commands_are_listed_and_unknown_ones_reported(shell: Shell, chat: Chat) -> None:
     lines = ("/help", "/agent", "/agent Nobody", "/agent Demo-Text", "/file", "/fiel x", " /say", "")
     with chat() as glass:
         for number, line in enumerate(lines, 1):
@@ -206,7 +204,7 @@ def test_commands_are_listed_and_what_is_none_is_told(shell: Shell, chat: Chat) 
     assert "🤖:[Demo-Text]" in path.read_text(encoding="utf-8")
 
 
-def test_nothing_is_left_of_a_chat_in_which_nothing_was_said(shell: Shell, chat: Chat) -> None:
+def test_a_new_chat_without_a_question_is_removed(shell: Shell, chat: Chat) -> None:
     with chat() as glass:
         until_prompt(glass, 1)
         assert len(shell.chats) == 1
@@ -214,7 +212,7 @@ def test_nothing_is_left_of_a_chat_in_which_nothing_was_said(shell: Shell, chat:
     assert shell.chats == []
 
 
-def test_it_is_for_a_terminal_and_for_a_chat_that_is_there(shell: Shell, chat: Chat) -> None:
+def test_a_conversation_needs_a_terminal_and_an_existing_chat(shell: Shell, chat: Chat) -> None:
     done = shell.feed(b"hello\n", "chat")
     assert done.returncode == 2
     assert "chat needs a terminal. Without one, use `parley ask`" in done.stderr.decode()

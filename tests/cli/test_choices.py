@@ -1,4 +1,4 @@
-"""`--choose` of scripts: for calls that were printed before, or that it names, and for no others."""
+"""`--choose` in scripts: decides only on calls that an earlier run printed, even with an id."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def shell(tmp_path: Path, forks: ForkServer) -> Shell:
 
 
 def ids(shell: Shell) -> list[str]:
-    """The ids of the calls that wait, as a program reads them."""
+    """The ids of the waiting calls, from the JSON output."""
     lines = map(json.loads, shell.run("respond", "chat.md", "--json").stdout.splitlines())
     return [line["call"]["id"] for line in lines if line["type"] == "call_waiting"]
 
 
-def test_a_choice_on_calls_that_nobody_has_seen_prints_them_and_the_next_one_counts(shell: Shell) -> None:
+def test_a_choice_on_unseen_calls_prints_them_and_the_next_choice_counts(shell: Shell) -> None:
     done = shell.run("respond", "chat.md", "--choose", "yA")
     assert done.returncode == 3
     assert '❓ web_search {"query":"google stock price"}' in done.stdout.decode()
@@ -41,14 +41,14 @@ def test_a_choice_on_calls_that_nobody_has_seen_prints_them_and_the_next_one_cou
     assert shell.text.count("❓:[yA]") == 2
 
 
-def test_a_call_that_was_edited_since_was_not_seen(shell: Shell) -> None:
+def test_a_call_that_was_edited_later_counts_as_unseen(shell: Shell) -> None:
     shell.run("respond", "chat.md")
     shell.chat.write_text(shell.text.replace("google stock", "apple stock"), encoding="utf-8")
     assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 3
     assert "❓:[yA]" not in shell.text
 
 
-def test_a_choice_names_its_call_and_decides_that_alone(shell: Shell) -> None:
+def test_a_choice_with_an_id_decides_only_on_its_call(shell: Shell) -> None:
     google, microsoft = ids(shell)
     before = shell.text
     done = shell.run("respond", "chat.md", "--choose", f"{microsoft}=ya")
@@ -66,8 +66,8 @@ CALL = '❓: `{{"id":"{}","function":{{"name":"web_search","arguments":"{{\\"que
 
 
 @pytest.mark.parametrize("key", ["yA", "ya", "yo", "yO"])
-def test_a_choice_that_names_a_call_counts_once_a_run_has_printed_it(shell: Shell, key: str) -> None:
-    """The id may be known to whoever wrote the file, or to the model: it says nothing about the call."""
+def test_a_choice_with_an_id_counts_once_a_run_has_printed_the_call(shell: Shell, key: str) -> None:
+    """The file's author or the model may know the id: it proves nothing about the call."""
 
     def written(query: str) -> None:
         shell.chat.write_text(f"💬: hi\n\n🤖:[Demo]\n\n{CALL.format('known', query)}\n", encoding="utf-8")
@@ -77,7 +77,7 @@ def test_a_choice_that_names_a_call_counts_once_a_run_has_printed_it(shell: Shel
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
     message = f"parley: {UNSEEN.replace('yA', f'known={key}')}\n"
-    for query in ("google stock price", "apple stock price"):  # the second one takes the place of the first
+    for query in ("google stock price", "apple stock price"):  # the second replaces the first
         written(query)
         code, printed, complaint = chosen()
         assert (code, complaint, "🛠️:" in shell.text) == (3, message, False)
@@ -86,14 +86,14 @@ def test_a_choice_that_names_a_call_counts_once_a_run_has_printed_it(shell: Shel
     assert "🛠️:" in shell.text
 
 
-def test_several_choices_are_each_for_what_the_others_left(shell: Shell) -> None:
+def test_each_choice_applies_to_the_calls_that_earlier_ones_left(shell: Shell) -> None:
     shell.run("respond", "chat.md")
     assert shell.run("respond", "chat.md", "--choose", "yo", "--choose", "yn").returncode == 0
     assert "$911" in shell.text
     assert shell.text.count("The user declined this call.") == 1
 
 
-def test_a_choice_that_nothing_waits_for_is_an_error(shell: Shell) -> None:
+def test_a_choice_without_a_waiting_call_is_an_error(shell: Shell) -> None:
     before = shell.text
     done = shell.run("respond", "chat.md", "--choose", "none=ya")
     assert (done.returncode, shell.text) == (1, before)
@@ -114,7 +114,7 @@ def test_a_reason_goes_with_a_no(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("text", ["yX", "=ya", "", "a=", "a=YA", "a=y"])
-def test_what_is_no_choice_is_refused(text: str) -> None:
+def test_an_unknown_choice_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected one of yA, ya"):
         ScriptedChoice.of(text)
 
@@ -123,7 +123,7 @@ def test_an_id_may_have_an_equals_sign() -> None:
     assert ScriptedChoice.of("a=b=yn") == ScriptedChoice("yn", "a=b")
 
 
-def test_a_quiet_command_prints_the_answer_and_nothing_else(shell: Shell) -> None:
+def test_a_quiet_command_prints_only_the_answer(shell: Shell) -> None:
     shell.run("respond", "chat.md")
     done = shell.run("respond", "chat.md", "--quiet", "--choose", "yA")
     assert (done.returncode, done.stderr) == (0, b"")

@@ -1,4 +1,4 @@
-"""Completion of what is typed behind `parley`: the scripts, in the shells that are here."""
+"""The completion scripts, in the installed shells."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ done
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with chats, and more."""
+    """A folder with chats and other files."""
     for name in ("a.md", "my chat.md", "b.txt"):
         (tmp_path / name).touch()
     (tmp_path / "sub").mkdir()
@@ -65,7 +65,9 @@ def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_script_knows_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_script_contains_every_command_and_option(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = script(shell, capsys)
     for name, command in parser().commands.items():
         assert name in text
@@ -96,7 +98,7 @@ def test_bash_at_a_terminal_completes_names_with_spaces(folder: Path) -> None:
 
 
 def completed(terminal: Terminal, typed: str, ending: str) -> bool:
-    """Whether a Tab goes on like that."""
+    """Whether Tab completes the line to this text."""
     terminal.wait_for(lambda output: output.endswith(b"$ "))
     terminal.press(f"{typed}\t".encode())
     terminal.wait_for(lambda output: ending.encode() in output)
@@ -105,7 +107,7 @@ def completed(terminal: Terminal, typed: str, ending: str) -> bool:
 
 
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
-def test_zsh_takes_its_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zsh_accepts_its_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "_parley").write_text(script("zsh", capsys), encoding="utf-8")
     code = "autoload -U compinit; compinit -D -u; source ./_parley; print $_comps[parley]"
     done = subprocess.run(["zsh", "-f", "-c", code], capture_output=True, text=True, check=True)
@@ -125,7 +127,7 @@ def test_fish_completes_as_bash_does(folder: Path, capsys: pytest.CaptureFixture
         assert set(CASES[line]) <= reply, line
 
 
-def test_what_an_option_is_for_is_said_and_not_the_first_of_its_values() -> None:
+def test_an_option_is_described_by_its_purpose_and_not_its_first_value() -> None:
     for name, command in parser().commands.items():
         for action in command.arguments:
             for value in action.choices or () if action.option_strings else ():

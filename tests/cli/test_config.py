@@ -1,4 +1,4 @@
-"""`parley agents` and `parley config`: who can be asked, and what is set where."""
+"""`parley agents` and `parley config`: the agents, and the settings with their origins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parley.cli import main
 
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of settings of a home with no key."""
+    """The settings file of a home without a key."""
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -23,7 +23,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    """What a command prints."""
+    """The output of a command."""
     assert main(arguments) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -32,7 +32,7 @@ def objects(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
     return [json.loads(line) for line in lines(capsys, *arguments, "--json")]
 
 
-def test_agents_are_listed_with_where_their_key_is_and_which_is_the_default(
+def test_agents_are_listed_with_the_place_of_their_key_and_the_default_is_marked(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, config: Path
 ) -> None:
     config.write_text(
@@ -75,11 +75,11 @@ def test_settings_are_printed_with_their_origins(
     assert row in rows
 
 
-def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+def test_a_missing_settings_file_is_reported(capsys: pytest.CaptureFixture[str], config: Path) -> None:
     assert lines(capsys, "config")[0] == f"# {config}: no such file"
 
 
-def test_of_one_setting_the_value_is_printed_and_nothing_else(
+def test_for_a_single_setting_only_the_value_is_printed(
     capsys: pytest.CaptureFixture[str], config: Path
 ) -> None:
     config.write_text('chat_dir = "/my chats"\n')
@@ -94,7 +94,7 @@ def test_a_table_of_settings_is_printed_alone(capsys: pytest.CaptureFixture[str]
     assert printed == ['xml.filter = "single"  # default']
 
 
-def test_a_setting_that_is_none_is_an_error_that_names_the_nearest(
+def test_an_unknown_setting_is_an_error_that_names_the_nearest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for key, nearest in (("lop", "loop"), ("loop.paralel", "loop.parallel")):

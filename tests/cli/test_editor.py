@@ -20,7 +20,7 @@ WRITE = "import sys; open(sys.argv[-1], 'a').write('mine'); print(*sys.argv[1:])
 
 
 def editor(code: str, *more: str) -> str:
-    """A program of Python as a variable names it."""
+    """A Python program as the value of EDITOR or VISUAL."""
     return shlex.join([sys.executable, "-c", code, *more])
 
 
@@ -38,7 +38,7 @@ def chats(folder: Path) -> list[Path]:
     return list((folder / "parley" / "chats").glob("*"))
 
 
-def test_the_editor_is_the_one_of_visual_else_of_editor_else_neovim(folder: Path) -> None:
+def test_the_editor_comes_from_visual_then_editor_then_neovim(folder: Path) -> None:
     nvim = folder / "nvim"
     nvim.write_text("#!/bin/sh\n")
     nvim.chmod(0o755)
@@ -57,7 +57,7 @@ def test_the_editor_is_the_one_of_visual_else_of_editor_else_neovim(folder: Path
 @pytest.mark.parametrize(
     ("value", "problem"), [("nothing-there -x", "names nothing-there"), ("vi '", "cannot be read")]
 )
-def test_an_editor_that_is_none_is_an_error_and_no_chat_is_made(
+def test_an_unusable_editor_is_an_error_and_creates_no_chat(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -70,17 +70,17 @@ def test_an_editor_that_is_none_is_an_error_and_no_chat_is_made(
     assert chats(folder) == []
 
 
-def test_a_file_is_opened_whatever_it_is_called(
+def test_a_file_with_any_name_is_opened(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("EDITOR", editor(WRITE, "--wait"))
-    for name in ("a b.md", "-c.md", "+q.md", "$HOME;x.md"):  # vi runs what is behind a plus
+    for name in ("a b.md", "-c.md", "+q.md", "$HOME;x.md"):  # vi runs the command after a plus
         assert main(["edit", "--", name]) == 0
         assert (folder / name).read_text() == "mine"
     assert capfd.readouterr().out == "--wait a b.md\n--wait ./-c.md\n--wait ./+q.md\n--wait $HOME;x.md\n"
 
 
-def test_without_a_file_there_is_a_new_chat_that_stays_if_something_is_written(
+def test_without_a_file_a_new_chat_is_created_and_kept_if_it_was_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDITOR", editor("pass"))
@@ -105,7 +105,7 @@ def test_an_editor_that_fails_is_an_error(
     assert "cannot start" in capsys.readouterr().err
 
 
-def test_a_terminal_that_goes_while_the_editor_is_open_is_no_error() -> None:
+def test_a_terminal_that_closes_while_the_editor_is_open_is_not_an_error() -> None:
     before, (ours, theirs) = os.dup(0), pty.openpty()
     os.dup2(theirs, 0)
     try:
@@ -128,7 +128,7 @@ while b'q' not in os.read(0, 1): pass
 """
 
 
-def test_the_terminal_is_the_editors_and_then_as_it_was(tmp_path: Path) -> None:
+def test_the_editor_owns_the_terminal_which_is_then_restored(tmp_path: Path) -> None:
     with Shell(tmp_path).terminal("edit", "chat.md", EDITOR=editor(ROGUE)) as terminal:
         terminal.wait_for(lambda output: b"ready" in output)
         terminal.press(b"\x03")

@@ -1,4 +1,4 @@
-"""Every command on files that are no chats: the exit code of the table, no traceback, valid lines of JSON."""
+"""Every command on files that are not chats: documented exit code, no traceback, valid JSON lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READERS = {
     "verify": 1,
     "replay": 1,
 }
-"""The commands that take a file, with how they end where it can be read and is no chat."""
+"""The commands with a file, each with its exit code for a readable file that is not a chat."""
 WITHOUT_FILE = {
     "ask",
     "chat",
@@ -47,9 +47,9 @@ WITHOUT_FILE = {
     "help",
 }
 JSON = {"respond", "compact", "check", "log", "verify", "replay"}
-"""Those of them that speak JSON."""
+"""The commands with `--json`."""
 UNREADABLE = "/proc/self/mem"
-"""A file that opens, and cannot be read by anybody from its start, root included."""
+"""A file that opens, but cannot be read from its start, even by root."""
 NO_FILES = ("none.md", "folder", "x" * 300 + ".md", *([UNREADABLE] if sys.platform == "linux" else []))
 FILES: dict[str, bytes] = {
     "empty.md": b"",
@@ -66,7 +66,7 @@ FILES: dict[str, bytes] = {
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended, and what it wrote."""
+    """A command's exit code and output."""
 
     code: int
     out: str
@@ -75,7 +75,7 @@ class Ended:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
-    """A command in this process, in a folder with all those files."""
+    """Run a command in this process, in a folder with all these files."""
     (tmp_path / "folder").mkdir()
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
@@ -91,10 +91,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         monkeypatch.setattr(sys, "stdout", written)
         monkeypatch.setattr(sys, "stderr", errors)
-        code = main(arguments)  # a command ends with its process, and so do the files that it has open
+        code = main(arguments)  # a real process would close its files at its end
         ended = Ended(code, text_of(written), text_of(errors))
         assert "Traceback" not in ended.out + ended.err
-        assert "error in Parley" not in ended.out + ended.err
+        assert "bug in Parley" not in ended.out + ended.err
         return ended
 
     return run
@@ -112,7 +112,7 @@ def text_of(stream: io.TextIOBase | None) -> str:
 
 
 class ClosedPipe(io.StringIO):
-    """What a reader has left."""
+    """An output that its reader has closed."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
@@ -123,7 +123,7 @@ def test_every_command_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_file_that_cannot_be_read_is_an_error_and_named(name: str, run: Callable[..., Ended]) -> None:
+def test_an_unreadable_file_is_an_error_that_names_it(name: str, run: Callable[..., Ended]) -> None:
     for file in NO_FILES:
         ended = run(name, file)
         assert ended.code == 1, file
@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_read_is_an_error_and_named(name: str, run: Callab
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_whatever_is_in_a_file_and_however_it_is_called_the_code_says_what_came_of_it(
+def test_the_exit_code_is_right_for_every_name_and_content_of_a_file(
     name: str, run: Callable[..., Ended]
 ) -> None:
     for file in FILES:
@@ -149,9 +149,7 @@ def test_whatever_is_in_a_file_and_however_it_is_called_the_code_says_what_came_
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_output_that_nobody_takes_is_no_error_and_one_that_cannot_be_written_is(
-    name: str, run: Callable[..., Ended]
-) -> None:
+def test_unread_output_is_not_an_error_but_unwritable_output_is(name: str, run: Callable[..., Ended]) -> None:
     assert run(name, "empty.md", out=ClosedPipe()).code == READERS[name]
     ended = run(name, "empty.md", is_closed=True)
     assert ended.code == (1 if READERS[name] or run(name, "empty.md").out else 0)
@@ -176,7 +174,7 @@ def test_output_that_nobody_takes_is_no_error_and_one_that_cannot_be_written_is(
         ((), 2),
     ],
 )
-def test_what_a_command_without_a_file_cannot_do_is_an_error(
+def test_a_command_without_a_file_reports_its_errors(
     arguments: tuple[str, ...], code: int, run: Callable[..., Ended]
 ) -> None:
     ended = run(*arguments)
@@ -198,7 +196,7 @@ def test_a_list_that_cannot_be_written_is_an_error(
 
 
 class FullDisk(io.StringIO):
-    """A file that takes nothing more."""
+    """A file on a full disk."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -239,10 +237,10 @@ def test_every_command_is_tried_with_outputs_that_fail() -> None:
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_output_that_is_lost_is_an_error_and_a_reader_that_left_is_none(
+def test_lost_output_is_an_error_but_a_reader_that_stops_early_is_not(
     name: str, run: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Calls that wait, a limit and a missing server are less than that: the lost output may tell of them."""
+    """Lost output outranks waiting calls, a limit and a missing server: it may have reported them."""
     monkeypatch.setenv("PARLEY_DEMO_PACE", "0")
     monkeypatch.setenv("EDITOR", "true")
 
@@ -257,7 +255,9 @@ def test_output_that_is_lost_is_an_error_and_a_reader_that_left_is_none(
     arguments, code = ENDS[name]
     ended = end()
     assert ended.code == code, ended.err
-    assert end(out=ClosedPipe()).code == (1 if name == "trust" else code)  # what you trust you have read
+    assert end(out=ClosedPipe()).code == (
+        1 if name == "trust" else code
+    )  # the user must have read the description
     for output, why in (({"is_closed": True}, "it is closed"), ({"out": FullDisk()}, "No space left")):
         lost = end(**output)
         assert lost.code == (code if code == 2 or not ended.out else 1)
@@ -274,19 +274,19 @@ DEFINITION = b'[{"name": "t", "inputSchema": {"type": "object", "x": %s}}]'
     "content",
     [b"", b"\xff", b"{", b"7", b'"a"', b"[7]", b"[{}]", b'{"name": 7}', DEEP, DEFINITION % b"NaN"],
 )
-def test_what_is_no_definition_of_a_tool_is_not_converted(content: bytes, run: Callable[..., Ended]) -> None:
+def test_only_tool_definitions_are_converted(content: bytes, run: Callable[..., Ended]) -> None:
     ended = run("convert", "--to", "anthropic", stdin=content)
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("parley: standard input")
 
 
 @pytest.mark.parametrize("name", ["messages", "parse", "export", "check"])
-def test_a_file_on_standard_input_is_read_as_any(name: str, run: Callable[..., Ended]) -> None:
+def test_a_file_on_standard_input_is_read_like_any_other(name: str, run: Callable[..., Ended]) -> None:
     for content in FILES.values():
         assert run(name, "-", stdin=content).code == READERS[name]
 
 
-def test_a_check_goes_on_behind_a_file_that_cannot_be_read(run: Callable[..., Ended]) -> None:
+def test_check_continues_after_an_unreadable_file(run: Callable[..., Ended]) -> None:
     Path("broken.md").write_text("💬: q\n\n🤖:[A]\n\n❓: `{no}`\n", encoding="utf-8")
     ended = run("check", "none.md", "broken.md", "empty.md")
     assert ended.code == 1
@@ -294,13 +294,13 @@ def test_a_check_goes_on_behind_a_file_that_cannot_be_read(run: Callable[..., En
     assert "none.md" in ended.err
 
 
-def test_trusting_what_is_no_json_fails(run: Callable[..., Ended]) -> None:
+def test_trusting_invalid_json_fails(run: Callable[..., Ended]) -> None:
     Path("servers.json").write_text("{no", encoding="utf-8")
     assert run("trust", "servers.json").code == 1
 
 
-def test_a_definition_is_converted_or_refused_however_deep_it_is(run: Callable[..., Ended]) -> None:
-    """Where reading it ends is not where writing it does, and not the same in each Python."""
+def test_a_definition_of_any_depth_is_converted_or_refused(run: Callable[..., Ended]) -> None:
+    """Reading and writing have different limits, which differ between Python versions."""
     for depth in range(50, 1500, 50):
         schema = b'{"type": "object", "properties": {"a": ' * depth + b"{}" + b"}}" * depth
         ended = run("convert", "--to", "anthropic", stdin=b'[{"name": "t", "inputSchema": %s}]' % schema)

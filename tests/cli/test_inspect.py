@@ -1,4 +1,4 @@
-"""What `parley messages` shows: the request of an agent in the format that was named."""
+"""`parley messages`: the request of an agent, in the named format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ base_url = "http://127.0.0.1:9/v1"
 """
 
 
-def test_a_format_is_shown_for_the_first_agent_of_its_kind_whatever_its_provider_is_called(
+def test_a_format_is_shown_for_its_first_agent_whatever_the_name_of_the_provider(
     tmp_path: Path, forks: ForkServer
 ) -> None:
     shell = Shell(tmp_path, forks)
@@ -35,7 +35,7 @@ def test_a_format_is_shown_for_the_first_agent_of_its_kind_whatever_its_provider
     assert models == {"openai": "m-1", "openai-responses": "m-1", "anthropic": "claude-sonnet-5-5"}
 
 
-def test_no_request_is_shown_for_an_agent_that_is_not_there(tmp_path: Path, forks: ForkServer) -> None:
+def test_no_request_is_shown_for_an_unknown_agent(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.ask("hi")
     for command in ("messages", "replay"):
@@ -44,7 +44,7 @@ def test_no_request_is_shown_for_an_agent_that_is_not_there(tmp_path: Path, fork
         assert done.stderr.startswith(b"parley: there is no agent 'Nobody': choose one of ")
 
 
-def test_a_request_holds_the_pictures_beside_its_chat(tmp_path: Path, forks: ForkServer) -> None:
+def test_a_request_contains_the_pictures_of_its_chat(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.chat.write_text(question(beside(shell.chat, png())), encoding="utf-8")
     done = shell.run("messages", "chat.md")
@@ -56,9 +56,7 @@ def test_a_request_holds_the_pictures_beside_its_chat(tmp_path: Path, forks: For
     assert "[image image/png, 69 B]" in shell.run("messages", "chat.md").stdout.decode()
 
 
-def test_attachments_that_are_missing_wrong_or_not_linked_are_named(
-    tmp_path: Path, forks: ForkServer
-) -> None:
+def test_missing_wrong_and_unlinked_attachments_are_named(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     good, wrong, lonely = (beside(shell.chat, png(number)) for number in range(3))
     shell.chat.write_text(question(good, wrong), encoding="utf-8")
@@ -71,16 +69,14 @@ def test_attachments_that_are_missing_wrong_or_not_linked_are_named(
     ]
 
 
-def test_a_page_has_the_pictures_in_it(tmp_path: Path, forks: ForkServer) -> None:
+def test_a_page_contains_the_pictures(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.chat.write_text(question(beside(shell.chat, png())), encoding="utf-8")
     page = shell.run("export", "chat.md").stdout.decode()
     assert f'<img src="data:image/png;base64,{b64encode(png()).decode()}" alt="image/png 69 B">' in page
 
 
-def test_what_a_tool_returns_is_told_at_a_shell_with_words_for_its_picture(
-    tmp_path: Path, forks: ForkServer
-) -> None:
+def test_the_shell_prints_a_result_with_text_for_its_picture(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     program = "import sys; sys.argv.append('--extra'); from parley.mock_server import main; main()"
     (tmp_path / "server.py").write_text(program, encoding="utf-8")
@@ -92,7 +88,7 @@ def test_what_a_tool_returns_is_told_at_a_shell_with_words_for_its_picture(
     assert done.returncode == 0
 
 
-def test_a_check_names_the_byte_at_which_a_problem_stands(tmp_path: Path, forks: ForkServer) -> None:
+def test_check_reports_a_problems_column_in_bytes(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.chat.write_text("💬: q\n\n🤖:[A]\n\n❓:[yX] `{no}`\n", encoding="utf-8")
     lines = shell.run("check", "chat.md").stdout.decode().splitlines()

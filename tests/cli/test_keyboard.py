@@ -1,4 +1,4 @@
-"""What is typed while an answer is drawn: nothing of it stands there, and the terminal is given back."""
+"""Input during an answer: it is not shown, and the terminal is restored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ asyncio.run(run())
 """
 
 
-def test_what_is_typed_while_an_answer_comes_is_not_drawn_into_it(shell: Shell, neovim: Child) -> None:
+def test_input_during_an_answer_is_not_drawn_into_it(shell: Shell, neovim: Child) -> None:
     shell.ask(f"say: {' '.join(WORDS)}")
     with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.004") as terminal:
         glass, pid = Glass(neovim, terminal, 80, 24), terminal.process.pid
@@ -62,8 +62,8 @@ def test_what_is_typed_while_an_answer_comes_is_not_drawn_into_it(shell: Shell, 
         'Keyboard(0).open(say("resize"), say("stop"), say("return"))',
     ],
 )
-def test_nothing_is_done_between_a_stop_and_the_return(opened: str) -> None:
-    """Or it would be drawn where the shell wrote, and drawn again."""
+def test_nothing_is_drawn_between_a_stop_and_the_return(opened: str) -> None:
+    """Otherwise it would be drawn where the shell wrote, and then again."""
     ours, theirs = pty.openpty()
     line = [sys.executable, "-c", STEPS.replace("{opened}", opened)]
     with subprocess.Popen(line, stdin=theirs, stdout=subprocess.PIPE, start_new_session=True) as process:
@@ -78,7 +78,7 @@ def test_nothing_is_done_between_a_stop_and_the_return(opened: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
-def test_a_signal_that_ends_an_answer_gives_the_terminal_back(shell: Shell, number: signal.Signals) -> None:
+def test_a_signal_that_ends_an_answer_restores_the_terminal(shell: Shell, number: signal.Signals) -> None:
     shell.ask("write 2000 words")
     with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
         terminal.wait_for(lambda output: b"the file" in output)
@@ -88,7 +88,7 @@ def test_a_signal_that_ends_an_answer_gives_the_terminal_back(shell: Shell, numb
         assert terminal.is_by_lines()
 
 
-def test_what_is_typed_while_an_answer_comes_is_no_question(shell: Shell, neovim: Child) -> None:
+def test_input_during_an_answer_is_not_a_question(shell: Shell, neovim: Child) -> None:
     with shell.terminal("chat", program=PARLEY, PARLEY_DEMO_PACE="0.004") as terminal:
         glass = Glass(neovim, terminal, 80, 24)
         glass.until(lambda text: text.endswith("💬:"), "the prompt")
@@ -103,8 +103,8 @@ def test_what_is_typed_while_an_answer_comes_is_no_question(shell: Shell, neovim
     assert "more" not in shell.chats[0].read_text(encoding="utf-8")
 
 
-async def test_no_key_is_waited_for_at_a_terminal_that_has_gone() -> None:
-    """Also when the program goes on after a stop, or is left."""
+async def test_a_closed_terminal_ends_the_wait_for_a_key() -> None:
+    """Also when the program continues after a stop, or ends."""
     problems, news = list[object](), asyncio.Event()
     asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
     ours, theirs = pty.openpty()

@@ -1,4 +1,4 @@
-"""The manual page: it says what the help says, and nothing in it is a command to its reader by mistake."""
+"""The manual page: it matches the help, and no text in it becomes a command by mistake."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PAGE = Path(__file__).parent.parent.parent / "doc" / "parley.1"
 
 
 def words(text: str) -> str:
-    """A page as it is read: without its commands and escapes, its words one space apart."""
+    """A page's plain text: no commands or escapes, and single spaces between words."""
     text = re.sub(r"^\.[A-Z]+ ?", "", text, flags=re.MULTILINE)
     text = re.sub(r"\\f[A-Z]|\\&", "", text).replace(r"\(ga", "`").replace(r"\(aq", "'")
     return " ".join(text.replace(r"\-", "-").replace(r"\e", "\\").split())
 
 
-def test_the_page_of_the_package_is_the_newest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_packaged_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["man"]) == 0
     assert PAGE.read_text(encoding="utf-8") == capsys.readouterr().out, "make man writes it anew"
 
@@ -38,7 +38,7 @@ def test_the_page_has_the_help_of_every_command_and_argument() -> None:
         assert " ".join((command.description or "").rstrip(".").split()) in text
 
 
-def test_text_is_no_command() -> None:
+def test_text_is_not_a_command() -> None:
     root = Parser(prog="parley", description=".so /etc/passwd", fill=lambda _: None)
     command = Parser(prog="parley x", description=r"'br \fB `a-b`")
     command.add_argument("--odd", help=".\\odd")

@@ -1,4 +1,4 @@
-"""`parley respond -`: a chat goes through pipes, and nothing of it is lost on the way."""
+"""`parley respond -`: a chat goes through pipes without loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STOCKS = "💬: can you find the latest stock price of google?\n"
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
-def test_the_whole_chat_is_written_with_its_answer_in_its_own_spelling(
+def test_the_whole_chat_is_written_with_its_answer_and_keeps_its_spelling(
     shell: Shell, newline: str, bom: str
 ) -> None:
     lines = ("---", "x: 1", "---", "", "💬: say: a", "", "🤖:[B]", "", "\udcff", "", "💬: say: c")
@@ -37,13 +37,13 @@ def test_the_whole_chat_is_written_with_its_answer_in_its_own_spelling(
         "💬: @@none.txt@@".encode(),
     ],
 )
-def test_what_cannot_be_moved_on_is_written_as_it_came(shell: Shell, content: bytes) -> None:
+def test_a_chat_that_cannot_be_continued_is_written_unchanged(shell: Shell, content: bytes) -> None:
     done = shell.feed(content, "respond", "-")
     assert (done.returncode, done.stdout) == (1, content)
     assert done.stderr.startswith(b"parley: ")
 
 
-def test_calls_that_wait_stand_in_what_is_written_and_need_a_file(shell: Shell) -> None:
+def test_waiting_calls_are_in_the_output_and_need_a_file(shell: Shell) -> None:
     done = shell.feed(STOCKS.encode(), "respond", "-")
     assert done.returncode == 3
     (exchange,) = parse(done.stdout.decode()).exchanges
@@ -76,14 +76,14 @@ def test_rules_decide_without_a_file(shell: Shell) -> None:
         (("-", "--jobs", "2"), "- is a single chat: name no other files, and no --jobs"),
     ],
 )
-def test_what_needs_a_file_is_refused(shell: Shell, arguments: tuple[str, ...], problem: str) -> None:
+def test_options_that_need_a_file_are_refused(shell: Shell, arguments: tuple[str, ...], problem: str) -> None:
     done = shell.feed(STOCKS.encode(), "respond", *arguments)
     assert done.returncode == 2
     assert problem in (done.stderr + done.stdout).decode()
 
 
 @pytest.mark.parametrize("files", [["chat.md"], ["chat.md", "b.md"]], ids=["one chat", "several"])
-def test_a_note_says_that_the_rate_limit_is_waited_for(shell: Shell, files: list[str]) -> None:
+def test_a_note_reports_the_wait_for_the_rate_limit(shell: Shell, files: list[str]) -> None:
     shell.configure("safety.rate_limit_per_minute = 1\napproval.auto = ['mock/*']\n")
     for file in files:
         (shell.folder / file).write_text(STOCKS, encoding="utf-8")

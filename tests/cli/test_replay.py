@@ -1,4 +1,4 @@
-"""`parley replay`: offline, nothing written, a diff and a code."""
+"""`parley replay`: offline, writes no file, prints a diff, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def replay(
     return replay
 
 
-def test_a_chat_that_comes_out_the_same_is_told_and_nothing_is_loaded_that_could_send(
+def test_an_identical_replay_is_reported_and_loads_no_code_that_could_send(
     replay: Callable[..., tuple[int, str, str]],
 ) -> None:
     before = {"openai", "anthropic", "mcp"} & sys.modules.keys()
@@ -48,7 +48,7 @@ def test_a_chat_that_comes_out_the_same_is_told_and_nothing_is_loaded_that_could
     assert {"openai", "anthropic", "mcp"} & sys.modules.keys() == before
 
 
-def test_what_comes_out_otherwise_is_a_diff_and_a_failure(
+def test_a_different_replay_prints_a_diff_and_fails(
     replay: Callable[..., tuple[int, str, str]],
 ) -> None:
     text = CHAT.replace("Yes.", DECIDED + "Yes.")
@@ -59,7 +59,9 @@ def test_what_comes_out_otherwise_is_a_diff_and_a_failure(
     assert out.endswith("the replay gives a different chat, in 3 requests\n")
 
 
-def test_requests_are_lines_of_the_agents_provider(replay: Callable[..., tuple[int, str, str]]) -> None:
+def test_requests_are_lines_in_the_format_of_the_agents_provider(
+    replay: Callable[..., tuple[int, str, str]],
+) -> None:
     code, out, _ = replay(CHAT, "--requests", "--agent", "ChatGPT", toml='system_prompt = "Be kind."')
     lines = [json.loads(line) for line in out.splitlines()]
     assert (code, [line["exchange"] for line in lines]) == (0, [1, 2])
@@ -67,11 +69,11 @@ def test_requests_are_lines_of_the_agents_provider(replay: Callable[..., tuple[i
     assert all("Be kind." in json.dumps(line["body"]) for line in lines)
 
 
-def test_an_agent_that_is_not_there_is_an_error(replay: Callable[..., tuple[int, str, str]]) -> None:
+def test_an_unknown_agent_is_an_error(replay: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = replay(CHAT, "--agent", "Nobody")
     assert (code, out) == (1, "")
     assert "there is no agent 'Nobody'" in err
 
 
-def test_front_matter_that_cannot_be_read_is_an_error(replay: Callable[..., tuple[int, str, str]]) -> None:
+def test_unreadable_front_matter_is_an_error(replay: Callable[..., tuple[int, str, str]]) -> None:
     assert replay(f"---\n[\n---\n{CHAT}")[0] == 1

@@ -15,7 +15,7 @@ from tests.nvim.hanging_model import hanging_model
 CHAT = "".join(f"💬: question {n}\n\n🤖:[Demo]\n\nanswer {n}\n\n" for n in range(5))
 
 
-def test_older_exchanges_are_summed_up(shell: Shell) -> None:
+def test_older_exchanges_are_summarized(shell: Shell) -> None:
     shell.chat.write_text(CHAT, encoding="utf-8")
     done = shell.run("compact", "chat.md")
     assert (done.returncode, done.stdout) == (0, b"")
@@ -29,7 +29,7 @@ def test_older_exchanges_are_summed_up(shell: Shell) -> None:
     assert shell.text == text
 
 
-def test_a_number_says_how_many_are_left(shell: Shell) -> None:
+def test_a_number_sets_how_many_exchanges_stay_unchanged(shell: Shell) -> None:
     shell.chat.write_text(CHAT, encoding="utf-8")
     assert shell.run("compact", "chat.md", "-n", "0").returncode == 0
     assert shell.text.count("📝:") == 5
@@ -41,7 +41,7 @@ def test_a_file_without_a_question_is_an_error(shell: Shell) -> None:
     assert shell.run("compact", "chat.md").returncode == 1
 
 
-def test_who_answers_now_is_said_before_the_question_goes_out(shell: Shell) -> None:
+def test_a_changed_agent_is_named_before_the_question_is_sent(shell: Shell) -> None:
     says = b"Near answers now; Demo answered last (--agent Demo)"
     answered = "💬: say: one\n\n🤖:[Demo]\n\none\n\n💬: "
     agent = '[[agents]]\nname = "Near"\nprovider = "near"\nmodel = "demo"\n'
@@ -49,7 +49,7 @@ def test_who_answers_now_is_said_before_the_question_goes_out(shell: Shell) -> N
         near = f'[providers.near]\nkind = "openai"\napi = "chat"\nbase_url = {toml(model.url + "/v1")}\n'
         shell.configure(agent + near, 'agent = "Near"')
         shell.chat.write_text(answered, encoding="utf-8")
-        assert says not in shell.run("respond", "chat.md").stderr  # nothing is asked
+        assert says not in shell.run("respond", "chat.md").stderr  # nothing is sent
         shell.chat.write_text(f"{answered}say: two\n", encoding="utf-8")
         assert says not in shell.run("respond", "chat.md", "--agent", "Demo").stderr
         shell.chat.write_text(f"{answered}say: two\n", encoding="utf-8")
@@ -60,7 +60,7 @@ def test_who_answers_now_is_said_before_the_question_goes_out(shell: Shell) -> N
         assert says in shell.run("ask", "-c", "chat.md", "say: three").stderr
 
 
-def test_a_reference_that_cannot_be_brought_stops_the_question_once(shell: Shell) -> None:
+def test_a_reference_that_cannot_be_included_stops_the_question_once(shell: Shell) -> None:
     shell.ask("say: hello @@none.txt@@")
     stopped = shell.run("respond", "chat.md")
     assert (stopped.returncode, stopped.stdout) == (1, b"")
@@ -74,7 +74,7 @@ def test_a_reference_that_cannot_be_brought_stops_the_question_once(shell: Shell
 
 
 @pytest.mark.parametrize("name", ["buffer", "selection", "diagnostics"])
-def test_what_only_an_editor_has_stops_the_question(shell: Shell, name: str) -> None:
+def test_a_reference_that_needs_an_editor_stops_the_question(shell: Shell, name: str) -> None:
     shell.ask(f"say: hello @@{name}@@")
     stopped = shell.run("respond", "chat.md")
     assert stopped.returncode == 1
@@ -83,7 +83,7 @@ def test_what_only_an_editor_has_stops_the_question(shell: Shell, name: str) -> 
     assert shell.text == f"💬: say: hello @@{name}@@\n"
 
 
-def test_a_program_is_told_of_a_reference_that_stops_the_question(shell: Shell) -> None:
+def test_a_program_reads_which_reference_stops_the_question(shell: Shell) -> None:
     shell.ask("say: hello @@../out.txt@@")
     stopped = shell.run("respond", "chat.md", "--json")
     assert stopped.returncode == 1
@@ -99,7 +99,7 @@ def serve(shell: Shell, *options: str, **more: float) -> None:
     shell.configure(f"[mcp.servers.far]\ncommand = {toml(sys.executable)}\nargs = [{arguments}]\n{rest}")
 
 
-def test_a_question_whose_tools_are_missing_is_not_asked_and_says_which_and_why(shell: Shell) -> None:
+def test_a_question_with_missing_tools_is_not_sent_and_the_reason_is_printed(shell: Shell) -> None:
     serve(shell, "--mute", start_timeout_s=0.5)
     shell.ask("say: hello")
     done = shell.run("respond", "chat.md")
@@ -115,7 +115,7 @@ def test_a_question_whose_tools_are_missing_is_not_asked_and_says_which_and_why(
     assert (done.returncode, end["kind"]) == (5, "missing")
 
 
-def test_a_question_goes_without_missing_tools_where_that_is_agreed_to(shell: Shell) -> None:
+def test_a_question_is_sent_without_missing_tools_if_the_user_agrees(shell: Shell) -> None:
     serve(shell, "--die")
     shell.ask("call echo {}")
     done = shell.run("respond", "chat.md", "--without-missing")
@@ -123,7 +123,7 @@ def test_a_question_goes_without_missing_tools_where_that_is_agreed_to(shell: Sh
     assert "no tools of MCP server 'far': " in done.stderr.decode()
 
 
-def test_calls_that_wait_stay_while_their_server_is_missing(shell: Shell) -> None:
+def test_waiting_calls_stay_while_their_server_is_missing(shell: Shell) -> None:
     serve(shell)
     shell.ask("call echo {}")
     assert shell.run("respond", "chat.md").returncode == 3
@@ -133,7 +133,7 @@ def test_calls_that_wait_stay_while_their_server_is_missing(shell: Shell) -> Non
     assert shell.text == before
 
 
-def test_a_chat_that_is_over_or_uses_no_tool_of_a_server_does_not_need_it(shell: Shell) -> None:
+def test_a_complete_chat_or_one_without_its_tools_does_not_need_a_server(shell: Shell) -> None:
     serve(shell, "--die")
     shell.chat.write_text('---\ntools: ["!far/*"]\n---\n\n💬: say: hello\n', encoding="utf-8")
     assert shell.run("respond", "chat.md").returncode == 0
@@ -153,7 +153,7 @@ def test_the_page_that_a_call_requires_is_printed(shell: Shell) -> None:
     assert f"to be opened in a browser first: {address}" in done.stdout.decode()
 
 
-def test_a_request_that_lacks_the_tools_of_a_server_says_so(shell: Shell) -> None:
+def test_a_note_reports_that_a_request_lacks_a_servers_tools(shell: Shell) -> None:
     serve(shell, "--die")
     shell.ask("say: hello")
     done = shell.run("messages", "chat.md", "--tools")
@@ -163,7 +163,7 @@ def test_a_request_that_lacks_the_tools_of_a_server_says_so(shell: Shell) -> Non
 
 
 @pytest.mark.parametrize("content", ['agent = "Mine"\n[loop\n', 'agent = "Mine"\n'])
-def test_nobody_is_asked_with_settings_that_are_not_the_users(shell: Shell, content: str) -> None:
+def test_no_question_is_sent_if_the_settings_file_is_unreadable(shell: Shell, content: str) -> None:
     shell.ask("hello")
     shell.configure(content, "")
     done = shell.run("respond", "chat.md")

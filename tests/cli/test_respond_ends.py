@@ -1,4 +1,4 @@
-"""A turn that ends early, whatever ends it: what was said is in the file, and so is that there is more."""
+"""A turn that ends early, in any way: the file has the answer so far, marked as incomplete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.shell import PATIENCE_S, Shell
 
 PACE_S = 0.02
 MOST_LOST = 75
-"""Words: at this pace no more than 50 come in a second."""
+"""Words: at this pace, at most 50 per second."""
 GENTLE = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
@@ -26,7 +26,7 @@ def speaking(shell: Shell, count: int = 150) -> subprocess.Popen[bytes]:
 
 
 def read_some(process: subprocess.Popen[bytes], count: int) -> str:
-    """What the model says, up to so many bytes."""
+    """The model's answer, up to this many bytes."""
     assert process.stdout is not None
     pieces = b""
     while len(pieces) < count and (piece := os.read(process.stdout.fileno(), 4_096)):
@@ -35,7 +35,7 @@ def read_some(process: subprocess.Popen[bytes], count: int) -> str:
 
 
 def check_end(shell: Shell, output: str, reason: str) -> None:
-    """The answer has what was said, but for the last second, and says that there is more to come."""
+    """Check that the answer lacks at most the last second, and says that it is incomplete."""
     transcript = parse(shell.text)
     assert not transcript.problems
     answers = transcript.exchanges[0].answers
@@ -51,7 +51,7 @@ SIGNALS = [*[(signal.SIGKILL, number) for number in range(2)], *[(number, 1) for
 
 
 @pytest.mark.parametrize(("number", "seed"), SIGNALS)
-def test_whenever_a_turn_is_ended_the_last_second_is_lost_at_most(
+def test_a_turn_loses_at_most_the_last_second_whenever_it_ends(
     shell: Shell, number: signal.Signals, seed: int
 ) -> None:
     process = speaking(shell)
@@ -67,7 +67,7 @@ def test_whenever_a_turn_is_ended_the_last_second_is_lost_at_most(
     assert len(shell.text.split()) > 150
 
 
-def test_a_reader_that_goes_away_in_the_middle_loses_nothing(shell: Shell) -> None:
+def test_nothing_is_lost_if_the_reader_stops_in_the_middle(shell: Shell) -> None:
     process = speaking(shell, 30)
     read_some(process, 60)
     assert process.stdout is not None
@@ -78,7 +78,7 @@ def test_a_reader_that_goes_away_in_the_middle_loses_nothing(shell: Shell) -> No
     assert "🔒" not in shell.text
 
 
-def test_a_file_that_is_read_only_is_refused_before_anything_is_asked(shell: Shell) -> None:
+def test_a_read_only_file_is_refused_before_anything_is_sent(shell: Shell) -> None:
     shell.ask("hello")
     shell.chat.chmod(0o444)
     before = shell.chat.stat()
@@ -89,7 +89,7 @@ def test_a_file_that_is_read_only_is_refused_before_anything_is_asked(shell: She
     assert shell.text == "💬: hello\n"
 
 
-def test_what_a_file_cannot_keep_is_told_once(shell: Shell) -> None:
+def test_the_attributes_that_a_file_cannot_keep_are_reported_once(shell: Shell) -> None:
     shell.ask("say: hello")
     other = shell.folder / "other.md"
     other.hardlink_to(shell.chat)

@@ -1,4 +1,4 @@
-"""Rows of a terminal: whatever the text and however narrow the terminal, all of it is there, and it ends."""
+"""Terminal rows: any text is complete and ends on a terminal of any width."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ INDENT = "    "
 TITLES = st.sampled_from(["**name** x", "`**a**`", "日本語 テキスト", "👩‍👩‍👧", "```"])
 TEXTS = st.one_of(any_text, st.text(), TITLES)
 LEAST = len(INDENT) + 2
-"""What a row takes that is set in and has a wide character."""
+"""The cells of an indented row with a wide character."""
 
 
 @given(st.lists(TEXTS, max_size=3), st.integers(1, 12))
-def test_rows_hold_all_of_any_text_in_any_width(texts: list[str], width: int) -> None:
+def test_rows_contain_all_of_any_text_at_any_width(texts: list[str], width: int) -> None:
     chunks = [(contained(text), "") for text in texts]
     lines = rows(chunks, width)
     first, *further = ["".join(chunk[0] for chunk in line) for line in lines]
@@ -31,13 +31,13 @@ def test_rows_hold_all_of_any_text_in_any_width(texts: list[str], width: int) ->
 
 @given(st.lists(TEXTS, max_size=3), st.integers(1, 12))
 @example(texts=["000", "", "0"], width=3)
-def test_pages_notes_and_cut_rows_end_in_any_width(texts: list[str], width: int) -> None:
+def test_pages_notes_and_cut_rows_end_at_any_width(texts: list[str], width: int) -> None:
     assert len(list(markdown_rows(["```", *texts, "```", *texts], width))) >= len(texts)
     assert 1 <= len(note_rows([(text, "") for text in texts], width)) <= 4
     assert cell_len("".join(chunk[0] for chunk in fit([(text, "", "") for text in texts], width))) <= width
 
 
-def test_a_path_keeps_its_end_and_a_size_goes_first() -> None:
+def test_a_path_keeps_its_end_and_a_size_is_dropped_first() -> None:
     path = "/home/user/projects/shop/src/inventory/readers/csv_reader.py"
     row = arguments(json.dumps({"path": path, "content": "import csv\nimport io\n"}))
     assert "".join(chunk[0] for chunk in fit(row, 100)) == f'path: "{path}", content: 2 lines, 21 B'

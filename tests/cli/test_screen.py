@@ -1,4 +1,4 @@
-"""What stands on a terminal while an answer comes: finished text above, the rest and the status below it."""
+"""The terminal during an answer: finished text above, the rest and the status below."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ TERMINAL = {"TERM": "xterm"}
 STATUS = "Writing a reply..."
 
 
-def test_an_answer_that_is_longer_than_the_terminal_is_there_once_and_whole(
-    shell: Shell, neovim: Child
-) -> None:
+def test_an_answer_longer_than_the_terminal_appears_once_and_complete(shell: Shell, neovim: Child) -> None:
     code = "\n".join(f"line = {number}" for number in range(40))
     words = " ".join(f"word{number}" for number in range(300))
     items = "\n".join(f"- item {number}" for number in range(30))
@@ -36,7 +34,7 @@ def test_an_answer_that_is_longer_than_the_terminal_is_there_once_and_whole(
     with shell.terminal("respond", "chat.md", columns=60, rows=12, PARLEY_DEMO_PACE="0.002") as terminal:
         glass = Glass(neovim, terminal, 60, 12)
         rows = glass.until(lambda text: "word120" in text, "half of the words")
-        assert len(rows) <= 12  # the window holds the end of what is not finished
+        assert len(rows) <= 12  # the window contains the end of the unfinished text
         assert rows[-1] == STATUS
         glass.until_row("item 20")
         glass.resize(50, 10)
@@ -50,7 +48,7 @@ def test_an_answer_that_is_longer_than_the_terminal_is_there_once_and_whole(
 
 
 class Both:
-    """A terminal in this process, as standard output and standard error, and what was written to it."""
+    """A terminal in this process, as standard output and standard error, with its output."""
 
     def __init__(self, stack: ExitStack, encoding: str = "utf-8") -> None:
         self._ours, theirs = pty.openpty()
@@ -58,11 +56,11 @@ class Both:
         self.stream = stack.enter_context(os.fdopen(theirs, "w", encoding=encoding))
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size of the terminal."""
+        """Change the terminal's size."""
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def text(self) -> str:
-        """What was written since the last look."""
+        """The output since the last call."""
         content = b""
         while select.select([self._ours], [], [], 0.1)[0]:
             content += os.read(self._ours, 65_536)
@@ -85,7 +83,7 @@ def stack() -> Iterator[ExitStack]:
         (TERMINAL, "ascii", "a **b**"),
     ],
 )
-def test_an_answer_has_looks_where_the_terminal_can_show_them(
+def test_an_answer_has_styles_if_the_terminal_can_show_them(
     stack: ExitStack, environ: dict[str, str], encoding: str, text: str
 ) -> None:
     both = Both(stack, encoding)
@@ -95,7 +93,7 @@ def test_an_answer_has_looks_where_the_terminal_can_show_them(
     assert text in both.text()
 
 
-def test_colours_are_used_unless_nobody_wants_them(stack: ExitStack) -> None:
+def test_colours_are_used_unless_the_user_refuses_them(stack: ExitStack) -> None:
     for environ, code in ((TERMINAL, "\x1b[1;36mb"), (TERMINAL | {"NO_COLOR": "1"}, "\x1b[1mb")):
         both = Both(stack)
         screen = Screen(both.stream, both.stream, environ)
@@ -104,7 +102,7 @@ def test_colours_are_used_unless_nobody_wants_them(stack: ExitStack) -> None:
         assert code in both.text()
 
 
-def test_a_status_is_said_only_where_it_is_seen(stack: ExitStack) -> None:
+def test_a_status_is_written_only_if_it_is_seen(stack: ExitStack) -> None:
     both, pipe = Both(stack).stream, io.StringIO()
     assert Screen(pipe, both, TERMINAL).shows_status
     assert not Screen(both, pipe, TERMINAL).shows_status
@@ -115,7 +113,7 @@ def test_a_status_is_said_only_where_it_is_seen(stack: ExitStack) -> None:
     assert program.shows_status
 
 
-def test_what_is_below_is_rewritten_only_where_it_is_another(stack: ExitStack) -> None:
+def test_only_changed_rows_below_the_output_are_rewritten(stack: ExitStack) -> None:
     both = Both(stack)
     screen = Screen(both.stream, both.stream, TERMINAL)
     screen.ask(["one", "two", "three"])
@@ -131,7 +129,7 @@ def test_what_is_below_is_rewritten_only_where_it_is_another(stack: ExitStack) -
     assert both.text() == "\r\x1b[K"
 
 
-def test_a_pipe_pays_for_no_terminal(tmp_path: Path) -> None:
+def test_a_pipe_does_not_pay_for_terminal_features(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.ask("say: **as it is**")
     code = "import sys; from parley.cli import main; main(['respond', 'chat.md'])"
@@ -160,8 +158,8 @@ def test_no_terminal_is_too_narrow(stack: ExitStack, columns: int) -> None:
     assert "two\nwords\n" in both.text()
 
 
-def test_half_a_character_ends_no_output_into_a_pipe() -> None:
-    """Bytes that are no UTF-8 stay what they are."""
+def test_half_a_character_does_not_end_piped_output() -> None:
+    """Bytes that are not UTF-8 stay unchanged."""
     content = io.BytesIO()
     screen = Screen(io.TextIOWrapper(content), None, {})
     screen.say("say \ud83d \udcff\n")
@@ -170,7 +168,7 @@ def test_half_a_character_ends_no_output_into_a_pipe() -> None:
     assert content.getvalue() == "say \ufffd ".encode() + b"\xff\n" + "stream \ufffd\n".encode()
 
 
-def test_no_stop_and_no_end_writes_to_what_is_no_terminal() -> None:
+def test_a_stop_and_an_end_write_only_to_a_terminal() -> None:
     out, err = io.StringIO(), io.StringIO()
     screen = Screen(out, err, TERMINAL)
     screen.status(STATUS)
@@ -180,7 +178,7 @@ def test_no_stop_and_no_end_writes_to_what_is_no_terminal() -> None:
     assert out.getvalue() == err.getvalue() == ""
 
 
-def test_a_note_is_broken_between_words_on_a_terminal_alone(stack: ExitStack) -> None:
+def test_a_note_is_broken_between_words_only_on_a_terminal(stack: ExitStack) -> None:
     note = " ".join(["parley: a note", *["word"] * 30, f"/{'path' * 30}", "end"])
     both, file = Both(stack), io.StringIO()
     Screen(both.stream, both.stream, TERMINAL).complain(note)

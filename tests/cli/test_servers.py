@@ -1,4 +1,4 @@
-"""`parley login` and `logout`, and what a command says that meets a server which wants a login."""
+"""`parley login` and `logout`, and the messages of commands whose server requires a login."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_login_opens_the_browser_and_later_commands_use_it(shell: Shell, tmp_p
     assert output(shell.run("logout", "tracker"))[::2] == (1, "parley: you are not signed in to tracker\n")
 
 
-def test_a_logout_says_which_servers_of_the_project_are_not_used(
+def test_a_logout_names_the_projects_unused_servers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
@@ -53,7 +53,7 @@ def test_a_logout_says_which_servers_of_the_project_are_not_used(
     assert "parley: the servers in " in capsys.readouterr().err
 
 
-def test_a_turn_says_which_command_signs_in(shell: Shell) -> None:
+def test_a_turn_names_the_command_that_signs_in(shell: Shell) -> None:
     shell.ask("hello")
     _, _, complaints = output(shell.run("respond", "chat.md"))
     assert "no tools of MCP server 'tracker': MCP server 'tracker': HTTP 401" in complaints
@@ -61,21 +61,21 @@ def test_a_turn_says_which_command_signs_in(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]])
-def test_the_list_of_tools_says_which_command_signs_in(shell: Shell, option: list[str]) -> None:
+def test_the_tool_list_names_the_command_that_signs_in(shell: Shell, option: list[str]) -> None:
     code, said, _ = output(shell.run("tools", *option))
     assert code == 5
     assert "What to do: parley login tracker, or set" in said
     assert ":Parley" not in said
 
 
-def test_ctrl_c_leaves_a_login(shell: Shell) -> None:
+def test_ctrl_c_cancels_a_login(shell: Shell) -> None:
     with shell.terminal("login", "tracker") as terminal:
         terminal.wait_for(lambda written: b"/authorize?" in written)
         terminal.press(b"\x03")
         assert terminal.end() == 130
 
 
-def test_a_login_at_no_server_says_so(shell: Shell) -> None:
+def test_a_login_to_an_unknown_server_is_an_error(shell: Shell) -> None:
     code, _, complaints = output(shell.run("login", "nobody"))
     assert (code, complaints) == (1, "parley: there is no MCP server 'nobody' in the settings\n")
 
@@ -102,14 +102,14 @@ There is one.
 
 
 def noted(folder: Path, forks: ForkServer, answers: dict[str, Any]) -> Shell:
-    """A shell with a server that answers so."""
+    """A shell with a server that gives these answers."""
     shell = Shell(folder, forks)
     table = ", ".join(toml(value) for value in (TABLE, json.dumps({**ANSWERS, **answers})))
     shell.configure(f"[mcp.servers.notes]\ncommand = {toml(sys.executable)}\nargs = [{table}]\n")
     return shell
 
 
-def test_a_resource_that_an_earlier_result_named_is_read_once_it_was_approved(
+def test_a_resource_from_an_earlier_result_is_read_once_it_is_approved(
     tmp_path: Path, forks: ForkServer
 ) -> None:
     shell = noted(tmp_path, forks, {"resources/read": {"contents": [{"uri": "a:b", "text": "of b"}]}})
@@ -122,7 +122,7 @@ def test_a_resource_that_an_earlier_result_named_is_read_once_it_was_approved(
     assert shell.text.count("`of b`") == 1
 
 
-def test_the_resources_of_servers_are_listed_to_a_bound(tmp_path: Path, forks: ForkServer) -> None:
+def test_the_list_of_resources_is_limited(tmp_path: Path, forks: ForkServer) -> None:
     resources = [{"uri": f"a:{n}", "name": str(n)} for n in range(25)]
     resources[0] |= {"title": "first\x1b[2J", "description": "one\ntwo", "mimeType": "text/plain"}
     templates = [{"uriTemplate": "a:{b}", "name": "page"}]
@@ -146,7 +146,7 @@ def test_the_resources_of_servers_are_listed_to_a_bound(tmp_path: Path, forks: F
     assert [template["uri"] for template in server["templates"]] == ["a:{b}"]
 
 
-def test_a_person_who_says_no_is_told(tmp_path: Path, forks: ForkServer) -> None:
+def test_a_no_to_trust_is_reported(tmp_path: Path, forks: ForkServer) -> None:
     with serving(tmp_path, "--will", "no") as url:
         shell = Shell(tmp_path, forks)
         shell.configure(f"[mcp.servers.tracker]\nurl = {toml(url)}\n")
@@ -165,7 +165,7 @@ def test_a_person_who_says_no_is_told(tmp_path: Path, forks: ForkServer) -> None
         ('{"mcpServers": {"a": {}, "b": {"command": "b"}}}', "mcpServers.a: needs a command or a url"),
     ],
 )
-def test_no_trust_ends_with_0_after_a_complaint(
+def test_trust_never_exits_with_0_after_an_error(
     tmp_path: Path, forks: ForkServer, content: str, complaint: str
 ) -> None:
     shell = Shell(tmp_path, forks)
@@ -180,7 +180,7 @@ def test_no_trust_ends_with_0_after_a_complaint(
 
 
 @pytest.mark.parametrize("content", [None, "{", "mcp_servers = 1"])
-def test_tools_end_with_5_and_without_the_mock_if_the_file_of_servers_cannot_be_read(
+def test_tools_exits_with_5_and_lists_no_mock_if_the_server_file_is_unreadable(
     tmp_path: Path, forks: ForkServer, content: str | None
 ) -> None:
     shell = Shell(tmp_path, forks)
@@ -197,22 +197,20 @@ def test_tools_end_with_5_and_without_the_mock_if_the_file_of_servers_cannot_be_
     assert "mock: ready" in listing
 
 
-def test_a_list_of_tools_without_those_of_a_server_does_not_end_with_0(
-    tmp_path: Path, forks: ForkServer
-) -> None:
+def test_tools_does_not_exit_with_0_if_a_server_failed(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.configure('[mcp.servers.far]\ncommand = "false"\n')
     assert shell.run("tools").returncode == shell.run("tools", "--json").returncode == 5
 
 
-def test_a_note_on_the_settings_is_no_failure(tmp_path: Path, forks: ForkServer) -> None:
+def test_a_note_on_the_settings_is_not_a_failure(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.configure("nothing = 1\n")
     code, _, notes = output(shell.run("tools"))
     assert (code, "there is no such setting" in notes) == (0, True)
 
 
-def test_a_server_that_is_added_starts_at_once_and_is_there_later(tmp_path: Path, forks: ForkServer) -> None:
+def test_an_added_server_starts_at_once_and_stays_in_the_settings(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.configure("# mine\n[mcp]\nstart = 'lazy'  # why not\n")
     place = Path(shell.environ["XDG_CONFIG_HOME"], "parley", "config.toml")
@@ -233,7 +231,7 @@ def test_a_server_that_is_added_starts_at_once_and_is_there_later(tmp_path: Path
     assert output(shell.run("servers", "add", "off", "--from", "mcp.json"))[1].endswith("off: stopped\n")
 
 
-def test_the_servers_that_are_known_are_listed(tmp_path: Path, forks: ForkServer) -> None:
+def test_well_known_servers_are_listed(tmp_path: Path, forks: ForkServer) -> None:
     code, listing, complaints = output(Shell(tmp_path, forks).run("servers"))
     assert (code, complaints) == (0, "")
     assert (

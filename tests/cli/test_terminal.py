@@ -1,4 +1,4 @@
-"""What stands on a terminal: all that was said, what is being done, and nothing that commands or hides."""
+"""The terminal's content: all output and the status, and no text that controls it or hides."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CONTENT = f"---\nagent: {_QUOTED}\n{_QUOTED}: 1\ntemperature: {_QUOTED}\n---\n\n
 
 
 def shows(shell: Shell, *arguments: str, keys: bytes = b"") -> tuple[int, str]:
-    """The exit code and all that came to the terminal, in which nothing is raw.
+    """The exit code and the terminal's output, which contains no raw text.
 
-    The keys are pressed when a person is asked.
+    Presses the keys when the command asks.
     """
     with shell.terminal(*arguments) as terminal:
         code = terminal.end(keys)
@@ -35,14 +35,14 @@ def shows(shell: Shell, *arguments: str, keys: bytes = b"") -> tuple[int, str]:
     return code, terminal.text
 
 
-def test_the_status_wipes_no_word_of_the_model(shell: Shell) -> None:
+def test_the_status_erases_no_word_of_the_answer(shell: Shell) -> None:
     shell.ask("can you find the latest stock price of google and microsoft?")
     assert b"Let me search the web for both." in shell.run("respond", "chat.md").stdout
     with shell.terminal("respond", "chat.md", "--choose", "yA") as terminal:
         assert terminal.end() == 0
     assert any(row.startswith("Google (GOOGL) is at $911") for row in terminal.rows)
     assert "Using Web Search..." in terminal.text
-    assert not any("..." in row for row in terminal.rows)  # the status is gone at the end
+    assert not any("..." in row for row in terminal.rows)  # the status is removed at the end
 
 
 def test_a_status_fits_into_a_narrow_terminal(shell: Shell) -> None:
@@ -55,26 +55,26 @@ def test_a_status_fits_into_a_narrow_terminal(shell: Shell) -> None:
     assert "Analyzing re" not in terminal.text
 
 
-def test_a_terminal_that_can_do_nothing_gets_no_status(shell: Shell) -> None:
+def test_a_dumb_terminal_gets_no_status(shell: Shell) -> None:
     shell.ask("hello")
     with shell.terminal("respond", "chat.md", TERM="dumb") as terminal:
         assert terminal.end() == 0
     assert "\x1b" not in terminal.text
 
 
-def test_what_a_model_says_commands_no_terminal(shell: Shell) -> None:
+def test_text_from_a_model_cannot_control_the_terminal(shell: Shell) -> None:
     shell.ask(f"say: {HOSTILE} 🛠️")
     code, text = shows(shell, "respond", "chat.md")
     assert code == 0
     assert "\\x1b]0;owned\\x07" in text
     assert "\\u202egnp.exe" in text
     assert "🛠️" in text
-    assert "\x1b]0;owned\x07" in shell.text  # the file has what was said
+    assert "\x1b]0;owned\x07" in shell.text  # the file has the unchanged text
     shell.ask(f"say: {HOSTILE}")
-    assert b"\x1b]0;owned\x07" in shell.run("respond", "chat.md").stdout  # and so has a pipe
+    assert b"\x1b]0;owned\x07" in shell.run("respond", "chat.md").stdout  # and so does a pipe
 
 
-def test_what_a_server_says_commands_no_terminal(shell: Shell) -> None:
+def test_text_from_a_server_cannot_control_the_terminal(shell: Shell) -> None:
     shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
     for arguments in ('{"text":"a"}', '{"text":"fail"}'):
         shell.ask(f"call note {arguments}")
@@ -87,7 +87,7 @@ def test_what_a_server_says_commands_no_terminal(shell: Shell) -> None:
     assert shows(shell, "log", "chat.md")[0] == 0
 
 
-def test_what_waits_for_a_choice_is_shown_for_what_it_is(shell: Shell) -> None:
+def test_a_waiting_call_is_shown_without_disguise(shell: Shell) -> None:
     shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
     shell.ask(f"call note {json.dumps({'text': HOSTILE}, ensure_ascii=False)}")
     code, text = shows(shell, "respond", "chat.md", keys=b"q")
@@ -96,7 +96,7 @@ def test_what_waits_for_a_choice_is_shown_for_what_it_is(shell: Shell) -> None:
     assert "owned" in text
 
 
-def test_what_a_file_says_commands_no_terminal(shell: Shell) -> None:
+def test_text_from_a_file_cannot_control_the_terminal(shell: Shell) -> None:
     call = proposal_line(ToolCall("c", HOSTILE, HOSTILE))
     shell.chat.write_text(
         f"{CONTENT}💬: {HOSTILE}\n\n🤖:[{HOSTILE}]\n\n🧠:[{HOSTILE}]\n> {HOSTILE}\n\n{call}\n\n"
@@ -112,7 +112,7 @@ def test_what_a_file_says_commands_no_terminal(shell: Shell) -> None:
         shows(shell, command, "chat.md")
 
 
-def test_names_and_arguments_command_no_terminal(shell: Shell) -> None:
+def test_names_and_arguments_cannot_control_the_terminal(shell: Shell) -> None:
     name = HOSTILE.replace("/", "") + ".md"
     for command in ("respond", "messages", "parse", "export", "check", "trust"):
         assert shows(shell, command, f"none{name}")[0] == 1
@@ -127,7 +127,7 @@ def test_names_and_arguments_command_no_terminal(shell: Shell) -> None:
     assert shows(shell, "demo-server", "--port", HOSTILE)[0] == 2
 
 
-def test_settings_and_files_of_servers_command_no_terminal(shell: Shell) -> None:
+def test_settings_and_server_files_cannot_control_the_terminal(shell: Shell) -> None:
     text = toml(HOSTILE)
     shell.configure(f"{text} = 1\n[mcp]\nconfig_file = {text}\n", agent=f"agent = {text}")
     servers = {"a": {"command": HOSTILE, "args": [HOSTILE]}, HOSTILE: {}, "b": {"url": f"http://{HOSTILE}"}}
@@ -142,7 +142,7 @@ def test_settings_and_files_of_servers_command_no_terminal(shell: Shell) -> None
     shows(shell, "tools")
 
 
-def test_lines_for_people_command_no_terminal_behind_a_pipe(shell: Shell) -> None:
+def test_lines_for_people_cannot_control_a_terminal_after_a_pipe(shell: Shell) -> None:
     shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
     said = shell.run("tools").stdout
     assert b"\\x1b]0;owned" in said
@@ -156,7 +156,7 @@ def test_lines_for_people_command_no_terminal_behind_a_pipe(shell: Shell) -> Non
     assert not raw(said.decode("utf-8", "surrogateescape"))
 
 
-def test_a_path_that_is_no_utf_8_keeps_its_bytes_in_a_pipe(shell: Shell) -> None:
+def test_a_path_that_is_not_utf_8_keeps_its_bytes_in_a_pipe(shell: Shell) -> None:
     name = os.fsdecode(b"a\xff.md")
     (shell.folder / name).write_text("no question\n", encoding="utf-8")
     assert shell.run("check", name).stdout.startswith(b"a\xff.md:1:1: ")
@@ -164,7 +164,7 @@ def test_a_path_that_is_no_utf_8_keeps_its_bytes_in_a_pipe(shell: Shell) -> None
 
 @contextmanager
 def refusing(status: int, body: bytes, kind: str) -> Iterator[str]:
-    """A provider that refuses everything with this page."""
+    """A provider that refuses every request with this page."""
 
     class Refuser(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -190,7 +190,7 @@ def refusing(status: int, body: bytes, kind: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/html", "text/event-stream"])
-def test_what_a_provider_says_in_a_refusal_commands_no_terminal(shell: Shell, kind: str) -> None:
+def test_a_providers_refusal_cannot_control_the_terminal(shell: Shell, kind: str) -> None:
     said = {"error": {"message": HOSTILE, "type": HOSTILE, "code": HOSTILE}}
     body = HOSTILE.encode() if kind == "text/html" else json.dumps(said).encode()
     status = 200 if kind == "text/event-stream" else 400
@@ -205,7 +205,7 @@ def test_what_a_provider_says_in_a_refusal_commands_no_terminal(shell: Shell, ki
     assert "owned" in text
 
 
-def test_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(shell: Shell) -> None:
+def test_ctrl_c_keeps_the_answer_so_far_and_the_chat_can_continue(shell: Shell) -> None:
     shell.ask("write 5000 words")
     with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
         terminal.wait_for(lambda output: b"conversation" in output)
@@ -223,7 +223,7 @@ def test_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(shell: Shell) -> None:
     assert (done.returncode, b"$911" in done.stdout) == (0, True)
 
 
-def test_ctrl_c_before_anything_was_asked_says_so(shell: Shell) -> None:
+def test_ctrl_c_before_anything_was_sent_says_so(shell: Shell) -> None:
     started = shell.chat.with_name("started")
     os.mkfifo(started)
     command = f"echo > {started}; sleep 60"
@@ -238,7 +238,7 @@ def test_ctrl_c_before_anything_was_asked_says_so(shell: Shell) -> None:
     assert shell.text == before
 
 
-def test_a_terminal_that_goes_away_loses_nothing(shell: Shell) -> None:
+def test_nothing_is_lost_if_the_terminal_closes(shell: Shell) -> None:
     shell.ask("write 5000 words")
     with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
         terminal.wait_for(lambda output: b"conversation" in output)

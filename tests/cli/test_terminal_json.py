@@ -1,4 +1,4 @@
-"""What programs read: one shape for all commands, errors included, and the tree of a chat."""
+"""The output for programs: one shape for all commands and errors, and the tree of a chat."""
 
 from __future__ import annotations
 
@@ -85,19 +85,19 @@ EXAMPLES: tuple[engine.TurnEvent, ...] = (
 
 
 def rows() -> dict[str, str]:
-    """The types that the page names, with what it says of their fields."""
+    """The types on the page, with its text about their fields."""
     cells = table(JSON, "type", "of")
     return {name.strip(" `"): fields for types, _, fields in cells for name in types.split(",")}
 
 
 def names(schema: Any) -> set[str]:
-    """The properties of a line, whichever of its shapes it has."""
+    """The properties of a line in all of its shapes."""
     own = set(schema.get("properties", ())) - {"type"}
     return own.union(*(names(shape) for shape in schema.get("anyOf", ())))
 
 
 def printed(capsys: pytest.CaptureFixture[str], events: Iterable[engine.TurnEvent]) -> list[str]:
-    """The lines that a turn's events are."""
+    """The lines for a turn's events."""
     open_screen()
     for event in events:
         if not isinstance(event, Aside):
@@ -105,7 +105,7 @@ def printed(capsys: pytest.CaptureFixture[str], events: Iterable[engine.TurnEven
     return capsys.readouterr().out.splitlines()
 
 
-def test_the_schema_beside_the_page_is_that_of_the_code() -> None:
+def test_the_schema_next_to_the_page_matches_the_code() -> None:
     Draft202012Validator.check_schema(schema())
     expect(JSON.with_suffix(".schema.json"), json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
 
@@ -114,12 +114,12 @@ def test_the_page_has_every_type_of_the_schema_with_its_fields() -> None:
     page, definitions = rows(), schema()["$defs"]
     types = {name.removeprefix("line_") for name in definitions if name.startswith("line_")}
     assert set(page) == types
-    for kind in types - {"record"}:  # of each kind of record the page says only that it has its facts
+    for kind in types - {"record"}:  # the page does not list the facts of each kind of record
         fields = names(definitions[f"line_{kind}"]) - ({"file"} if kind in OF_ONE else set())
         assert all(f"`{field}`" in page[kind] for field in fields), kind
 
 
-def test_every_command_speaks_in_lines_of_the_schema_and_all_of_its_types_are_spoken(
+def test_every_command_prints_lines_of_the_schema_and_each_type_occurs(
     tmp_path: Path, forks: ForkServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell = Shell(tmp_path, forks)
@@ -144,7 +144,7 @@ def test_every_command_speaks_in_lines_of_the_schema_and_all_of_its_types_are_sp
 
 
 def verified(shell: Shell) -> bytes:
-    """What is said of a chat with an edit and a forged answer, asked with other settings than now."""
+    """The output for a chat with an edit, a forged answer, and earlier settings."""
     shell.chat.write_text(CHAT, encoding="utf-8")
     assert shell.run("respond", "chat.md").returncode == 3
     assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 0
@@ -155,16 +155,14 @@ def verified(shell: Shell) -> bytes:
     return lines + shell.run("replay", "chat.md", "--requests", "--json").stdout
 
 
-def test_what_is_wrong_in_the_corpus_of_chats_is_told_in_lines_of_the_schema(
+def test_the_problems_of_all_sample_chats_are_lines_of_the_schema(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["check", "--json", *map(str, CORPUS)]) == 1
     assert types_of(capsys.readouterr().out.splitlines()) == {"problem", "end"}
 
 
-def test_a_call_that_waits_is_told_as_it_is_and_as_a_person_reads_it(
-    tmp_path: Path, forks: ForkServer
-) -> None:
+def test_a_waiting_call_is_printed_raw_and_readable(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.chat.write_text(CHAT, encoding="utf-8")
     lines = [json.loads(line) for line in shell.run("respond", "chat.md", "--json").stdout.splitlines()]
@@ -184,7 +182,7 @@ def tree(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return parsed
 
 
-def test_a_tree_tells_what_each_part_is_and_where_it_stands(
+def test_a_tree_has_the_kind_and_lines_of_each_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "chat.md"
@@ -222,9 +220,7 @@ def test_a_tree_tells_what_each_part_is_and_where_it_stands(
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_all_parts_of_a_tree_stand_one_below_the_other(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_parts_of_a_tree_follow_one_another(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parsed = tree(path, capsys)
     answers = [answer for exchange in parsed["exchanges"] for answer in exchange["answers"]]
     questions = [exchange["question"] for exchange in parsed["exchanges"] if exchange["question"]]

@@ -1,4 +1,4 @@
-"""Output that cannot be written: no traceback, nothing lost, and an exit code that says how it went."""
+"""Output that cannot be written: no traceback, nothing lost, and the right exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRINTING = {
     "version": ("--version",),
     "tools": ("tools",),
 }
-"""Commands that are there to print."""
+"""Commands whose purpose is to print."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def shell(tmp_path: Path, forks: ForkServer) -> Shell:
 
 @pytest.fixture
 def new(shell: Shell) -> Shell:
-    """The same with new processes, for what Python does at its start."""
+    """The same with new processes, to test Python's startup."""
     return Shell(shell.folder)
 
 
@@ -47,9 +47,7 @@ def error(process: subprocess.CompletedProcess[bytes]) -> str:
 
 
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_a_command_that_prints_fails_where_nothing_can_be_written(
-    shell: Shell, arguments: tuple[str, ...]
-) -> None:
+def test_a_printing_command_fails_if_nothing_can_be_written(shell: Shell, arguments: tuple[str, ...]) -> None:
     closed, full = shell.run(*arguments, after=">&-"), shell.run(*arguments, after=">/dev/full")
     assert (closed.returncode, error(closed)) == (
         1,
@@ -60,13 +58,13 @@ def test_a_command_that_prints_fails_where_nothing_can_be_written(
 
 
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_a_reader_that_has_seen_enough_is_no_failure(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_a_reader_that_stops_early_is_not_a_failure(shell: Shell, arguments: tuple[str, ...]) -> None:
     done = through_a_closed_pipe(shell, *arguments)
     assert (done.returncode, error(done)) == (0, "")
 
 
 def through_a_closed_pipe(shell: Shell, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """A command whose reader went away before the first byte."""
+    """Run a command whose reader stops before the first byte."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -83,7 +81,7 @@ def through_a_closed_pipe(shell: Shell, *arguments: str) -> subprocess.Completed
         os.close(writer)
 
 
-def test_a_check_says_by_its_code_what_nobody_reads(shell: Shell) -> None:
+def test_the_exit_code_of_check_is_right_even_without_a_reader(shell: Shell) -> None:
     shell.chat.write_text(BROKEN, encoding="utf-8")
     assert through_a_closed_pipe(shell, "check", "chat.md").returncode == 1
     assert shell.run("check", "chat.md", after=">/dev/full").returncode == 1
@@ -91,7 +89,7 @@ def test_a_check_says_by_its_code_what_nobody_reads(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("after", "code"), [("| head -c 1 >/dev/null", 0), (">&-", 1), (">&- 2>&-", 1)])
-def test_an_answer_is_in_the_file_whoever_reads_it(shell: Shell, after: str, code: int) -> None:
+def test_an_answer_is_in_the_file_even_without_a_reader(shell: Shell, after: str, code: int) -> None:
     shell.ask("write 300 words")
     script = f'"$@" {after}' if after.startswith(">") else f'("$@"; echo $? >code) {after}; exit $(cat code)'
     parley = PARLEY if after.startswith(">") else shell.parley
@@ -103,7 +101,7 @@ def test_an_answer_is_in_the_file_whoever_reads_it(shell: Shell, after: str, cod
     assert shell.text.endswith("💬: \n")
 
 
-def test_a_full_disk_loses_the_copy_and_not_the_answer(shell: Shell) -> None:
+def test_a_full_disk_loses_the_output_but_not_the_answer(shell: Shell) -> None:
     shell.ask("say: as it is")
     done = shell.run("respond", "chat.md", after=">/dev/full")
     assert done.returncode == 1
@@ -120,7 +118,7 @@ def test_messages_that_cannot_be_written_change_nothing(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
-def test_programs_get_utf_8_whatever_the_terminal_has(new: Shell, encoding: str) -> None:
+def test_programs_get_utf_8_whatever_the_locale(new: Shell, encoding: str) -> None:
     new.chat.write_bytes("💬: caf\u00e9 ☎ \u202e ".encode() + b"\xff\n")
     other = {"PYTHONIOENCODING": encoding}
     assert json.loads(new.run("parse", "chat.md", **other).stdout.decode())["exchanges"]
@@ -129,7 +127,7 @@ def test_programs_get_utf_8_whatever_the_terminal_has(new: Shell, encoding: str)
 
 @pytest.mark.parametrize("arguments", [("check", "chat.md"), ("export", "chat.md"), ("--help",)])
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_of_another_encoding_shows_what_it_lacks_as_escapes(
+def test_a_terminal_shows_characters_that_its_encoding_lacks_as_escapes(
     new: Shell, arguments: tuple[str, ...], encoding: str
 ) -> None:
     new.chat.write_text(BROKEN.replace("no call", "☎"), encoding="utf-8")
@@ -140,7 +138,7 @@ def test_a_terminal_of_another_encoding_shows_what_it_lacks_as_escapes(
 
 
 @pytest.mark.parametrize("module", ["argparse", "parley.errors", "asyncio", "parley.engine.ports", "yaml"])
-def test_ctrl_c_while_it_starts_ends_it_without_a_word(new: Shell, module: str) -> None:
+def test_ctrl_c_during_the_start_ends_the_command_silently(new: Shell, module: str) -> None:
     process = new.start("check", "chat.md", PYTHONPROFILEIMPORTTIME="1")
     assert process.stderr is not None
     for line in process.stderr:
@@ -148,13 +146,13 @@ def test_ctrl_c_while_it_starts_ends_it_without_a_word(new: Shell, module: str) 
             process.send_signal(signal.SIGINT)
             break
     rest = process.communicate(timeout=PATIENCE_S)[1].splitlines()
-    # 0 where it was done before the signal came. Where a Ctrl-C falls into an `exec` of text, as dataclasses
-    # run it, a Python before 3.14 ends by the signal, whatever has caught it; for a shell that is 130, too.
+    # 0 if the command was done before the signal. If Ctrl-C interrupts an `exec` of text, as in
+    # dataclasses, Python before 3.14 ends by the signal even if it was caught; a shell reports 130, too.
     assert process.returncode in (130, -signal.SIGINT, 0)
     assert not [line for line in rest if b"import time:" not in line]
 
 
-def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
+def test_check_continues_with_the_next_file(shell: Shell) -> None:
     os.mkfifo(shell.folder / "pipe.md")
     shell.chat.write_text(BROKEN, encoding="utf-8")
     done = shell.run("check", "none.md", "pipe.md", "chat.md")
@@ -169,7 +167,7 @@ def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
     )
 
 
-def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> None:
+def test_waiting_calls_are_printed_on_their_own_lines_each_time(shell: Shell) -> None:
     shell.ask("find the stock price of google")
     first, second = (shell.run("respond", "chat.md") for _ in range(2))
     assert first.returncode == second.returncode == 3
@@ -182,7 +180,7 @@ def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> 
     )
 
 
-def test_results_name_their_calls_as_these_were_named(shell: Shell) -> None:
+def test_results_name_their_calls(shell: Shell) -> None:
     shell.ask("find the stock price of google and microsoft")
     assert shell.run("respond", "chat.md").returncode == 3
     out = shell.run("respond", "chat.md", "--choose", "yA").stdout.decode()
@@ -194,20 +192,20 @@ def test_results_name_their_calls_as_these_were_named(shell: Shell) -> None:
     assert "mock/" not in out
 
 
-def test_the_log_of_a_chat_that_never_was_is_an_error(shell: Shell) -> None:
+def test_the_log_of_an_unknown_chat_is_an_error(shell: Shell) -> None:
     done = shell.run("log", "none.md")
     assert (done.returncode, done.stdout) == (1, b"")
     assert error(done) == "parley: cannot read none.md: No such file or directory\n"
 
 
-def test_what_is_no_json_is_named_where_it_came_from(shell: Shell) -> None:
+def test_invalid_json_is_reported_with_its_source(shell: Shell) -> None:
     shell.ask("something")
     done = shell.run("convert", "--to", "openai", after="< chat.md")
     assert done.returncode == 1
     assert error(done).startswith("parley: standard input is not JSON: ")
 
 
-def test_a_turn_that_went_well_does_so_where_a_call_holds_half_a_character(shell: Shell) -> None:
+def test_a_turn_succeeds_even_if_a_call_contains_half_a_character(shell: Shell) -> None:
     function = {"name": "web_search", "arguments": '{"query": "\ud83d"}'}
     call = json.dumps({"index": 0, "id": "call_1", "type": "function", "function": function})
     shell.chat.write_text(f"💬: hello\n\n🤖:[Demo]\n\n❓: `{call}`\n", encoding="utf-8")

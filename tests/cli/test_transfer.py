@@ -1,4 +1,4 @@
-"""`parley export` and `import`: which forms there are, where they go, and what is told."""
+"""`parley export` and `import`: the forms, the destinations, and the messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TWO = (
 )
 
 
-def test_chats_are_printed_in_each_form_and_the_missing_one_is_named(
+def test_chats_are_printed_in_each_form_and_a_missing_file_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -65,7 +65,7 @@ def test_an_import_is_printed_or_written_to_a_new_file(
     assert "File name too long" in capsys.readouterr().err
 
 
-def test_several_chats_of_one_file_go_into_a_folder(
+def test_several_chats_from_one_file_are_written_into_a_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -81,7 +81,7 @@ def test_several_chats_of_one_file_go_into_a_folder(
     }
 
 
-def test_pictures_are_put_beside_a_chat_that_is_written(
+def test_pictures_are_written_next_to_their_chat(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -123,7 +123,7 @@ def test_pictures_are_put_beside_a_chat_that_is_written(
     assert "[image url]\n\n?\n\n[file]\n\n[image]" in capsys.readouterr().out
 
 
-def test_a_file_without_a_question_is_named_and_loses_no_word(
+def test_a_file_without_a_question_is_reported_and_loses_no_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

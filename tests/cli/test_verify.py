@@ -1,4 +1,4 @@
-"""`parley verify` on a chat that a real turn wrote: its codes, and what it says to people and programs."""
+"""`parley verify` on a chat from a real turn: exit codes, and output for people and programs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def verify(chat: Shell) -> Callable[..., tuple[int, list[str]]]:
     return verify
 
 
-def test_a_chat_that_nobody_edited_is_as_its_models_saw_it(
+def test_an_unedited_chat_verifies(
     verify: Callable[..., tuple[int, list[str]]],
 ) -> None:
     assert verify() == (0, ["2 of 2 requests still match the chat"])
     assert verify(lambda text: text, "--tools")[0] == 0
 
 
-def test_an_edit_is_told_with_its_line(verify: Callable[..., tuple[int, list[str]]]) -> None:
+def test_an_edit_is_reported_with_its_line(verify: Callable[..., tuple[int, list[str]]]) -> None:
     assert verify(lambda text: text.replace("of google", "of apple", 1)) == (
         1,
         [
@@ -88,7 +88,7 @@ max_tokens = 7777
 """
 
 
-def test_who_was_chosen_for_an_answer_is_not_held_against_who_is_asked_by_default(
+def test_an_agent_chosen_for_one_answer_is_not_compared_with_the_default(
     tmp_path: Path, forks: ForkServer
 ) -> None:
     shell = Shell(tmp_path, forks)
@@ -101,7 +101,9 @@ def test_who_was_chosen_for_an_answer_is_not_held_against_who_is_asked_by_defaul
     assert b": the system prompt has changed\n" in shell.run("verify", "one.md").stdout
 
 
-def test_a_chat_of_another_machine_cannot_be_verified(tmp_path: Path, chat: Shell, forks: ForkServer) -> None:
+def test_a_chat_from_another_machine_cannot_be_verified(
+    tmp_path: Path, chat: Shell, forks: ForkServer
+) -> None:
     other = Shell(tmp_path, forks)
     other.chat.write_bytes((chat.folder / "answered.md").read_bytes())
     done = other.run("verify", "chat.md")
@@ -111,7 +113,7 @@ def test_a_chat_of_another_machine_cannot_be_verified(tmp_path: Path, chat: Shel
     assert other.run("verify", "chat.md").returncode == 0
 
 
-def test_an_attachment_whose_bytes_are_others_is_told(
+def test_an_attachment_with_changed_bytes_is_reported(
     chat: Shell, verify: Callable[..., tuple[int, list[str]]]
 ) -> None:
     link = f"![a, 1 B](chat.assets/{'0' * 64}.png)"
@@ -120,7 +122,7 @@ def test_an_attachment_whose_bytes_are_others_is_told(
     assert any("no such file" in line for line in lines)
 
 
-def test_a_record_that_was_changed_is_told(tmp_path: Path, forks: ForkServer) -> None:
+def test_a_damaged_record_is_reported(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.ask("hello")
     assert shell.run("respond", "chat.md").returncode == 0

@@ -22,11 +22,11 @@ EXITS = {
 """The name of each exit code in JSON, and its meaning."""
 
 _WORST = (COMPLETE, WAITING, STOPPED, MISSING, FAILED, USAGE, CTRL_C)
-"""The ends from the best to the worst."""
+"""The exit codes, best first."""
 
 
 def worst(*codes: int) -> int:
-    """The exit code of a command of which several things can be said."""
+    """The worst of several exit codes, which becomes the command's."""
     return max(codes, key=_WORST.index)
 
 

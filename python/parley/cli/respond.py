@@ -276,7 +276,7 @@ async def turns(ports: engine.Ports, resolve: engine.Resolve, decide: Decide) ->
 
 
 def person(app: App, report: Report, file: str) -> Decide | None:
-    """Decides by asking the user at this terminal; None without one."""
+    """The function that asks the user at this terminal; None without a terminal."""
     if screen().as_json or not screen().can_ask or file == PIPE:
         return None
     from parley.cli.approval import Approval

@@ -209,7 +209,7 @@ class Screen:
             self._draw()
 
     def end(self, code: int) -> int:
-        """The exit code; where something went wrong, or output was lost, it says so."""
+        """The exit code, which reports errors and lost output."""
         code = code or (FAILED if self.has_failure else COMPLETE)
         self._status, self._dialog = "", []
         if self._out_is_terminal:
