@@ -335,7 +335,7 @@ function M.keep(buf)
   then
     return
   elseif not vim.deep_equal(H.stamp(buf), H.on_disk[buf]) then
-    -- `:update` would ask whether to overwrite it, in a prompt that `:silent` hides.
+    -- `:update` would ask whether to overwrite the file, in a prompt that `:silent` hides.
     require("parley.host").message(H.conflict(buf), "warn")
     return
   end
@@ -416,7 +416,7 @@ function H.make_file(buf)
   local dir = M.dir()
   local ok, why = pcall(vim.fn.mkdir, dir, "p", tonumber("700", 8))
   if not ok then
-    error(("cannot make the folder of chats %s: %s"):format(dir, why), 0)
+    error(("cannot create the chat folder %s: %s"):format(dir, why), 0)
   end
   local path = H.new_path(dir)
   vim.api.nvim_buf_set_name(buf, path)

@@ -18,9 +18,9 @@ local H = {
 --- The meaning of names that are not files; `known.lua` has the names.
 local menus = {
   buffer = "the other file, as it is in the editor",
-  selection = "what was selected in it",
+  selection = "the text selected in it",
   diagnostics = "its diagnostics",
-  diff = "changes that are not staged",
+  diff = "unstaged changes",
 }
 
 --- Complete references in a chat. Elsewhere, the former completion still works.

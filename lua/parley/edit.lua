@@ -225,7 +225,7 @@ function H.insert(buf, row, lines)
     return (line:gsub("%z", "\n")) -- the form that Vim's functions use
   end, lines)
   if vim.fn.appendbufline(buf, row, text) ~= 0 then
-    error(("no line can be put into buffer %d"):format(buf), 0)
+    error(("cannot insert a line into buffer %d"):format(buf), 0)
   end
 end
 

@@ -12,7 +12,7 @@ local H = { handles = {}, last = 0 }
 
 -- The host's message to the user when the buffer is gone.
 M.closed = "the buffer was closed: its turn has ended"
-M.reread = "the buffer was read anew: its turn has ended"
+M.reread = "the buffer was reloaded: its turn has ended"
 M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
 
 ---@class parley.Handle

@@ -29,7 +29,7 @@ function H.editor()
   health.ok("Neovim " .. (tostring(vim.version()):gsub("%+.*", "")))
   local ok, parser = pcall(vim.treesitter.language.add, "markdown")
   if ok and parser then
-    health.ok("the Treesitter parser for Markdown is there")
+    health.ok("the Treesitter parser for Markdown is installed")
   else
     health.info("no Treesitter parser for Markdown: chats are coloured by its regex syntax")
   end
@@ -72,7 +72,7 @@ function H.environment()
     health.error(flaw, {
       vim.g.parley_python
           and "vim.g.parley_python names it: install Parley’s requirements there, or unset it"
-        or "Run :ParleyInstall! to make the environment anew",
+        or "Run :ParleyInstall! to recreate the environment",
     })
     return false
   end
@@ -110,17 +110,17 @@ function H.keys()
   health.start("parley: keys")
   if not vim.o.timeout or vim.o.timeoutlen == 0 then
     health.warn("with this 'timeoutlen' the key ya cannot tell a choice from a text object", {
-      "Set it to some hundred milliseconds, or use :ParleyApprove",
+      "Set it to a few hundred milliseconds, or use :ParleyApprove",
     })
   end
   local keys = require("parley.keys")
   for _, lhs in ipairs(keys.choices) do
     local map = vim.fn.maparg(lhs, "n", false, true)
     if map.lhs and map.buffer == 0 then
-      health.info(("your map of %s is hidden where a tool call waits for a choice"):format(lhs))
+      health.info(("your map of %s is hidden while a tool call waits for a choice"):format(lhs))
     end
   end
-  health.ok("the choice keys are there only in chats, and only while something waits")
+  health.ok("the choice keys exist only in chats, and only while a call waits")
 end
 
 function H.run(command)

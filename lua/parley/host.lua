@@ -177,7 +177,7 @@ function H.spawn(python)
   local main = M.root .. "/python/parley/nvim/main.py"
   local command = { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" }
   if not python:match("^/") and not python:match("^%a:") then
-    return ("vim.g.parley_python is %s: neither a program of the PATH nor an absolute path"):format(python)
+    return ("vim.g.parley_python is %s: neither a program in PATH nor an absolute path"):format(python)
   end
   H.started, H.ready = vim.uv.hrtime(), nil
   local ok, channel = pcall(vim.fn.jobstart, command, {
@@ -187,8 +187,8 @@ function H.spawn(python)
     on_exit = H.on_exit,
   })
   if not ok or channel <= 0 then
-    local reason = ok and "it cannot be run" or tostring(channel):gsub("^.*E%d+: ", "")
-    return ("cannot start %s: %s. :ParleyInstall makes an environment"):format(python, reason)
+    local reason = ok and "it is not executable" or tostring(channel):gsub("^.*E%d+: ", "")
+    return ("cannot start %s: %s. Run :ParleyInstall to create an environment"):format(python, reason)
   end
   H.begin(channel)
 end
@@ -198,8 +198,8 @@ end
 function H.classic()
   local ok, channel = pcall(vim.fn._ParleyAttach)
   if not ok then
-    return "vim.g.parley_host is 'python3', but the remote plugin is not there: run :UpdateRemotePlugins, "
-      .. "restart, and see :checkhealth parley"
+    return "vim.g.parley_host is 'python3', but the remote plugin is not registered. "
+      .. "Run :UpdateRemotePlugins, restart Neovim, and see :checkhealth parley"
   end
   H.started = vim.uv.hrtime()
   H.begin(channel)

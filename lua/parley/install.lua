@@ -145,7 +145,7 @@ function H.find_python()
     end
     flaw = flaw or M.flaw(path, ran)
   end
-  return nil, flaw or "there is none here"
+  return nil, flaw or "none was found"
 end
 
 --- Arguments for a Python of any version: it prints its version, and fails if that is too old or a
@@ -228,14 +228,14 @@ function H.failed(command, ran)
   local output = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
   H.log(command, output)
   local last = H.reason(output)
-  local advice = "All that it said is in " .. known.log() .. "; then try :ParleyInstall again"
+  local advice = "Read its output in " .. known.log() .. ", then try :ParleyInstall again"
   if output:find("ensurepip", 1, true) then
     advice = "Install the venv module (Debian: apt install python3-venv), then :ParleyInstall"
   elseif output:find("resol", 1, true) or output:find("onnect", 1, true) then
     advice = "Check the network and the proxy, then try :ParleyInstall again"
   end
   local line = table.concat(vim.list_slice(command, 1, 5), " ")
-  return ("making the Python environment failed: `%s ...` ended with %d: %s. %s"):format(
+  return ("cannot create the Python environment: `%s ...` exited with %d: %s. %s"):format(
     line,
     ran.code,
     last,
@@ -249,7 +249,7 @@ function H.reason(output)
   local last = vim.iter(lines):rev():find(function(line)
     return not line:lower():match("^%s*hint") and line:match("%S")
   end)
-  return vim.trim(last or "it said nothing")
+  return vim.trim(last or "no output")
 end
 
 function H.log(command, output)

@@ -8,20 +8,23 @@ local H =
 M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
 
 local meanings = {
-  ya = "yes to all calls that wait",
-  yA = "yes to all that wait, and remember their tools",
-  yo = "yes to this call",
-  yO = "yes to this call and the others of its tool, and remember the tool",
-  yn = "no to this call",
-  yN = "no to all calls that wait",
+  ya = "approve all waiting calls",
+  yA = "approve all waiting calls, and remember their tools",
+  yo = "approve this call",
+  yO = "approve this call and the others of its tool, and remember the tool",
+  yn = "decline this call",
+  yN = "decline all waiting calls",
 }
 local in_case = { ya = "yo", yO = "yA" } -- their meaning with `keys.scope = "case"`
-local no = { yn = "No to this call. Why (may be empty)? ", yN = "No to all that wait. Why (may be empty)? " }
+local no = {
+  yn = "Decline this call. Reason (may be empty): ",
+  yN = "Decline all waiting calls. Reason (may be empty): ",
+}
 
 -- The keys of every chat, and their commands: `respond` is `:ParleyRespond`. Their defaults are in
 -- `known.lua`, and in `Keys` of `settings/values.py`.
 local described = {
-  respond = "Parley: move this exchange on",
+  respond = "Parley: continue this exchange",
   stop = "Parley: stop",
   agent = "Parley: choose the agent",
   outline = "Parley: list the questions",
@@ -55,7 +58,7 @@ function M.chat(buf)
   map("n", keys.outline and keys.outline ~= "" and "gO", "<Cmd>ParleyOutline<CR>", described.outline)
   map("n", keys.help, function()
     require("parley.pages").keys(buf)
-  end, "Parley: this page of keys")
+  end, "Parley: show this page of keys")
   for lhs, sign in pairs({ ["]]"] = 1, ["[["] = -1 }) do
     map("n", lhs, function()
       require("parley").jump(sign * vim.v.count1)
@@ -210,7 +213,7 @@ function H.given_back(buf, lhs)
     local map = H.map_of_the_user(buf, lhs:sub(1, length))
     if map then
       map.lhs, map.lhsraw, map.lhsrawalt = H.native, vim.keycode(H.native), nil
-      map.desc = "Parley: what the keys of choices are elsewhere"
+      map.desc = "Parley: the choice keys as they are elsewhere"
       vim.fn.mapset(map)
       return map.lhsraw .. lhs:sub(length + 1)
     end
@@ -304,7 +307,7 @@ function H.map_details(buf, before)
       return vim.keycode("<Cmd>lua require('parley.keys').details()<CR>")
     end
     return elsewhere()
-  end, { expr = true, replace_keycodes = false, buffer = buf, desc = "Parley: all of this tool call" })
+  end, { expr = true, replace_keycodes = false, buffer = buf, desc = "Parley: show all of this tool call" })
 end
 
 function M.before()

@@ -111,7 +111,7 @@ function M.float(lines, buf, sighting)
   if below > 0 then
     local rows = below == 1 and "1 row" or below .. " rows"
     local is_in = api.nvim_get_current_win() == win
-    local footer = is_in and " q closes " or (" +%s: K again goes in, q closes "):format(rows)
+    local footer = is_in and " q closes " or (" +%s: K again enters, q closes "):format(rows)
     local width = math.max(api.nvim_win_get_width(win), #footer)
     api.nvim_win_set_config(win, { footer = footer, footer_pos = "right", width = width })
   end
@@ -216,7 +216,7 @@ end
 --- A file from elsewhere asks for an agent: ask the user once to confirm it.
 function M.confirm_agent(buf, agent)
   local answers = { "No", "Yes, ask it", "No, choose another agent" }
-  local prompt = ("This chat was not made here and asks for %s. Is that what you want?"):format(agent)
+  local prompt = ("This chat was not created here and asks for %s. Do you want that?"):format(agent)
   require("parley.ask").pick(answers, { prompt = prompt }, function(_, number)
     if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
       return

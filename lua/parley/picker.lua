@@ -29,7 +29,7 @@ function M.pick(chats, note)
       end
       require("parley.host").message(("%s cannot list the chats: %s"):format(name, why), "warn")
     elseif set == name and name ~= "select" then
-      require("parley.host").message(("the picker %s is not there"):format(name), "warn")
+      require("parley.host").message(("the picker %s is not installed"):format(name), "warn")
     end
   end
   H.select(chats, title)

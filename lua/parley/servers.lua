@@ -47,7 +47,7 @@ function H.begin(buf)
       require("parley.host").notify("restart", { server = server })
     end
   end)
-  key("s", "sign in at the server, or leave that", function()
+  key("s", "sign in to the server, or cancel", function()
     local server = H.here()
     if server then
       require("parley").login(server)
@@ -97,7 +97,7 @@ function H.switch()
   if not server then
     return
   elseif not H.chat or not api.nvim_buf_is_loaded(H.chat) then
-    require("parley.host").message("this page belongs to no chat: type :ParleyTools in one", "warn")
+    require("parley.host").message("this page belongs to no chat. Run :ParleyTools in a chat", "warn")
     return
   end
   local handle = require("parley.handle").open(H.chat, 0)

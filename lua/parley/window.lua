@@ -93,7 +93,7 @@ end
 function H.open_beside_swap()
   if vim.v.swapchoice == "" then
     api.nvim_set_vvar("swapchoice", "o")
-    local text = "there is a swap file of %s: it is opened read-only, and :recover gets what was not saved"
+    local text = "%s has a swap file, so it is opened read-only. :recover restores the unsaved text"
     require("parley.host").message(text:format(vim.fn.expand("<afile>:~")), "warn")
   end
 end

@@ -140,7 +140,7 @@ def test_a_package_that_differs_from_the_lock_is_not_installed(
     lock = checkout.root / "requirements.lock"
     lock.write_text(f"innocent==1.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
     said = build(checkout, there.folder, there.environ(path_for(tmp_path, tool)))
-    assert "making the Python environment failed" in said
+    assert "cannot create the Python environment" in said
     assert not is_complete(checkout)
     assert there.ran() == []
 

@@ -109,7 +109,7 @@ def press(nvim: Child, key: str, place: str) -> None:
         ready(nvim)
         nvim.keys(key)
     elif key == "yN" or (key == "yn" and place.startswith("call")):
-        nvim.until_screen("Why (may be empty)?")
+        nvim.until_screen("Reason (may be empty):")
         nvim.keys("<CR>")
 
 
@@ -189,7 +189,7 @@ def test_the_reason_of_a_no_goes_to_the_model(desk: Child) -> None:
     waiting(desk, "all are undecided")
     go(desk, "call 2")
     desk.keys("yn")
-    desk.until_screen("No to this call. Why (may be empty)?")
+    desk.until_screen("Decline this call. Reason (may be empty):")
     desk.keys("not on a Monday<CR>")
     comes(desk, "- yn -")
     assert "`The user declined this call. not on a Monday`" in desk.text()
@@ -203,7 +203,7 @@ def test_a_no_whose_reason_is_left_decides_nothing(desk: Child, key: str, leave:
     go(desk, "call 2")
     before = desk.text()
     desk.keys(key)
-    desk.until_screen("Why (may be empty)?")
+    desk.until_screen("Reason (may be empty):")
     desk.keys(leave)
     ready(desk)
     assert desk.text() == before

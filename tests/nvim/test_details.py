@@ -87,7 +87,7 @@ def test_beside_the_float_a_key_closes_it_and_records_nothing(nvim: Child) -> No
     call_and_result(nvim, content=CODE * 20)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("K")
-    nvim.until_screen("rows: K again goes in, q closes")
+    nvim.until_screen("rows: K again enters, q closes")
     nvim.keys("q")
     nvim.until(lambda: not floating(nvim), "the end of the float")
     assert nvim.lua("return vim.fn.reg_recording() .. vim.fn.maparg('q', 'n')") == ""
@@ -102,7 +102,7 @@ def test_in_the_float_its_edge_says_how_to_leave_and_no_more(nvim: Child) -> Non
     call_and_result(nvim, content=CODE * 20)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("K")
-    nvim.until_screen("rows: K again goes in, q closes")
+    nvim.until_screen("rows: K again enters, q closes")
     nvim.keys("K")
     nvim.until(lambda: "K again" not in nvim.screen(), "the other edge")
     assert " q closes " in nvim.screen()

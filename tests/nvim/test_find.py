@@ -263,7 +263,7 @@ def test_snacks_whose_picker_is_off_is_not_taken(nvim: Child) -> None:
 @pytest.mark.parametrize(
     ("setup", "problem"),
     [
-        ("", "the picker telescope is not there"),
+        ("", "the picker telescope is not installed"),
         ("package.preload.telescope = function() return {} end", "telescope cannot list the chats"),
     ],
 )

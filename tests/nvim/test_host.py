@@ -211,7 +211,7 @@ def test_an_installation_that_fails_says_why_and_what_to_type(
     with child(tmp_path, root=root, env=env) as nvim:
         nvim.edit("chat.md", HELLO)
         nvim.command("ParleyRespond")
-        nvim.until(lambda: "ended with 3: no space left on device" in nvim.messages(), "the message")
+        nvim.until(lambda: "exited with 3: no space left on device" in nvim.messages(), "the message")
         assert "then try :ParleyInstall again" in nvim.messages()
         uv(bin_)
         nvim.command("ParleyInstall")

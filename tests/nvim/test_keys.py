@@ -30,7 +30,7 @@ def press(nvim: Child, key: str, row: int = 8) -> None:
     """Type a choice on a row; a no is asked for its reason, and gets none."""
     nvim.keys(key)
     if key == "yN" or (key == "yn" and row >= 7):
-        nvim.until_screen("Why (may be empty)?")
+        nvim.until_screen("Reason (may be empty):")
         nvim.keys("<CR>")
 
 
@@ -328,7 +328,7 @@ def test_the_keys_go_when_nothing_waits_and_give_back_what_was_there(plain: Chil
     prepare(plain, 5, setup="vim.keymap.set('n', 'K', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua("vim.keymap.set('n', 'yo', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua(WAIT)
-    assert plain.lua("return vim.fn.maparg('yo', 'n', false, true).desc") == "Parley: yes to this call"
+    assert plain.lua("return vim.fn.maparg('yo', 'n', false, true).desc") == "Parley: approve this call"
     plain.lua("require('parley.view').clear(0 + vim.api.nvim_get_current_buf())")
     described = "local key = ... return vim.fn.maparg(key, 'n', false, true).desc or ''"
     descriptions = [plain.lua(described, key) for key in ("yo", "K", "ya", "yA", "yn")]
@@ -358,10 +358,11 @@ def choice_keys(nvim: Child, choices: str) -> dict[str, str]:
 def test_choices_take_other_keys_and_some_none(plain: Child) -> None:
     keys = choice_keys(plain, "{ ya = '<leader>a', yN = false, yO = '' }")
     assert keys == {
-        "Parley: yes to all calls that wait": "\\a",
-        "Parley: yes to this call": "yo",
-        "Parley: no to this call": "yn",
-        "Parley: all of this tool call": "K",
+        "Parley: approve all waiting calls": "\\a",
+        "Parley: approve all waiting calls, and remember their tools": "yA",
+        "Parley: approve this call": "yo",
+        "Parley: decline this call": "yn",
+        "Parley: show all of this tool call": "K",
     }
     assert list(choice_keys(plain, "false").values()) == ["K"]
     assert list(choice_keys(plain, "{ enabled = false, ya = 'x' }").values()) == ["K"]

@@ -102,7 +102,7 @@ def fresh(tmp_path: Path) -> Iterator[Child]:
 @pytest.mark.parametrize(
     ("script", "what"),
     [
-        (None, "there is none here"),
+        (None, "none was found"),
         (OLD, "{}/python3 is Python 3.9.2: too old"),
         (WITHOUT_VENV, "{}/python3 is Python 3.12.1: ModuleNotFoundError: No module named 'ensurepip'"),
     ],

@@ -179,7 +179,7 @@ def test_the_page_of_keys_has_those_that_are_mapped_now_and_q_closes_it(desk: Ch
     chat = desk.edit("keys.md", f"{MARKER} hello\n")
     desk.until(lambda: desk.lua("return vim.fn.maparg('g?', 'n')") != "", "the keys")
     before = rows_of_keys(desk)
-    assert before["<C-G><C-G>"] == "move this exchange on (Normal, Insert)"
+    assert before["<C-G><C-G>"] == "continue this exchange (Normal, Insert)"
     assert before["<C-G>x"] == "stop"
     assert "ya" not in before
     assert max(map(len, desk.lines())) <= 80

@@ -125,7 +125,7 @@ def test_a_chat_that_is_left_with_a_swap_file_is_opened_to_read(desk: Child) -> 
     desk.lua("vim.ui.select = function(items, _, done) done(items[1]) end")
     desk.command("ParleyFind")
     desk.until(lambda: desk.name.endswith("left.md"), "the chat")
-    desk.until(lambda: "there is a swap file" in desk.messages(), "the message")
+    desk.until(lambda: "has a swap file" in desk.messages(), "the message")
     check(desk)
     assert desk.lua("return vim.bo.readonly")
     desk.lua("vim.ui.select = function(_, _, done) done() end")

@@ -254,7 +254,7 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_screen(desk: Chi
     ready(desk)
     assert times(desk) == []
     desk.keys("K")
-    until(desk, lambda: "K again goes in" in desk.screen(), "the float")
+    until(desk, lambda: "K again enters" in desk.screen(), "the float")
     assert times(desk) == []
     desk.keys("K")
     until(desk, lambda: desk.nvim.api.win_get_config(0)["relative"] != "", "the cursor in the float")

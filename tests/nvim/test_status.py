@@ -168,7 +168,7 @@ def test_reading_a_buffer_anew_in_a_turn_says_so_and_not_that_it_was_closed(
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
     neovim.command("messages clear | edit!")
     neovim.until(lambda: "its turn has ended" in neovim.messages(), "the message")
-    assert neovim.messages() == "Parley: the buffer was read anew: its turn has ended"
+    assert neovim.messages() == "Parley: the buffer was reloaded: its turn has ended"
     neovim.until_idle()
     assert neovim.lines() == [f"💬: {QUESTION}"]
     go(tmp_path)

@@ -75,7 +75,7 @@ def test_each_call_can_be_decided_on_its_own_line(nvim: Child) -> None:
     assert nvim.lines()[nvim.cursor[0] - 1] == proposals(nvim)[1]
     nvim.until_waiting()
     nvim.keys("yn")
-    nvim.until_screen("Why (may be empty)?")
+    nvim.until_screen("Reason (may be empty):")
     nvim.keys("<CR>")
     complete(nvim)
     assert "[refused]\n\n`The user declined this call.`" in nvim.text()
@@ -293,8 +293,8 @@ def test_the_float_says_how_much_of_a_call_lies_below_it(nvim: Child) -> None:
     nvim.nvim.current.buffer[-2] = f"❓: `{json.dumps(call)}`"
     nvim.command(str(len(nvim.lines()) - 1))
     nvim.keys("K")
-    nvim.until_screen("K again goes in")
-    below = int(re.findall(r"\+(\d+) rows: K again goes in", nvim.screen())[0])
+    nvim.until_screen("K again enters")
+    below = int(re.findall(r"\+(\d+) rows: K again enters", nvim.screen())[0])
     assert below > 20
     assert "web_searchArguments" not in nvim.screen()
     nvim.keys("K")
@@ -407,7 +407,7 @@ def test_a_file_from_elsewhere_has_its_agent_confirmed_once(nvim: Child) -> None
     nvim.command("5")
     nvim.command("ParleyRespond")
     nvim.until_text("\U0001f916:[Demo-OpenAI]\n\nhello")
-    assert "not made here and asks for agent Demo-OpenAI" in nvim.lua("return _G.prompt")
+    assert "not created here and asks for agent Demo-OpenAI" in nvim.lua("return _G.prompt")
     complete(nvim)
     nvim.lua("_G.prompt = nil")
     nvim.keys("Gasay: again<Esc><C-g><C-g>")

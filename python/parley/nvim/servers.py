@@ -55,7 +55,7 @@ class ServersPage:
         """Switch a tool, or all of a server, on or off in the chat at a handle. Raises ParleyError."""
         chat = self._chat
         if chat is None:
-            raise ParleyError("this page belongs to no chat: type :ParleyTools in one")
+            raise ParleyError("this page belongs to no chat. Run :ParleyTools in a chat")
         async with self._switching:  # a second key counts from what the first one did
             offer = self._offer(await chat.look())
             status = next(status for status in offer.servers if status.name == server)
