@@ -1,4 +1,4 @@
-" The pages beside a chat: servers and tools, the log, a project's servers. What stands in them the host writes.
+" Parley's pages: servers and tools, the log, a project's servers. The host writes their lines.
 if exists('b:current_syntax')
   finish
 endif
@@ -13,7 +13,7 @@ syntax match ParleyPageHeading /^## .*/ contains=@parleyState
 syntax match parleyWrong /^\%(Error: \|! \|- ! \|- receives your variables \|- names files of the project\).*/
 syntax match ParleyPageLabel /^\s*\%(Title\|Annotations\|Requests\|stderr, \d\+ lines\?\):/
 
-" Servers and tools: the keys, how much of each the chat takes, and its state
+" Servers and tools: the keys, the used part of each, and its state
 syntax cluster parleyState contains=parleyOn,parleyPartly,parleyOff,parleyReady,parleyStarting,parleyStopped,parleyFailed
 syntax match parleyKeys /^x: on or off.*/ contains=ParleyPageKey
 syntax match ParleyPageKey /\%(^\|  \)\@<=\%(<\w\+>\|\a\)\ze: / contained
@@ -27,7 +27,7 @@ syntax match parleyStarting /\%(: \)\@<=starting\>/ contained
 syntax match parleyStopped /\%(: \)\@<=\%(stopped\|switched off\)\>[^,]*/ contained
 syntax match parleyFailed /\%(: \)\@<=failed\>/ contained
 
-" The log: when, what, of which tool or model, and how it went
+" The log: time, event, tool or model, and outcome
 syntax match parleyLogTime /^\d\d:\d\d:\d\d\ze  / nextgroup=parleyLogKind
 syntax match parleyLogKind /\s\+\S\+/ contained nextgroup=parleyLogTool
 syntax match parleyLogTool /\s\+\S\+/ contained nextgroup=parleyLogEnd

@@ -1,7 +1,8 @@
-"""Parley as a remote plugin: what Neovim can tell it.
+"""Parley as a remote plugin: the calls that it accepts from Neovim.
 
-The same in a host of its own and in the shared one that `:UpdateRemotePlugins` sets up. Only pynvim is
-imported here, so that a missing package is reported when Parley is used, and not in anybody's manifest.
+Runs in its own host and in the shared host that `:UpdateRemotePlugins` sets up. Imports only
+pynvim, so a missing package is reported when Parley is used, and does not break the user's
+manifest.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PYTHON = str(Path(__file__).resolve().parents[3] / "python")
 
 @pynvim.plugin
 class ParleyRemote:
-    """Hands on what Neovim says. Commands, maps and autocommands are Lua's."""
+    """Passes on Neovim's messages. Lua has the commands, maps and autocommands."""
 
     def __init__(self, nvim: pynvim.Nvim) -> None:
         self.nvim = nvim
@@ -28,13 +29,13 @@ class ParleyRemote:
 
     @pynvim.function("_ParleyAttach", sync=True)
     def attach(self, _: list[Any]) -> int:
-        """The channel to talk to; asking for it starts the shared host."""
+        """The channel for messages; requesting it starts the shared host."""
         channel: int = self.nvim.channel_id
         return channel
 
     @pynvim.rpc_export("parley")
     def parley(self, method: str, arguments: dict[str, Any]) -> None:
-        """The one notification: what is wanted, and a table."""
+        """The only notification: a method, and its arguments as a table."""
         if self._plugin is None:
             if _PYTHON not in sys.path:
                 sys.path.insert(0, _PYTHON)
