@@ -121,7 +121,7 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
 
 
 def crowding(request: Request) -> str:
-    """The notice about the parts of a too long chat that are not sent; "" if all is sent."""
+    """The notice about the parts of a long chat that are not sent; "" if all is sent."""
     memory = request.memory()
     if memory.is_whole:
         return ""
