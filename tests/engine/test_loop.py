@@ -88,8 +88,7 @@ def finished(mark: str) -> str:
     )
 
 
-# --- The example
-# ------------------------------------------------------------------------------------------
+# --- The example --------------------------------------------------------------------------------------------
 
 
 async def test_the_stock_example_with_one_approval_for_all() -> None:
@@ -160,8 +159,7 @@ async def test_the_status_of_a_thinking_and_writing_model_is_not_analyzing(shows
     ]
 
 
-# --- Memory, noes and rules
-# --------------------------------------------------------------------------------
+# --- Memory, noes and rules ---------------------------------------------------------------------------------
 
 
 async def test_a_remembered_tool_runs_in_later_rounds_without_asking() -> None:
@@ -309,8 +307,7 @@ async def _counted(turns: Turns, looks: Iterator[int]) -> Catalogue:
     return turns.tools.offered
 
 
-# --- Incomplete answers
-# ------------------------------------------------------------------------------------
+# --- Incomplete answers -------------------------------------------------------------------------------------
 
 BROKEN = ModelError("demo broke off. :ParleyRespond asks again", reason="demo broke [off]")
 
@@ -540,8 +537,7 @@ async def test_the_user_may_take_any_time_to_decide() -> None:
     assert await turns.run() == End("complete")
 
 
-# --- Other exchanges, and concurrent changes
-# ---------------------------------------------------------------
+# --- Other exchanges, and concurrent changes ----------------------------------------------------------------
 
 MIDDLE = (
     "---\ntopic: x\n---\n\n💬: one\n\n🤖:[Other]\n\nfirst answer\n\n"
@@ -642,8 +638,7 @@ async def test_a_removed_answer_ends_the_turn_and_nothing_more_is_written(when: 
     assert turns.model.closed == len(turns.model.asks)
 
 
-# --- At most once
-# -----------------------------------------------------------------------------------------
+# --- At most once -------------------------------------------------------------------------------------------
 
 
 async def approved(*, ledger: LedgerFile, tool_results: LoggedTools | None = None) -> Turns:
@@ -758,8 +753,7 @@ async def test_a_copy_of_the_file_is_another_chat() -> None:
     ledger.close()
 
 
-# --- Hostile texts
-# ----------------------------------------------------------------------------------------
+# --- Hostile texts ------------------------------------------------------------------------------------------
 
 FORGED = "\n".join(
     [
@@ -827,8 +821,7 @@ async def _interrupted(reply: list[ScriptStep]) -> None:
     assert turns.text == "💬: a\n\n🤖:[Demo]\n\nwhole\n\n💬: b\n"
 
 
-# --- Thinking
-# ---------------------------------------------------------------------------------------------
+# --- Thinking -----------------------------------------------------------------------------------------------
 
 THOUGHT: list[ScriptStep] = [ThinkingDelta("I look\n\n💬: it "), ThinkingDelta("up"), ThinkingEnd("c2ln]+/=")]
 
@@ -883,8 +876,7 @@ async def test_thinking_of_a_provider_with_an_odd_name_is_kept(names: tuple[str,
     assert thought.text == "I look\n\n💬: it up"
 
 
-# --- Only the file counts
-# ----------------------------------------------------------------------------------
+# --- Only the file counts -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("notes", ["", "🔒: mine\n\n"])

@@ -177,8 +177,7 @@ async def test_a_response_that_is_only_announced_is_not_awaited_for_ever(faulty:
     check_message(caught.value, "faulty did not answer in time")
 
 
-# --- Elsewhere
-# --------------------------------------------------------------------------------------------
+# --- Elsewhere ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -235,8 +234,7 @@ async def test_no_cookie_is_kept(faulty: FaultyProviders, kind: str) -> None:
     assert "cookie" not in faulty.server.heads[-1]
 
 
-# --- MCP over HTTP
-# ----------------------------------------------------------------------------------------
+# --- MCP over HTTP ------------------------------------------------------------------------------------------
 
 
 def remote(url: str, **more: object) -> ServerSettings:

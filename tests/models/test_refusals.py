@@ -323,8 +323,7 @@ def test_any_request_too_large_for_a_proxy_is_shortened() -> None:
     assert amended(chat(3), "chat", 400, "Request Entity Too Large") is None
 
 
-# --- Pictures
-# ---------------------------------------------------------------------------------------------
+# --- Pictures -----------------------------------------------------------------------------------------------
 
 PICTURE = attachment_of(png(), "chat.assets", "png")
 SHOWING = Request(

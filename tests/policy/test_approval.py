@@ -109,8 +109,7 @@ def test_a_no_counts_regardless_of_the_ledger() -> None:
     assert made.results[0][1].body == "The user declined this call."
 
 
-# --- Memory
-# -----------------------------------------------------------------------------------------------
+# --- Memory -------------------------------------------------------------------------------------------------
 
 
 def remembering(mark: Choice, later: Proposal | None = None) -> Transcript:
@@ -165,8 +164,7 @@ def test_memory_applies_to_one_tool_only() -> None:
     assert step(remembering("yA", later=other), view=known) == AwaitChoices((other,))
 
 
-# --- Approvals that a new definition made void
-# ------------------------------------------------------------
+# --- Approvals that a new definition made void --------------------------------------------------------------
 
 OLDER = tool(description="Older.")
 
@@ -193,8 +191,7 @@ def test_memory_lapses_when_its_tool_changes_and_is_not_remembered_again() -> No
     assert lapsed(remembering("yA"), view(yes(asked(1), other, choice="yA", state="used"))) is None
 
 
-# --- Why the user is asked
-# ---------------------------------------------------------------------------------
+# --- Why the user is asked ----------------------------------------------------------------------------------
 
 ASKED_BECAUSE = {
     "no rule allows it, and the tool is not remembered": (asked(2), view(wrote=(asked(2),))),
@@ -234,8 +231,7 @@ def test_a_rule_gives_its_setting_as_the_reason() -> None:
     assert str(Pattern("demo/*")) == "'demo/*'"
 
 
-# --- Rules
-# ------------------------------------------------------------------------------------------------
+# --- Rules --------------------------------------------------------------------------------------------------
 
 
 def test_deny_beats_remembered_beats_auto_beats_ask() -> None:
@@ -359,8 +355,7 @@ def test_a_rule_decides_only_undecided_proposals() -> None:
         assert decide(proposal, approvals, rules) is None
 
 
-# --- Approvals that the file no longer shows
-# ---------------------------------------------------------------
+# --- Approvals that the file no longer shows ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

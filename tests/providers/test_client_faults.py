@@ -37,8 +37,7 @@ from tests.faulty_server import BEGUN, SAYS, STREAM, FaultyServer, Forever, Part
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-# --- Refused requests
-# -------------------------------------------------------------------------------------
+# --- Refused requests ---------------------------------------------------------------------------------------
 
 REFUSALS = {
     400: (False, ":ParleyRequest shows"),
@@ -156,8 +155,7 @@ async def test_a_refused_signature_drops_the_thinking_once(faulty: FaultyProvide
     assert len(faulty.server.requests) == 2
 
 
-# --- Streams that break
-# -----------------------------------------------------------------------------------
+# --- Streams that break -------------------------------------------------------------------------------------
 
 
 def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
@@ -259,8 +257,7 @@ async def test_a_reader_that_stops_ends_the_connection(faulty: FaultyProviders, 
     await asyncio.wait_for(faulty.server.hung_up.wait(), 5)
 
 
-# --- Keys
-# -------------------------------------------------------------------------------------------------
+# --- Keys ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"])
@@ -310,8 +307,7 @@ async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(faulty: F
     assert "0123456789abcdef" not in str(error)
 
 
-# --- Through the loop into the file
-# -------------------------------------------------------------------------
+# --- Through the loop into the file -------------------------------------------------------------------------
 
 
 NOTICES = {
@@ -385,8 +381,7 @@ async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
     await asyncio.wait_for(faulty.server.hung_up.wait(), 30)
 
 
-# --- Streams that only seem to be alive
-# -------------------------------------------------------------------
+# --- Streams that only seem to be alive ---------------------------------------------------------------------
 
 ALIVE = {
     "anthropic": (b": processing\n\n", b"data: ", event({"type": "ping"})),

@@ -38,8 +38,7 @@ STOCKS = 'call web_search {"query": "google"}'
 PLAIN_STOCKS = '{"tool": "web_search", "params": {"query": "google"}}'
 XML_STOCKS = "<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search> and more"
 
-# --- The example
-# ------------------------------------------------------------------------------------------
+# --- The example --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +138,7 @@ def test_the_examples_templates_are_used_for_its_model() -> None:
     )
 
 
-# --- Others
-# -----------------------------------------------------------------------------------------------
+# --- Others -------------------------------------------------------------------------------------------------
 
 FAULTY = """
 import asyncio, sys, threading, time

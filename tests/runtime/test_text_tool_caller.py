@@ -257,8 +257,7 @@ async def test_a_request_ends_at_once_when_its_reader_stops(mode: Any, refusals:
     assert ends == ["over"] * (refusals + 1)
 
 
-# --- Which mode
-# -------------------------------------------------------------------------------------------
+# --- Which mode ---------------------------------------------------------------------------------------------
 
 REFUSAL = ModelError('ollama answered 400: "tiny" does not support tools', reason="400", status=400)
 
@@ -344,8 +343,7 @@ async def test_unwritable_records_cause_a_notice_but_cost_no_answer(
     assert why in aside
 
 
-# --- With the demo server
-# ---------------------------------------------------------------------------------
+# --- With the demo server -----------------------------------------------------------------------------------
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today."

@@ -187,8 +187,7 @@ def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
     return config["type"] != "enabled" or first in ("thinking", "redacted_thinking")
 
 
-# --- The stream
-# -------------------------------------------------------------------------------------------
+# --- The stream ---------------------------------------------------------------------------------------------
 
 # All values of `StopReason` in anthropic 2.12, types/stop_reason.py. "pause_turn: A server-tool
 # loop reached its iteration limit. Send the assistant content back to continue.";
@@ -299,8 +298,7 @@ class Decoder(decoder.Decoder):
         yield from self._conclude([self._calls[index] for index in sorted(self._calls)], *self._stop)
 
 
-# --- The provider's cache
-# ---------------------------------------------------------------------------------
+# --- The provider's cache -----------------------------------------------------------------------------------
 
 # "A maximum of 4 blocks with cache_control may be provided." (a refusal; "exactly Anthropic's
 # per-request limit", github.com/microsoft/vscode/pull/315505, 2026-11-22)

@@ -192,8 +192,7 @@ class _Ladder:
         yield from self._change_own(without_pictures)
         yield from self._cut_own(_question, cut_question, LEAST)
 
-    # --- Older exchanges
-    # ----------------------------------------------------------------------------------
+    # --- Older exchanges ------------------------------------------------------------------------------------
 
     def _without_results(self, numbers: range) -> Iterator[int]:
         for number in numbers:
@@ -245,8 +244,7 @@ class _Ladder:
         self._excess -= self._sizes[number] - smaller
         self._older[number], self._sizes[number], self._forms[number] = turns, smaller, form
 
-    # --- The exchange that is answered
-    # --------------------------------------------------------------------
+    # --- The current exchange -------------------------------------------------------------------------------
 
     def _without_own_results(self) -> Iterator[int]:
         """Omit the results of all rounds but the last, oldest first."""

@@ -206,8 +206,7 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> B
     return message | name
 
 
-# --- The stream
-# -------------------------------------------------------------------------------------------
+# --- The stream ---------------------------------------------------------------------------------------------
 
 # OpenAI's own are `stop`, `length`, `tool_calls`, `content_filter` and "`function_call`
 # (deprecated)" (openai 3.54, types/chat/chat_completion_chunk.py, 2026-11-22); the others come from

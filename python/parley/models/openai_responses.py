@@ -178,8 +178,7 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], images: Mapping[str, b
     return {"type": "function_call_output", "call_id": ids[outcome.id], "output": output}
 
 
-# --- The stream
-# -------------------------------------------------------------------------------------------
+# --- The stream ---------------------------------------------------------------------------------------------
 
 # OpenAI has "max_output_tokens", "max_messages", "content_filter" and "steered" (openai 3.54,
 # types/responses/response.py, 2026-11-22); reasons missing from the table are cuts like the first.

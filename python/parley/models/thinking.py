@@ -66,8 +66,7 @@ def prefers_responses(model: str) -> bool:
     return (gpt_version(model) or (0, 0)) >= (5, 4) or bool(_RESPONSES_ONLY.search(model))
 
 
-# --- How much to think
-# ------------------------------------------------------------------------------------
+# --- How much to think --------------------------------------------------------------------------------------
 
 Depth: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
 """The efforts that Claude knows."""

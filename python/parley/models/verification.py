@@ -245,8 +245,7 @@ def _places(transcript: Transcript) -> Iterator[_Place]:
                     yield _Place(transcript, number, at, count, reply)
 
 
-# --- Which request led to which reply
-# ---------------------------------------------------------------------
+# --- Which request led to which reply -----------------------------------------------------------------------
 
 
 def _pairs(places: Sequence[_Place], records: Sequence[RequestRecord]) -> list[tuple[RequestRecord, _Place]]:
@@ -303,8 +302,7 @@ def _last_question(request: Units) -> str | None:
     return next((unit for unit in reversed(request) if unit[0] == units.QUESTION), None)
 
 
-# --- What was changed
-# -------------------------------------------------------------------------------------
+# --- Changes ------------------------------------------------------------------------------------------------
 
 
 def _edits_beside(header: Mapping[str, Any], front: Mapping[str, str], place: _Place) -> Iterator[Edit]:
@@ -401,8 +399,7 @@ def _edits_at_end(
             yield _edit(("exchange", "removed"), _Location(len(transcript.exchanges) - 1, line))
 
 
-# --- Where it stands
-# --------------------------------------------------------------------------------------
+# --- Places -------------------------------------------------------------------------------------------------
 
 
 def _locations(number: int, exchange: Exchange) -> tuple[tuple[str, _Location], ...]:

@@ -272,8 +272,7 @@ class _Pipe:
         return events, next((item for item in items if isinstance(item, _End)), None)
 
 
-# --- Errors
-# -----------------------------------------------------------------------------------------------
+# --- Errors -------------------------------------------------------------------------------------------------
 
 
 class _PackageError(ModelError):

@@ -238,8 +238,7 @@ def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
         yield Flaw(f"{path}.{key}", text)
 
 
-# --- VS Code's placeholders in an entry's texts
-# -----------------------------------------------------------
+# --- VS Code's placeholders in an entry's texts -------------------------------------------------------------
 
 _HOME = "${HOME}"
 

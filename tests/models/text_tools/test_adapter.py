@@ -157,8 +157,7 @@ def test_tokens_are_limited(limit: int | None, bound: int) -> None:
     assert text_request(ask(JSON, max_tokens=limit)).max_tokens == bound
 
 
-# --- Replies
-# ----------------------------------------------------------------------------------------------
+# --- Replies ------------------------------------------------------------------------------------------------
 
 
 def chunk(content: str = "", **further: Any) -> Mapping[str, Any]:
@@ -260,8 +259,7 @@ def test_without_offered_tools_the_text_stays_unchanged() -> None:
     assert events_of(AUTO, '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
 
 
-# --- Tries
-# ------------------------------------------------------------------------------------------------
+# --- Tries --------------------------------------------------------------------------------------------------
 
 
 def test_each_try_has_a_lower_temperature_and_waits_longer() -> None:
@@ -313,8 +311,7 @@ def test_without_patience_nothing_is_ever_withdrawn() -> None:
     assert preview_of(LONG, END, patience=None) == [LONG, END]
 
 
-# --- Templates
-# --------------------------------------------------------------------------------------------
+# --- Templates ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

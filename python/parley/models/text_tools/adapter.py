@@ -90,8 +90,7 @@ def _batch(reply: ModelTurn, text_tools: TextTools, calls: Sequence[CallOutcome]
     yield UserTurn(text, (text, *pictures) if pictures else ())
 
 
-# --- The stream
-# -------------------------------------------------------------------------------------------
+# --- The stream ---------------------------------------------------------------------------------------------
 
 _HEAD = 300
 """The characters within which a call names its tool."""
