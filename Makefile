@@ -2,8 +2,8 @@
 # make test    run all tests but those of the next two
 # make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them,
 #              with package managers and with type checkers
-# make neovims  run the tests of the editor with the oldest Neovim that Parley supports and with the newest
 # make fuzz    try every law with new examples, for MINUTES=5
+# make neovims  run the tests of the editor with the oldest Neovim that Parley supports and with the newest
 # make branches  see which branches of Parley the tests that try the same each time go through; there is a floor
 # make check   formatting, lint, types, `make test` and `make branches`: what has to pass before a merge
 # make pyright get the second type checker that programs of the library's users are tried with
@@ -55,13 +55,11 @@ branches: environment
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
 
-# With each Neovim that .ci/neovims names; all are tried, then the failed ones make it fail.
+# With each Neovim that .ci/neovims names; .ci/each runs them at the same time.
 neovims: environment
-	@mkdir -p .tools && .ci/neovims >.tools/neovims.txt && failed= && while read -r nvim; do \
-	  echo "$$("$$nvim" --version | head -n 1): $$nvim"; \
-	  PARLEY_NVIM="$$nvim" PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal \
-	    -p no:cacheprovider tests/nvim </dev/null || failed="$$failed $$nvim"; \
-	done <.tools/neovims.txt && { [ -z "$$failed" ] || { echo "Failed with$$failed" >&2; exit 1; }; }
+	@mkdir -p .tools && .ci/neovims >.tools/neovims.txt
+	@PATH="$$PWD/$(BIN):$$PATH" .ci/each <.tools/neovims.txt $(BIN)/python -m pytest -n logical --dist worksteal \
+	  -p no:cacheprovider tests/nvim tests/e2e/test_demo.py
 
 MINUTES ?= 5
 fuzz: environment

@@ -111,3 +111,30 @@ def test_the_other_neovims_may_be_named_and_have_to_run(tmp_path: Path) -> None:
     ran = alone("neovims", tmp_path / "b", good | bad, PARLEY_NVIMS="good old")
     assert ran.returncode == 1
     assert "old of PARLEY_NVIMS does not run, or is older than Neovim 0.10" in ran.stderr
+
+
+def each(folder: Path, command: str, *names: str) -> subprocess.CompletedProcess[str]:
+    """`.ci/each`, whose Neovims are scripts that tell their version."""
+    paths = [folder / name for name in names]
+    for path in paths:
+        path.write_text(f"#!/bin/sh\necho NVIM {path.name}\necho more\n", encoding="utf-8")
+        path.chmod(0o755)
+    script = [str(ROOT / ".ci" / "each"), "sh", "-c", command]
+    said = "".join(f"{path}\n" for path in paths)
+    return subprocess.run(
+        script, cwd=folder, input=said, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_neovims_are_tested_at_the_same_time_and_the_failed_one_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # whoever opens it waits for the other
+    ran = each(tmp_path, 'case "$PARLEY_NVIM" in */a) cat pipe; exit 3;; esac; echo said >pipe', "a", "b")
+    assert ran.returncode == 1
+    assert ran.stdout == f"NVIM a: {tmp_path}/a\nsaid\nNVIM b: {tmp_path}/b\n"
+    assert ran.stderr == f"Failed with {tmp_path}/a\n"
+
+
+def test_each_neovim_that_passes_is_named_and_none_is_an_error(tmp_path: Path) -> None:
+    ran = each(tmp_path, "exit 0", "a", "b")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert each(tmp_path, "exit 0").returncode == 1
