@@ -15,7 +15,7 @@ import pytest
 from tests.nvim.harness import ROOT, Child, child, nvim_path
 
 BOUND_S = 40.0
-HINT = "<C-g><C-g> asks, yA says yes to tools, :qa! ends the demo"
+HINT = "<C-g><C-g> asks, yA approves tools, :qa! ends the demo"
 QUESTION = "can you find the latest stock price of google and microsoft?"
 ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
 PROXIES = {f"{name}_PROXY": "socks5://127.0.0.1:9" for name in ("HTTP", "HTTPS", "ALL")}
@@ -90,4 +90,4 @@ def test_a_demo_session_is_two_keys_and_fits_the_screen(
         terminal.until(lambda text: "Parley lets you talk" in text, "the help")
         terminal.keys(":qa!<CR>")
         end = terminal.until(lambda text: "That was the demo" in text, "the end")
-        assert 'go on with "Install" in README.md.' in end
+        assert 'continue with "Install" in README.md.' in end

@@ -177,7 +177,7 @@ def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
             yield nvim
 
 
-SAYS = "Parley: Demo answered last, Near would now. Press again to ask it, or :ParleyAgent"
+SAYS = "Parley: Demo answered last, Near would answer now. Press again to ask it, or use :ParleyAgent"
 ANSWERED = f"{MARKER}say: one\n\n\U0001f916:[Demo]\n\none\n\n{MARKER}say: two\n"
 
 

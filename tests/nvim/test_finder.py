@@ -108,7 +108,7 @@ def test_a_long_list_ends_and_says_so(tmp_path: Path) -> None:
         chat(tmp_path, f"{number:04}", "💬: a\n", 1e9 + number)
     everything, matches = find_chats(tmp_path), find_chats(tmp_path, "a")
     assert len(everything.rows) == MOST_LISTED
-    assert everything.note == f"the newest {MOST_LISTED}; :ParleyFind {{words}} looks through all"
+    assert everything.note == f"the newest {MOST_LISTED}; :ParleyFind {{words}} searches all"
     assert everything.rows[0]["path"].endswith(f"{MOST_LISTED:04}.md")
     assert len(matches.rows) == MOST_MATCHES
     assert matches.note == f"the newest {MOST_MATCHES}; more words narrow the list"
@@ -120,7 +120,7 @@ def test_nobody_waits_for_ever(tmp_path: Path) -> None:
     times = iter([0.0, 1.0, 2.0, PATIENCE_S + 1])
     chats = find_chats(tmp_path, "a", now=lambda: next(times))
     assert len(chats.rows) == 2
-    assert chats.note.endswith("it took too long")
+    assert chats.note.endswith("the search took too long")
 
 
 def test_a_file_that_may_not_be_read_has_no_words(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def said(nvim: Child, text: str) -> None:
 def test_why_there_is_no_fork_is_one_line(nvim: Child, home: Path) -> None:
     nvim.command("enew | setfiletype markdown")
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { '💬: a' })")
-    said(nvim, "save this chat first (:w): its fork is a file beside it")
+    said(nvim, "save this chat first (:w): its fork is created next to it")
     nvim.command("bwipeout!")
     chat(nvim, "broken.md", f"---\ntopic: [\n---\n\n{CHAT}", 8)
     said(nvim, "the front matter cannot be read. Fix it first")

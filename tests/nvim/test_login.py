@@ -79,7 +79,7 @@ def test_while_nobody_is_at_the_page_its_address_is_shown_and_the_key_leaves_it(
         on_the_server(nvim)
         nvim.keys("s")
         host = server.split("/")[2]
-        seen = shown(nvim, f"Sign in at {host}, in your browser (s: leave it):")
+        seen = shown(nvim, f"Sign in at {host}, in your browser (s: cancel):")
         assert f"http://{host}/authorize?response_type=code" in seen
         nvim.keys("s")
         shown(nvim, "failed, signed out")
@@ -92,7 +92,7 @@ def test_a_desktop_without_a_browser_is_told_and_the_address_stays(
     with opened(home, server) as nvim:
         nvim.lua("vim.ui.open = function() return nil, 'no handler' end")
         nvim.command("ParleyLogin tracker")
-        nvim.until(lambda: "no browser opens the page of 127.0.0.1" in nvim.messages(), "a word", LONG_S)
+        nvim.until(lambda: "no browser opened the page of 127.0.0.1" in nvim.messages(), "a word", LONG_S)
         assert "no handler" in nvim.messages()
         tools(nvim, "/authorize?response_type=code")
 

@@ -140,7 +140,7 @@ def test_without_another_file_the_question_stops(nvim: Child, work: Path, name: 
     nvim.command("enew")
     ask(nvim, f"say: hello @@{name}@@")
     assert nvim.nvim.funcs.bufnr("#") in (-1, nvim.nvim.current.buffer.number)
-    stopped(nvim, f"@@{name}@@: no other file is open beside this chat")
+    stopped(nvim, f"@@{name}@@: no other file is open next to this chat")
 
 
 def test_a_file_that_is_not_open_any_more_is_named(nvim: Child, work: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_file_that_is_not_open_any_more_is_named(nvim: Child, work: Path) -> N
     nvim.edit("gone.md", "💬: say: hello @@buffer@@\n")
     nvim.command("bunload #")
     nvim.keys("<C-g><C-g>")
-    why = "numbers.py is not open any more: @@numbers.py@@ brings in the file"
+    why = "numbers.py is no longer open: @@numbers.py@@ brings in the file"
     stopped(nvim, f"@@buffer@@: {why}")
 
 

@@ -126,7 +126,7 @@ def test_a_resource_is_read_once_it_was_approved_and_a_yes_is_remembered_for_its
     assert '❓ docs__read_resource(uri: "note://tea") · docs' in nvim.screen()
     assert "# Tea" not in nvim.text()
     nvim.keys("K")
-    nvim.until_screen("What it does")
+    nvim.until_screen("Description")
     assert "Reads a resource that results of the MCP server docs named" in nvim.screen()
     nvim.keys("qyO")
     nvim.until_text("# Tea", LONG_S)

@@ -184,7 +184,7 @@ def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -
     project(desk, extra={**entry, "args": ["serve.py", *entry["args"]]})
     ask(desk, "say: hello")
     seen = prompted(desk, "3: Yes, I trust")
-    assert "They are given your variables ANTHROPIC_API_KEY." in seen.replace("\n", "")
+    assert "They receive your variables ANTHROPIC_API_KEY." in seen.replace("\n", "")
     assert "names files of the project, whose content may change: serve.py" in seen.replace("\n", "")
     desk.keys("2<CR>")
     complete(desk)
@@ -247,7 +247,9 @@ def test_a_no_holds_until_the_file_changes(desk: Child) -> None:
 def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None:
     path = project(desk, extra=server("--die"), **{"no/name": {"command": "x"}})
     desk.command("checkhealth parley")
-    assert f"{path} is not used: nobody has trusted it" in desk.until_text("nobody has trusted it", LONG_S)
+    assert f"{path} is not used: you have not trusted it" in desk.until_text(
+        "you have not trusted it", LONG_S
+    )
     desk.command("ParleyTools")
     prompted(desk, "2: Yes")
     desk.keys("2<CR>")
@@ -497,7 +499,7 @@ def test_a_no_can_be_taken_back_on_the_page(desk: Child) -> None:
     desk.command("ParleyTools")
     prompted(desk, "1: No")
     desk.keys("1<CR>")
-    desk.until_text(f"! {path} is not used: nobody has trusted it", LONG_S)
+    desk.until_text(f"! {path} is not used: you have not trusted it", LONG_S)
     desk.keys("t")
     prompted(desk, "2: Yes")
     desk.keys("2<CR>")

@@ -42,7 +42,7 @@ def test_a_title_is_not_taken_for_the_name_of_its_tool() -> None:
 def test_the_arguments_come_first_and_what_a_server_says_is_quoted_whole() -> None:
     lines = details(asked(arguments='{"query": "secrets"}'), EVIL)
     assert lines[0] == "`evil/web_search`"
-    assert lines.index('  "query": "secrets"') < lines.index("**What its server says of it**")
+    assert lines.index('  "query": "secrets"') < lines.index("**The server's description**")
     fences = [line for line in lines if line.startswith("```")]
     assert fences == ["```text", "```", "```text", "```", "```json", "```"]
     assert any(line.endswith(" and mails it") for line in lines)

@@ -237,7 +237,7 @@ def test_a_mark_that_comes_back_by_redo_says_that_its_yes_was_undone(nvim: Child
     nvim.keys("u")
     nvim.until(lambda: "Approved, not run yet" not in log(nvim), "the revoked entry")
     nvim.keys("<C-r>")
-    nvim.until_screen("this call is marked [yo], but that yes was undone: choose again")
+    nvim.until_screen("this call is marked [yo], but that approval was undone: choose again")
     assert "not decided here" not in nvim.screen()
     nvim.keys("yo")
     nvim.until(lambda: "was undone" not in nvim.screen(), "the yes that was given again")

@@ -76,7 +76,7 @@ def test_a_call_that_requires_a_page_runs_once_the_server_says_that_all_is_done(
     approved(desk, "call locked {}")
     prompted(desk, "far asks you to open a page of sign.example")
     desk.keys("2<CR>")
-    prompted(desk, "far waits for what you do at sign.example")
+    prompted(desk, "far waits for you to finish at sign.example")
     (tmp_path / "done").touch()
     complete(desk)
     assert "[the user opened sign.example first, then the call was made again]\nunlocked" in desk.text()

@@ -184,7 +184,7 @@ def log(arguments: argparse.Namespace) -> int:
     if arguments.json:
         emit("totals", **added.table())
     else:
-        for line in ["", *totals_table(added)] if history else ["Nothing was decided or asked here yet."]:
+        for line in ["", *totals_table(added)] if history else ["No decisions or requests here yet."]:
             say_line(line)
     return COMPLETE
 

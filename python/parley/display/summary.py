@@ -25,7 +25,7 @@ Chunks: TypeAlias = Sequence[Chunk]
 
 SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
 """The emoji of the markers: signs of what is drawn."""
-UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
+UNREADABLE = "this tool call cannot be read: fix the line, or decline it with yn"
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
 _SHORT_NAME = 20

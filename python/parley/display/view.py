@@ -52,10 +52,10 @@ _WITHOUT_KEYS = ":ParleyApprove with one of these, or yn · K details"
 _LONGEST_PATH = 1000
 _MOST_LINES = 40
 """More of a long argument than any window takes beside all else; its first and last lines are drawn."""
-TAKEN_BACK = "is marked [{}], but that yes was undone: choose again"
-NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
-CHANGED = "the definition of {} changed since {}: K shows what"
-COLLECTED = "it runs at its server as a task: :ParleyRespond collects what comes of it"
+TAKEN_BACK = "is marked [{}], but that approval was undone: choose again"
+NOT_HERE = "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
+CHANGED = "the definition of {} changed since {}: K shows the changes"
+COLLECTED = "it runs at its server as a task: :ParleyRespond collects the result"
 _SINCE = {
     "approved": "you approved this call",
     "remembered": "you remembered it",
@@ -250,7 +250,7 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
                 title = f"{label(name)}, {extent(value)}{end}"
                 lines += _code(title, value.removesuffix("\n").split("\n"), _language(short.values()))
     except ValueError:
-        lines += _block("Arguments, which are no JSON object", [call.call.arguments])
+        lines += _block("Arguments, not a JSON object", [call.call.arguments])
     if call.result is not None:
         body = call.result.body
         lines += _code(f"Result: {call.result.status}, {extent(body)}", body.split("\n"))
@@ -260,7 +260,7 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
         lines += changes(before, tool.definition)
     if tool.description or tool.label != tool.name:
         about = [tool.label, *tool.description.strip().split("\n")]
-        title = "What it does" if tool.is_own else "What its server says of it"
+        title = "Description" if tool.is_own else "The server's description"
         lines += _block(title, [line for line in about if line])
     lines += _json("Annotations", dict(tool.annotations)) if tool.annotations else []
     return lines + _json("Parameters", dict(tool.input_schema))
@@ -291,7 +291,7 @@ def _language(values: Iterable[Any]) -> str:
 def changes(before: str, now: str) -> list[str]:
     """The changes of a tool's definition, as a diff in which nothing hides."""
     if not before:
-        return ["**Its definition changed; what it was is not known any more**", ""]
+        return ["**Its definition changed; the old one is no longer known**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
     diff = [line for line in delta if not line.startswith(("---", "+++", "@@"))]
     return ["**Its definition changed, from - to +**", "```diff", *diff, "```"]

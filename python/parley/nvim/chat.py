@@ -149,7 +149,7 @@ class Chat:
         if place and place.marks:
             self.queue.remove(place.marks)
             self.editor.tell("close", handle)
-            self.editor.message("queued no more: this question is only text again")
+            self.editor.message("removed from the queue: this question is only text again")
         elif place and place.is_below and turn and (self._next or not turn.ending):
             self.queue.put(handle, place.up)
             self.editor.message("queued: it is asked when the answer above is complete")
@@ -181,7 +181,7 @@ class Chat:
             case Refusal("unknown agent" | "no such agent", problem):
                 return f"{problem} (:ParleyAgent)"
             case Refusal("unreadable settings", problem):
-                return f"{problem}. Mend it, then start Neovim again"
+                return f"{problem}. Fix it, then restart Neovim"
             case Refusal(_, problem):
                 return problem
             case Ready(hint, previous):
@@ -196,7 +196,10 @@ class Chat:
         if not previous or change == self._previous:
             return ""
         self._previous = change
-        return f"{previous} answered last, {change[1]} would now. Press again to ask it, or :ParleyAgent"
+        name = change[1]
+        return (
+            f"{previous} answered last, {name} would answer now. Press again to ask it, or use :ParleyAgent"
+        )
 
     def _note_loaded(self, transcript: Transcript) -> None:
         self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
@@ -296,7 +299,7 @@ class Chat:
     def stop(self) -> None:
         """End the turn that runs, and empty the queue."""
         if self._turn is None:
-            self.editor.spawn(self.empty_queue("nothing runs in this chat"))
+            self.editor.spawn(self.empty_queue("nothing is running in this chat"))
         elif self._turn.ending:
             self._turn.kind = "stopped"  # nothing more comes of it, but of the queue
         else:
@@ -374,7 +377,7 @@ class Chat:
 
         if not self.name:
             self.editor.tell("close", handle)
-            raise ParleyError("save this chat first (:w): its fork is a file beside it")
+            raise ParleyError("save this chat first (:w): its fork is created next to it")
         chat = own_path(self.path)
         await self._at(handle, row, work)
 

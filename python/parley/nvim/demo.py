@@ -23,8 +23,8 @@ from parley.policy.doubts import LEAST_SEEN_S
 _ROOT = Path(__file__).parents[3]
 _QUESTION = "can you find the latest stock price of google and microsoft?"
 _CHAT = f"---\ntopic: stock prices\n---\n\n{MARKERS['question']} {_QUESTION}\n"
-_HINT = "<C-g><C-g> asks, yA says yes to tools, :qa! ends the demo"
-_NEXT = 'That was the demo. To have Parley in your own Neovim,\ngo on with "Install" in README.md.'
+_HINT = "<C-g><C-g> asks, yA approves tools, :qa! ends the demo"
+_NEXT = 'That was the demo. To have Parley in your own Neovim,\ncontinue with "Install" in README.md.'
 _PATIENCE_S = 60.0
 _LOOK_S = 0.02
 
@@ -99,7 +99,7 @@ def _play(command: list[str]) -> int:
         while not is_done():
             if time.monotonic() > deadline:
                 messages = nvim.command_output("messages")
-                raise SystemExit(f"the demo waited in vain for {what}:\n{messages}\n" + "\n".join(lines()))
+                raise SystemExit(f"the demo timed out waiting for {what}:\n{messages}\n" + "\n".join(lines()))
             time.sleep(_LOOK_S)
 
     def waits() -> bool:

@@ -106,7 +106,9 @@ class Editor:
             self.message(str(error), "warn")
         except Exception as error:  # noqa: BLE001 - the boundary of the task
             _log.exception("a task failed")
-            self.message(f"something went wrong: {error!r}. The log has more: :checkhealth parley", "error")
+            self.message(
+                f"something went wrong: {error!r}. The log has details: :checkhealth parley", "error"
+            )
 
 
 def shown_arguments(name: str, arguments: Sequence[Any]) -> Sequence[Any]:

@@ -71,9 +71,9 @@ class Elicitation:
     async def finish(self, server: str, page: Visit) -> bool:
         """Whether the user says that all is done at the page."""
         async with self._one_at_a_time:
-            prompt = f"{server} waits for what you do at {page.host}"
+            prompt = f"{server} waits for you to finish at {page.host}"
             with self._showing(prompt):
-                return await self._dialogs.select(prompt, ["Give up", "All is done there"]) == 1
+                return await self._dialogs.select(prompt, ["Give up", "I have finished there"]) == 1
 
     async def _fill_in(self, prompt: str, form: tuple[Field, ...]) -> dict[str, Any] | Left:
         first = await self._dialogs.select(prompt, ["Decline", "Answer" if form else "Accept"])

@@ -55,7 +55,7 @@ def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.mo
         if len(rows) == most:
             return ChatList(rows, f"the newest {most}; {_narrower(parts)}")
         if parts and now() > end:
-            return ChatList(rows, f"without those from before {_when(changed)}: it took too long")
+            return ChatList(rows, f"without chats from before {_when(changed)}: the search took too long")
         where = _place(path, parts) if parts else {}
         if where is not None and (subject := _topic_of(path)):
             rows.append({"path": str(path), "when": _when(changed), "topic": subject, **where})
@@ -63,7 +63,7 @@ def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.mo
 
 
 def _narrower(words: Sequence[str]) -> str:
-    return "more words narrow the list" if words else ":ParleyFind {words} looks through all"
+    return "more words narrow the list" if words else ":ParleyFind {words} searches all"
 
 
 def _when(changed: float) -> str:

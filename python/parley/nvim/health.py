@@ -52,7 +52,7 @@ def _packages() -> Iterator[Line]:
         try:
             yield "ok", f"{name} {metadata.version(name)}", []
         except metadata.PackageNotFoundError:
-            yield "error", f"{name} is not installed", ["Run :ParleyInstall! to make the environment anew"]
+            yield "error", f"{name} is not installed", ["Run :ParleyInstall! to rebuild the environment"]
 
 
 def _new_chats(app: App) -> Line:
@@ -116,11 +116,15 @@ def _files(app: App) -> Iterator[Line]:
 def _project(app: App) -> Iterator[Line]:
     """The working directory's file of servers, and whether it is trusted."""
     for path in app.untrusted():
-        yield "warn", f"{path} is not used: nobody has trusted it", [":ParleyTools shows it, with the key t"]
+        yield (
+            "warn",
+            f"{path} is not used: you have not trusted it",
+            ["Review it in :ParleyTools, with the key t"],
+        )
     for path in app.trusted():
         yield "ok", f"{path} is trusted, and its MCP servers are used", []
     for problem in app.problems():
-        yield "warn", problem.removeprefix("parley: "), ["Mend the file, and trust it anew"]
+        yield "warn", problem.removeprefix("parley: "), ["Fix the file, then trust it again"]
 
 
 def _nearest(path: Path) -> Path:

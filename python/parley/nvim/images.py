@@ -35,8 +35,8 @@ async def insert_image(chat: Chat, handle: int, path: str, environ: Mapping[str,
     content = await _from_file(Path(path)) if path else await _from_clipboard(environ)
     kind = kind_of(content)
     if kind is None:
-        where = path or "what the clipboard holds"
-        raise ParleyError(f"{where} is no picture that a model can look at: PNG, JPEG, GIF, WebP or PDF")
+        where = path or "the content of the clipboard"
+        raise ParleyError(f"{where} is not a picture that a model can see: use PNG, JPEG, GIF, WebP or PDF")
     attachment = await chat.app.attachments(chat.path).save(content, kind)
     await chat.change(handle, lambda s: [put_question(s.lines, s.transcript, s.at, attachment)])
 
@@ -55,7 +55,9 @@ async def _from_clipboard(environ: Mapping[str, str]) -> bytes:
             return content
     if commands:
         raise ParleyError("the clipboard holds no picture")
-    raise ParleyError("nothing here has the clipboard's picture: install wl-clipboard, xclip or pngpaste")
+    raise ParleyError(
+        "no program here reads the clipboard's picture: install wl-clipboard, xclip or pngpaste"
+    )
 
 
 def _commands(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
@@ -80,7 +82,7 @@ async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes
                     raise ParleyError(f"the clipboard holds more than {size_text(MOST_BYTES)}")
             return bytes(content) if await process.wait() == 0 else b""
     except TimeoutError as error:
-        raise ParleyError(f"{os.path.basename(command[0])} gives no picture") from error  # noqa: PTH119
+        raise ParleyError(f"{os.path.basename(command[0])} returned no picture") from error  # noqa: PTH119
     finally:
         with suppress(ProcessLookupError):
             process.kill()

@@ -19,7 +19,7 @@ def main() -> None:
     """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of `:qa`."""
     if sys.version_info < LEAST:
         own, least = (".".join(map(str, version)) for version in (sys.version_info[:3], LEAST))
-        sys.exit(f"Python {least} or newer is needed, and {sys.executable} is {own}")
+        sys.exit(f"Parley needs Python {least} or newer; {sys.executable} is {own}")
     _keep_stdin_private()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     gc.set_threshold(50_000, 20, 50)  # an SDK makes a million values that stay: looking at them costs a third

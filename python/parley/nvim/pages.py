@@ -49,7 +49,7 @@ def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]
         "agent": f"{agent}: {request.model} of {request.provider}",
         "URL": url,
         "tools": f"{len(tools)}{in_words}{': ' if tools else ''}{', '.join(tools)}{names_only}",
-        "tokens": f"about {request.tokens():,}, by an estimate; the model takes {window:,}",
+        "tokens": f"about {request.tokens():,} (estimated); the model takes {window:,}",
     }
     head = [line for name, fact in facts.items() for line in _comment(name, fact)]
     return [*head, *json.dumps(_without_bytes(body), indent=2, ensure_ascii=False).split("\n")]
@@ -106,7 +106,7 @@ def _whole_line(text: str) -> str:
 
 def visit_page(server: str, page: Visit) -> list[str]:
     """A page that a server wants opened: whose it is, its whole address, and what the server says of it."""
-    plain = "! What is sent there can be read on the way: the address does not begin with https."
+    plain = "! Others can read your data on the way: the address does not begin with https."
     return [
         f"# {legible_line(server)} asks you to open a page",
         "",
@@ -117,7 +117,7 @@ def visit_page(server: str, page: Visit) -> list[str]:
         "",
         f"The server says: {legible_line(page.message)}",
         "",
-        "What you do there goes to that host and not through Parley.",
+        "Anything you do there goes to that host, not through Parley.",
     ]
 
 
@@ -132,7 +132,7 @@ def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> 
     waiting = ["", "## Approved, not run yet", "", *live] if live else []
     head = [f"# Log of {legible_line(chat)}", *waiting]
     if not history:
-        return [*head, "", "Nothing was decided or asked here yet."]
+        return [*head, "", "No decisions or requests here yet."]
     days = groupby(reversed(history), lambda record: _time(record[0])[:10])
     rows = [line for day, records in days for line in _day(day, list(records))]
     added = map(legible_line, totals_table(totals(history)))
@@ -191,6 +191,6 @@ def write_page(transcript: Transcript, attachments: ChatAttachments, path: Path,
         with path.open("w", encoding="utf-8", errors="replace") as file:
             file.write(html_page(transcript, path.stem, attachments.pictures(transcript)))
     except FileExistsError as error:
-        raise ParleyError(f"{path} is there already: :ParleyExport! overwrites it") from error
+        raise ParleyError(f"{path} already exists: :ParleyExport! overwrites it") from error
     except OSError as error:
         raise ParleyError(f"cannot write {path}: {error.strerror}") from error

@@ -122,7 +122,7 @@ class Plugin:
 
     async def _may_read(self, path: Path) -> bool:
         """Ask whether a question brings in a file that is outside of the working directory."""
-        question = f"Read {shown_line(str(path))} into the chat? It is outside of the working directory."
+        question = f"Read {shown_line(str(path))} into the chat? It is outside the working directory."
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
@@ -199,7 +199,7 @@ class Plugin:
     def _on_compact(self, buf: int, name: str, row: int, handle: int, cwd: str, keep: str) -> None:
         if keep and not keep.isdecimal():
             self.editor.tell("close", handle)
-            raise ParleyError(f"expected a number of exchanges to leave as they are, got {keep}")
+            raise ParleyError(f"expected a number of exchanges to keep as they are, got {keep}")
         self._in(cwd)
         self._chat(buf, name).compact(handle, row, int(keep or KEEP))
 
@@ -236,7 +236,7 @@ class Plugin:
     ) -> None:
         if key not in CHOICES:
             self.editor.tell("close", handle)
-            raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
+            raise ParleyError(f"unknown choice {key}: use one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
         chat.choose(handle, row, key, rule, reason, seen, again=again)

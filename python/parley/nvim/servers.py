@@ -90,7 +90,7 @@ class ServersPage:
         await self._draw()
         if failure := await self._editor.ask("open_url", page.url):
             self._editor.message(
-                f"no browser opens the page of {page.host}, :ParleyTools shows its address: "
+                f"no browser opened the page of {page.host}, :ParleyTools shows its address: "
                 f"{legible_line(failure)}",
                 "warn",
             )
@@ -99,7 +99,7 @@ class ServersPage:
         """Forget what a server granted. Raises ParleyError."""
         if not self._app().servers.sign_out(server):
             raise ParleyError(f"you are not signed in to {legible_line(server)}")
-        self._editor.message(f"signed out of {legible_line(server)}: what it granted is deleted here")
+        self._editor.message(f"signed out of {legible_line(server)}: the login stored here is deleted")
         await self._follow()
 
     async def trust(self) -> None:
@@ -139,7 +139,7 @@ class ServersPage:
         globs = read_front_matter(transcript.front_matter).keys.get(KEY)
         out = [s.name for s in servers if globs is not None and not takes(globs, (f"{s.name}/*",))]
         untrusted = [
-            f"{p} is not used: nobody has trusted it (t shows it, and asks)" for p in app.untrusted()
+            f"{p} is not used: you have not trusted it (t shows it, and asks)" for p in app.untrusted()
         ]
         settings = resolve(transcript)
         return Offer(

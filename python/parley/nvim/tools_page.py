@@ -124,7 +124,7 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     if server.account == "signed out":
         page.add("", "Sign in with the key s: it opens a page in your browser")
     if server.page:
-        page.add("", f"Sign in at {visit(server.page, '').host}, in your browser (s: leave it):", server.page)
+        page.add("", f"Sign in at {visit(server.page, '').host}, in your browser (s: cancel):", server.page)
     elif server.error and server.account != "signed out":
         page.add("", f"Error: {page_line(server.error)}")
     if server.folder and server.enabled:

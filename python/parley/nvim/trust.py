@@ -66,7 +66,7 @@ class TrustDialog:
         page = project_page(path, content, file)
         self._editor.tell("scratch", _PAGE, page, "parley")
         names = ", ".join(sorted({name for server in file.servers.values() for name in server.variables}))
-        handed = f" They are given your variables {one_line(names, _NAMES)}." if names else ""
+        handed = f" They receive your variables {one_line(names, _NAMES)}." if names else ""
         question = f"Use the MCP servers of {name}, as this page shows them?{handed}"
         yes = [*([PINNED] if programs(file, folder) else []), YES]
         try:
