@@ -1,1 +1,1 @@
-"""What a person reads of a chat beside its text, in the editor and in a terminal: words, rows and lines."""
+"""Text shown about a chat, in the editor and in a terminal: words, rows and lines."""

@@ -1,7 +1,7 @@
-"""A call as it is drawn for the one who decides on it: one row, and the lines of its long arguments. Pure.
+"""Draws a call for the user who decides: one row, and the lines of its long arguments. Pure.
 
-What is drawn cannot be taken for anything else: strings stand in quotes and numbers as they were written, no
-mark and no run of right-to-left letters reaches beyond the text it is in, and what is cut has a mark.
+The drawing is unambiguous: strings are in quotes, numbers as they were written, no mark and no run of
+right-to-left letters reaches beyond its own text, and a mark shows every cut.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parley.tools.catalogue import Catalogue
 from parley.tools.schema import decode_arguments
 
 Chunk: TypeAlias = tuple[str, str] | tuple[str, str, str] | tuple[str, str, str, Literal["tail", "size"]]
-"""A text and its highlight group. With a third part it may be cut if the window is too narrow, and that part
+"""A text and its highlight group. With a third part it may be cut in a narrow window, and the third part
 follows the mark. A `tail` keeps its first character and its end; a `size` is replaced by its third part
 before anything is cut, without a mark."""
 Chunks: TypeAlias = Sequence[Chunk]
@@ -31,12 +31,12 @@ _LONGEST_NAME = 60
 _SHORT_NAME = 20
 _LONGEST_WORD = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
-"""The end behind the mark of a value that is cut, by how it starts."""
+"""The text after the mark of a cut value, by its start."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _FILE_NAME = re.compile("path|file|dir|folder", re.IGNORECASE)
-"""What the name of an argument says if its value is a path, even one with blanks."""
+"""Argument names whose values are paths, even with spaces."""
 _SPELLINGS = {"\t": "→   ", "`": "`"}
-"""Characters of a text of several lines that need no escape."""
+"""Characters that need no escape in a text of several lines."""
 _BRACKETS = str.maketrans("([)]", "‹‹››")
 
 
@@ -52,17 +52,17 @@ def count(n: int, noun: str) -> str:
 
 
 def legible_line(text: str) -> str:
-    """Text on one line, of bounded length, in which nothing hides."""
+    """Text on one line, of bounded length, without hidden characters."""
     return contained(legible(_cut(text, _MOST_SHOWN)))
 
 
 def page_line(text: str) -> str:
-    """The same for a page, in which a backtick is one, and not the end of anything."""
+    """The same for a page, where a backtick is plain text and ends nothing."""
     return "`".join(contained(legible(part)) for part in _cut(text, _MOST_SHOWN).split("`"))
 
 
 def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
-    """One line that says what a call would do; the first chunk is its sign, with the choice on it."""
+    """One line that describes a call; the first chunk is its sign, with any choice."""
     if isinstance(call, Broken):
         return [("  ", "ParleyNote"), (UNREADABLE, "ParleyNote")]
     tool = catalogue.get(call.call.name) if catalogue else None
@@ -83,21 +83,21 @@ def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
 
 
 def _named(title: str, group: str) -> Chunk:
-    """A name: where a window is too narrow, values are cut before it, unless it is a long one."""
+    """A name: in a narrow window, values are cut before it, unless the name is long."""
     return (title, group) if len(title) <= _SHORT_NAME else (title, group, "")
 
 
 def outcome(result: Result, row: Chunks) -> Chunk:
-    """The outcome of a call, as it stands behind its row: `→ 61 B, ok`."""
+    """The outcome of a call, as shown after its row: `→ 61 B, ok`."""
     parts = [*_extents(result), result.status]
-    # A number goes along with letters that run from right to left before it, a word does not.
+    # A number joins right-to-left letters before it; a word does not.
     is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
     group = "ParleyNote" if result.status == "error" else "ParleyHint"
     return (f" → {', '.join(parts if is_latin else parts[::-1])}", group, f" → {result.status}", "size")
 
 
 def _extents(result: Result) -> list[str]:
-    """What came of a call: its text, of a long one its head and all of it, and its pictures."""
+    """The sizes of a result: its text (if long, its head and the whole), and its pictures."""
     wholes = [f" of {a.size}" for a in result.attachments if a.is_text and a.size]
     pictures = [f"{a.media_type} {a.size}".rstrip() for a in result.attachments if not a.is_text]
     return [*([extent(result.body) + "".join(wholes)] if result.body or not pictures else []), *pictures]
@@ -111,21 +111,21 @@ def extent(text: str) -> str:
 
 
 def length(text: str) -> str:
-    """The length of a text that is read: its words, or its size if its script has no blanks between them."""
+    """The length of a text: its words, or its size if its script has no spaces."""
     words = len(text.split())
     return count(words, "word") if len(text) <= words * _LONGEST_WORD else size_text(len(text.encode()))
 
 
 def _title(name: str) -> str:
-    """A name for a tool or a server, in bounds in which it cannot pass for what is beside it."""
+    """A tool's or server's name, delimited: it cannot pass for the text around it."""
     title = " ".join(_unmarked(name).split()).replace("·", "-").replace(": ", " ").translate(_BRACKETS)
     return upright(legible(_cut(title, _LONGEST_NAME)))
 
 
 def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
-    """Arguments as names and values on one line; those that are no JSON object as a string.
+    """Arguments as names and values on one line; as a string if they are not a JSON object.
 
-    `is_apart` says that what stands behind them keeps a run from right to left from what is behind that.
+    `is_apart` says that the text right after them keeps a right-to-left run from the text that follows.
     """
     try:
         decoded = decoded_arguments(raw)
@@ -146,7 +146,7 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
             ]
             continue
         chunks.append((f"{comma}{title}: ", "ParleyArgument"))
-        # Only a name of Latin letters keeps a run before it from the one behind it.
+        # Only a name in Latin letters separates the runs before and after it.
         is_kept = is_kept and _PLAIN.fullmatch(title)
         text, group, end = _value(value, contained if is_kept else upright)
         chunks.append((text, group, end, "tail") if _is_path(title, value) else (text, group, end))
@@ -154,26 +154,26 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
 
 
 def _value(value: Any, shape: Callable[[str], str]) -> tuple[str, str, str]:
-    """A value on one line, and what ends it when it is cut."""
+    """A value on one line, and its end mark when it is cut."""
     json_text = _unmarked(as_json(value))
     end = _ENDS.get(json_text[:1], "")
     return shape(legible(_cut(json_text, _MOST_SHOWN, end))), "ParleyValue", end
 
 
 def _is_path(name: str, value: Any) -> bool:
-    """Whether a value is a path, of which the end says most. A command, or an address, is none."""
+    """Whether a value is a path, whose end says most. A command or an address is not."""
     if not isinstance(value, str) or "://" in value or not ("/" in value or "\\" in value):
         return False
     return " " not in value or _FILE_NAME.search(name) is not None
 
 
 def is_long(value: Any) -> bool:
-    """Whether a value is text of several lines, which are shown as such."""
+    """Whether a value is text of several lines, shown as lines."""
     return isinstance(value, str) and "\n" in value.removesuffix("\n")
 
 
 def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
-    """The arguments with line breaks: the name of each, its lines as they are shown, and all on one line."""
+    """The arguments with line breaks: each name, its lines as shown, and the whole on one line."""
     try:
         decoded = decoded_arguments(raw)
     except ValueError:
@@ -184,13 +184,13 @@ def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
 
 
 def shown_line(line: str, most: int | None = _MOST_SHOWN) -> str:
-    """A line of a text as it is shown: tabs as blanks behind an arrow, and of at most so many characters."""
+    """A line of text as shown: tabs as an arrow and spaces, at most so many characters."""
     parts = re.split("([\t`])", line if most is None else _cut(_unmarked(line), most))
     return contained("".join(_SPELLINGS.get(part) or legible(part) for part in parts))
 
 
 def label(name: str) -> str:
-    """The name of an argument as it is shown: in quotes where it could be taken for something else."""
+    """The name of an argument as shown: in quotes if it could be mistaken for other text."""
     if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
         return name
     return upright(legible(_cut(_unmarked(json.dumps(name, ensure_ascii=False)), _LONGEST_NAME, '"')))
@@ -201,19 +201,19 @@ def _cut(text: str, most: int, end: str = "") -> str:
 
 
 def _unmarked(text: str) -> str:
-    """`text` in which nothing looks as if it were cut there; JSON means the same."""
+    """`text` without anything that looks like a cut; the JSON means the same."""
     return text.replace("…", "\\u2026")
 
 
 def decoded_arguments(raw: str) -> dict[str, Any]:
-    """Arguments with each number as the text that it is. Raises ValueError as `decode_arguments` does."""
+    """Arguments with each number as its own text. Raises ValueError as `decode_arguments` does."""
     decode_arguments(raw)
     decoded: dict[str, Any] = json.loads(raw, parse_int=_Number, parse_float=_Number) if raw.strip() else {}
     return decoded
 
 
 def as_json(value: Any, indent: str | None = None) -> str:
-    """A value of decoded arguments as JSON, its numbers as they were; on one line without an `indent`."""
+    """A decoded value as JSON, its numbers as written; on one line without an `indent`."""
     match value:
         case _Number():
             return str(value)

@@ -1,4 +1,4 @@
-"""The view of a chat beside its text: calls that wait for a choice, and problems. Pure.
+"""The view next to a chat's text: calls waiting for a choice, and problems. Pure.
 
 Knows rows, chunks of text with their highlight groups, and diagnostics; knows nothing of windows.
 """
@@ -40,18 +40,18 @@ from parley.tools.schema import check_arguments, check_call
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
 _CHOOSE_ONE = PROMPT + "yA/ya): "
-"""The prompt below a single call, of which `yo` and `yO` say nothing else."""
+"""The prompt below a single call, for which `yo` and `yO` mean the same."""
 _KEYS = Keys()
 _MEANINGS: dict[Scope, str] = {
     "letter": "{ya} all {count} · {yo} this · {yA}/{yO} and remember · {yn} no · K details",
     "case": "{ya} this · {yA} all {count} and remember · {yn} no · K details",
 }
-"""What the keys mean, where several calls wait."""
+"""The keys' meanings when several calls are waiting."""
 _MEANING_OF_ONE = "{ya} yes · {yA} and remember · {yn} no · K details"
 _WITHOUT_KEYS = ":ParleyApprove with one of these, or yn · K details"
 _LONGEST_PATH = 1000
 _MOST_LINES = 40
-"""More of a long argument than any window takes beside all else; its first and last lines are drawn."""
+"""More lines of a long argument than any window can show; its first and last lines are drawn."""
 TAKEN_BACK = "is marked [{}], but that approval was undone: choose again"
 NOT_HERE = "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
 CHANGED = "the definition of {} changed since {}: K shows the changes"
@@ -65,15 +65,15 @@ _SINCE = {
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """A chat with all that is known when it is drawn; the catalogue is None until servers were started."""
+    """A chat with all facts known when it is drawn; the catalogue is None until servers have started."""
 
     transcript: Transcript
     catalogue: Catalogue | None
     ledger: LedgerView
     missing: Sequence[Problem] = ()
-    """Problems of what lies beside the chat."""
+    """Problems of the files next to the chat."""
     approvals: Approvals = field(init=False, repr=False, compare=False)
-    """The approvals of all calls, since it counts what has run; without any tool as long as none is known."""
+    """The approvals of all calls, since it counts runs; without tools until they are known."""
 
     def __post_init__(self) -> None:
         approvals = Approvals(self.transcript, self.catalogue or Catalogue(), self.ledger)
@@ -86,7 +86,7 @@ class ChatView:
         return self.approvals.standing(call) if self.catalogue is not None else self._guess(call)
 
     def _guess(self, call: Proposal) -> Standing:
-        """A guess without the tools' definitions, by id and arguments: for the eye, never for running."""
+        """A guess without the tools' definitions, by id and arguments: for display, never for running."""
         if is_declined(call):
             return "declined"
         if self.approvals.task(call):
@@ -101,19 +101,19 @@ class ChatView:
         return "may have run" if self.approvals.starts(call) else "undecided"
 
     def lapsed(self, call: Proposal | Broken) -> Lapse | None:
-        """The yes that a changed definition has made void."""
+        """The approval that a changed definition has made void."""
         return None if isinstance(call, Broken) else self.approvals.lapsed(call)
 
     def rule(self, call: Proposal) -> str:
-        """The rule of the yes for a call, "" where there is none."""
+        """The rule of a call's approval, "" for none."""
         return self.approvals.rule(call)
 
     def sighting(self, call: Proposal) -> Sighting:
-        """The sighting of a call: as a person sees it when it is drawn."""
+        """The sighting of a call: what the user sees when it is drawn."""
         return sighting(call, self.approvals)
 
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
-        """The exchanges in which calls wait for a choice, with these calls."""
+        """The exchanges with waiting calls, and these calls."""
         for exchange in self.transcript.exchanges:
             undecided = [c for c in open_calls(exchange) if self.standing(c) in ("undecided", "may have run")]
             if undecided:
@@ -135,7 +135,7 @@ def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
 
 
 def _proposal(view: ChatView, call: Proposal | Broken, number: int, calls: int, keys: Keys) -> dict[str, Any]:
-    """A call that waits, and the prompt with the last of them."""
+    """A waiting call, and the prompt with the last one."""
     drawn = call_drawing(view, call, number, calls)
     if number == calls:
         drawn["prompt"] = [[(prompt(calls), "ParleyPrompt")], [(meanings(calls, keys), "ParleyHint")]]
@@ -143,7 +143,7 @@ def _proposal(view: ChatView, call: Proposal | Broken, number: int, calls: int, 
 
 
 def call_drawing(view: ChatView, call: Proposal | Broken, number: int, calls: int) -> dict[str, Any]:
-    """A call that waits, one of several: its row, and the notes and blocks that are drawn below all rows."""
+    """A waiting call, one of several: its row, and the notes and blocks drawn below all rows."""
     problem = _approval(view, call)
     name = f"call {number}: " if calls > 1 else ""
     note: list[Chunks] = (
@@ -155,12 +155,12 @@ def call_drawing(view: ChatView, call: Proposal | Broken, number: int, calls: in
 
 
 def prompt(calls: int) -> str:
-    """The prompt below so many calls that wait."""
+    """The prompt below so many waiting calls."""
     return CHOOSE if calls > 1 else _CHOOSE_ONE
 
 
 def meanings(calls: int, keys: Keys) -> str:
-    """What the keys that decide mean, by the names that they have here."""
+    """The meanings of the choice keys, by their names here."""
     if not keys.choices.enabled:
         return _WITHOUT_KEYS
     text = _MEANINGS[keys.scope] if calls > 1 else _MEANING_OF_ONE
@@ -169,7 +169,7 @@ def meanings(calls: int, keys: Keys) -> str:
 
 
 def _blocks(call: Proposal, name: str) -> Iterator[dict[str, Any]]:
-    """The lines of a call's long arguments: of the first and the last, what a window may have room for."""
+    """The lines of a call's long arguments: as many first and last lines as a window may hold."""
     for argument, lines, brief in long_arguments(call.call.arguments):
         head, tail = lines[:_MOST_LINES], lines[_MOST_LINES:][-_MOST_LINES:]
         yield {
@@ -186,7 +186,7 @@ def _line(line: str) -> Chunks:
 
 
 def problems(view: ChatView) -> list[Problem]:
-    """Everything in a chat that is not as it should be."""
+    """All problems of a chat."""
     front = read_front_matter(view.transcript.front_matter) if view.transcript.front_matter else None
     approvals = [p for _, calls in view.waiting() for call in calls if (p := _approval(view, call))]
     lacking = lack_problems(view.transcript, view.ledger.warnings)
@@ -201,7 +201,7 @@ def problems(view: ChatView) -> list[Problem]:
 
 
 def _tasks(view: ChatView) -> Iterator[Problem]:
-    """The calls that go on at their servers, and how their results come here."""
+    """The calls that continue at their servers, and how to collect their results."""
     calls = (call for exchange in view.transcript.exchanges for call in open_calls(exchange))
     for call in calls:
         if isinstance(call, Proposal) and call.task and view.standing(call) == "pending":
@@ -237,7 +237,7 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
-    """All of a call, as Markdown for a float; `before` is the definition of which a void yes was said."""
+    """The whole call, as Markdown for a float; `before` is the definition that a void approval was for."""
     lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`", ""]
     try:
         arguments = decoded_arguments(call.call.arguments)
@@ -271,25 +271,25 @@ def _json(title: str, value: Any) -> list[str]:
 
 
 def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
-    """Lines of others in a fence, which none of them ends: a backtick is shown as an escape."""
+    """Foreign lines in a fence that none of them can end: a backtick is shown as an escape."""
     return [f"**{title}**", f"```{language}", *(contained(legible(line)) for line in lines), "```"]
 
 
 def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
-    """Lines of others with their backticks, in a fence that is longer than any of them has."""
+    """Foreign lines with their backticks, in a fence longer than any of theirs."""
     shown = [shown_line(line, None) for line in lines]
     ticks = "`" * max(3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0))
     return [f"**{title}**", f"{ticks}{language}", *shown, ticks]
 
 
 def _language(values: Iterable[Any]) -> str:
-    """The language of a text that goes with these arguments: that of the file that one of them names."""
+    """The language of a text among these arguments: the language of the file that one of them names."""
     names = (PurePath(value) for value in values if isinstance(value, str) and len(value) < _LONGEST_PATH)
     return next((language for name in names if (language := language_of(name.name))), "text")
 
 
 def changes(before: str, now: str) -> list[str]:
-    """The changes of a tool's definition, as a diff in which nothing hides."""
+    """The changes of a tool's definition, as a diff without hidden characters."""
     if not before:
         return ["**Its definition changed; the old one is no longer known**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
@@ -298,7 +298,7 @@ def changes(before: str, now: str) -> list[str]:
 
 
 def _definition(canonical: str) -> list[str]:
-    """A definition as lines: that of a server within it, and each line of what it says."""
+    """A definition as lines, with the server's own definition in it, and each line of its text."""
     fields = json.loads(canonical)
     fields["identity"] = json.loads(fields["identity"] or "null")
     fields["description"] = fields["description"].split("\n")

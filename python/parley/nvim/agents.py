@@ -1,6 +1,6 @@
-"""The agents that a user picks from, each with its state: whether its key is there, whether its server runs.
+"""The agents that a user picks from, each with its state: whether it has a key and a running server.
 
-Knows which of them are shown, and in which order; who is chosen, the chat knows.
+Knows which agents are shown, and in which order; the chat knows which is chosen.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from parley.runtime.app import App
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 
 _LISTENS_S = 1.0
-"""How long a server of this machine may take to accept a connection."""
+"""How long a server on this machine may take to accept a connection."""
 
 
 async def agent_rows(app: App, current: str) -> list[dict[str, str]]:
-    """The agents to pick from, with model and state; only one demo agent, which is the last."""
+    """The agents to pick from, with model and state; only one demo agent, at the end."""
     agents = app.settings.all_agents()
     here = await listeners(app, agents)
     demos = [agent for agent in agents if app.provider(agent.provider).builtin]
@@ -30,7 +30,7 @@ async def agent_rows(app: App, current: str) -> list[dict[str, str]]:
 
 
 async def welcome(app: App, agent: Agent) -> str:
-    """What a new chat says of the agent that will answer, and of the key for another."""
+    """A new chat's line about the agent that will answer, and the key that chooses another."""
     state = _state(app, agent, await listeners(app, [agent]))
     return f"{agent.name} answers · {state} · {app.settings.keys.agent or ':ParleyAgent'} for another"
 
@@ -62,7 +62,7 @@ def base_url(app: App, provider: ProviderSettings) -> str:
 
 
 async def listeners(app: App, agents: Sequence[Agent]) -> dict[str, bool]:
-    """Whether something listens at each address on this machine where agents are, such as Ollama's."""
+    """Whether something listens at each address on this machine that agents use, such as Ollama's."""
     from parley.http.proxies import is_here
 
     bases = {base_url(app, app.provider(agent.provider)) for agent in agents}

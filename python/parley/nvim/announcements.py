@@ -1,4 +1,4 @@
-"""The messages about a chat that waits or whose turn has ended, whether or not a window shows it. Pure.
+"""Messages about a chat that waits or whose turn has ended, in a window or not. Pure.
 
 Knows the ends of a turn and the keys of choices; knows nothing of windows.
 """
@@ -18,12 +18,12 @@ _NAME = 50
 
 
 def calls_wait(calls: int) -> str:
-    """The number of calls that wait."""
+    """The number of waiting calls, in words."""
     return "1 call waits" if calls == 1 else f"{calls} calls wait"
 
 
 def reminder(calls: int, keys: Keys) -> str:
-    """What is waited for, and how to go on."""
+    """The waiting calls, and the keys to continue."""
     ways = [f"{key_name('ya', keys)} yes", f"{key_name('yn', keys)} no"]
     if calls > 1:
         key = next(key for key, reach in REACH[keys.scope].items() if reach == "all")
@@ -33,13 +33,13 @@ def reminder(calls: int, keys: Keys) -> str:
 
 
 def key_name(choice: Choice, keys: Keys) -> str:
-    """The key of a choice as it is set; where there is none, its command."""
+    """The key of a choice as it is set; without a key, its command."""
     key: str | bool = getattr(keys.choices, choice) if keys.choices.enabled else ""
     return str(key or f":ParleyApprove {choice}")
 
 
 def title(transcript: Transcript, path: str) -> str:
-    """What a chat is called among others: its topic or first question, else its file."""
+    """The name of a chat among others: its topic or first question, else its file."""
     name = (
         shown_line(topic(transcript)[: _NAME + 1], None)
         or legible_line(PurePath(path).name)
@@ -49,7 +49,7 @@ def title(transcript: Transcript, path: str) -> str:
 
 
 def announcement(end: End, calls: int, chat: str) -> str:
-    """What a turn has come to, for somebody who does not see the chat."""
+    """The end of a turn, for a user who does not see the chat."""
     match end.kind:
         case "waiting":
             return f"{chat}: {calls_wait(calls)} for your choice"

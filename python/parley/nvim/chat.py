@@ -1,7 +1,7 @@
-"""One chat buffer: its turn, its choices, and what is shown of it.
+"""One chat buffer: its turn, its choices, and its display.
 
 At most one piece of work runs in a chat at a time. Knows what a command means; the engine knows how a turn
-goes, and Lua how things are drawn.
+runs, and Lua how things are drawn.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Chat:
         name: str,
         before: asyncio.Event | None = None,
     ) -> None:
-        """`before` is the end of a turn of this file whose buffer was closed or read anew."""
+        """`before` is the end of a turn of this file whose buffer was closed or reloaded."""
         self.editor = editor
         self.app = app
         self.trust = trust
@@ -80,27 +80,27 @@ class Chat:
         self.catalogue: Catalogue | None = None
         self._seen_calls = SeenCalls()
         self._is_from_afar = False
-        """Whether the last key was told that it would decide several calls from none of their lines."""
+        """Whether the last key only warned that it decides several calls from outside their lines."""
         self._fold_texts = FoldTexts()
         self.usage = Tokens()
         self.mirror = Mirror(editor.loop.time)
-        """The text as it was last told."""
+        """The text as last told."""
         self.queue = Queue(editor, self.mirror, buf)
         self._before = before
         self._turn: Turn | None = None
         self.task: asyncio.Task[None] | None = None
-        """The turn that runs, or was the last to run, with what is done at its end."""
+        """The running turn, or the last one, with its task."""
         self._next: tuple[int, Work] | None = None
         self._insertions = set[asyncio.Task[None]]()
-        """What is being put into a question: a turn that is asked for meanwhile takes it along."""
+        """The text being put into a question: a turn requested in the meantime includes it."""
         self.asks_soon = False
-        """Whether a question is being put in that is asked as soon as it is there."""
+        """Whether a question is being inserted that is asked as soon as it is in the text."""
         self._to_confirm = ""
         self._previous = ("", "")
-        """Who answered last, and who would now, as the user was told."""
+        """Who answered last, and who would answer now, as the user was told."""
         self.is_loaded_anew = True
         self._file_agents = set[str]()
-        """The agents (or provider, model) that the file asked for each time that it was read."""
+        """The agents (or provider, model) that the file asked for at each load."""
         self._doing = ("", 0)
         self._waiting = 0
         self._question = ""
@@ -110,29 +110,29 @@ class Chat:
 
     @property
     def path(self) -> str:
-        """The key by which the ledger knows this chat; one without a file is known to this process only."""
+        """The key by which the ledger knows this chat; without a file, only this process knows it."""
         return self.name or f"/unsaved/{os.getpid()}/{self.buf}"
 
     @property
     def agent(self) -> Agent:
-        """Whom this chat talks to, by its text as it was last told."""
+        """The agent of this chat, by its text as last told."""
         return self.app.agent(self.mirror.text.transcript, self.chosen)
 
     @property
     def resolve(self) -> engine.Resolve:
-        """The settings of a look at this chat."""
+        """The settings for drawing this chat."""
         return self.app.resolve(self.chosen)
 
     def _resolve_for(self, shot: engine.Snapshot) -> engine.Resolve:
-        """The settings of a turn: whoever was agreed to at its start is asked till its end."""
+        """The settings of a turn: the agent accepted at its start is asked until its end."""
         return self.app.resolve(self.chosen, self.app.agent(shot.transcript, self.chosen))
 
-    # --- What the user asks for ---
+    # --- Commands of the user ---
 
     def respond(self, handle: int, row: int, regenerate: bool) -> None:
-        """Move the exchange at a handle on, which is in this row; below a turn that runs, queue its question.
+        """Continue the exchange at a handle in this row; below a running turn, queue its question.
 
-        One that is queued is taken out.
+        A queued question is removed from the queue.
         """
         turn, work = self._turn, self._response(regenerate)
         if self.asks_soon and not regenerate:
@@ -143,7 +143,7 @@ class Chat:
             self._start(handle, row, work)
 
     async def _switch(self, handle: int, work: Work) -> None:
-        """Queue a question or take it out; what is neither is answered at once, if nothing else runs."""
+        """Queue a question, or remove it; any other is answered at once, if nothing else runs."""
         place = await self.queue.place(handle, self._turn.handle if self._turn else None)
         turn = self._turn  # it may have ended meanwhile
         if place and place.marks:
@@ -171,7 +171,7 @@ class Chat:
         return work
 
     def _refusal(self, shot: engine.Snapshot) -> str | None:
-        """The reason that no turn begins, None where one does; "" where the user is asked about the agent."""
+        """The reason that no turn begins, None if it does; "" if the user is asked about the agent."""
         self._note_loaded(shot.transcript)
         is_typed = wanted_agent(shot.transcript) not in self._file_agents
         match self.app.start(shot.transcript, self.path, self.chosen, is_typed=is_typed):
@@ -191,7 +191,7 @@ class Chat:
                 return None
 
     def _change_of_agent(self, transcript: Transcript, previous: str) -> str:
-        """What is said, once, before another agent answers than the `previous` one; "" for nothing."""
+        """A message, shown once, before an agent other than `previous` answers; "" for none."""
         change = previous, self.app.agent_name(transcript, self.chosen)
         if not previous or change == self._previous:
             return ""
@@ -216,9 +216,9 @@ class Chat:
         *,
         again: float | None,
     ) -> None:
-        """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on.
+        """Decide the waiting calls at a handle that were `seen`; when none is left, continue the turn.
 
-        `again` are the milliseconds since the user was told of the same key, pressed right before.
+        `again`: milliseconds since a message about the same key, pressed just before.
         """
         on_screen = Seen(self._seen_calls.of(seen), self.app.least_seen_s)
         is_repeated = again is not None and self._is_from_afar and on_screen.is_long_enough(again / 1000)
@@ -246,13 +246,13 @@ class Chat:
         self._start(handle, row, work)
 
     def insert(self, work: Coroutine[Any, Any, None]) -> None:
-        """Put something into a question; a turn that is asked for meanwhile waits for it."""
+        """Put something into a question; a turn requested in the meantime waits for it."""
         task = self.editor.spawn(work)
         self._insertions.add(task)
         task.add_done_callback(self._insertions.discard)
 
     def choose_agent(self, name: str, *, stays: bool) -> None:
-        """Talk to an agent from now on, as long as the chat is open; with `stays`, the file says so, too."""
+        """Talk to an agent from now on, while the chat is open; with `stays`, also write it into the file."""
         self.chosen = name
         self.app.warm(self.editor.loop, self.agent)
         self.editor.tell("agent", self.buf, name)
@@ -262,7 +262,7 @@ class Chat:
             self.editor.message(f"this chat talks to {name} now; :ParleyAgent! writes that into its file")
 
     async def _write_agent(self, name: str) -> None:
-        """Write into the front matter whom the chat talks to, as one step of undo."""
+        """Write the chat's agent into the front matter, as one undo step."""
 
         def change(shot: engine.Snapshot) -> list[Edit]:
             keys = read_front_matter(shot.transcript.front_matter).keys
@@ -281,7 +281,7 @@ class Chat:
             self.editor.message(f"this chat talks to {name}: its front matter says so now")
 
     def compact(self, handle: int, row: int, keep: int) -> None:
-        """Sum up older exchanges, as one step of undo."""
+        """Summarize older exchanges, as one undo step."""
 
         async def work(turn: Turn) -> engine.End:
             turn.has_answer = False
@@ -297,11 +297,11 @@ class Chat:
         self._start(handle, row, work)
 
     def stop(self) -> None:
-        """End the turn that runs, and empty the queue."""
+        """End the running turn, and empty the queue."""
         if self._turn is None:
             self.editor.spawn(self.empty_queue("nothing is running in this chat"))
         elif self._turn.ending:
-            self._turn.kind = "stopped"  # nothing more comes of it, but of the queue
+            self._turn.kind = "stopped"  # it changes nothing more, but the queue would
         else:
             self._turn.stop()
 
@@ -311,7 +311,7 @@ class Chat:
             self._turn.lose(why)
 
     def show_details(self, handle: int, row: int) -> None:
-        """Show all of the proposal at a handle, which is in this row."""
+        """Show the whole proposal at a handle in this row."""
 
         async def work(document: BufferDocument) -> None:
             shot = await document.read()
@@ -346,7 +346,7 @@ class Chat:
         self.editor.spawn(self._at(handle, row, work))
 
     async def export(self, path: Path, force: bool) -> None:
-        """Write the chat as a page; over a file that is there only with `force`."""
+        """Write the chat as a page; overwrite a file only with `force`."""
         await self.refresh()
         transcript = self.mirror.text.transcript
         await self.editor.loop.run_in_executor(
@@ -355,7 +355,7 @@ class Chat:
         self.editor.message(f"written to {path}")
 
     async def fork(self, handle: int, row: int, newline: str) -> None:
-        """Copy the chat down to the exchange at a handle into a new file beside it, which is opened."""
+        """Copy the chat, down to the exchange at a handle, into a new file next to it, and open it."""
 
         async def work(document: BufferDocument) -> None:
             shot = await document.look()
@@ -369,7 +369,7 @@ class Chat:
             spelled = (line.replace("\n", "\0") for line in lines)  # as the editor has a NUL
             content = encoded(newline.join([*spelled, ""]))
             for path in fork_paths(chat):
-                # One that was there and is gone may have left decisions behind.
+                # A deleted file of this name may have left decisions in the ledger.
                 is_free = not self.app.ledger(str(path)).is_known()
                 if is_free and await asyncio.to_thread(write_new, path, content):
                     self.editor.tell("forked", handle, str(path))
@@ -381,7 +381,7 @@ class Chat:
         chat = own_path(self.path)
         await self._at(handle, row, work)
 
-    # --- What is shown ---
+    # --- Display ---
 
     async def look(self) -> Transcript:
         """The buffer's text as it is now."""
@@ -392,11 +392,11 @@ class Chat:
         return self.mirror.text.transcript
 
     async def refresh(self) -> None:
-        """Look at the buffer and draw what is found; what a turn changes is drawn when it ends."""
+        """Read and draw the buffer; the changes of a turn are drawn when it ends."""
         try:
             transcript = await self.look()
         except GoneError:
-            return  # closed meanwhile: whoever closed it knows
+            return  # closed in the meantime: the user knows
         if self._turn is not None:
             return
         self._note_loaded(transcript)
@@ -404,10 +404,10 @@ class Chat:
         await self.draw()
         self.app.prepare(transcript, self.chosen)
         gc.collect()
-        gc.freeze()  # what was read of a long chat stays: looking through it again would hold up a question
+        gc.freeze()  # keep what was parsed: parsing a long chat again would delay a question
 
     async def draw(self) -> ChatView:
-        """Draw what is found in the text that was last told."""
+        """Draw the chat by its text as last told."""
         tick, transcript, lines = self.mirror.tick, self.mirror.text.transcript, self.mirror.text.lines
         self.editor.tell("agent", self.buf, self.app.agent_name(transcript, self.chosen))
         known = self.catalogue or self.app.servers.known()
@@ -421,19 +421,19 @@ class Chat:
         rows, texts = self._fold_texts.rows(folds(view))
         drawn = {**drawing(view, self.app.settings.keys), "sightings": self._seen_calls.draw(view)}
         drawn |= {"folds": rows, "texts": texts}
-        if await self.editor.ask("draw", self.buf, tick, drawn):  # else the text is another one by now
+        if await self.editor.ask("draw", self.buf, tick, drawn):  # else the text has changed since
             self.waits(len(drawn["proposals"]))
             self._draw_pictures(tick, picture_rows(transcript, lines))
         return view
 
     def _draw_pictures(self, tick: int, rows: list[tuple[int, str]]) -> None:
-        """Have pictures drawn below rows of the text of a changedtick, and those that are gone taken away."""
+        """Draw pictures below rows of the text at a changedtick, and remove stale pictures."""
         if rows or self._has_pictures:
             self._has_pictures = bool(rows)
             self.editor.tell("pictures", self.buf, tick, rows)
 
     async def prove_pictures(self, paths: Sequence[str]) -> None:
-        """Look at the files of pictures that are to be drawn, and tell where those are that hold them."""
+        """Check the picture files to draw, and tell the paths of the valid files."""
         pictures = pictures_of(self.mirror.text.transcript, paths)
         contents = await self.app.attachments(self.path).read(pictures)
         folder = own_path(self.path).parent
@@ -441,7 +441,7 @@ class Chat:
         self.editor.tell("picture_files", self.buf, files)
 
     def draw_calls(self, row: int) -> list[ToolCall]:
-        """Draw the calls of the exchange that a row is in; those that are approved and have no result."""
+        """Draw the calls of the exchange that a row is in: approved calls without a result."""
         transcript = self.mirror.text.transcript
         at = exchange_at(transcript, row)
         if at is None or not self.mirror.is_known:
@@ -456,7 +456,7 @@ class Chat:
         return [p.call for p in proposals if p.choice in YES and p.result is None]
 
     def running_tools(self, server: str) -> list[str]:
-        """The names of a server's tools that run in this chat."""
+        """The names of a server's tools with a running call in this chat."""
         return self._turn.running_tools(server) if self._turn else []
 
     def number(self, view: ChatView, call: Proposal) -> int:
@@ -464,19 +464,19 @@ class Chat:
         return self._seen_calls.number(view.sighting(call))
 
     def status(self, text: str, handle: int) -> None:
-        """Show what is being done; "" when nothing is."""
+        """Show the current status; "" for none."""
         self._doing = text, handle
         self.editor.tell("status", self.buf, text and (self._question or text), handle)
 
     def waits(self, calls: int) -> None:
-        """Tell how many calls wait for a choice."""
+        """Tell how many calls are waiting for a choice."""
         if calls != self._waiting:
             self._waiting = calls
             self.editor.tell("waiting", self.buf, calls)
 
     @property
     def _beside(self) -> engine.Observer:
-        """Who is told what happens while something is looked up beside the turns."""
+        """The observer of a lookup outside the turns."""
 
         def on_event(what: engine.TurnEvent) -> None:
             match what:
@@ -491,29 +491,29 @@ class Chat:
 
     @property
     def end(self) -> asyncio.Event | None:
-        """The end of the turn that runs; None where none does."""
+        """The end of the running turn; None if none runs."""
         return None if self._turn is None else self._turn.end
 
     @property
     def is_followed(self) -> bool:
-        """Whether something was asked for that begins when the turn has ended."""
+        """Whether a request begins when the turn has ended."""
         return self._next is not None
 
     def waits_for(self, question: str) -> None:
-        """The user is asked something; that goes before what is being done. "" when all is answered."""
+        """Show that a question to the user is open, before any status; "" when all are answered."""
         self._question = question
         self.status(*self._doing)
 
     def used(self, what: Usage | RateLimits) -> None:
-        """Take note of the tokens of the request that runs, or of how many its provider allows."""
+        """Record the tokens of the running request, or its provider's limits."""
         self.usage.say(what)
         self.editor.tell("usage", self.buf, self.usage.table())
 
-    # --- How ---
+    # --- Internals ---
 
     def _start(self, handle: int, row: int | None, work: Work) -> None:
         if self._turn is not None and self._turn.ending and self._next is None:
-            self._next = handle, work  # nothing more comes of it, and the user is quick
+            self._next = handle, work  # the ended turn changes nothing more, and the user is quick
         elif self._turn is not None:
             self.editor.message("a turn is running in this chat; :ParleyStop ends it", "warn")
             self.editor.tell("close", handle)
@@ -534,7 +534,7 @@ class Chat:
             self._begin_next()
         if not turn.is_drawn:
             await self.refresh()
-        gc.collect()  # here nobody waits
+        gc.collect()  # here no caller waits
         agent, self._to_confirm = self._to_confirm, ""
         if agent:
             self.editor.tell("confirm_agent", self.buf, agent)
@@ -544,7 +544,7 @@ class Chat:
     async def _begun(self, work: Work, turn: Turn) -> engine.End:
         if self._before is not None:
             await self._before.wait()
-            self.status(ANALYZING, turn.handle)  # its end took that away
+            self.status(ANALYZING, turn.handle)  # the turn's end removed it
         if self._insertions:
             await asyncio.wait(self._insertions)
         return await work(turn)
@@ -555,7 +555,7 @@ class Chat:
             self._start(following[0], None, following[1])
 
     async def _follow(self, turn: Turn) -> None:
-        """Heed the queue at the end of a turn; where calls wait, the answer goes on and the queue stays."""
+        """Ask the next queued question after a turn; if calls are waiting, the queue stays as it is."""
         handle = await self.queue.take() if turn.kind == "complete" and not self._next else None
         if handle is not None and (self._next or turn.kind != "complete"):  # the user was quick
             self.queue.put(handle)
@@ -565,21 +565,21 @@ class Chat:
             await self.empty_queue()
 
     async def empty_queue(self, otherwise: str = "") -> None:
-        """Say how many questions were queued in vain; where none was, `otherwise`."""
+        """Report how many queued questions were not asked; if none, `otherwise`."""
         in_vain = not_asked(await self.queue.clear())
         self.editor.message(in_vain or otherwise, "warn" if in_vain else "info")
 
     async def _run(self, turn: Turn, resolve: engine.Resolve) -> engine.End:
-        """Run a turn. With the first answer an empty topic is filled in from its summary."""
+        """Run a turn. The first answer's summary fills an empty topic."""
         end = await engine.run_turn(turn.ports, resolve)
         if end.kind == "complete" and self.app.settings.fill_topic:
             await self._put_topic(turn.document, turn.handle, fill_topic)
         return end
 
     async def _find_title(self, tick: int, row: int) -> None:
-        """Have a model find a topic that is still empty after a turn; it is asked once, and not waited for.
+        """Have a model find a topic that is still empty after a turn; ask once, and do not wait.
 
-        `tick` is the changedtick that the turn has left: it joins the turn's step of undo if that holds.
+        `tick` is the changedtick after the turn: if it still holds, the topic joins the turn's undo step.
         `row` is where the turn's answer is then.
         """
         transcript = self.mirror.text.transcript
@@ -604,7 +604,7 @@ class Chat:
     async def _put_topic(
         self, document: BufferDocument, handle: int, edits: Callable[[list[str], Transcript], list[Edit]]
     ) -> None:
-        """Apply the edits of the front matter, unless somebody types there."""
+        """Apply the edits of the front matter, unless the user types there."""
         shot = await document.look()
         if edits(shot.lines, shot.transcript):
             row = await self.editor.ask("typing", handle)
@@ -614,7 +614,7 @@ class Chat:
     async def change(
         self, handle: int, change: engine.Change, then: Callable[[], None] = lambda: None
     ) -> None:
-        """Change the text beside whatever runs, as one step of undo; `then` still has the handle."""
+        """Change the text, even during a turn, as one undo step; `then` still has the handle."""
 
         async def work(document: BufferDocument) -> None:
             await document.change(change)
@@ -635,7 +635,7 @@ class Chat:
     def ports(
         self, document: BufferDocument, observer: engine.Observer, *, is_beside: bool = False
     ) -> engine.Ports:
-        """The ports of a turn of this chat; `is_beside` where its requests are none of the chat itself."""
+        """The ports of a turn of this chat; `is_beside` if its requests do not belong to the chat itself."""
         editor = partial(editor_text, self.editor, self.buf)
         ports = self.app.ports(document, self.path, observer, lambda: self.folder, editor)
         model = CountedModel(ports.model, self.usage, None if is_beside else self.app.client.settled)
@@ -645,7 +645,7 @@ class Chat:
         self.catalogue = catalogue
 
     async def _line_of_choice(self, turn: Turn, rule: Rule) -> int:
-        """The cursor's line; but a command may mean the last answer that waits, wherever the cursor is."""
+        """The cursor's line; but a command may mean the last waiting answer, wherever the cursor is."""
         shot = await turn.document.look()
         waiting = [calls for e in shot.transcript.exchanges if (calls := open_calls(e))]
         if rule != "command" or open_calls(shot.exchange) or not waiting:
@@ -655,7 +655,7 @@ class Chat:
         return line
 
     def _revoke_undone(self, transcript: Transcript) -> None:
-        """A yes whose mark is not in the file any more is taken back."""
+        """Revoke approvals whose marks are no longer in the file."""
         ledger = self.app.ledger(self.path)
         if undone := unclaimed(transcript, ledger.view()):
             ledger.revoke(undone)
@@ -667,12 +667,12 @@ def _first_rows(call: Proposal) -> tuple[int, ...]:
 
 
 class CountedModel:
-    """The model, each request of which is counted as one."""
+    """The model, with its requests counted."""
 
     def __init__(
         self, model: engine.Model, tokens: Tokens, settled: Callable[[Request], Request] | None
     ) -> None:
-        """`settled` is a request as its provider was found to want it; None where it is not the chat's."""
+        """`settled` takes a request in the form its provider accepts; None if it is not the chat's."""
         self._model = model
         self._tokens = tokens
         self._settled = settled
@@ -684,14 +684,14 @@ class CountedModel:
 
 
 class RememberedTools:
-    """The tools, of which the chat remembers what was last on offer, to draw it without starting servers."""
+    """The tools; the chat remembers the last catalogue, to draw it without starting servers."""
 
     def __init__(self, tools: engine.Tools, remember: Callable[[Catalogue], None]) -> None:
         self._tools = tools
         self._remember = remember
 
     async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
-        """The tools on offer."""
+        """The available tools."""
         catalogue = await self._tools.catalogue(narrow, calls)
         self._remember(catalogue)
         return catalogue

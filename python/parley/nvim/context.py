@@ -1,6 +1,6 @@
-"""What a question brings in from the editor: the file beside the chat, a selection, diagnostics.
+"""Editor text for a question: the file next to the chat, a selection, diagnostics.
 
-Knows what Lua tells of that file; which files may be read, `storage.references` knows.
+Knows what Lua tells about the file; `storage.references` knows which files may be read.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from parley.text import one_line, size_text
 
 MOST_DIAGNOSTICS = 200
 _MESSAGE = 1000
-"""Characters of a message of a diagnostic."""
+"""The characters kept of a diagnostic's message."""
 _OF_FILES = ("", "help")
 """The kinds of buffers ('buftype') whose text is that of a file."""
 _NO_FILE = "no other file is open next to this chat"
 
 
 async def editor_text(editor: Editor, buf: int, name: str, most: int) -> EditorText:
-    """The text that a name stands for beside a chat, of at most so many bytes. Raises ParleyError."""
+    """The text that a name refers to, of at most so many bytes. Raises ParleyError."""
     is_diagnostics = name == "diagnostics"
     context = await editor.ask("context", buf, name, MOST_DIAGNOSTICS if is_diagnostics else most)
     if not context:
@@ -43,7 +43,7 @@ def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
     if size := context.get("size"):
         raise ParleyError(f"too large ({size_text(size)}): not read")
     lines = context.get("lines") or []
-    if any("\0" in line or "\n" in line for line in lines):  # Vim's functions spell a NUL so
+    if any("\0" in line or "\n" in line for line in lines):  # Vim's functions write a NUL this way
         raise ParleyError(f"{file} is not text")
     is_selection = name == "selection"
     if not any(map(str.strip, lines)):

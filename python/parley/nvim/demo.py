@@ -1,6 +1,6 @@
 """`make demo`: Neovim on a chat with the demo model; without a terminal, the session is typed and printed.
 
-Knows what a newcomer should see first, and nothing of how it comes about.
+Knows what a newcomer should see first, and nothing of the work behind it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PATIENCE_S = 60.0
 _LOOK_S = 0.02
 
 _FOREIGN = ("VIM", "VIMRUNTIME", "VIMINIT", "NVIM_APPNAME", "NVIM_LISTEN_ADDRESS", "PYTHONPATH")
-"""Variables of another Neovim, in whose terminal this may run, or for this process only."""
+"""Variables of a Neovim whose terminal runs this, or for this process only."""
 
-# A bar, not a message: one that is too long for the screen waits for ENTER, and takes the keys.
+# A bar, not a message: a message too long for the screen waits for ENTER, and takes the keys.
 _INIT = """
 local here, python, hint = {here}, {python}, {hint}
 vim.opt.runtimepath:prepend(here .. '/parley')
@@ -46,14 +46,14 @@ require('parley').setup({{ agent = 'Demo', chat_dir = here .. '/chats' }})
 
 
 def main(nvim: str) -> int:
-    """Play or be played with, in a folder of its own that leaves no trace."""
+    """Play the session, or let the user play, in a temporary folder that leaves no trace."""
     with tempfile.TemporaryDirectory(prefix="parley-demo-") as folder:
         chat = Path(folder) / "chats" / "stock-prices.md"
         chat.parent.mkdir()
         chat.write_text(_CHAT, encoding="utf-8")
         init = Path(folder) / "init.lua"
         init.write_text(_init(folder), encoding="utf-8")
-        # 'runtimepath' takes commas, wildcards and variables for what they are not in the name of a folder.
+        # 'runtimepath' would interpret commas, wildcards and variables in a folder's name.
         Path(folder, "parley").symlink_to(_ROOT)
         tags = Path(folder, "help", "doc")  # a checkout has none, and may be read-only
         tags.mkdir(parents=True)
@@ -76,7 +76,7 @@ def _init(folder: str) -> str:
 
 
 def _lua(text: str) -> str:
-    """A string in Lua, whatever is in it."""
+    """A Lua string literal for any text."""
     return '"' + "".join(f"\\{byte:03d}" for byte in os.fsencode(text)) + '"'
 
 
@@ -87,7 +87,7 @@ def _environ(folder: str) -> Mapping[str, str]:
 
 
 def _play(command: list[str]) -> int:
-    """Type the session, and print the chat it made."""
+    """Type the session, and print the resulting chat."""
     nvim = pynvim.attach("child", argv=command)
 
     def lines() -> list[str]:
@@ -110,9 +110,9 @@ def _play(command: list[str]) -> int:
     typed(":ParleyRespond<CR>", waits, "two proposals")
     typed("yA", lambda: lines()[-1].startswith(MARKERS["question"]) and len(lines()) > 10, "the answer")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # what a chat is written in, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8")  # the encoding of chats in every locale
     sys.stdout.write("\n".join(lines()) + "\n")
-    with contextlib.suppress(EOFError, OSError):  # it is gone, as it should be
+    with contextlib.suppress(EOFError, OSError):  # Neovim has exited, as it should
         nvim.command("qall!")
     return 0
 

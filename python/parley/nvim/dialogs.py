@@ -1,6 +1,6 @@
 """Questions to the user while something runs: one question at a time, in the editor's own prompts.
 
-Knows ids and answers; what a question is about, others know.
+Knows ids and answers, not what a question is about.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from parley.nvim.editor import Editor
 
 
 class Dialogs:
-    """The questions to the one user of an editor. Whoever waits for an answer may be cancelled: then the
-    question goes from the screen."""
+    """The questions to an editor's user. Cancelling the task that waits removes its question from
+    the screen."""
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
@@ -23,7 +23,7 @@ class Dialogs:
         self._one_at_a_time = asyncio.Lock()
 
     async def select(self, prompt: str, items: Sequence[str]) -> int | None:
-        """The number, from 0, of the line that the user picks; None if none was."""
+        """The number, from 0, of the line that the user picks; None for no choice."""
         number = await self._answer("ask_select", prompt, list(items))
         return number - 1 if isinstance(number, int) and 0 < number <= len(items) else None
 
@@ -33,7 +33,7 @@ class Dialogs:
         return typed if isinstance(typed, str) else None
 
     def answered(self, number: int, value: Any) -> None:
-        """The editor tells what the user did; None is a question that was dismissed."""
+        """Take the user's answer from the editor; None for a dismissed question."""
         answer = self._open.get(number)
         if answer is not None and not answer.done():
             answer.set_result(value)

@@ -1,7 +1,7 @@
 """A chat in a buffer, as the engine's document.
 
-Edits are found for the text that is known here and applied by Lua only if the buffer still holds that text;
-else they are found anew. Knows the buffer by a handle of Lua's, whose marks move with the text.
+Edits are computed for the text known here; Lua applies them only if the buffer still holds it, else they
+are computed again. Knows the buffer by a handle of Lua's, whose marks move with the text.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class BufferDocument:
         on_failure: Callable[[Exception], None] = lambda _: None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`row` is the row of the handle in the text of the mirror; None where it is not known.
+        """`row` is the row of the handle in the text of the mirror; None if unknown.
 
-        `on_failure` is told why what was begun has failed, where nobody waits for it; `on_change` is called
-        when edits are in the buffer.
+        `on_failure` gets the reason when a begun change fails that no caller waits for; `on_change` is
+        called when edits are in the buffer.
         """
         self._editor = editor
         self._on_failure = on_failure
@@ -45,21 +45,21 @@ class BufferDocument:
         self._handle = handle
         self._anchor = row or 0
         self._tick = UNKNOWN if row is None else mirror.tick
-        """The changedtick of the text in which the anchor is a row of the exchange in hand."""
+        """The changedtick of the text in which the anchor is a row of the current exchange."""
         self._is_pinned = False
         self._stream = BufferStream(editor, handle, mirror)
         self._ahead: tuple[BufferText, Snapshot] | None = None
-        """The document as it will be once the work is done."""
+        """The document after all begun work."""
         self._work: asyncio.Task[None] | None = None
         self._waiting = 0
         self._hurry = asyncio.Event()
-        """Somebody waits for what was begun."""
+        """A caller waits for the begun change."""
         self._beginning = asyncio.Lock()
 
     async def read(self) -> Snapshot:
-        """The document as it is now, with all that was begun; only what has changed crosses the border.
+        """The document as it is now, with all begun changes; Neovim sends only the changed lines.
 
-        From the first reading on, the answer in hand is held, wherever it moves to.
+        From the first reading on, the current answer is held, wherever it moves.
         """
         shot = await self.look()
         if not self._ahead and not self._is_pinned and (row := answer_row(shot)) is not None:
@@ -67,19 +67,19 @@ class BufferDocument:
         return shot
 
     async def look(self) -> Snapshot:
-        """The same, but no answer is held."""
+        """The same, without holding an answer."""
         if self._work and self._work.done():
             await self._finish()
         return self._ahead[1] if self._ahead else await self._look()
 
     async def change(self, change: Change) -> None:
-        """Apply the edits that `change` finds, as soon as the buffer holds the text they were found for."""
-        await self.settle()  # a turn that was stopped had no time for it
+        """Apply the edits that `change` finds, once the buffer holds the text they are for."""
+        await self.settle()  # a stopped turn had no time for it
         await self._change(change)
 
     async def begin(self, change: Change) -> None:
-        """Begin a change: what is read has it from now on, and all that is written comes after it."""
-        async with self._beginning:  # calls that run at once begin changes at once
+        """Begin a change: from now on, reads include it, and writes come after it."""
+        async with self._beginning:  # concurrent calls begin changes concurrently
             shot = await self.look()
             text = self._ahead[0] if self._ahead else self._mirror.text
             after, anchor = _edited(text, shot.anchor, trimmed(shot.lines, change(shot)))
@@ -98,18 +98,18 @@ class BufferDocument:
         self._stream.append(text)
 
     async def settle(self) -> None:
-        """Return when all that was begun or appended is in the buffer."""
+        """Return when every begun or appended change is in the buffer."""
         await self._finish()
         await self._stream.settle()
 
     def move(self, row: int) -> None:
-        """Take another line's exchange in hand."""
+        """Make another line's exchange the current one."""
         self._anchor = row
         self._editor.tell("move", self._handle, row)
 
     @property
     def anchor(self) -> int:
-        """A row of the exchange in hand, in the text as it was last told."""
+        """A row of the current exchange, in the text as last told."""
         return self._anchor
 
     def close(self) -> None:
@@ -136,13 +136,13 @@ class BufferDocument:
         self._work.add_done_callback(self._ended)
 
     async def _finish(self) -> None:
-        """Wait for all that was begun."""
+        """Wait for all begun changes."""
         self._hurry.set()
         while self._work:
             work = self._work
             self._waiting += 1
             try:
-                await asyncio.shield(work)  # who waits may be cancelled; the text stays valid
+                await asyncio.shield(work)  # the waiting task may be cancelled; the text stays valid
             finally:
                 self._waiting -= 1
             if work is self._work:
@@ -189,7 +189,7 @@ class BufferDocument:
                 return
 
     async def _is_applied(self, how: str, text: BufferText, edits: list[Edit], *more: Any) -> bool:
-        """Whether the edits are in the buffer; else the text that it holds instead is known now."""
+        """Whether the edits are in the buffer; if not, the buffer's text is known now."""
         after, anchor = _edited(text, self._anchor, edits)
         answer = None if self._is_pinned else answer_row(after.shot(anchor))
 
@@ -217,36 +217,36 @@ class BufferDocument:
 
 
 def _edited(text: BufferText, anchor: int, edits: list[Edit]) -> tuple[BufferText, int]:
-    """The text as it will be, and where the line in hand will be."""
+    """The text after the edits, and the new place of the current line."""
     shift = sum(len(e.lines) - (e.end - e.start) for e in edits if e.end <= anchor)
     return text.edited(edits), anchor + shift
 
 
 def checked(reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply of Lua's. Raises GoneError where it says that there is nothing to work with any more."""
+    """A reply of Lua's. Raises GoneError if it says that the buffer or the answer is gone."""
     if "gone" in reply:
         raise GoneError(reply["gone"])
     return reply
 
 
 def answer_row(shot: Snapshot) -> int | None:
-    """The row of the answer in hand, None where there is none yet."""
+    """The row of the current answer, None before there is one."""
     at = exchange_at(shot.transcript, shot.anchor)
     answers = shot.transcript.exchanges[at].answers if at is not None else ()
     return answers[-1].span.start if answers else None
 
 
 def trimmed(lines: list[str], edits: Iterable[Edit]) -> list[Edit]:
-    """The edits from the bottom up, without the lines that they leave as they are; marks there stay."""
+    """The edits from the bottom up, without unchanged lines: marks there stay."""
     parts = (part for edit in edits for part in _parts(lines, edit))
     ordered = sorted(parts, key=lambda e: (e.start, e.end), reverse=True)
     return [small for edit in ordered if (small := _trimmed(lines, edit))]
 
 
 def _parts(lines: list[str], edit: Edit) -> list[Edit]:
-    """An edit; one that begins with the line of an answer is split below that line.
+    """An edit; if it begins with an answer's line, it is split below that line.
 
-    Of a single line only what differs is replaced, so the mark that holds the answer by it stays.
+    In a single line only the changed part is replaced: the mark that holds the answer stays.
     """
     start, end, new = edit.start, edit.end, edit.lines
     heads = [marker_of(line) for line in (*lines[start : min(start + 1, end)], *new[:1])]

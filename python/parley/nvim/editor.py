@@ -1,7 +1,7 @@
 """The way to Neovim: questions to Lua that can be awaited, and tasks that never fail in silence.
 
-Uses pynvim's public calls only. Knows nothing of chats, but which functions of Lua's only show: what
-these are given is made visible here, whoever said it.
+Uses pynvim's public calls only. Knows nothing of chats, but which functions of Lua's only show text:
+hidden characters in their arguments are made visible here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ for _, call in ipairs(...) do
 end
 """
 LATER_S = 0.003
-"""Seconds for which what nobody waits for stands back, so that a request to a model leaves first."""
+"""Seconds that unawaited work is delayed, so a request to a model leaves first."""
 
 _SHOWING = frozenset(
     {"message", "status", "ended", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
@@ -50,13 +50,13 @@ class Editor:
         self.loop: asyncio.AbstractEventLoop = nvim.loop
         self._tasks = set[asyncio.Task[None]]()
         self._untold = list[list[Any]]()
-        """Calls of `tell` that Neovim has not got yet."""
+        """Calls of `tell` not yet sent to Neovim."""
 
     async def ask(self, name: str, *arguments: Any, heed: Callable[[Any], None] = lambda _: None) -> Any:
         """The value that a function of Lua's `remote` returns; `heed` is given it first.
 
-        That is done before anything else that Neovim says is heard, even if nobody waits any more.
-        It may take as long as the user keeps Neovim in the middle of a command, so never put a limit on it.
+        `heed` runs before any later message of Neovim's is handled, even if the caller was cancelled.
+        The value may take as long as the user is in the middle of a command, so never set a time limit.
         """
         self._tell_now()
         answer = self.loop.create_future()
@@ -65,19 +65,19 @@ class Editor:
             try:
                 returned = self._nvim.exec_lua(_ASK, name, *shown_arguments(name, arguments))
                 heed(returned)
-            except Exception as error:  # noqa: BLE001 - it is raised again where it is awaited
+            except Exception as error:  # noqa: BLE001 - raised again at the await
                 if not answer.done():
                     answer.set_exception(error)
             else:
                 if not answer.done():
                     answer.set_result(returned)
 
-        # pynvim waits for the answer in a greenlet of its own, and the loop goes on.
+        # pynvim waits for the answer in a greenlet of its own, and the loop continues.
         greenlet.greenlet(body).switch()
         return await answer
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Call a function of Lua's `remote`, soon and before anything that is asked later."""
+        """Call a function of Lua's `remote`, soon, and before any later call."""
         if not self._untold:
             self.loop.call_later(LATER_S, self._tell_now)
         self._untold.append([name, *shown_arguments(name, arguments)])
@@ -93,7 +93,7 @@ class Editor:
             self.tell("message", " ".join(text.removeprefix("parley: ").split()), level)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin a task. Whatever goes wrong in it is told to the user, and logged."""
+        """Begin a task. Its failures are shown to the user, and logged."""
         task = self.loop.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -112,7 +112,7 @@ class Editor:
 
 
 def shown_arguments(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
-    """Arguments for a function of Lua's: as they are, or visible where all it does is to show them."""
+    """Arguments for a function of Lua's; made visible if the function only shows them."""
     return [_visible(argument) for argument in arguments] if name in _SHOWING else arguments
 
 

@@ -1,7 +1,7 @@
-"""The user as somebody who fills in forms of servers, field by field, and opens pages that they name.
+"""Has the user fill in servers' forms, field by field, and open the pages that they name.
 
-Each step can be left: a form is declined before its first field, and cancelled by dismissing one. Knows
-prompts; what a field takes, `tools.forms` knows, and what address may be opened, `tools.visits`.
+Each step can be left: a form is declined before its first field, and cancelled by dismissing a field.
+Knows prompts; `tools.forms` knows what a field takes, `tools.visits` which address may be opened.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _PAGE = "visit"
 
 
 class _DismissedError(Exception):
-    """The user wants no more of this form."""
+    """The user dismissed this form."""
 
 
 class Elicitation:
-    """Implements the elicitor of the servers; `showing` shows a status as long as somebody is asked."""
+    """Implements the elicitor of the servers; `showing` shows a status while the user is asked."""
 
     def __init__(self, editor: Editor, dialogs: Dialogs, showing: Showing, running: Running) -> None:
         self._editor = editor
@@ -45,7 +45,7 @@ class Elicitation:
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
-        """The answers of the user, or how the form was left."""
+        """The user's answers, or how the form was left."""
         async with self._one_at_a_time:
             calls = " and ".join(self._running(server))
             prompt = f"{server} asks{f' for {calls}' if calls else ''}: {one_line(message, MOST_SHOWN)}"
@@ -53,7 +53,7 @@ class Elicitation:
                 return await self._fill_in(prompt, tuple(replace(f, server=server) for f in fields(schema)))
 
     async def visit(self, server: str, page: Visit) -> Literal["accept"] | Left:
-        """Show the whole address on a page, and open it if the user says so."""
+        """Show the whole address on a page, and open it if the user agrees."""
         async with self._one_at_a_time:
             prompt = f"{server} asks you to open a page of {page.host}"
             self._editor.tell("scratch", _PAGE, visit_page(server, page), "parley")
@@ -69,7 +69,7 @@ class Elicitation:
         return "accept"
 
     async def finish(self, server: str, page: Visit) -> bool:
-        """Whether the user says that all is done at the page."""
+        """Whether the user reports to have finished at the page."""
         async with self._one_at_a_time:
             prompt = f"{server} waits for you to finish at {page.host}"
             with self._showing(prompt):
@@ -86,7 +86,7 @@ class Elicitation:
         return {name: value for name, value in answers if value is not None}
 
     async def _answer(self, field: Field) -> Any:
-        """The value of a field; None for one that is left out."""
+        """The value of a field; None if it is left out."""
         if field.several:
             return await self._several(field)
         return await (self._one(field) if field.options else self._typed(field))

@@ -1,6 +1,6 @@
-"""The chats of a folder, newest first: all of them, or those in which some words stand.
+"""The chats of a folder, newest first: all, or only chats that contain some words.
 
-Reads files, which takes a while: for a thread beside the loop. Knows nothing of how a list is shown.
+Reads files, which takes time: for a thread next to the loop. Knows nothing of how a list is shown.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from parley.storage.content import opening
 MOST_LISTED = 500
 MOST_MATCHES = 200
 PATIENCE_S = 10.0
-"""How long words are looked for; a disk of today reads some 10,000 chats in that time."""
+"""How long a search may take; a current disk reads some 10,000 chats in this time."""
 _HEAD = 8192
 _LONG_HEAD = 262_144
 """The bytes to look for a question's first words in: quoted lines may come before them."""
 _MOST_TEXT = 4_000_000
-"""Of one chat, in bytes; results of tools may be longer than any conversation."""
+"""Bytes read of one chat; tool results may be longer than any conversation."""
 _TOPIC = 80
 _LINE = 100
 _BEFORE = 30
@@ -36,7 +36,7 @@ _BEFORE = 30
 
 @dataclass(frozen=True, slots=True)
 class ChatList:
-    """The rows of a list of chats, and a note for the user on what is not in it, "" where all is."""
+    """The rows of a list of chats, and a note for the user on chats left out, "" if none."""
 
     rows: list[dict[str, Any]]
     """Each `{path, when, topic}`; with words also the first line (from 1) that has them, and its `text`."""
@@ -44,9 +44,9 @@ class ChatList:
 
 
 def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.monotonic) -> ChatList:
-    """The chats of a folder that ask something, newest first, and have all words, whatever their case.
+    """The chats of a folder with a question and with all words, in any case, newest first.
 
-    What is no file is left out; of a file that cannot be read, that is its topic.
+    Entries other than files are left out; an unreadable file has the reason as its topic.
     """
     parts = words.casefold().split()
     most, end = MOST_MATCHES if parts else MOST_LISTED, now() + PATIENCE_S
@@ -81,7 +81,7 @@ def _topic_of(path: Path) -> str:
 
 
 def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:
-    """The line of a chat that has the words, or the first of them; None where one stands nowhere in it."""
+    """The line of a chat with the words, or with the first; None if any word is missing."""
     try:
         text = opening(path, _MOST_TEXT).decode("utf-8", "replace")
     except ParleyError:
@@ -97,7 +97,7 @@ def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _excerpt(line: str, word: str) -> str:
-    """The part of a line around a word, without the marker that it starts with."""
+    """The part of a line around a word, without the marker at its start."""
     marker = marker_of(line)
     text = " ".join(line[marker[1] if marker else 0 :].split())
     start = max(0, text.casefold().find(word) - _BEFORE) if len(text) > _LINE else 0

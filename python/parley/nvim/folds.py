@@ -1,7 +1,7 @@
-"""What of a chat is folded, and what each closed fold shows: a call is one row. Pure.
+"""The folds of a chat, and the text of each closed fold: a call is one row. Pure.
 
-Knows rows, and chunks of text with their highlight groups; knows nothing of windows. A text that was sent has
-a number, so that a chat with thousands of calls costs little more than a short one when it is drawn again.
+Knows rows, and chunks of text with their highlight groups; knows nothing of windows. Each sent text has a
+number, so redrawing a chat with thousands of calls costs little more than redrawing a short chat.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from parley.display.summary import SIGNS, call_row, count, length, outcome, show
 from parley.display.view import ChatView
 
 _BY = {"memory": "remembered", "auto": "by rule"}
-"""What is told of a yes that nobody typed."""
+"""The text for an approval that the user did not type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class QuestionStart:
 
 
 Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | QuestionStart | str
-"""What the text of a fold is made of: a call with the names of its tool, or the text itself."""
+"""The source of a fold's text: a call with its tool's names, or the text itself."""
 Row: TypeAlias = tuple[int, int, int, bool, str, str]
-"""First row, row behind the last, number of the text, whether it is open, who said yes, id of the call."""
+"""First row, row after the last, text number, whether it is open, who approved, call id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Lines that are folded. Of a call, which has an id, the first line is a fold of its own, too."""
+    """Folded lines. A call's fold has an id; the call's first line is also a fold of its own."""
 
     start: int
     end: int
@@ -83,7 +83,7 @@ def _front_matter(transcript: Transcript, raw: str) -> str:
 
 
 def _references(question: Question) -> Iterator[Fold]:
-    """The files and resources that a question has brought in."""
+    """The files and resources that a question included."""
     for part in question.parts:
         for match in expansions(part.text) if isinstance(part, Text) else ():
             start = part.span.start + part.text.count("\n", 0, match.start())
@@ -93,7 +93,7 @@ def _references(question: Question) -> Iterator[Fold]:
 
 
 def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
-    """The fold of a call; with a result it reaches to a call right below: so do their rows."""
+    """The fold of a call; with a result it extends to a call right below, as do their rows."""
     start, end = call.span.start, call.span.end
     by = _BY.get(view.rule(call), "") if call.choice in YES else ""
     if call.result is None:
@@ -116,7 +116,7 @@ class FoldTexts:
         self._last = 0
 
     def rows(self, folds: Iterable[Fold]) -> tuple[list[Row], dict[str, dict[str, Any]]]:
-        """The folds as Lua makes them, and the texts, by number, that it has not got yet."""
+        """The folds for Lua, and the texts, by number, that Lua does not have yet."""
         rows, texts = list[Row](), dict[str, dict[str, Any]]()
         for fold in folds:
             number = self._numbers.get(fold.content)
@@ -129,7 +129,7 @@ class FoldTexts:
 
 
 def _text(content: Content) -> dict[str, Any]:
-    """The row of a fold; what a call with its result shows has another sign, and the outcome."""
+    """The row of a fold; a call with a result has another sign, and the outcome."""
     if isinstance(content, str):
         return {"row": [(content, "ParleyHint", "")]}
     if isinstance(content, QuestionStart):

@@ -1,6 +1,6 @@
 """The host's part of the health report: agents and their keys, servers, ledger.
 
-Where a key was found is told, and never the key.
+Reports where a key was found, never the key.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _files(app: App) -> Iterator[Line]:
 
 
 def _project(app: App) -> Iterator[Line]:
-    """The working directory's file of servers, and whether it is trusted."""
+    """The working directory's server file, and whether it is trusted."""
     for path in app.untrusted():
         yield (
             "warn",

@@ -1,6 +1,6 @@
 """Pictures that a user puts into a question: from a file, or from the clipboard.
 
-Knows which programs have the clipboard's picture; where a picture is kept, `storage/attachments` knows.
+Knows which programs read the clipboard's picture; `storage/attachments` knows where a picture is kept.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from parley.programs import program, working_folder
 from parley.regular import whole
 from parley.text import size_text
 
-# "wl-paste -t image/png", "xclip -selection clipboard -t image/png -o": each gives the bytes, or fails where
-# the clipboard has none. pngpaste is the one for macOS, which has no program of its own.
+# "wl-paste -t image/png", "xclip -selection clipboard -t image/png -o": each prints the bytes, or fails if
+# the clipboard has none. pngpaste is for macOS, which comes without such a program.
 _CLIPBOARDS = (
     ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline", "--type", "image/png")),
     ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
@@ -31,7 +31,7 @@ _SECONDS = 10.0
 
 
 async def insert_image(chat: Chat, handle: int, path: str, environ: Mapping[str, str]) -> None:
-    """Attach a picture to the question at a handle, without a path the clipboard's. Raises ParleyError."""
+    """Attach a picture to the question at a handle; without a path, the clipboard's. Raises ParleyError."""
     content = await _from_file(Path(path)) if path else await _from_clipboard(environ)
     kind = kind_of(content)
     if kind is None:
@@ -61,14 +61,14 @@ async def _from_clipboard(environ: Mapping[str, str]) -> bytes:
 
 
 def _commands(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """The programs here that have the clipboard's picture."""
+    """The commands here that print the clipboard's picture."""
     for variable, (name, *arguments) in _CLIPBOARDS:
         if (not variable or environ.get(variable)) and (path := program(name, environ.get("PATH"))):
             yield (path, *arguments)
 
 
 async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
-    """What a program writes, "" where it fails. Raises ParleyError where that has no end."""
+    """A program's output, empty if it fails. Raises ParleyError if the output is too long."""
     process = await asyncio.create_subprocess_exec(
         *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=dict(environ), cwd=working_folder(environ)
     )

@@ -1,7 +1,7 @@
 """Lines of a buffer, and a question on them, put into the last question of a chat.
 
-They look as what a reference brings in. Knows what the editor tells of the lines; where a question stands in
-a file, `chat.edits` knows.
+They look like the text of a reference. Knows what the editor tells about the lines; `chat.edits` knows
+where a question is in a file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ async def bring(
 ) -> None:
     """Put a question, "" for none, and quoted lines into a chat; with a question, it is asked.
 
-    A quote has `path`, `first` (counted from 1), `lines` and `language`. What the chat's question holds was
-    typed since where it `is_first`: then it goes on below. Raises ParleyError where the chat has no question.
+    A quote has `path`, `first` (counted from 1), `lines` and `language`. If it `is_first`, text already in
+    the chat's question was typed since, and continues below. Raises ParleyError without a question.
     """
     quoted = "\n".join(quotation(quote)) if quote else ""
     text = "\n\n".join(part for part in (question, quoted) if part)
@@ -57,7 +57,7 @@ async def bring(
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:
     """Quoted lines with their path and numbers, in a fence; not yet escaped. No path is a reference."""
-    lines = [line.replace("\n", "\0") for line in quote["lines"]]  # as the editor spells a NUL
+    lines = [line.replace("\n", "\0") for line in quote["lines"]]  # as the editor writes a NUL
     path, first = quote["path"].replace("@@", "@ @"), quote["first"]
     title = Lines(path, first, first + len(lines) - 1).title
     language = info_word(quote["language"])

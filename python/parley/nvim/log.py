@@ -15,12 +15,12 @@ from parley.secrets import HANDED_OUT
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8
 _BEGINNING = 16
-"""The part of a secret that is taken for all of it: a message may have been cut; kinds of keys share less."""
+"""The part of a secret that counts as the whole: a message may be cut; kinds of keys share less."""
 _MOST_BYTES = 1_000_000
 
 
 class _Redacting(logging.Formatter):
-    """Formats without keys that were handed out, and variables of the environment named like secrets."""
+    """Hides handed-out keys and the values of environment variables named like secrets."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -51,7 +51,7 @@ def _without(text: str, secret: str, name: str) -> str:
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A log that nobody but the user can read."""
+    """A log that only the user can read."""
 
     def _open(self) -> TextIOWrapper:
         private_file(Path(self.baseFilename))
@@ -59,7 +59,7 @@ class _PrivateFile(RotatingFileHandler):
 
 
 def log_to(path: Path, environ: Mapping[str, str]) -> None:
-    """Write what Parley logs to this file, from now on; a log that cannot be written is done without."""
+    """Write what Parley logs to this file, from now on; without a writable log, continue."""
     logger = logging.getLogger("parley")
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)

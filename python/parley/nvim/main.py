@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 LEAST = (3, 11)
-"""The Python that `pyproject.toml` requires; an older one gets as far as to say so."""
+"""The Python that `pyproject.toml` requires; an older Python gets far enough to report it."""
 
 
 def main() -> None:
@@ -22,7 +22,9 @@ def main() -> None:
         sys.exit(f"Parley needs Python {least} or newer; {sys.executable} is {own}")
     _keep_stdin_private()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    gc.set_threshold(50_000, 20, 50)  # an SDK makes a million values that stay: looking at them costs a third
+    gc.set_threshold(
+        50_000, 20, 50
+    )  # an SDK makes a million lasting values: scanning them costs a third of the start
     sys.setswitchinterval(0.001)  # SDKs are imported in a thread while the editor waits for answers
     code = 1
     try:
@@ -41,7 +43,7 @@ def main() -> None:
 
 
 def _keep_stdin_private() -> None:
-    """Messages come over stdin; a child that inherited it would steal them, and Neovim would crash."""
+    """Hide stdin from children: one that inherited it would steal messages, and Neovim would crash."""
     messages = os.dup(0)  # not inheritable
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,4 +1,4 @@
-"""The text of a buffer as Neovim last told it, kept here by the changes that come with every message.
+"""The text of a buffer as Neovim last told it, kept up to date by the changes in every message.
 
 Knows lines and changedticks; nothing of Neovim's functions.
 """
@@ -17,16 +17,16 @@ from parley.engine import Snapshot
 
 NONE = Change(0, 0, 0)
 CURRENT_S = 0.05
-"""Seconds for which a text that was just told is taken to be what the buffer holds."""
+"""Seconds for which a just told text counts as the buffer's."""
 _BYTE_ORDER_MARK = "\ufeff"
 UNKNOWN = -1
-"""The changedtick of a buffer of which nothing is known."""
+"""The changedtick of an unknown buffer."""
 
 
 class BufferText:
-    """The lines of a buffer at one moment; where all end in CR, without it, and without a mark of byte order.
+    """The lines of a buffer at one moment, without a byte order mark, and without CR if all lines end in CR.
 
-    The transcript is read when it is first needed, from what was read of an earlier text where there is one.
+    The transcript is parsed when first needed, reusing the parse of an earlier text if there is one.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class BufferText:
         *,
         mark: str = "",
     ) -> None:
-        """`change` is what became of the text `before`; `mark` stands before the first line."""
+        """`change` turned the text `before` into this text; `mark` precedes the first line."""
         self.lines = lines
         self.line_end = line_end
         self.mark = mark
@@ -60,7 +60,7 @@ class BufferText:
         return reread(earlier[0].transcript, earlier[1], self.lines) if earlier else parse_lines(self.lines)
 
     def source(self, change: Change) -> tuple[BufferText, Change] | None:
-        """The text to read one from that came of this one by `change`, and all that has changed since."""
+        """The text from which a changed one is parsed, and all changes since, with `change`."""
         if "transcript" in vars(self):
             return self, change
         return self._earlier and (self._earlier[0], self._earlier[1].then(change))
@@ -85,7 +85,7 @@ class BufferText:
         return BufferText(lines, self.line_end, self, change, mark=self.mark if start else "")
 
     def shot(self, anchor: int) -> Snapshot:
-        """The text with a line of the exchange in hand."""
+        """The text with a line of the current exchange."""
         return Snapshot(self.lines, anchor, lambda _: self.transcript)
 
 
@@ -101,27 +101,27 @@ class Mirror:
 
     @property
     def is_known(self) -> bool:
-        """Whether the text is the one that the buffer had when it was last told, or written to."""
+        """Whether the text is the buffer's, as last told or written."""
         return self.tick != UNKNOWN and not self._is_old
 
     @property
     def is_current(self) -> bool:
-        """Whether that was just now."""
+        """Whether the text was told just now."""
         return self.is_known and self._now() - self._time < CURRENT_S
 
     def expire(self) -> None:
-        """Something was written that is not known here."""
+        """The buffer has a write that is not known here."""
         self._is_old = True
 
     def heed(self, reply: Mapping[str, Any]) -> None:
-        """Take the change that a reply of Neovim's tells, unless the buffer is gone."""
+        """Take the change in a reply of Neovim's, unless the buffer is gone."""
         if "gone" not in reply:
             self.take(reply["change"])
 
     def take(self, change: Mapping[str, Any]) -> None:
-        """Take a change: `{tick, count, since, start, end, lines}`, where all is new without `since`.
+        """Take a change: `{tick, count, since, start, end, lines}`, without `since`, the whole text.
 
-        One of a text that is not the one here makes this one unknown: who reads next is given all.
+        A change to any other text makes this text unknown: the next reader is given all lines.
         """
         text, lines = self.text, change.get("lines")
         if "since" not in change:

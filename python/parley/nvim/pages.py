@@ -1,4 +1,4 @@
-"""The texts of the pages beside a chat: a request, a project's servers, the ledger.
+"""The texts of a chat's pages: a request, a project's servers, the ledger.
 
 Pure, but for the page that is written. Knows lines of text and Markdown; knows nothing of windows.
 """
@@ -30,16 +30,16 @@ from parley.tools.mcp_files import ServersFile, project_of
 from parley.tools.visits import Visit
 
 THE_FILE = "## The file"
-"""The line of a project's page below which its file stands."""
+"""The line of a project's page above the file's text."""
 _WIDTH = 78
 _SHOWN_OF_BYTES = 60
 _DATA_URL = re.compile(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
 _NAME, _ID = 24, 8
-"""Columns of a name and of a call's id, the end of which tells it from others."""
+"""Columns of a name and of a call's id, whose end distinguishes it."""
 
 
 def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]) -> list[str]:
-    """A request's body as JSON, below comments that say whom it goes to and what it offers."""
+    """A request's body as JSON, below comments that name its agent and its tools."""
     tools = [wire for wire, _ in request.catalogue.in_full] if request.offers_tools else []
     in_words = " in words" if request.text_tools and request.text_tools.syntax else ""
     left = len(request.catalogue.names_only) if request.offers_tools else 0
@@ -56,7 +56,7 @@ def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]
 
 
 def _without_bytes(value: object) -> object:
-    """JSON in which the bytes of pictures are cut: lines of some MB are nothing to look at."""
+    """JSON with the bytes of pictures cut: nobody reads lines of some MB."""
     match value:
         case {"type": "base64", "data": str(data), **rest}:
             return {"type": "base64", **rest, "data": _cut(data)}
@@ -87,7 +87,7 @@ def _comment(name: str, fact: str) -> list[str]:
 
 
 def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
-    """What a project's file would do, all of it, and the file itself; in both nothing hides."""
+    """Everything that a project's file would do, and the file itself, with no hidden characters."""
     folder = project_of(path)
     lines = [f"# {legible_line(str(path))}", "This file came with the project. Its servers:"]
     for name, server in file.servers.items():
@@ -100,12 +100,12 @@ def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
 
 
 def _whole_line(text: str) -> str:
-    """All of a text on one line, in which nothing hides."""
+    """A whole text on one line, with no hidden characters."""
     return contained(legible(text))
 
 
 def visit_page(server: str, page: Visit) -> list[str]:
-    """A page that a server wants opened: whose it is, its whole address, and what the server says of it."""
+    """A page that a server wants opened: the server, the whole address, and the server's message."""
     plain = "! Others can read your data on the way: the address does not begin with https."
     return [
         f"# {legible_line(server)} asks you to open a page",
@@ -122,7 +122,7 @@ def visit_page(server: str, page: Visit) -> list[str]:
 
 
 def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
-    """Which yeses wait to be used; decisions, runs and requests of a chat, newest first; the totals."""
+    """Unused approvals; a chat's decisions, runs and requests, newest first; the totals."""
     live = [
         f"- `{e.choice}` by {e.rule}: {legible_line(f'{e.key.server}/{e.key.tool}')}"
         f" `{legible_line(e.key.arguments)}`"
@@ -140,13 +140,13 @@ def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> 
 
 
 def _day(day: str, records: Sequence[Record]) -> list[str]:
-    """The records of one day in columns: when, what, of which tool or model, which call, and how it went."""
+    """One day's records in columns: time, kind, tool or model, call, and outcome."""
     rows = [(_time(at)[11:], *_row(kind, facts)) for at, kind, facts in records]
     columns = list(zip(*((row[:-1]) for row in rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
     lines = ["", f"## {day}", ""]
     for when, what, name, call, fact in rows:
-        cells = (when, what, name, *([call] if call else []))  # what is of no call has its column, too
+        cells = (when, what, name, *([call] if call else []))  # a record without a call has the column, too
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=False))
         lines += textwrap.wrap(
             fact, max(_WIDTH, len(start) + 20), initial_indent=start, subsequent_indent=" " * len(start)
@@ -155,7 +155,7 @@ def _day(day: str, records: Sequence[Record]) -> list[str]:
 
 
 def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """What a record is, the tool or model and the call that it is about, and how it went."""
+    """A record's kind, its tool or model, its call, and the outcome."""
     if kind == "request":
         purpose = f"for the {facts['for']}, " if "for" in facts else ""
         tokens = "".join(f", {n} {name}" for name, n in facts["tokens"].items() if n)
@@ -186,7 +186,7 @@ def _time(at: float) -> str:
 def write_page(transcript: Transcript, attachments: ChatAttachments, path: Path, force: bool) -> None:
     """Write a chat as one HTML page. Raises ParleyError."""
     try:
-        if not (force and path.exists()):  # shared by a chmod, which then holds
+        if not (force and path.exists()):  # if the user shared it by chmod, it stays shared
             path.touch(mode=0o600, exist_ok=force)
         with path.open("w", encoding="utf-8", errors="replace") as file:
             file.write(html_page(transcript, path.stem, attachments.pictures(transcript)))

@@ -1,6 +1,6 @@
-"""The pictures of a chat that may be drawn in its buffer, and below which lines. Pure.
+"""The pictures of a chat that may be drawn in its buffer, and the lines above them. Pure.
 
-Knows attachments and rows; how a picture is drawn, other plugins know, and Lua which of them is there.
+Knows attachments and rows; other plugins draw pictures, and Lua knows which plugin is installed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from parley.chat.transcript import Attachment, Result, Transcript, is_blank
 from parley.media import PDF
 
 _PLAIN = re.compile(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
-"""Paths in which no program that draws pictures finds anything but a path."""
+"""Paths that every picture program reads as nothing but a path."""
 
 
 def picture_rows(transcript: Transcript, lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The rows below which pictures are drawn, in order, with the paths of these beside the chat.
+    """The rows below which pictures are drawn, in order, with the pictures' paths in the chat's folder.
 
-    A picture of a question is drawn below its line; that of a result below the blank line after it, since its
-    own lines are in a fold.
+    A question's picture is drawn below its line; a result's picture below the blank line after the result,
+    whose own lines are in a fold.
     """
     return [(row, picture.path) for row, picture in _pictures(transcript, lines) if _is_drawn(picture)]
 

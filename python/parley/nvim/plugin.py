@@ -1,6 +1,6 @@
-"""Neovim's messages, and the tasks that they begin: reads arguments, starts or ends something, returns.
+"""Neovim's messages, and the tasks that they begin: reads arguments, starts or ends work, returns.
 
-Knows the names of the messages; what they mean for a chat, `chats` knows.
+Knows the names of the messages; `chat` knows what they mean for a chat.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Plugin:
         self.editor = Editor(nvim)
         self.chats = dict[int, Chat]()
         self.folder = Path.cwd()
-        """The user's working directory, as Neovim named it last; a project's file of servers is there."""
+        """The user's working directory, as Neovim last named it; it holds a project's server file."""
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
@@ -60,17 +60,17 @@ class Plugin:
         self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting, self._running_tools)
         self._app: App | None = None
         self._setup: tuple[dict[str, Any], str] = {}, ""
-        """What `setup` was given, for settings that are read again."""
+        """The arguments of `setup`, for reading settings again."""
         self._ends = dict[str, asyncio.Event]()
-        """By its file, the end of the turn of a closed buffer: what is asked there next waits for it."""
+        """By file, the end of a closed buffer's turn: the next request there waits for it."""
         self._chosen = dict[str, str]()
-        """By its file, the agent that the user chose for a chat: it is kept when the file is read again."""
+        """By file, the agent that the user chose for a chat: kept when the file is reloaded."""
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
 
     def receive(self, method: str, arguments: dict[str, Any]) -> None:
-        """Begin what a message asks for. Never raises."""
+        """Begin the work of a message. Never raises."""
         change = arguments.pop("change", None)
         try:
             if change is not None:
@@ -99,13 +99,13 @@ class Plugin:
         return chat
 
     def _in(self, cwd: str) -> Path:
-        """The user works there now."""
+        """Note that the user works in this directory now."""
         self.folder = Path(cwd)
         return self.folder
 
     @contextmanager
     def _waiting(self, question: str) -> Iterator[None]:
-        """While the user is asked something, all chats that wait for the answer say so."""
+        """While the user is asked, all chats that wait for the answer show it."""
         waiting = [chat for chat in self.chats.values() if chat.end is not None]
         for chat in waiting:
             chat.waits_for(question)
@@ -116,17 +116,17 @@ class Plugin:
                 chat.waits_for("")
 
     def _running_tools(self, server: str) -> list[str]:
-        """The names of a server's tools that run in any chat."""
+        """The names of a server's tools with a running call in any chat."""
         names = (name for chat in self.chats.values() for name in chat.running_tools(server))
         return list(dict.fromkeys(names))
 
     async def _may_read(self, path: Path) -> bool:
-        """Ask whether a question brings in a file that is outside of the working directory."""
+        """Ask whether a question may include a file outside the working directory."""
         question = f"Read {shown_line(str(path))} into the chat? It is outside the working directory."
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
-    # --- Messages: what follows `_on_` is the name ---
+    # --- Messages: the name follows `_on_` ---
 
     def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
         from parley.models.attempts import PATIENCE
@@ -160,7 +160,7 @@ class Plugin:
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
     async def _retire(self, app: App) -> None:
-        """Close what was made with other settings, when the turns that began with it have ended."""
+        """Close the app of older settings, when the turns that began with it have ended."""
         turns = {chat.task for chat in self.chats.values() if chat.task is not None}
         if turns:
             await asyncio.wait(turns)
@@ -207,7 +207,7 @@ class Plugin:
         from parley.storage.ledger import MADE_HERE
 
         chat = self._chat(buf, name)
-        chat.is_loaded_anew = False  # Parley wrote the file: what is found in it was typed since
+        chat.is_loaded_anew = False  # Parley wrote the file: any text in it was typed since
         self.app.ledger(chat.path).confirm(MADE_HERE)
 
         async def show() -> None:

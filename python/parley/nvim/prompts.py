@@ -1,6 +1,6 @@
-"""Prompts of servers, put into a chat as its question: chosen, filled in, and read before they are asked.
+"""Servers' prompts, put into a chat as its question: the user chooses, fills in and reads them before asking.
 
-Knows the order in which the user is asked; where a question stands in a file, `chat.edits` knows.
+Knows the order of the questions to the user; `chat.edits` knows where a question is in a file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def insert_prompt(
 ) -> None:
     """Put a prompt into the question at a handle; `words` are its name and name=value for its arguments.
 
-    What is missing is asked for; nothing happens if the user dismisses that. Raises ParleyError.
+    The user is asked for missing arguments; dismissing that changes nothing. Raises ParleyError.
     """
     prompts = await servers.prompts()
     prompt = named(prompts, words[0]) if words else await _picked(prompts, dialogs)
@@ -47,7 +47,7 @@ async def insert_prompt(
 
 
 def _blanks(lines: Sequence[str]) -> int:
-    """The number of lines at the start that say nothing."""
+    """The number of blank lines at the start."""
     return next((number for number, line in enumerate(lines) if not is_blank(line)), len(lines))
 
 
@@ -63,12 +63,12 @@ async def _picked(prompts: Sequence[Prompt], dialogs: Dialogs) -> Prompt | None:
 
 
 def full_name(prompt: Prompt) -> str:
-    """The name of it in `:ParleyPrompt`."""
+    """The prompt's name in `:ParleyPrompt`."""
     return f"{prompt.server}/{prompt.name}"
 
 
 def named(prompts: Sequence[Prompt], name: str) -> Prompt:
-    """The prompt of this name, or of this name alone without its server. Raises ParleyError."""
+    """The prompt of this name, with or without its server. Raises ParleyError."""
     matches = [p for p in prompts if full_name(p) == name] or [p for p in prompts if p.name == name]
     if len(matches) == 1:
         return matches[0]
@@ -77,7 +77,7 @@ def named(prompts: Sequence[Prompt], name: str) -> Prompt:
 
 
 def arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, str]:
-    """The arguments that words like name=value give. Raises ParleyError for what the prompt does not take."""
+    """The arguments in words like name=value. Raises ParleyError for unknown names."""
     known = [argument.name for argument in prompt.arguments]
     pairs = [word.partition("=") for word in words]
     if wrong := [name for name, sign, _ in pairs if not sign or name not in known]:

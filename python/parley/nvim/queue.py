@@ -1,7 +1,7 @@
 """The questions of a chat that are asked when the answer above them is complete.
 
-Each is a mark in the buffer, which moves and goes with its question; the file knows nothing of it. When a
-question is asked, the chat knows.
+Each is a mark in the buffer, which moves and disappears with its question; the file knows nothing of it.
+The chat knows when a question is asked.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from parley.nvim.mirror import UNKNOWN, Mirror
 from parley.policy.choice import exchange_at
 
 WORDS = "queued "
-"""What is drawn before a question that waits for its turn."""
+"""The sign drawn before a queued question."""
 
 
 def not_asked(count: int) -> str:
-    """How many questions were queued in vain; "" where none was."""
+    """How many queued questions were not asked; "" if none."""
     if not count:
         return ""
     return "1 queued question was not asked" if count == 1 else f"{count} queued questions were not asked"
 
 
 def question_at(transcript: Transcript, row: int | None) -> Question | None:
-    """The question that a row is in; None where it has an answer, or asks nothing."""
+    """The question that a row is in; None if it has an answer or is empty."""
     at = None if row is None else exchange_at(transcript, row)
     exchange = None if at is None else transcript.exchanges[at]
     if exchange is None or exchange.answers or not exchange.question or not exchange.question.text.strip():
@@ -39,14 +39,14 @@ def question_at(transcript: Transcript, row: int | None) -> Question | None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a handle is: in a question that can be queued."""
+    """The place of a handle in a question that can be queued."""
 
     up: int
     """How many rows the question starts above the handle."""
     marks: tuple[int, ...]
-    """Those of the question, if it is queued."""
+    """The question's marks, if it is queued."""
     is_below: bool
-    """Whether the turn that runs is above it."""
+    """Whether the running turn is above it."""
 
 
 class Queue:
@@ -57,12 +57,12 @@ class Queue:
         self._mirror = mirror
         self._buf = buf
         self.is_used = False
-        """Whether there may be a question in it."""
+        """Whether the queue may hold a question."""
 
     async def place(self, handle: int, turn: int | None) -> Place | None:
-        """The place of a handle, seen from that of the turn that runs; None where nothing can be queued.
+        """The place of a handle relative to the running turn's; None if nothing there can be queued.
 
-        Raises GoneError where the buffer is.
+        Raises GoneError if the buffer is gone.
         """
         reply, transcript = await self._read(handle, turn)
         row, above = reply.get("row"), reply.get("above")
@@ -74,16 +74,16 @@ class Queue:
         return Place(row - start, marks, above is not None and above < start)
 
     def put(self, handle: int, up: int = 0) -> None:
-        """Queue the question that starts so many rows above a handle, which is closed."""
+        """Queue the question that starts so many rows above a handle; close the handle."""
         self.is_used = True
         self._editor.tell("queue_put", handle, up, WORDS)
 
     def remove(self, marks: Sequence[int]) -> None:
-        """Take questions out."""
+        """Remove questions."""
         self._editor.tell("queue_remove", self._buf, marks)
 
     async def take(self) -> int | None:
-        """A handle at the first question, which is queued no more; None where there is none."""
+        """Remove the first question, and return a handle at it; None if the queue is empty."""
         if not self.is_used:
             return None
         self.is_used = False
@@ -102,7 +102,7 @@ class Queue:
         return None
 
     async def clear(self) -> int:
-        """Empty it. Returns how many questions were in it."""
+        """Empty the queue. Returns how many questions were in it."""
         if not self.is_used:
             return 0
         self.is_used = False
@@ -110,9 +110,9 @@ class Queue:
         return count
 
     async def _read(self, *handles: int | None) -> tuple[dict[str, Any], Transcript]:
-        """Where the marks and handles are, and the text in which they are there.
+        """The places of marks and handles, and their text.
 
-        That is the mirror's when the reply comes: an answer may grow before anybody goes on with it.
+        It is the mirror's text when the reply comes: an answer may grow before the caller resumes.
         """
         transcript: Transcript | None = None
 

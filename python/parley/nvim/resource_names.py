@@ -1,6 +1,6 @@
-"""Names of resources behind `@@`: those that servers list, and those that their templates lead to.
+"""Names of resources after `@@`: from servers' lists, and from their templates.
 
-Knows what servers propose; when it is asked for, and where it is shown, `completion.lua` knows.
+Knows what servers propose; `completion.lua` knows when to ask for it, and where to show it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from parley.nvim.editor import Editor
 from parley.tools.templates import blank_of, start_of
 
 _MOST_BLANKS = 5
-"""The templates that one name is asked about."""
+"""The most templates to ask about one name."""
 
 
 class ResourceNames:
-    """What is told to the editor, which asks for it at keys and never waits."""
+    """The names sent to the editor, which asks for them on keys and never waits."""
 
     def __init__(self, editor: Editor, servers: Callable[[], Servers]) -> None:
         self._editor = editor
@@ -26,7 +26,7 @@ class ResourceNames:
         self._templates = list[tuple[str, str]]()
 
     async def resources(self) -> None:
-        """Tell what servers list; of a template its beginning, with all of it to look at."""
+        """Send the servers' resources; for a template, its beginning, and the whole template to show."""
         lists = await self._servers().resources()
         listed = [(server, r.uri) for server, each in lists.items() for r in each.resources]
         self._templates = [(server, r.uri) for server, each in lists.items() for r in each.templates]
@@ -43,7 +43,7 @@ class ResourceNames:
         )
 
     async def values(self, base: str) -> None:
-        """Tell which names begin as one that is typed does, by what servers propose for their templates."""
+        """Send the names that begin with the typed text, from servers' proposals for their templates."""
         server, _, uri = base.partition(":")
         names = dict[str, bool]()
         blanks = (blank_of(template, uri) for name, template in self._templates if name == server)
@@ -55,7 +55,7 @@ class ResourceNames:
 
 
 def _names(resources: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The names that references can have, and that show for what they are."""
+    """The names that a reference can hold, without hidden characters."""
     for server, uri in resources:
         if can_be_named(resource := Resource(server, uri)) and _shows(uri):
             yield name_of(resource)

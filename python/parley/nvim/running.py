@@ -1,4 +1,4 @@
-"""The calls of a turn that run: what is told of each at its row, and to those who listen. Pure.
+"""The running calls of a turn, and the facts told at each row and to listeners. Pure.
 
 Knows when each began; counts no time itself.
 """
@@ -20,19 +20,19 @@ class RunningCalls:
         self._now = now
         self._calls = dict[str, tuple[float, Tool, str]]()
         self._ended = set[str]()
-        """Those that are over; their results may not be in the text yet."""
+        """The finished calls; their results may not be in the text yet."""
 
     def __contains__(self, call_id: str) -> bool:
         """Whether a call has begun, or was refused."""
         return call_id in self._calls or call_id in self._ended
 
     def tools(self, server: str) -> list[str]:
-        """The names of a server's tools that run, each once."""
+        """The names of a server's running tools, each once."""
         running = (tool for _, tool, _ in self._calls.values())
         return list(dict.fromkeys(legible_line(tool.name) for tool in running if tool.server == server))
 
     def facts(self, what: CallBegan | CallProgress | CallEnded | CallRefused) -> list[dict[str, Any]]:
-        """The facts that Lua is to be told of a call: its id and state, and what goes with that."""
+        """The facts about a call for Lua: its id, state, and the state's details."""
         match what:
             case CallBegan(proposal, tool):
                 self._calls[proposal.call.id] = self._now(), tool, proposal.call.arguments

@@ -1,7 +1,7 @@
-"""The page of servers and tools while it is open: filled as servers settle, and what its keys do.
+"""The page of servers and tools while it is open: filled as servers settle, and the work of its keys.
 
-A switch is written into the chat's front matter, so that the file alone says what is on offer in it. Knows
-the chat from which the page was opened; what the page looks like, `tools_page` knows.
+Switches go into the chat's front matter: the file alone says which tools are available in it. Knows the
+chat from which the page was opened; `tools_page` knows what the page looks like.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEY = "tools"
 
 
 class ServersPage:
-    """The one such page of an editor."""
+    """An editor's only page of servers."""
 
     def __init__(self, editor: Editor, app: Callable[[], App], trust: TrustDialog) -> None:
         self._editor = editor
@@ -45,7 +45,7 @@ class ServersPage:
         self._resources = dict[str, ResourceList]()
 
     async def open(self, chat: Chat | None) -> None:
-        """Show it for a chat, or for none; it changes as servers become ready or fail."""
+        """Show the page for a chat, or for none; update it as servers become ready or fail."""
         self._chat = chat
         await self._trust.settle(self._app())
         await self._draw(opening=True)
@@ -68,12 +68,12 @@ class ServersPage:
             await self._draw()
 
     async def restart(self, server: str) -> None:
-        """Start a server anew."""
+        """Restart a server."""
         self._app().servers.restart(server)
         await self._follow()
 
     async def sign_in(self, server: str) -> None:
-        """Have the user sign in at a server; where that goes on, it is left. Raises ParleyError."""
+        """Have the user sign in to a server; during a sign-in, cancel it. Raises ParleyError."""
         servers = self._app().servers
         try:
             is_done = await servers.sign_in(
@@ -96,21 +96,21 @@ class ServersPage:
             )
 
     async def sign_out(self, server: str) -> None:
-        """Forget what a server granted. Raises ParleyError."""
+        """Delete a server's login. Raises ParleyError."""
         if not self._app().servers.sign_out(server):
             raise ParleyError(f"you are not signed in to {legible_line(server)}")
         self._editor.message(f"signed out of {legible_line(server)}: the login stored here is deleted")
         await self._follow()
 
     async def trust(self) -> None:
-        """Ask about the project's files of servers, also after a no."""
+        """Ask about the project's server files, even after a no."""
         if not self._app().untrusted():
             raise ParleyError(f"there is no {any_of(*PROJECT_FILES)} here that you have not trusted")
         await self._trust.settle(self._app(), again=True)
         await self._follow()
 
     async def _follow(self) -> None:
-        """Draw servers as they become ready or fail, and what each lists of resources once it has."""
+        """Draw servers as they become ready or fail, then their resources once listed."""
         await self._draw()
         listed = set[str]()
         async for _ in self._app().servers.settling():
@@ -121,7 +121,7 @@ class ServersPage:
                 self._editor.spawn(self._list(ready))
 
     async def _list(self, servers: Collection[str]) -> None:
-        """Have these servers list their resources, and draw them."""
+        """Ask these servers for their resources, and draw them."""
         before = {name: self._resources.get(name) for name in servers}
         self._resources |= await self._app().servers.resources(servers)
         if any(self._resources.get(name) != lists for name, lists in before.items()):
@@ -168,7 +168,7 @@ def _switched(shot: engine.Snapshot, server: str, tool: str, on: bool) -> list[E
 
 
 def _without_tools(transcript: Transcript) -> str | None:
-    """The front matter of a chat that takes all it may."""
+    """The front matter of a chat, without its choice of tools."""
     if transcript.front_matter is None:
         return None
     lines = ["---", *transcript.front_matter.split("\n"), "---"]

@@ -1,6 +1,6 @@
-"""Which calls the user has seen: a drawn call has a number; a key tells how long each was on the screen.
+"""Tracks the calls that the user has seen: each has a number; a key reports how long it was on the screen.
 
-Lua knows what was on the screen; what was drawn under a number is known here.
+Lua knows what was on the screen; this module knows which call has a number.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from parley.policy.doubts import Sighting
 
 
 class SeenCalls:
-    """Numbers of the calls drawn in one chat. One that is drawn again as it was keeps its number."""
+    """Numbers of the calls drawn in one chat. A call redrawn unchanged keeps its number."""
 
     def __init__(self) -> None:
         self._numbers = dict[Sighting, int]()
         self._last = 0
 
     def draw(self, view: ChatView) -> list[int]:
-        """A number for each call that waits, in the order in which they are drawn; 0 for what is no call."""
+        """A number for each waiting call, in the order drawn; 0 for anything else."""
         calls = [call for _, waiting in view.waiting() for call in waiting]
         before, self._numbers = self._numbers, {}
         return [self._number(view.sighting(c), before) if isinstance(c, Proposal) else 0 for c in calls]
 
     def of(self, seen: Iterable[tuple[int, float]]) -> dict[Sighting, float]:
-        """The sightings that are still drawn, of numbers and milliseconds; with the seconds of each."""
+        """The sightings still drawn, with seconds, from numbers and milliseconds."""
         times = dict(seen)
         return {s: times[n] / 1000 for s, n in self._numbers.items() if n in times}
 
     def number(self, sighting: Sighting) -> int:
-        """The number of what is drawn; 0 if it is not."""
+        """The number of a drawn call; 0 if it is not drawn."""
         return self._numbers.get(sighting, 0)
 
     def _number(self, sighting: Sighting, before: dict[Sighting, int]) -> int:

@@ -1,7 +1,7 @@
 """Brings a stream of text into a buffer no faster than the editor can draw it.
 
-Each piece is a request whose answer says what it cost; until three times that has passed, and at least one
-frame, text is gathered. So a slow screen gets larger pieces, and the user always has most of the time.
+The reply to each piece says what it cost; text is gathered for three times as long, and at least one
+frame. A slow screen thus gets larger pieces, and the user always has most of the time.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from parley.nvim.mirror import Mirror
 
 FRAME_S = 0.016
 PARSED_FRAME_S = 0.033
-"""Where Treesitter highlights, each piece has it parse, and that is most of what a piece costs."""
+"""With Treesitter, each piece triggers a parse, most of a piece's cost."""
 SLOWEST_S = 0.25
 PER_LINE_S = 0.00005
-"""A longer buffer takes longer to be highlighted; pieces that come faster would never be."""
+"""A longer buffer takes longer to highlight; faster pieces would never be highlighted."""
 DUTY = 3
 MOST_AT_ONCE = 1 << 18
-"""Characters of one request, which ends with a line: 5 MB at once block the editor for a second and more."""
+"""Characters of one request, which ends with a line: 5 MB at once block the editor for over a second."""
 MOST_OF_A_LINE = 1 << 20
-"""A longer line is cut: each of its pieces has the editor draw all of it, so they are few."""
+"""A longer line is cut into few pieces: each piece makes the editor draw the whole line."""
 
 STARTS = sorted({PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in MARKERS.values())}) + [
     f"{marker[0]}\ufe0f{marker[1:]}" for marker in MARKERS.values() if "\ufe0f" not in marker
 ]
-"""All that a line of structure may start with."""
+"""All possible starts of a structural line."""
 
 
 class BufferStream:
-    """The text of one turn on its way to the tip of its answer."""
+    """The text of one turn, on its way to the end of its answer."""
 
     def __init__(self, editor: Editor, handle: int, mirror: Mirror) -> None:
         self._editor = editor
@@ -54,7 +54,7 @@ class BufferStream:
         self._newline, self._fresh = newline, True
 
     def append(self, text: str) -> None:
-        """Take text. Raises GoneError once there is no place for it."""
+        """Take text. Raises GoneError if its place is gone."""
         if self._failure:
             raise self._failure
         self._pending += pieces(text)
@@ -62,7 +62,7 @@ class BufferStream:
             self._task = self._editor.loop.create_task(self._run())
 
     async def settle(self) -> None:
-        """Return when all is in the buffer."""
+        """Return when all text is in the buffer."""
         async with self._turn:
             await self._flush()
             while self._pending:
@@ -72,7 +72,7 @@ class BufferStream:
             raise self._failure
 
     def wait_for(self, place: Callable[[], Awaitable[None]]) -> None:
-        """Write nothing before this is done, which makes the place for it."""
+        """Write nothing before this future, which makes the place for the text, is done."""
         self._place = place
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class BufferStream:
                 await self._pause()
                 async with self._turn:
                     await self._flush()
-        except Exception as error:  # noqa: BLE001 - it is raised where the text comes from
+        except Exception as error:  # noqa: BLE001 - raised in the caller of `append`
             self._failure = error
 
     async def _pause(self) -> None:
@@ -123,9 +123,9 @@ class BufferStream:
 
 
 def pieces(text: str) -> list[str]:
-    """A text in pieces that are each written at once, cut behind lines where there are some.
+    """A text in pieces, each written at once, cut after lines if it has several.
 
-    Lua escapes what looks like a marker at the start of a line that is gone on with, so no cut is near one.
+    Lua escapes what looks like a marker at the start of a continued line, so no cut is near a marker.
     """
     cut, start = list[str](), 0
     while len(text) - start > MOST_AT_ONCE:

@@ -1,6 +1,6 @@
 """The tokens a chat has used, what they cost, and how full its model's window is, for the eye. Pure.
 
-Knows that usage is told piece by piece, each piece replacing what was said of the same request before.
+Knows that usage arrives in pieces, each replacing the earlier usage of the same request.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from parley.models.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens, and what they cost where their price is known."""
+    """Tokens, and their cost if the price is known."""
 
     tokens: Usage = field(default_factory=Usage)
     cost: float | None = None
 
     def __add__(self, other: Spent) -> Spent:
-        """Of both together."""
+        """The sum of both."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Spent(self.tokens + other.tokens, sum(costs) if costs else None)
 
@@ -43,18 +43,18 @@ class Tokens:
 
     last: Spent = field(default_factory=Spent)
     turn: Spent = field(default_factory=Spent)
-    """Of the requests of the turn before the last one."""
+    """The turn's requests before the last one."""
     before: Spent = field(default_factory=Spent)
-    """Of the turns before the last one."""
+    """The turns before the last one."""
     price: Price | None = None
     limits: tuple[tuple[str, str], ...] = ()
-    """The provider's limits as it said them last."""
+    """The provider's limits, as last reported."""
     window: int = 0
-    """The tokens that the chat's model takes; 0 where nothing was asked yet."""
+    """The tokens that the chat's model takes; 0 before the first request."""
     prompt: int = 0
     """The tokens of the chat's last request, by the estimate that decides what fits."""
     reply: int = 0
-    """Those of the reply to it."""
+    """The tokens of its reply."""
     _request: Callable[[], Request] | None = None
     _is_of_chat: bool = False
 
@@ -69,17 +69,17 @@ class Tokens:
                 self.limits = headers
 
     def _look_at_window(self) -> None:
-        """Measure the request that runs, once: while the model is at work nobody waits for that."""
+        """Measure the request that runs, once: while the model works, the time costs nothing."""
         if self._request:
             request, self._request = self._request(), None
             self.window, self.prompt = request.reach, request.tokens()
 
     def next_turn(self) -> None:
-        """Another turn begins; what was used stays used."""
+        """Another turn begins; used tokens stay counted."""
         self.before, self.turn, self.last = self.before + self.turn + self.last, Spent(), Spent()
 
     def next_request(self, price: Price | None, request: Callable[[], Request] | None) -> None:
-        """Another request of the turn begins; one that is `request`, where it is one of the chat itself."""
+        """Another request of the turn begins; `request` if it belongs to the chat itself."""
         self.turn, self.last = self.turn + self.last, Spent()
         self.price, self._request, self._is_of_chat = price, request, request is not None
 

@@ -1,6 +1,6 @@
-"""The page of servers and tools: its lines, what each is about, and what of it is folded. Pure.
+"""The page of servers and tools: its lines, their subjects, and the folds. Pure.
 
-Knows what is on offer and what a chat takes of it; knows nothing of windows and keys but their names.
+Knows the available tools and the chat's selection; knows nothing of windows and keys but their names.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from parley.tools.visits import visit
 KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
 LOGIN_KEYS = "s: sign in, in your browser   S: sign out"
 MOST_SHOWN = 100
-"""Resources of a server, and templates."""
+"""The most resources, and templates, shown of a server."""
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The servers, and which tools a chat may use and does use, as (server, tool)."""
+    """The servers, and the tools that a chat may use and does use, as (server, tool)."""
 
     servers: Sequence[ServerStatus]
     possible: frozenset[tuple[str, str]] = frozenset()
     in_use: frozenset[tuple[str, str]] = frozenset()
     left_out: frozenset[str] = frozenset()
-    """Servers whose tools are not known, and which the chat leaves out as a whole."""
+    """Servers with unknown tools that the chat leaves out entirely."""
     room: ToolRoom | None = None
     """The room for tools with their schemas in a request of the chat."""
     chat: str = ""
     problems: Sequence[str] = ()
     resources: Mapping[str, ResourceList] = field(default_factory=dict)
-    """What servers list of resources, as far as they have answered."""
+    """The resources of the servers that have answered."""
 
     def box(self, server: ServerStatus) -> str:
-        """The box that says how much of a server the chat uses."""
+        """The box that shows how much of a server the chat uses."""
         possible = [(server.name, t.name) for t in server.tools if (server.name, t.name) in self.possible]
         in_use = [key for key in possible if key in self.in_use]
         if not server.enabled or (server.tools and not possible):
@@ -59,33 +59,33 @@ class Offer:
 
 @dataclass(slots=True)
 class Page:
-    """Lines as they are written: `marks` are (row, server, tool), `folds` first and last rows."""
+    """The lines of the page: `marks` are (row, server, tool), `folds` are first and last rows."""
 
     lines: list[str] = field(default_factory=list)
     marks: list[tuple[int, str, str]] = field(default_factory=list)
     folds: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, *lines: str) -> None:
-        """Lines at the end."""
+        """Add lines at the end."""
         self.lines += lines
 
     def mark(self, server: str, tool: str = "") -> None:
-        """Note that the lines which follow are about this."""
+        """Record the subject of the following lines."""
         self.marks.append((len(self.lines), server, tool))
 
     def fold(self, head: str, body: Iterable[str]) -> None:
-        """A line behind which others are folded away."""
+        """Add a line that represents folded lines."""
         start = len(self.lines)
         self.add(head, *body)
         self.folds.append((start, len(self.lines) - 1))
 
     def table(self) -> dict[str, Any]:
-        """The page as Lua takes it."""
+        """The page for Lua."""
         return {"lines": self.lines, "marks": self.marks, "folds": self.folds}
 
 
 def tools_page(offer: Offer) -> Page:
-    """The page of the servers: the state of each, and what it offers."""
+    """The page of the servers: the state and the tools of each."""
     page = Page()
     page.add(f"# MCP servers{f' of {page_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
     if any(server.account != "none" for server in offer.servers):
@@ -99,7 +99,7 @@ def tools_page(offer: Offer) -> Page:
 
 
 def _excess(offer: Offer) -> list[str]:
-    """Words on tools that are too many to be sent in full."""
+    """A line about tools that are too many to be sent in full."""
     every = [tool for server in offer.servers for tool in server.tools]
     tools, room = [tool for tool in every if (tool.server, tool.name) in offer.in_use], offer.room
     if room is None or room.holds(tools):
@@ -144,13 +144,13 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
 
 
 def _sum(tools: Sequence[Tool]) -> str:
-    """How many tools there are, and what they cost."""
+    """The number of tools, and their cost."""
     text = count(len(tools), "tool")
     return f"{text}, ~{tokens_of(tools):,} tokens" if tools else text
 
 
 def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> None:
-    """Lines of a server, folded behind one of them."""
+    """A server's lines, folded under one of them."""
     if lines:
         ticks = fence("\n".join(lines))
         page.add("")
@@ -161,7 +161,7 @@ def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> 
 
 
 def _resources(page: Page, listed: ResourceList) -> None:
-    """The resources of a server and its templates, folded behind a line that counts them."""
+    """A server's resources and templates, folded under a line that counts them."""
     if listed.unlisted:
         page.add("", f"Resources: {page_line(listed.unlisted)}")
     for kind, resources in (("resource", listed.resources), ("template", listed.templates)):

@@ -1,7 +1,7 @@
-"""Files of servers in a project are each used once the user has seen what they would start, and said yes.
+"""A project's server file is used once the user has seen everything it would start, and said yes.
 
-Asked when servers are first needed; a no holds in this session, for this content. Knows whom to ask; what
-trust is bound to, the project knows.
+The user is asked when servers are first needed; a no holds in this session, for this content. Knows the
+dialog; the project knows what trust is bound to.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NO = "No, not in this session"
 MORE = "Show the rest of what they do first"
 YES = "Yes, I trust what this file says now"
 PINNED = "Yes, and ask again when a program of the project that it names changes"
-"""The no comes first, wherever a yes lets something run: who types on, and does not look, says no."""
+"""The no comes first if a yes would run something: a user who types without looking says no."""
 
 _PAGE = "project-servers"
 _NAMES = 200
 
 
 class TrustDialog:
-    """One for each process; `showing` shows a text as status while the user is asked."""
+    """One for each process; `showing` shows a status while the user is asked."""
 
     def __init__(
         self, editor: Editor, dialogs: Dialogs, showing: Callable[[str], AbstractContextManager[None]]
@@ -43,7 +43,7 @@ class TrustDialog:
         self._one_at_a_time = asyncio.Lock()
 
     async def settle(self, app: App, *, again: bool = False) -> None:
-        """Ask about the working directory's files, if there are any to ask about; `again` after a no, too.
+        """Ask about the working directory's undecided files, if any; with `again`, even after a no.
 
         Raises ParleyError if one has changed while the user looked at it.
         """
@@ -86,7 +86,7 @@ class TrustDialog:
                 return answer
 
     def _tell_problems(self, app: App) -> None:
-        """Say once why a file of the project, or a server in it, is not used."""
+        """Report once why a project's file, or a server in it, is not used."""
         news = [problem for problem in app.problems() if problem not in self._reported]
         self._reported.update(news)
         if news:

@@ -1,6 +1,6 @@
-"""One turn in a chat buffer, from its beginning to whatever end: complete, stopped, lost.
+"""One turn in a chat buffer, from its beginning to its end: complete, stopped, lost.
 
-Also the engine's observer while it runs. Knows how a turn ends; what is done in it is given to it.
+Also the engine's observer while it runs. Knows how a turn ends; its work is passed in.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _EVENTS: Mapping[engine.EndKind, str] = {
     "stopped": "ParleyStopped",
     "interrupted": "ParleyStopped",
 }
-"""The event of each end; that calls wait is an event of its own."""
+"""The event of each end; waiting calls have an event of their own."""
 _GOOD = ("complete", "waiting", "nothing", "answered")
 
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 
 
 class Chat(Protocol):
-    """The side of a chat that its turn needs."""
+    """The part of a chat that its turn needs."""
 
     editor: Editor
     app: App
@@ -50,26 +50,26 @@ class Chat(Protocol):
 
     @property
     def agent(self) -> Agent:
-        """Whom this chat talks to."""
+        """The agent of this chat."""
 
     @property
     def is_followed(self) -> bool:
-        """Whether something else was asked for since, which begins with its end."""
+        """Whether another request waits for the turn's end."""
 
     def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
         """The ports of a turn of this chat."""
 
     def status(self, text: str, handle: int) -> None:
-        """Show what is being done; "" when nothing is."""
+        """Show the current status; "" for none."""
 
     def waits(self, calls: int) -> None:
-        """Tell how many calls wait for a choice."""
+        """Tell how many calls are waiting for a choice."""
 
     def used(self, what: Usage | RateLimits) -> None:
-        """Take note of the tokens of the request that runs."""
+        """Record the tokens of the running request."""
 
     def draw_calls(self, row: int) -> list[ToolCall]:
-        """Draw the calls of the exchange that a row is in; those that are approved and have no result."""
+        """Draw the calls of the exchange that a row is in: approved calls without a result."""
 
     async def draw(self) -> ChatView:
         """Draw what is found in the text that was last looked at."""
@@ -79,7 +79,7 @@ class Chat(Protocol):
 
 
 class Turn:
-    """A turn that runs at a handle; also the engine's observer in it."""
+    """A turn at a handle; also its engine's observer."""
 
     def __init__(self, chat: Chat, handle: int, row: int | None) -> None:
         self.chat = chat
@@ -92,29 +92,29 @@ class Turn:
         self._why: Exception | None = None
         self._running = RunningCalls(chat.editor.loop.time)
         self._facts = list[dict[str, Any]]()
-        """What Neovim is to be told of calls, soon."""
+        """Facts about calls to send to Neovim soon."""
         self._has_calls = self._is_due = False
         self.ending = False
         self._awaits_servers = False
         self.has_answer = True
         """Whether there is an answer that a stop leaves unfinished."""
         self.doubts: tuple[Doubt, ...] = ()
-        """Reasons for which a yes was not taken."""
+        """Reasons why an approval was not accepted."""
         self.is_question = False
-        """Whether it was asked for by somebody who has decided nothing."""
+        """Whether the user asked for the turn without a decision."""
         self.has_begun = False
-        """Whether anything was done in it."""
+        """Whether the turn did any work."""
         self.kind: engine.EndKind = "stopped"
-        """What it has come to."""
+        """The end of the turn."""
         self.is_drawn = False
-        """Whether what is drawn is what the turn has left."""
+        """Whether the drawing shows the turn's final text."""
         self.tick: int | None = None
-        """The changedtick of a complete answer; None where the turn has ended otherwise."""
+        """The changedtick of a complete answer; None after any other end."""
         self.end = asyncio.Event()
-        """Set when nothing of it runs any more."""
+        """Set when no part of the turn runs any more."""
 
     async def run(self, work: Work) -> None:
-        """Do the work, and whatever comes of it leave a valid file and tell the user."""
+        """Do the work; however it ends, leave a valid file and tell the user."""
         self._task = asyncio.current_task()
         try:
             self.chat.status(ANALYZING, self.handle)
@@ -131,7 +131,7 @@ class Turn:
 
     async def _end(self, work: Work) -> engine.End:
         try:
-            if self._why is not None:  # it came before this had begun
+            if self._why is not None:  # stopped before it began
                 raise self._why
             return await self._run(work)
         except UserCancelled:
@@ -149,25 +149,25 @@ class Turn:
             raise self._why from None
 
     def running_tools(self, server: str) -> list[str]:
-        """The names of a server's tools that run."""
+        """The names of a server's running tools."""
         return self._running.tools(server)
 
     def stop(self) -> None:
-        """The user ends it, and a notice in the file will say so; or goes without servers that start."""
+        """End the turn, with a notice in the file; or proceed without the servers that are starting."""
         if self._awaits_servers and not self._open_calls():
             self.ports.tools.go_without()
             return
-        self.has_answer = self.has_answer and not self._awaits_servers  # what waits for a choice stays
+        self.has_answer = self.has_answer and not self._awaits_servers  # waiting calls stay
         self._cancel(UserCancelled())
 
     def _open_calls(self) -> bool:
-        """Whether calls wait in the exchange in hand, for which their servers are needed."""
+        """Whether calls are waiting in the current exchange: they need their servers."""
         transcript = self.chat.mirror.text.transcript
         at = exchange_at(transcript, self.document.anchor)
         return at is not None and bool(open_calls(transcript.exchanges[at]))
 
     def lose(self, why: str) -> None:
-        """There is nothing to write to any more."""
+        """The buffer or the answer is gone: end the turn."""
         self.ending = True
         self._cancel(GoneError(why))
 
@@ -177,7 +177,7 @@ class Turn:
         self._why = why
 
     async def _show(self, end: engine.End) -> None:
-        """Draw the end of the turn, and put the cursor where the user goes on."""
+        """Draw the end of the turn, and put the cursor where the user continues."""
         chat, self.ending, self.kind = self.chat, True, end.kind
         shot = await self.document.read()
         view = await chat.draw()
@@ -192,7 +192,7 @@ class Turn:
     def _reminder(
         self, end: engine.End, shot: engine.Snapshot, view: ChatView
     ) -> tuple[engine.End, dict[str, Any]] | None:
-        """What to say, and where to go, if the user asks while nothing can be done but to decide."""
+        """The message and the place to go if the user asks while only a decision helps."""
         calls = [
             calls for exchange, calls in view.waiting() if end.kind == "nothing" or exchange is shot.exchange
         ]
@@ -203,7 +203,7 @@ class Turn:
         return end, _calls(calls[-1]) | {"stays": True}
 
     def _announce(self, end: engine.End, transcript: Transcript, calls: int) -> None:
-        """Tell what the turn has come to: in another way who does not see the chat, and those who listen."""
+        """Announce the end of the turn: on the screen, differently out of view, and to listeners."""
         chat = self.chat
         unseen = announcement(end, calls, title(transcript, chat.name))
         facts = {
@@ -218,7 +218,7 @@ class Turn:
         chat.editor.tell("ended", chat.buf, facts)
 
     def _doubted(self, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
-        """The place to look at before the next yes: the calls in doubt, as they are drawn now."""
+        """The place to look at before the next approval: the calls in doubt, as drawn now."""
         doubted = [doubt.proposal for doubt in self.doubts]
         calls = [c for c in waiting(shot.answer) if isinstance(c, Proposal) and c in doubted]
         if not calls:
@@ -230,7 +230,7 @@ class Turn:
     # --- The engine's observer ---
 
     def status(self, text: str) -> None:
-        """Show what is being done; what waited for a choice does not any more."""
+        """Show the status; no call is waiting for a choice any more."""
         if text:
             self.has_begun = True
             self.chat.waits(0)
@@ -238,7 +238,7 @@ class Turn:
         self.chat.status(text, self.handle)
 
     def on_event(self, what: engine.TurnEvent) -> None:
-        """Count tokens, and say what the user is to know."""
+        """Count tokens, and tell the user about notable events."""
         match what:
             case Usage() | RateLimits():
                 self.chat.used(what)
@@ -262,20 +262,20 @@ class Turn:
                 pass
 
     async def _keep(self) -> None:
-        """Save a chat of ours that names a task: it goes on whatever becomes of Neovim."""
+        """Save a chat of ours that names a task: the task continues even without Neovim."""
         with suppress(GoneError):
             await self.document.settle()
             self.chat.editor.tell("keep", self.chat.buf)
 
     def _wait_text(self, servers: Sequence[str]) -> str:
-        """The status while servers start, with the key that asks without them where nothing needs them."""
+        """The status while servers start, with the key that asks without them if no call needs them."""
         if self._open_calls():
             return waiting_for(servers)
         key, them = self.chat.app.settings.keys.stop or ":ParleyStop", "it" if len(servers) == 1 else "them"
         return f"{waiting_for(servers)} ({key} asks without {them})"
 
     def _redraw_calls(self) -> None:
-        """Draw the calls of this answer as they are now, once for all that happens at once."""
+        """Draw the calls of this answer as they are now, once for simultaneous events."""
         if self._has_calls and not self._is_due:
             self._is_due = True
             self.chat.editor.loop.call_soon(self._tell_calls)
@@ -292,7 +292,7 @@ class Turn:
 
 
 def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
-    """The place at which the user goes on after a turn; None: wherever the cursor is."""
+    """The place where the user continues after a turn; None: leave the cursor."""
     if end.kind == "waiting":
         mine = next((calls for exchange, calls in view.waiting() if exchange is shot.exchange), None)
         return _calls(mine) if mine else None
@@ -314,5 +314,5 @@ def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str
 
 
 def _calls(calls: Sequence[Proposal | Broken]) -> dict[str, Any]:
-    """The first of some calls as the place, from which the last is seen as well."""
+    """The first of some calls as the place; the last is shown, too."""
     return {"row": calls[0].span.start, "to_end": False, "reveal": calls[-1].span.start}
