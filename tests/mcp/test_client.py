@@ -296,7 +296,7 @@ async def test_the_model_replies_to_a_server_with_sampling(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("messages", [[], [("assistant", "hello")], [("user", "a"), ("assistant", "b")]])
 def test_a_sampling_request_must_end_with_a_user_message(messages: list[tuple[str, str]]) -> None:
-    with pytest.raises(ServerError, match="has to end with a text of the user"):
+    with pytest.raises(ServerError, match="must end with a user message"):
         conversation(messages)
 
 
