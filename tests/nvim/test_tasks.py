@@ -117,7 +117,7 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
         before, head, _ = re.split(r"(🛠️: \[dig\]\[[^]]*\])", nvim.text())
         copy.write_text(f"{before}{head}{PENDING}\n", encoding="utf-8")
         nvim.command(f"edit {copy}")
-        until(nvim, lambda: any("may have run" in said for said in problems(nvim)), "the warning")
+        until(nvim, lambda: any("may already have run" in said for said in problems(nvim)), "the warning")
         nvim.command("ParleyRespond")
         until(nvim, lambda: waits(nvim), "the choice")
         assert digging.methods().count("tasks/get") == methods.count("tasks/get")
