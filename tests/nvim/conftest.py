@@ -1,4 +1,4 @@
-"""Neovims for the tests: one that most of them share, since a host takes seconds to import its SDKs."""
+"""Neovims for the tests; most tests share one, since a host takes seconds to import its SDKs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(shared: Child) -> Iterator[Child]:
-    """The shared Neovim, with nothing open, and `vim.ui` as it is without the tests before."""
+    """The shared Neovim, with nothing open, and `vim.ui` reset after earlier tests."""
     shared.clear()
     shared.lua("_G.ui = _G.ui or { select = vim.ui.select, input = vim.ui.input, open = vim.ui.open }")
     shared.lua("for name, of_neovim in pairs(_G.ui) do vim.ui[name] = of_neovim end")
@@ -33,7 +33,7 @@ def nvim(shared: Child) -> Iterator[Child]:
 
 @pytest.fixture(scope="module")
 def hostless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim in which no host is started: what is tested is Lua's."""
+    """A Neovim that starts no host, for tests of Lua alone."""
     home = tmp_path_factory.mktemp("plain")
     init = "vim.g.parley_python = '/nowhere/python'"
     with child(home, init=init) as one:
@@ -50,5 +50,5 @@ def plain(hostless: Child) -> Child:
 
 @pytest.fixture
 def home(shared: Child) -> Path:
-    """The folder that is the shared Neovim's home."""
+    """The home folder of the shared Neovim."""
     return shared.home

@@ -1,4 +1,4 @@
-"""A home whose editor and shell share a server that writes down its calls, and the chats in it."""
+"""A home whose editor and shell share a server that records its calls, and its chats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKER = "\U0001f4ac: "
 
 
 def furnish(home: Path, **server_env: str) -> None:
-    """Write the settings that editor and shell read; the agent is the one that starts quickest."""
+    """Write settings for editor and shell; the agent is the one that starts fastest."""
     env = {"CALLS": str(home / "calls"), **server_env}
     lines = [
         'agent = "Demo-OpenAI"',
@@ -42,7 +42,7 @@ def environ(home: Path, **more: str) -> Mapping[str, str]:
 
 
 class Chat:
-    """A chat file in the folder of chats, and how often the server was called for it."""
+    """A chat file in the chat folder, and how often the server was called for it."""
 
     def __init__(self, home: Path, name: str) -> None:
         self.name = name
@@ -67,7 +67,7 @@ def opened(nvim: Child, chat: Chat) -> None:
 
 
 def waits(nvim: Child) -> bool:
-    """Whether a choice is waited for, and no turn runs."""
+    """Whether a call waits for a choice, and no turn runs."""
     here: bool = nvim.lua("return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)")
     return here
 

@@ -1,8 +1,8 @@
-"""The demo model on a thread of its own, save that it never answers a request to the model `hanging`.
+"""The demo model on a thread of its own, but it never answers a request to the model `hanging`.
 
-One to the model `held` is answered once the test says so, and one to `refusing` is refused then.
+It answers the model `held` once the test says so, and refuses `refusing` then.
 
-For words of a question it may read others, by which it answers: what is on the screen need not be its rules.
+It can replace words of a question before answering: the screen need not show the words of its rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.asgi import AsgiServer
 
 @dataclass
 class HangingModel:
-    """What came in, and what was given up by who asked."""
+    """The requests that came in, and those that the client gave up."""
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -76,12 +76,12 @@ def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingMod
 
 
 def _inside(text: str) -> str:
-    """A text as it stands in JSON, between the quotes."""
+    """A text as written in JSON, between the quotes."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _once(first: Any, receive: Any) -> Any:
-    """What receives, the message that was taken first."""
+    """A receiver that first returns the message already taken."""
     messages = [first]
 
     async def again() -> Any:

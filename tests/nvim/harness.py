@@ -32,7 +32,7 @@ for name, info in pairs(vim.api.nvim_get_all_options_info()) do
   end
 end
 """
-# Where Treesitter ends while syntax is on, Neovim reads the syntax file for the text that it wipes out.
+# If Treesitter ends while syntax is on, Neovim reads the syntax file for the text that it wipes out.
 CLEAR = """
 for name, start in pairs(_G.options_at_start) do
   for _, scope in ipairs(start[2] and { 'global', 'local' } or { 'global' }) do
@@ -49,14 +49,14 @@ vim.g.syntax_on = on
 
 
 def nvim_path() -> str:
-    """The Neovim that the tests drive: PARLEY_NVIM, else the one of .venv, else that of the PATH."""
+    """The Neovim that the tests drive: PARLEY_NVIM, else .venv's, else the PATH's."""
     beside = ROOT / ".venv" / "bin" / "nvim"
     name = os.environ.get("PARLEY_NVIM") or (str(beside) if beside.exists() else "nvim")
     return shutil.which(name) or name
 
 
 class Grid:
-    """What is on the screen, kept from redraw events."""
+    """The screen's content, built from redraw events."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []
@@ -110,11 +110,11 @@ class Grid:
         self.styles[number], self.terminal_styles[number] = rgb, terminal
 
     def text(self) -> str:
-        """The screen, without blanks at the ends of its lines."""
+        """The screen, without trailing spaces."""
         return "\n".join("".join(row).rstrip() for row in self.rows)
 
     def style(self, text: str) -> dict[str, Any]:
-        """How the first cell of a text on the screen is drawn."""
+        """The style of the first cell of a text on the screen."""
         row, column = self.place(text)
         return self.styles[self.attributes[row][column]]
 
@@ -129,14 +129,14 @@ class Grid:
 
 
 def _leave_signals_alone(nvim: pynvim.Nvim) -> None:
-    """Have pynvim not take SIGINT and SIGTERM for each request, and give them back: half of its cost."""
+    """Keep pynvim from taking over SIGINT and SIGTERM in each request, half of a request's cost."""
     loop: Any = nvim._session._async_session.loop
     loop._setup_signals = lambda signals: None
     loop._teardown_signals = lambda: None
 
 
 def _close_pipes(nvim: pynvim.Nvim) -> None:
-    """Close what leads to a Neovim while pynvim's loop still runs, which closes for good one round later."""
+    """Close a Neovim's pipes while pynvim's loop still runs: it completes the close one round later."""
     loop: Any = nvim._session._async_session.loop
     for transport in filter(None, (loop._transport, *loop._to_close)):
         transport.close()
@@ -169,7 +169,7 @@ class Child:
         self.nvim.ui_attach(width, height, rgb=True, ext_linegrid=True)
         self.lua(OPTIONS)
 
-    # --- Doing ---
+    # --- Acting ---
 
     def keys(self, keys: str) -> None:
         """Type."""
@@ -192,7 +192,7 @@ class Child:
         return path
 
     def clear(self) -> None:
-        """Have one window with nothing in it, size and options as at the start, and no messages."""
+        """Reset to one empty window, initial size and options, and no messages."""
         self.keys("<C-\\><C-n>")
         while self.blocked():
             self.keys("<CR>")
@@ -213,12 +213,12 @@ class Child:
 
     @property
     def name(self) -> str:
-        """The name of the current buffer; one request, since a page may be replaced between two."""
+        """The name of the current buffer; one request, since a page may be replaced between two requests."""
         name: str = self.nvim.api.buf_get_name(0)
         return name
 
     def variable(self, name: str) -> Any:
-        """A variable of the current buffer; None where it has none."""
+        """A variable of the current buffer; None if unset."""
         return self.lua("return vim.b[...]", name)
 
     @property
@@ -228,12 +228,12 @@ class Child:
         return row, column
 
     def screen(self) -> str:
-        """What is on the screen now."""
+        """The screen now."""
         self.flush()
         return self.grid.text()
 
     def flush(self) -> None:
-        """Take the redraw events that have come."""
+        """Process the redraw events received so far."""
         self.nvim.api.get_mode()
         session = self.nvim._session
         while session._pending_messages:
@@ -242,13 +242,13 @@ class Child:
                 self.grid.redraw(message[2])
 
     def blocked(self) -> bool:
-        """Whether Neovim waits in the middle of a command, where tests must not ask for anything else."""
+        """Whether Neovim waits in the middle of a command, when tests must not send other requests."""
         return bool(self.nvim.api.get_mode()["blocking"])
 
     def until(self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S) -> Any:
-        """The condition's value, once it has one, and Neovim has drawn what goes with it.
+        """The condition's value, once it has one and Neovim has drawn the result.
 
-        A question costs the test itself a millisecond and more: the longer nothing came, the rarer they are,
+        Each check costs the test at least a millisecond: checks become rarer the longer it waits,
         unless Neovim draws something.
         """
         end, pause, has_waited = time.monotonic() + seconds, 0.002, False
@@ -266,7 +266,7 @@ class Child:
             pause = min(pause * 1.2, 0.01)
 
     def _settle(self) -> None:
-        """Take what Neovim draws, until it draws nothing for a moment, or goes on and on."""
+        """Process redraw events until Neovim draws nothing for a moment, or does not stop drawing."""
         with suppress(EOFError, OSError, ValueError):  # it may have ended
             for _ in range(5):
                 if not select([self._pipe], [], [], 0.008)[0]:
@@ -274,7 +274,7 @@ class Child:
                 self.flush()
 
     def until_open(self, seconds: float = 2.0) -> None:
-        """Return when Neovim takes requests; it takes none while it waits for the rest of a key."""
+        """Return when Neovim accepts requests; it accepts none while it waits for the rest of a key."""
         end = time.monotonic() + seconds
         while self.blocked():
             assert time.monotonic() < end, f"Neovim waits for a key:\n{self.screen()}"
@@ -297,17 +297,17 @@ class Child:
         )
 
     def until_waiting(self, seconds: float = PATIENCE_S) -> None:
-        """Return when a choice is waited for: its keys are there, and the turn has ended."""
+        """Return when a call waits for a choice: its keys exist, and the turn has ended."""
         waits = "return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)"
         self.until(lambda: self.lua(waits), "the choice keys", seconds)
 
     def messages(self) -> str:
-        """What was said; in a window of commands, Neovim 0.10 gives that to `execute` alone."""
+        """The messages; in the command-line window, Neovim 0.10 gives them only to `execute`."""
         said: str = self.nvim.funcs.execute("messages")
         return said.strip("\n")
 
     def report(self) -> str:
-        """All that helps to see what went wrong."""
+        """Everything that helps to find the failure."""
         if self.blocked():
             return f"{self.screen()}\n--- Neovim waits for a key"
         parts = [self.screen(), "--- text", self.text(), "--- messages", self.messages()]
@@ -318,7 +318,7 @@ class Child:
         return "\n".join(parts)
 
     def close(self) -> None:
-        """End it, in whatever state it is."""
+        """End Neovim, in any state."""
         with suppress(EOFError, OSError):
             if self.blocked():
                 os.kill(self.pid, signal.SIGTERM)
@@ -341,11 +341,11 @@ def child(
     height: int = HEIGHT,
     env: dict[str, str] | None = None,
 ) -> Iterator[Child]:
-    """A Neovim with Parley from `root`, and with nothing of the user's; `clean` is one without Parley.
+    """A Neovim with Parley from `root`, and without the user's files; with `clean`, without Parley.
 
-    `rplugin` is one that sources the manifest of remote plugins, as Neovim does without `--clean`. Its hosts
-    have their imports behind them (`tests/forks`), unless they are not `forked`, or are not this checkout's.
-    After a `ya` it waits 30 ms, and not a second, for the key that would make it a text object.
+    With `rplugin`, it sources the manifest of remote plugins, as Neovim does without `--clean`. Its hosts are
+    forked with their imports done (`tests/forks`), unless not `forked` or not of this checkout.
+    After a `ya` it waits 30 ms, not a second, for the key that would make it a text object.
     """
     config = home / "init.lua"
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"

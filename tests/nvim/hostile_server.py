@@ -1,7 +1,7 @@
-"""An MCP server over stdio all of whose texts are the one in HOSTILE: what it calls itself and its tool, says
-of progress, asks, suggests as an answer, and fails with. Of the standard library alone.
+"""An MCP server over stdio whose every text is HOSTILE: its own and its tool's names, progress, question,
+suggested answer, and error. Uses only the standard library.
 
-The tool `t` tells its progress until the file named by GO is there, then asks, then fails.
+The tool `t` reports progress until the file named by GO exists, then asks, then fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO is there.
+"""An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO exists.
 
-Of the standard library alone, so that it starts at once. A test shows it the file when it has seen enough.
-With PROGRESS it tells its progress, in these words, with a query `beat` ten times a second; `fail` fails.
+Uses only the standard library, to start fast. A test creates the file when it has seen enough.
+With PROGRESS it reports progress in these words, ten times a second for the query `beat`; `fail` fails.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A screen as a picture: SVG, cell by cell as Neovim draws it; what is on the screen is `screens.py`'s.
+"""A screen as an SVG picture, cell by cell as Neovim draws it; `screens.py` makes the scenes.
 
-Every row is placed cell by cell, so that a picture is right in programs that have other fonts, or
+Each cell of a row is placed on its own: a picture is right in programs that have other fonts, or
 that do not stretch text: browsers, rsvg-convert.
 """
 
@@ -21,7 +21,7 @@ DASHES = {"underdotted": "1.5 1.5", "underdashed": "4 2"}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbours on a row that are drawn alike."""
+    """Adjacent cells of a row with one style."""
 
     row: int
     column: int
@@ -31,17 +31,17 @@ class Run:
 
     @property
     def x(self) -> float:
-        """Where it starts."""
+        """The x coordinate of its start."""
         return MARGIN + self.column * CELL
 
     @property
     def y(self) -> float:
-        """Where its row starts."""
+        """The y coordinate of its row."""
         return MARGIN + self.row * LINE
 
     @property
     def colours(self) -> tuple[str, str]:
-        """Those of the text and of what is behind it."""
+        """The colours of text and background."""
         both = _colour(self.style["foreground"]), _colour(self.style["background"])
         return (both[1], both[0]) if self.style.get("reverse") else both
 
@@ -61,7 +61,7 @@ def drawn(neovim: Child) -> str:
 
 
 def _runs(neovim: Child, row: int, ground: dict[str, Any]) -> Iterator[Run]:
-    """The runs of a row: plain letters of one style together, any other character alone, as wide as it is."""
+    """The runs of a row: plain letters of one style together, any other character alone, in its own width."""
     grid = neovim.grid
     texts = grid.rows[row]
     cells = [column for column, text in enumerate(texts) if text]
@@ -97,7 +97,7 @@ def _text(run: Run) -> Iterator[str]:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    """What is drawn below a text, and through it."""
+    """The lines below a text, and through it."""
     style, x, end = run.style, run.x, run.x + run.width * CELL
     colour = _colour(style.get("special", run.style["foreground"]))
     below = run.y + BASE + 2.5
@@ -116,7 +116,7 @@ def _lines(run: Run) -> Iterator[str]:
 
 
 def _cursor(neovim: Child, colour: int) -> str:
-    """A block in Normal mode, through which the text is seen, else a bar."""
+    """In Normal mode a block that shows the text through it, else a bar."""
     row, column = neovim.grid.cursor
     width = CELL if neovim.grid.mode.startswith(("normal", "visual", "operator")) else 2
     place = f'x="{MARGIN + column * CELL:.1f}" y="{MARGIN + row * LINE}" width="{width}" height="{LINE}"'

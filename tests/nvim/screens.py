@@ -1,8 +1,8 @@
-"""What people see, scene by scene, from real sessions; not a test, but for looking at.
+"""Pictures of real sessions, scene by scene; to look at, not a test.
 
-`python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes where none is named;
-`make screens` draws the one of README anew, `make screens TO=FOLDER` all. Every scene is Neovim as it comes,
-of 80 columns and 24 rows where nothing else is said, with the demo model and a server of the tests.
+`python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes if none is named;
+`make screens` redraws README's picture, `make screens TO=FOLDER` all. Every scene is Neovim without
+settings, by default 80 columns by 24 rows, with the demo model and a server of the tests.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ vim.o.statusline = " %t%=%{%v:lua.require'parley'.status()%} "
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A picture: what is played before it, and in what Neovim."""
+    """A picture: the session played before it, and its Neovim."""
 
     play: Callable[[Child], None]
     width: int = 80
@@ -96,7 +96,7 @@ class Scene:
 
 
 def ask(neovim: Child, question: str, before: str = LONG) -> None:
-    """A chat, its last question asked."""
+    """Ask the last question of a chat."""
     neovim.edit("chat.md", f"{before}{question}\n")
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     neovim.command("normal! G$")
@@ -110,33 +110,33 @@ def complete(neovim: Child) -> None:
 
 
 def is_at_rest(neovim: Child) -> bool:
-    """Whether the screen is as it was a moment ago: all has been drawn."""
+    """Whether the screen is unchanged since a moment ago: all is drawn."""
     before = neovim.screen()
     neovim.lua("vim.wait(100)")
     return neovim.screen() == before
 
 
 def session(neovim: Child) -> None:
-    """The picture of README."""
+    """README's picture."""
     ask(neovim, QUESTION, "---\ntopic: stock prices\n---\n\n💬: ")
     neovim.until_waiting()
     neovim.command("silent write")
 
 
 def waiting(neovim: Child) -> None:
-    """Two calls wait, at the bottom of a chat longer than the window."""
+    """Two calls waiting at the bottom of a chat longer than the window."""
     ask(neovim, QUESTION)
     neovim.until_waiting()
 
 
 def write_file(neovim: Child) -> None:
-    """A call waits that writes a file of 5 kB."""
+    """A waiting call that writes a file of 5 kB."""
     ask(neovim, WRITE)
     neovim.until_waiting()
 
 
 def write_file_details(neovim: Child) -> None:
-    """The same, and what `K` shows of it."""
+    """The same, with the float of `K`."""
     write_file(neovim)
     neovim.lua("vim.fn.search('^❓', 'bW')")
     neovim.keys("K")
@@ -144,7 +144,7 @@ def write_file_details(neovim: Child) -> None:
 
 
 def running(neovim: Child) -> None:
-    """A tool runs."""
+    """A running tool."""
     ask(neovim, 'call slow {"seconds": 600}')
     neovim.until_text('"name":"slow"')
     neovim.until(lambda: "Selecting" not in (neovim.variable("parley_status") or "Selecting"), "the tool")
@@ -152,7 +152,7 @@ def running(neovim: Child) -> None:
 
 
 def first_token(neovim: Child) -> None:
-    """The first word of an answer is waited for."""
+    """An answer before its first word."""
     ask(neovim, "What does a share of Google cost?")
     neovim.lua("vim.wait(2500)")
 
@@ -164,13 +164,13 @@ def finished(neovim: Child) -> None:
 
 
 def thinking(neovim: Child) -> None:
-    """A model thinks."""
+    """A thinking model."""
     ask(neovim, "think about it: what does csv_reader do?")
     neovim.until_text("First")
 
 
 def thoughts(neovim: Child) -> None:
-    """A model thought, and answered."""
+    """An answer after thinking."""
     ask(neovim, "think about it: what does csv_reader do?")
     complete(neovim)
 
@@ -182,7 +182,7 @@ def error(neovim: Child) -> None:
 
 
 def stop(neovim: Child) -> None:
-    """An answer that was stopped."""
+    """A stopped answer."""
     ask(neovim, "write 400 words")
     neovim.until_text("conversation and")
     neovim.command("ParleyStop")
@@ -190,7 +190,7 @@ def stop(neovim: Child) -> None:
 
 
 def queued(neovim: Child) -> None:
-    """Two questions wait for the answer above them."""
+    """Two queued questions."""
     ask(neovim, "write 4000 words")
     neovim.until_text("conversation and")
     neovim.keys("Go<CR>💬: Is there one for TSV, too?<C-g><C-g>")
@@ -200,7 +200,7 @@ def queued(neovim: Child) -> None:
 
 
 def too_long(neovim: Child) -> None:
-    """A chat that was too long for its model, and went on."""
+    """A chat that was too long for its model, and continued."""
     long = "".join(f"💬: question {n}\n\n🤖:[Claude]\n\n{CODE * 12}\n\n" for n in range(12))
     ask(neovim, "say: It goes on.", f"{long}💬: ")
     complete(neovim)
@@ -208,7 +208,7 @@ def too_long(neovim: Child) -> None:
 
 
 def compact(neovim: Child) -> None:
-    """Older exchanges are summed up."""
+    """Older exchanges being summarized."""
     chat = "".join(f"💬: question {n}\n\n🤖:[Claude]\n\nanswer {n}\n\n" for n in range(60))
     neovim.edit("chat.md", f"{chat}💬: ")
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -218,7 +218,7 @@ def compact(neovim: Child) -> None:
 
 
 def settings(neovim: Child) -> None:
-    """Eleven wrong settings, and a chat that is opened with them."""
+    """A chat opened with eleven wrong settings."""
     neovim.edit("chat.md", LONG)
     neovim.until(lambda: "agnet" in neovim.messages(), "the problems")
 
@@ -231,14 +231,14 @@ def tools(neovim: Child) -> None:
 
 
 def log(neovim: Child) -> None:
-    """The page of what was decided and run."""
+    """The page of decisions and runs."""
     finished(neovim)
     neovim.command("ParleyLog")
     neovim.until(lambda: "log" in neovim.name, "the page")
 
 
 def request(neovim: Child) -> None:
-    """The page of what would be sent."""
+    """The page of the next request."""
     finished(neovim)
     neovim.keys("GAand of apple?<Esc>")
     neovim.command("ParleyRequest")
@@ -252,7 +252,7 @@ def health(neovim: Child) -> None:
 
 
 def health_end(neovim: Child) -> None:
-    """The last of it."""
+    """The end of `:checkhealth`."""
     health(neovim)
     neovim.command("normal! G")
 
@@ -265,7 +265,7 @@ def syntax(neovim: Child) -> None:
 
 
 def split(neovim: Child) -> None:
-    """Two calls wait, in one of two windows side by side."""
+    """Two waiting calls, in one of two windows side by side."""
     neovim.command("vsplit")
     waiting(neovim)
 
@@ -277,7 +277,7 @@ def prose(neovim: Child) -> None:
 
 
 def context(neovim: Child) -> None:
-    """A question about what was selected in the window above, and its diagnostics."""
+    """A question about the selection in the window above, and its diagnostics."""
     neovim.edit("csv_reader.py", FILE["content"])
     neovim.keys("4GVjj<Esc>")
     neovim.lua("""vim.diagnostic.set(vim.api.nvim_create_namespace('linter'), 0, {
@@ -315,13 +315,13 @@ def long_result(neovim: Child) -> None:
 
 
 def usage(neovim: Child) -> None:
-    """What a chat has used, in the status line."""
+    """A chat's usage, in the status line."""
     finished(neovim)
     neovim.until(lambda: neovim.variable("parley_usage"), "the usage")
 
 
 def fork(neovim: Child) -> None:
-    """A chat is copied down to its first answer, and goes on from there beside it."""
+    """A chat, and its fork after the first answer, which continues there."""
     neovim.edit("chat.md", LONG)
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     neovim.command("topleft vertical ParleyFork")
@@ -329,7 +329,7 @@ def fork(neovim: Child) -> None:
 
 
 def completion(neovim: Child) -> None:
-    """What may stand behind `@@`."""
+    """Completions after `@@`."""
     for name in ("notes.md", "src/csv_reader.py", "tests/test_csv_reader.py"):
         path = neovim.home / "project" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -343,7 +343,7 @@ def completion(neovim: Child) -> None:
 
 
 def trust(neovim: Child) -> None:
-    """A project's server file that asks for more than it seems to."""
+    """A project's server file that asks for more than it seems to ask for."""
     folder = neovim.home / "project"
     (folder / "bin").mkdir(parents=True)
     for name in ("bin/npx", "preload.so"):
@@ -360,7 +360,7 @@ def trust(neovim: Child) -> None:
 
 
 def trust_rest(neovim: Child) -> None:
-    """The same, once the rest was asked for."""
+    """The same, after a request to show the rest."""
     trust(neovim)
     neovim.keys("2<CR>")
     neovim.until_screen("Yes, I trust")
@@ -450,7 +450,7 @@ def main(folder: Path, names: Sequence[str]) -> None:
 
 
 def picture(scene: Scene, url: str) -> str:
-    """Play one scene; `url` is where the model is that can be told what to do."""
+    """Play one scene; `url` is the address of the controllable model."""
     wanted = COMMON | models(url) | scene.settings
     init = (
         "vim.o.termguicolors, vim.o.background = true, 'dark'\n"
@@ -467,7 +467,7 @@ def picture(scene: Scene, url: str) -> str:
 
 
 def models(url: str) -> dict[str, Any]:
-    """The agents of the model that can be told what to do."""
+    """The agents of the controllable model."""
     provider = {"kind": "openai", "base_url": f"{url}/v1", "api": "chat"}
     agents = [{"name": name, "provider": "scenes", "model": name.lower()} for name in ("Writer", "Hanging")]
     return {"providers": {"scenes": provider}, "agents": agents}

@@ -1,6 +1,6 @@
 """An MCP server over stdio whose tools answer, fail, or take their time and can be cancelled.
 
-Of the standard library alone, so that it starts at once: a Neovim whose settings change starts it anew.
+Uses only the standard library, to start fast: a Neovim restarts it when settings change.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def reply(number: int, text: str, is_error: bool = False) -> None:
 
 
 def slow(number: int, seconds: float, token: Any) -> None:
-    """Take some seconds, with progress for who gave a token; a call that is cancelled is not answered."""
+    """Take some seconds, with progress for a given token; a cancelled call gets no answer."""
     steps = max(1, round(seconds / STEP_S))
     for step in range(steps):
         if token is not None:

@@ -1,4 +1,4 @@
-"""The agent that a file asks for is confirmed as it was shown, and again when another takes its place."""
+"""The user confirms the agent that a file asks for as shown, and again when another replaces it."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(nvim: Child,
     nvim.until(lambda: nvim.lines() == before, "one step of undo")
     nvim.command("ParleyAgent! Demo-OpenAI")
     nvim.until(lambda: nvim.lines()[2] == "agent: Demo-OpenAI", "the other agent in the file")
-    nvim.command("ParleyRespond")  # nobody asks whether that is wanted
+    nvim.command("ParleyRespond")  # Parley does not ask for confirmation
     nvim.until_text("\U0001f916:[Demo-OpenAI]\n\none")
     nvim.until_idle()
     nvim.lua("vim.api.nvim_buf_set_lines(0, 2, 3, true, {'model: other'})")

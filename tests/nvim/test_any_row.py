@@ -86,9 +86,9 @@ local function number(text)
 end
 _G.row = function(a, b) return number(a), number(b) end
 """
-# Functions whose rows are those of edits to the text of one changedtick: another one refuses them as a whole.
+# Functions whose rows belong to edits of one changedtick's text: any other text refuses all edits.
 OF_EDITS = {"edit.apply", "handle.cover"}
-# What counts rows, or is a line of text and not its number.
+# Arguments that count rows, or hold a line's text, not its number.
 NO_ROWS = {
     "chat.is_question", "commands.complete", "context.text", "folds.rows", "health.heard", "keys.is_choice",
     "known.is", "pages.fill", "pages.float", "pages.scratch", "servers.draw", "stream.fit", "view.drawn",
@@ -102,7 +102,7 @@ BUFFERS = ["done", "waiting", "short", "empty", "unloaded", "cut"]
 
 
 def shown_buffer(nvim: Child, kind: str) -> None:
-    """Have a buffer of a kind in the current window, if it can be."""
+    """Show a buffer of a kind in the current window, if possible."""
     if kind == "done":
         at_end(nvim, chat(ran(1, "found"), ran(2, "a\nb\nc", "[error]")))
     elif kind in ("waiting", "cut"):

@@ -1,4 +1,4 @@
-"""Pictures beside a chat in a real Neovim: asked about, shown in a request, exported."""
+"""Pictures in a chat's folder in a real Neovim: asked about, shown in a request, exported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CUT = f"data:image/png;base64,{b64encode(png()).decode()}"[:60]
 
 
 def ask(nvim: Child, home: Path, name: str) -> Path:
-    """A chat with a question about a picture beside it."""
+    """A chat with a question about a picture in its folder."""
     path = home / name
     picture = beside(path, png())
     nvim.edit(name, question(picture).removesuffix("\n"))

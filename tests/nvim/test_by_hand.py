@@ -1,4 +1,4 @@
-"""Lines that a person wrote: who sent the file, or the user, who edits a call before the yes."""
+"""Lines written by hand: by the file's sender, or by the user, who edits a call before approving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _number = count(1)
 
 
 def home_in(home: Path) -> Path:
-    """A home in which a server that is started leaves a file."""
+    """A home in which a started server leaves a file."""
     furnish(home)
     config = Path(environ(home)["XDG_CONFIG_HOME"]) / "parley" / "config.toml"
     touch = f'\n[mcp.servers.touch]\ncommand = "touch"\nargs = [{json.dumps(str(home / "started"))}]\n'

@@ -1,4 +1,4 @@
-"""What each choice key decides at each place of the cursor in each state of the calls: in a real Neovim."""
+"""Each choice key's effect at each cursor place in each state of the calls, in a real Neovim."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     furnish(home)
     with child(home, env={"PARLEY_DEMO_PACE": "0"}) as nvim:
         waiting(nvim, "all are undecided")
-        nvim.command("ParleyRespond")  # from here on the servers run, and what tools there are is known
+        nvim.command("ParleyRespond")  # from here on the servers run, and the tools are known
         nvim.until_screen(") · count")
         yield nvim
 
@@ -60,7 +60,7 @@ def line(chat: int, number: int, tool: str, mark: str = "") -> str:
 
 
 def waiting(nvim: Child, state: str) -> None:
-    """A chat of its own, with calls that never ran in another one, in which they are in a state."""
+    """A new chat with calls in a given state, which ran in no other chat."""
     chat = next(_number)
     has_result = state == "call 1 has its result"
     first = line(chat, 1, "note", "[ya]" if has_result else "")
@@ -77,7 +77,7 @@ def waiting(nvim: Child, state: str) -> None:
 
 
 def ready(nvim: Child) -> None:
-    """Return when the keys are there and nothing runs."""
+    """Return when the keys exist and nothing runs."""
     wait = "return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)"
     until(nvim, lambda: nvim.lua(wait), "the keys")
 
@@ -97,7 +97,7 @@ def comes(nvim: Child, expected: str) -> None:
 
 
 def press(nvim: Child, key: str, place: str) -> None:
-    """Press a key until it counts: beside the calls a yes to several is pressed again, a no has no reason."""
+    """Press a key until it counts: off the calls, a yes to several is pressed again; a no gets no reason."""
     nvim.keys(key)
     if place == "another exchange":
         return

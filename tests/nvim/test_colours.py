@@ -1,4 +1,4 @@
-"""The colours of a chat, on the grid, in a Neovim that has nothing else: with Treesitter and with syntax."""
+"""The colours of a chat, on the grid, in a plain Neovim: with Treesitter and with syntax."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def chat(neovim: Child) -> Child:
 
 
 def is_link(neovim: Child) -> bool:
-    """Whether a link of the answer has the look of one: Treesitter may colour a text after it was drawn."""
+    """Whether a link of the answer looks like a link: Treesitter may colour a text after it was drawn."""
     return bool(neovim.grid.style("the_manual").get("underline"))
 
 
@@ -89,7 +89,7 @@ def show(neovim: Child, text: str) -> None:
 
 
 def underscores(neovim: Child) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Each `_` between letters: the text up to it, how it is drawn, and how the letter before it is."""
+    """Each `_` between letters: the text up to it, its style, and the style of the letter before it."""
     grid = neovim.grid
     for cells, attributes in zip(grid.rows, grid.attributes, strict=True):
         for column in range(1, len(cells) - 1):
@@ -138,13 +138,13 @@ def test_what_a_model_thought_is_dimmed_and_no_other_quote(chat: Child) -> None:
 
 
 def colours(neovim: Child, group: str) -> dict[str, Any]:
-    """What a highlight group is drawn with."""
+    """The colours of a highlight group."""
     spec: dict[str, Any] = neovim.lua("return vim.api.nvim_get_hl(0, { name = ..., link = false })", group)
     return spec
 
 
 def backgrounds(neovim: Child, text: str) -> set[int | None]:
-    """Those of the row that a text is in."""
+    """The backgrounds of the row that a text is in."""
     neovim.screen()
     row, _ = neovim.grid.place(text)
     return {neovim.grid.styles[style].get("background") for style in neovim.grid.attributes[row]}
@@ -205,7 +205,7 @@ def test_pages_of_the_users_own_keep_what_their_syntax_says(tmp_path: Path) -> N
     init = "vim.g.parley_python = '/nowhere/python' vim.o.termguicolors = true"
     with child(tmp_path, init=init, width=60, height=10) as neovim:
         neovim.edit("notes.md", "# Notes\n\nsome snake_case\n")
-        neovim.lua("pcall(vim.treesitter.stop) vim.bo.syntax = 'markdown'")  # 0.12 has begun it by itself
+        neovim.lua("pcall(vim.treesitter.stop) vim.bo.syntax = 'markdown'")  # 0.12 has started it by itself
         neovim.until_screen("snake_case")
         assert neovim.grid.style("_case") != neovim.grid.style("case")
 

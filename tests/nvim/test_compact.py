@@ -1,4 +1,4 @@
-"""`:ParleyCompact`, as a person sees it: the progress, the lines, one undo, and a stop in the middle."""
+"""`:ParleyCompact`, as the user sees it: the progress, the lines, one undo, and a stop in the middle."""
 
 from __future__ import annotations
 

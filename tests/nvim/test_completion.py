@@ -18,7 +18,7 @@ FAKE_SERVER = {"command": sys.executable, "args": [FAKE]}
 
 @pytest.fixture
 def work(plain: Child, tmp_path: Path) -> Path:
-    """A folder to work in, which Neovim works in, with a chat open that nothing is asked in yet."""
+    """A folder that is Neovim's working directory, with a chat open without a question."""
     folder = tmp_path / "project"
     for name in ("src/a.py", "src/b.py", "src/.key", "notes.md", ".env", ".git/config", "odd@name", "diff"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def work(plain: Child, tmp_path: Path) -> Path:
 
 
 def offers(nvim: Child, text: str, after: str = "") -> list[str]:
-    """The words that are offered after a text is typed at the end of the question."""
+    """The completions after a text is typed at the end of the question."""
     nvim.keys("<C-\\><C-n>")
     nvim.lua("vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { '💬: ' })")
     nvim.keys(f"A{text}{after}{'<Left>' * len(after)}<C-x><C-o>")
@@ -138,7 +138,7 @@ def test_resources_of_servers_that_run_are_offered_and_are_brought(tmp_path: Pat
 def test_values_of_a_template_are_those_of_what_was_typed_last_and_are_asked_for_again(
     plain: Child, work: Path
 ) -> None:
-    """An answer that comes late replaces no other, and a server that was too slow has another chance."""
+    """A late reply replaces no other, and a server that was too slow gets another chance."""
     plain.lua("""
       local host, completion = require('parley.host'), require('parley.completion')
       _G.before = { state = host.state, mention = host.mention, now = vim.uv.now }

@@ -1,4 +1,4 @@
-"""A reply in a buffer that is cut: by a kill, a quit, an undo. The text says so, whoever reads it then."""
+"""A reply cut in a buffer: by a kill, a quit, an undo. The text says so to every reader."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def nvim(tmp_path: Path) -> Iterator[Child]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether whoever goes on with a text takes its answer for complete."""
+    """Whether a program that continues the text takes its answer for complete."""
     step = next_step(Situation(parse(text), 0, Catalogue(), LedgerView(), limits_with()))
     return isinstance(step, plan.Complete)
 

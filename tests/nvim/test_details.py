@@ -1,4 +1,4 @@
-"""`K` on a call shows all of it: its long arguments as the lines that they are, and its result if it ran."""
+"""`K` on a call shows the whole call: long arguments as lines, and its result if it ran."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_call_that_ran_is_shown_with_all_of_its_result() -> None:
 
 
 def floating(nvim: Child) -> list[str]:
-    """The lines of the float; none where there is none."""
+    """The lines of the float; none without a float."""
     lines: list[str] = nvim.lua("""
         for _, win in ipairs(vim.api.nvim_list_wins()) do
           if vim.api.nvim_win_get_config(win).relative ~= '' then

@@ -1,4 +1,4 @@
-"""When a chat's document asks the buffer for its text, and when what is known here will do."""
+"""When a chat's document asks the buffer for its text, and when the known text suffices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = ["💬: q", "", "🤖:[A]", "", "said"]
 
 
 class FakeEditor:
-    """Answers as Lua does for a buffer in which nothing else happens, and keeps what it was asked."""
+    """Answers as Lua does for a buffer without other changes, and records the requests."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -36,7 +36,7 @@ class FakeEditor:
         return reply
 
     def tell(self, *_: Any) -> None:
-        """Take what needs no answer."""
+        """Take a call that needs no answer."""
 
 
 @pytest.mark.parametrize(("age", "before"), [(0.0, []), (2 * CURRENT_S, ["read"])])

@@ -1,4 +1,4 @@
-"""How the host's text comes into a buffer: atomic edits, streams, undo, cursors. No host is needed."""
+"""The host's text in a buffer: atomic edits, streams, undo, cursors. Needs no host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWER = 2
 def chat(nvim: Child, lines: list[str] | None = None) -> int:
     """A buffer with a question and the start of its answer; the handle of its turn."""
     nvim.clear()
-    # Read from a file, so that what follows is all there is to undo.
+    # Read from a file: later changes are all there is to undo.
     path = nvim.home / "edit.md"
     path.write_text("".join(line + "\n" for line in lines or TEXT), encoding="utf-8")
     nvim.command(f"edit! {path}")
@@ -29,7 +29,7 @@ def chat(nvim: Child, lines: list[str] | None = None) -> int:
 
 
 def remote(nvim: Child, name: str, *arguments: Any) -> Any:
-    """What the host gets when it asks."""
+    """The reply to a request of the host."""
     return nvim.lua("return require('parley.remote')(...)", name, *arguments)
 
 

@@ -1,4 +1,4 @@
-"""Nothing that was started for a Neovim is left behind, however Neovim or its host ends."""
+"""No process started for a Neovim is left behind, however Neovim or its host ends."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SERVERS = {"stubborn": server("--stubborn"), "parent": server("--parent"), "plai
 
 
 def parents() -> dict[int, int]:
-    """The parent of each process that runs; one that has ended and was not waited for does not.
+    """The parent of each running process, without zombies.
 
-    Where there is no /proc, nothing runs.
+    Without /proc, nothing runs.
     """
     found = dict[int, int]()
     for entry in Path("/proc").glob("[0-9]*"):
@@ -36,7 +36,7 @@ def parents() -> dict[int, int]:
 
 
 def below(pid: int) -> set[int]:
-    """All processes that come from one."""
+    """All descendants of a process."""
     known, found = parents(), set[int]()
     while more := {each for each, parent in known.items() if parent in {pid, *found}} - found:
         found |= more
@@ -44,7 +44,7 @@ def below(pid: int) -> set[int]:
 
 
 def within(seconds: float) -> float:
-    """The time that this takes on a machine that has something else to do as well."""
+    """A time limit for a machine that also has other work."""
     return seconds * max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
@@ -81,7 +81,7 @@ def test_servers_start_with_the_chat_if_that_is_set(tmp_path: Path) -> None:
 
 
 def test_no_process_is_left(tmp_path: Path) -> None:
-    """Of several Neovims, each of which ends in another way."""
+    """Several Neovims, each with another end."""
     with ExitStack() as stack:
         started = dict[str, tuple[Child, set[int]]]()
         for number, end in enumerate(ENDS):

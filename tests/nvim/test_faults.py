@@ -1,4 +1,4 @@
-"""Servers that go wrong in every way: each shows on the page, and the chat stays usable."""
+"""Servers that fail in every way: the page shows each, and the chat stays usable."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SERVERS = {
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim with all of them."""
+    """A Neovim with all faulty servers."""
     home = tmp_path_factory.mktemp("faults")
     loop = {"result_max_bytes": 10_000}
     with child(home, init=setup(SERVERS, loop=loop, safety={"rate_limit_per_minute": 10_000})) as nvim:
@@ -94,13 +94,13 @@ def test_a_server_that_fails_says_so_on_the_page(desk: Child, shown: str) -> Non
 )
 def test_a_call_that_goes_wrong_leaves_the_chat_usable(desk: Child, call: str, told: str) -> None:
     if call.startswith("x_y_"):
-        ask(desk, "call nothing")  # the demo model then says what it has
+        ask(desk, "call nothing")  # the demo model then lists its tools
         complete(desk)
         call = next(word for word in re.findall(r"[\w-]+", desk.text()) if word.startswith(call)) + " {}"
     ask(desk, f"call {call}")
     desk.until_waiting(BOUND_S)
     desk.until_idle(BOUND_S)
-    if call.startswith("x_y_"):  # a name that is longer than what is drawn of it
+    if call.startswith("x_y_"):  # a name longer than its drawing
         desk.keys("K")
         desk.until(lambda: floating(desk), "all of the call")
     desk.keys("ya")

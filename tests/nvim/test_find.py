@@ -1,4 +1,4 @@
-"""`:ParleyFind` lists the chats of a folder in which other things lie, too, with the picker that is there."""
+"""`:ParleyFind` lists the chats of a folder that also has other entries, with the installed picker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PICK = "vim.ui.select = function(items, opts) _G.picked = vim.tbl_map(opts.forma
 
 
 def fill(folder: Path) -> None:
-    """A chat, and what an enemy or an accident leaves beside it."""
+    """A chat, and files next to it that an attacker or an accident leaves."""
     folder.mkdir(parents=True)
     (folder / "good.md").write_text(f"{MARKER}a good question on `a.md`\n", encoding="utf-8")
     (folder / "dangling.md").symlink_to(folder / "gone.md")
@@ -57,7 +57,7 @@ CHATS = 30
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """Thirty chats of which three have a needle, at the end of an answer."""
+    """Thirty chats, three with a needle at the end of an answer."""
     home = tmp_path_factory.mktemp("find")
     folder = home / "data" / "parley" / "chats"
     folder.mkdir(parents=True)
@@ -164,8 +164,8 @@ def test_a_chat_that_is_open_is_not_read_again(nvim: Child) -> None:
     assert nvim.cursor[0] == 1
 
 
-# What follows stands in for plugins that cannot be had here: each has what Parley uses of its documented
-# interface, keeps what it is given, and chooses the second row.
+# Stand-ins for plugins that are not available here: each has the part of the documented interface that
+# Parley uses, records its arguments, and chooses the second row.
 
 SNACKS = """
 package.preload.snacks = function()

@@ -1,4 +1,4 @@
-"""The folder of chats, whatever else lies in it: a pipe, a dangling link, a file that nobody may read."""
+"""The chat folder with other entries in it: a pipe, a dangling link, an unreadable file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.powers import bound_by_permissions
 
 
 def make(path: Path, kind: str) -> None:
-    """Something with the name of a chat that is none."""
+    """An entry with the name of a chat that is not a chat."""
     match kind:
         case "pipe":
             os.mkfifo(path)
@@ -26,7 +26,7 @@ def make(path: Path, kind: str) -> None:
             path.mkdir()
         case "huge file":
             with path.open("wb") as file:
-                file.truncate(10**11)  # of which the disk holds nothing
+                file.truncate(10**11)  # a sparse file
         case "broken front matter":
             path.write_text("---\na: !!timestamp foo\nb: !!bool maybe\nc: [\n---\n", encoding="utf-8")
         case _:

@@ -1,4 +1,4 @@
-"""What somebody meets who starts with nothing, or with a file of settings."""
+"""A new user's first session, without settings or with a settings file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKER = "\U0001f4ac:"
 
 @contextmanager
 def configured(home: Path, config: str, **more: str) -> Iterator[Child]:
-    """A Neovim whose user has this file of settings."""
+    """A Neovim whose user has this settings file."""
     file = home / "config" / "parley" / "config.toml"
     file.parent.mkdir(parents=True)
     file.write_text(config, encoding="utf-8")
@@ -23,7 +23,7 @@ def configured(home: Path, config: str, **more: str) -> Iterator[Child]:
 
 
 def key(nvim: Child, lhs: str) -> str:
-    """What a key does in the current buffer."""
+    """The effect of a key in the current buffer."""
     found: str = nvim.lua("return vim.fn.maparg(..., 'n')", lhs)
     return found
 

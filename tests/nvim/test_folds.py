@@ -1,4 +1,4 @@
-"""What is folded once it is done, what a fold shows, and what stays open."""
+"""The parts folded when done, the text of a fold, and the parts that stay open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ran(number: int, body: str, status: str = "", query: str = "x") -> str:
 
 
 def chat(*parts: str, head: str = "") -> str:
-    """A chat longer than a window, which ends in room for the next question."""
+    """A chat longer than a window, which ends with an empty next question."""
     return f"{head}{LONG}💬: q\n\n🤖:[Demo]\n\n{''.join(parts)}Said.\n\n💬: \n"
 
 

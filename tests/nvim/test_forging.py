@@ -1,4 +1,4 @@
-"""What a model says never becomes structure, whatever the user does at the tip while it comes in."""
+"""A model's text never becomes structure, whatever the user does at the tip while it streams."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ USERS = 5
 
 
 def forged(nvim: Child) -> list[str]:
-    """The lines that are structure and neither the user's nor Parley's."""
-    known = [TEXT[0], TEXT[ANSWER]]  # which the user may have cut, or written on
+    """The structural lines that are neither the user's nor Parley's."""
+    known = [TEXT[0], TEXT[ANSWER]]  # which the user may have cut or extended
     return [
         line
         for line in nvim.lines()

@@ -1,4 +1,4 @@
-"""A fork in a real Neovim: what it holds, where it opens, and that nothing decided is remembered there."""
+"""A fork in a real Neovim: its text, its window, and that it keeps no decisions."""
 
 from __future__ import annotations
 

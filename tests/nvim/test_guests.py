@@ -1,4 +1,4 @@
-"""Servers that nobody here wrote, from a real Neovim: listed, approved, called, the result in the chat."""
+"""Third-party servers, from a real Neovim: listed, approved, called, the result in the chat."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def table(guest: Guest, folder: Path) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port without a listener."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -115,7 +115,7 @@ def driven(folder: Path) -> Iterator[str]:
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert any(b"Listening on" in line for line in process.stderr)
-        yield f"http://localhost:{port}/mcp"  # no other name of this host is let in
+        yield f"http://localhost:{port}/mcp"  # the server accepts no other name of this host
         process.terminate()
 
 
@@ -145,7 +145,7 @@ def site() -> Iterator[str]:
 
 @contextmanager
 def fastmcp() -> Iterator[dict[str, str]]:
-    """The addresses of servers that FastMCP makes, by the way in which each is made."""
+    """The addresses of FastMCP servers, by the way each is made."""
     command = [PYPI / "python", ROOT / "tests" / "e2e" / "fastmcp_servers.py"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -156,7 +156,7 @@ def fastmcp() -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim with all of them at once, and a browser that goes where pages lead."""
+    """A Neovim with all servers at once, and a browser that follows redirects."""
     home = tmp_path_factory.mktemp("guests")
     (home / "note.txt").write_text("what the note says\n", encoding="utf-8")
     (home / "cluster.json").write_text(CLUSTER, encoding="utf-8")
@@ -186,7 +186,7 @@ def desk(neovim: Child) -> Child:
 
 
 def result_of(nvim: Child, call: str) -> str:
-    """The chat after a call that was approved."""
+    """The chat after an approved call."""
     ask(nvim, call, f"{call.split()[1]}.md")
     nvim.until_waiting(BOUND_S)
     nvim.until_idle(BOUND_S)

@@ -1,4 +1,4 @@
-"""`:checkhealth parley`: whom new chats talk to, whether a local model listens, what is wrong with Python."""
+"""`:checkhealth parley`: the agent of new chats, whether a local model listens, problems with Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.nvim.harness import Child, child
 
 
 def report(nvim: Child) -> str:
-    """The report, each line of it in one piece."""
+    """The report, each line unwrapped."""
     nvim.command("silent checkhealth parley")
     nvim.until(lambda: "parley: keys" in nvim.text() or "ERROR" in nvim.text(), "the report")
     return nvim.text()
@@ -25,7 +25,7 @@ def report(nvim: Child) -> str:
 
 @contextmanager
 def port(listens: bool) -> Iterator[int]:
-    """A port of this machine on which something listens, or nothing does."""
+    """A port of this machine, with or without a listener."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         if listens:
@@ -99,7 +99,7 @@ def test_a_python_that_is_not_there_is_named_with_its_path(tmp_path: Path) -> No
 
 
 def test_the_requirements_that_the_report_looks_for_are_all_there_here() -> None:
-    """It reads them from the file that the plugin comes with, as this interpreter can."""
+    """The report reads them from the plugin's file, as this interpreter can."""
     root = Path(__file__).resolve().parents[2]
     code = (root / "lua" / "parley" / "install.lua").read_text(encoding="utf-8")
     code = code.split("M.inventory = [=[\n")[1].split("\n]=]")[0]

@@ -1,4 +1,4 @@
-"""The help: its tags are there, its commands are those that there are."""
+"""The help: its tags exist, and its commands are Parley's."""
 
 from __future__ import annotations
 

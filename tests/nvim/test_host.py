@@ -1,4 +1,4 @@
-"""The host: started when it is needed, in either way, found, installed, lost and replaced."""
+"""The host: started on demand in both ways, found, installed, lost and replaced."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ esac
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
-    """A copy of the plugin that has no environment, and a folder for a `uv` of ours on the PATH."""
+    """A copy of the plugin without an environment, and a folder for a fake `uv` on the PATH."""
     root, bin_ = tmp_path / "plugin", tmp_path / "bin"
     root.mkdir()
     bin_.mkdir()

@@ -1,4 +1,4 @@
-"""What the host imports: nothing large before a chat needs it, and then only what that chat needs."""
+"""The host's imports: nothing large before a chat needs it, then only that chat's packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WARM = "from parley.providers.client import warm; warm({!r}, builtin=False, has_
 
 
 def imported(*code: str) -> set[str]:
-    """The large packages that are there after some code."""
+    """The large packages imported by some code."""
     start = f"import sys, json; sys.path.insert(0, {str(ROOT / 'python')!r})"
     tell = "print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
     command = [sys.executable, "-I", "-c", "; ".join((start, *code, tell))]

@@ -1,4 +1,4 @@
-"""Of thousands of calls that wait, only those in view are drawn. The tests count work, not time."""
+"""Among thousands of waiting calls, only calls in view are drawn. The tests count work, not time."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ end
 
 
 def one_answer(count: int) -> str:
-    """An answer in which so many calls wait."""
+    """An answer with so many waiting calls."""
     return f"{LONG}💬: q\n\n🤖:[Demo]\n\n{''.join(call(n, query=f'number {n}') for n in range(1, count + 1))}"
 
 
 def many_answers(count: int) -> str:
-    """Answers in each of which a call waits."""
+    """Answers with a waiting call each."""
     answers = (f"💬: q\n\n🤖:[Demo]\n\n{call(1, query=f'number {n}')}\n" for n in range(1, count + 1))
     return LONG + "".join(answers)
 
 
 def work(nvim: Child, text: str, tools: Catalogue) -> list[int]:
-    """How much is done when a chat is drawn, moved in, shown again, and when a window is made narrower."""
+    """The work to draw a chat, move in it, show it again, and make its window narrower."""
     rows = opened(nvim, text)
     draw(nvim, tools)
     nvim.lua(COUNT)

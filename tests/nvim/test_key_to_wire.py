@@ -1,4 +1,4 @@
-"""From a key to the request: Neovim is asked nothing on the way, and told nothing twice."""
+"""From a key to the request: no question to Neovim on the way, and no message twice."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_only_lines_that_have_changed_are_told_and_once(desk: Child, model: Hang
 
 
 def ask_and(desk: Child, model: HangingModel, name: str, act: str) -> int:
-    """Ask, and do something else before the host can have said a word; how many requests were given up."""
+    """Ask, and act again before the host can reply; returns how many requests were cancelled."""
     desk.edit(name, "💬: first\n\n🤖:[A]\n\nanswer\n\n💬: next\n")
     desk.until(lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat")
     desk.command("normal! G")

@@ -1,4 +1,4 @@
-"""The choice keys: what they decide, and that Vim's own commands are as if they were not there."""
+"""The choice keys: their decisions, and that they leave Vim's own commands unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSALS = ("yn", "yN")
 
 
 def press(nvim: Child, key: str, row: int = 8) -> None:
-    """Type a choice on a row; a no is asked for its reason, and gets none."""
+    """Type a choice on a row; a no gets an empty reason."""
     nvim.keys(key)
     if key == "yN" or (key == "yn" and row >= 7):
         nvim.until_screen("Reason (may be empty):")
@@ -94,7 +94,7 @@ def waiting(nvim: Child, row: int, column: int = 0, setup: str = "") -> None:
 
 
 def state_after(nvim: Child, keys: str) -> dict[str, Any]:
-    """What is to be seen after keys, when Neovim has done with them."""
+    """The visible state after Neovim has processed keys."""
     nvim.keys(keys)
     nvim.until_open()
     state: dict[str, Any] = nvim.lua(STATE)
@@ -206,7 +206,7 @@ def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Ch
     for nvim in (plain, bare):
         for key in keys:
             nvim.keys(key)
-            time.sleep(0.03)  # the pause is what is tested: it is shorter than 'timeoutlen'
+            time.sleep(0.03)  # tests the pause: it is shorter than 'timeoutlen'
         nvim.until_open()
     assert plain.lua(STATE) == bare.lua(STATE)
     assert plain.lua("return _G.asked") == []
@@ -218,7 +218,7 @@ def test_a_yes_typed_twice_at_once_is_one_yes_and_changes_no_text(plain: Child, 
     before = plain.lines()
     for key in "yaya":
         plain.keys(key)
-        time.sleep(pause)  # the pause is what is tested: it is shorter than 'timeoutlen'
+        time.sleep(pause)  # tests the pause: it is shorter than 'timeoutlen'
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
     plain.until_open()
     assert (plain.lines(), plain.lua(STATE)["mode"]) == (before, "n")
@@ -298,7 +298,7 @@ def test_a_choice_is_made_by_nobody_but_a_person_who_typed_the_key_alone(
     plain.lua(f"pcall(function() {how.format(key=key)} end)")
     plain.keys("<Esc>")
     plain.until_open()
-    plain.keys(":<Esc>")  # whatever was scheduled had its turn
+    plain.keys(":<Esc>")  # all scheduled functions have run
     plain.until_open()
     assert plain.lua("return _G.asked") == []
 
@@ -346,7 +346,7 @@ def test_keys_can_be_changed_and_switched_off(plain: Child) -> None:
 
 
 def choice_keys(nvim: Child, choices: str) -> dict[str, str]:
-    """What stands for each choice while a call waits, by the description of its map."""
+    """The keys of each choice while a call waits, by the description of the map."""
     prepare(nvim, 8)
     nvim.lua(f"require('parley').setup({{ keys = {{ choices = {choices} }} }})")
     nvim.lua(WAIT)
@@ -400,7 +400,7 @@ def test_a_map_of_the_users_to_a_plug_decides_when_it_is_typed_and_only_then(pla
 
 
 def test_every_map_says_what_it_does(plain: Child) -> None:
-    """As which-key and its like read it: `desc`, and nothing to show for what only makes Vim wait."""
+    """As plugins like which-key read it: `desc`, and no description for a map that only makes Vim wait."""
     waiting(plain, 8)
     maps = [each for mode in "ni" for each in plain.nvim.api.buf_get_keymap(0, mode)]
     ours = {each["lhs"]: each.get("desc", "") for each in maps}

@@ -1,7 +1,7 @@
-"""Neovim or its host killed at any step of a turn: nothing is lost, no call runs twice, the file goes on.
+"""Neovim or its host killed at any step of a turn: nothing is lost, no call runs twice, the file continues.
 
-A step is something that the host asks of Neovim: to read, to write, to draw, to show. At the chosen one
-SIGKILL strikes. Each Neovim is the one that reopens what the one before it left, and then dies itself.
+A step is a request of the host to Neovim: to read, to write, to draw, to show. SIGKILL comes at the
+chosen step. Each Neovim reopens the file that the one before left, and is then killed itself.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ end
 
 @dataclass(frozen=True)
 class Death:
-    """Who is killed, at which step, and whether before or after the step is done."""
+    """The process to kill, the step, and whether before or after the step is done."""
 
     who: str
     step: int
@@ -74,7 +74,7 @@ def editor(home: Path) -> Iterator[Child]:
 
 
 def live(nvim: Child, chat: Chat, death: Death) -> None:
-    """A turn with a call that is approved, until the death; or until its end, and then the death."""
+    """A turn with an approved call, until the kill; or until its end, then the kill."""
     opened(nvim, chat)
     nvim.lua(STRIKE, death.step, death.who, death.before)
 
@@ -95,7 +95,7 @@ def live(nvim: Child, chat: Chat, death: Death) -> None:
 
 
 def respond(nvim: Child) -> None:
-    """`:ParleyRespond` and what comes of it; again while the host of a dead Neovim still holds the chat."""
+    """Run `:ParleyRespond` to its outcome; again while the host of a dead Neovim still holds the chat."""
 
     def done() -> bool:
         nvim.command("messages clear")
@@ -114,7 +114,7 @@ WARNING = "may have run: no result in the file"
 
 
 def go_on(nvim: Child, chat: Chat, death: Death) -> None:
-    """Open what was left, see that it is whole, and bring it to a complete answer."""
+    """Open the remaining file, check that it is intact, and bring it to a complete answer."""
     left, before = chat.path.read_text(encoding="utf-8"), chat.calls()
     assert left.startswith(chat.question), death
     assert not [p for p in parse(left).problems if p.severity == "error"], death
@@ -129,7 +129,7 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
             until(nvim, lambda: any("may already have run" in said for said in problems(nvim)), "the problem")
         nvim.command("ParleyApprove yN" if before else "ParleyApprove ya")
         until(nvim, lambda: is_complete(nvim) or WARNING in nvim.messages(), f"an end after {death}")
-        if not is_complete(nvim):  # it was started, and never got to its server: the first yes says so
+        if not is_complete(nvim):  # it was started but never reached its server: the first approval says so
             until(nvim, lambda: waits(nvim), "the choice")
             nvim.command("ParleyApprove ya")
     until(nvim, lambda: is_complete(nvim), f"the answer after {death}")
@@ -138,7 +138,7 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
 
 
 def assert_sendable(chat: Chat) -> None:
-    """What the chat has come to can be sent to every provider, with another question."""
+    """The resulting chat can be sent to every provider, with another question."""
     text = chat.path.read_text(encoding="utf-8")
     assert LAST_WORDS in text, "half a reply counts as complete"
     assert text.count("\U0001f916:") == 1

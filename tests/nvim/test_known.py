@@ -1,4 +1,4 @@
-"""What Lua knows before the host runs is what Python has."""
+"""Lua's constants, known before the host runs, are Python's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool that its server defines anew: what was approved before is void, and shown beside what it is now."""
+"""A tool that its server redefines: earlier approvals are void; old and new definition are shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHANGED = "the definition of count/note changed since you"
 
 
 def define(nvim: Child, home: Path, definition: str) -> None:
-    """The server says something else of its tool from now on."""
+    """Change the server's description of its tool from now on."""
     furnish(home, DEFINITION=definition)
     nvim.command("messages clear")
     nvim.lua("require('parley').setup({})")
@@ -25,7 +25,7 @@ def to_last_call(nvim: Child) -> None:
 
 
 def float_text(nvim: Child) -> str:
-    """What `K` on the last proposal shows."""
+    """The float of `K` on the last proposal."""
     to_last_call(nvim)
     nvim.keys("K")
     until(nvim, lambda: len(nvim.nvim.windows) == 2, "the float")

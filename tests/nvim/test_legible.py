@@ -1,4 +1,4 @@
-"""What is drawn of calls that wait is on the screen, says what they are, and has a mark where it is cut."""
+"""The drawing of waiting calls is on the screen, says what they are, and marks each cut."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEIGHT = 24
 
 
 def waiting(*arguments: str, before: int = 60) -> str:
-    """A chat longer than a window, at whose end calls with these arguments wait."""
+    """A chat longer than a window, with calls waiting at its end that have these arguments."""
     above = Exchange(Question((Text("\n".join(["long"] * before)),)), (answer(Text("said")),))
     calls = [asked(number, arguments=each) for number, each in enumerate(arguments, 1)]
     below = Exchange(Question((Text("q"),)), (answer(Text("Let me look."), *calls),))
@@ -36,7 +36,7 @@ def waiting(*arguments: str, before: int = 60) -> str:
 
 
 def draw(nvim: Child, text: str, catalogue: Catalogue, width: int) -> list[int]:
-    """Have a chat drawn, and brought to the user, as after a turn; the rows of its calls."""
+    """Draw a chat, and bring it to the user, as after a turn; returns the rows of its calls."""
     nvim.clear()
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("legible.md", text)

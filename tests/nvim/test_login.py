@@ -1,4 +1,4 @@
-"""Signing in at a server from a real Neovim, with a stand-in for the browser that goes where pages lead."""
+"""Signing in to a server from a real Neovim, with a fake browser that follows redirects."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from tests.nvim.test_turn import MARKER, complete
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim with three hundred tools, and room for some."""
+    """A Neovim with three hundred tools, and room for some of them."""
     init = setup({"fake": server("--many")}, tools={"budget_tokens": 500})
     with child(tmp_path_factory.mktemp("many"), init=init) as nvim:
         yield nvim
 
 
 def request_of(nvim: Child, chat: Path) -> str:
-    """The request that a chat would send next, as its page shows it."""
+    """The next request of a chat, as its page shows it."""
     nvim.command(f"edit {chat}")
     nvim.command("normal! G")
     nvim.command("ParleyRequest")

@@ -1,4 +1,4 @@
-"""Messages in the command line: several at once are one, nothing waits for a key, nothing is lost."""
+"""Messages in the command line: simultaneous messages become one, none waits for a key, none is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = [
 
 
 def say(nvim: Child, *texts: str, level: str = "warn") -> None:
-    """Have messages said in one go, and wait until the last is in the history."""
+    """Show messages at once, and wait until the last is in the history."""
     nvim.lua(
         "local level = select(1, ...) for i = 2, select('#', ...) do "
         "require('parley.host').message(select(i, ...), level) end",
@@ -66,7 +66,7 @@ def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_histor
 
 @pytest.mark.parametrize("width", [51, 52, 53])
 def test_messages_that_fill_their_rows_to_the_last_cell_wait_for_no_key(tmp_path: Path, width: int) -> None:
-    """Of a wide character half a row's cell is left; the end of a full row makes an empty one."""
+    """A wide character leaves half a cell at a row's end; a full row's end adds an empty row."""
     with child(tmp_path, width=60, height=24) as nvim:
         say(nvim, "x" * width, "y" * (width + 60), "y" * (width - 1) + "❓ wide", "z" * width)
         screen = nvim.screen().replace("\n", "")
@@ -96,7 +96,7 @@ def test_one_message_takes_one_row_and_its_colour(tmp_path: Path) -> None:
 
 
 def test_a_plugin_for_messages_gets_them_though_it_is_a_table(plain: Child) -> None:
-    """As `vim.notify = require("notify")` of nvim-notify is."""
+    """Like nvim-notify's `vim.notify = require("notify")`."""
     plain.lua("""
       _G.own, _G.notes = vim.notify, {}
       vim.notify = setmetatable({}, {

@@ -1,4 +1,4 @@
-"""The text that the host knows is the buffer's, whatever was done to it."""
+"""The host's text equals the buffer's after every kind of change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = count()
 
 @st.composite
 def steps(draw: st.DrawFn) -> Callable[[Child], None]:
-    """A change of the current buffer: by keys, or of some of its lines by a plugin."""
+    """A change of the current buffer: by keys, or by a plugin to some of its lines."""
     if draw(st.booleans()):
         keys = draw(st.sampled_from(KEYS))
         return lambda nvim: nvim.keys(keys)

@@ -1,4 +1,4 @@
-"""Wherever one is asked for trust, the first answer is a no: who types on, and does not look, says no."""
+"""In every trust dialog the first answer is a no: a user who types without looking says no."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def asked(nvim: Child, question: str) -> None:
-    """The list is on the screen with a no as its first line; it is left."""
+    """The list is on the screen with a no as its first line; dismiss it."""
     nvim.until_screen(question)
     nvim.until_screen("Type number and <Enter>")
     (first,) = re.findall(r"^1: (.*)$", nvim.screen(), re.M)
@@ -87,7 +87,7 @@ def test_for_the_servers_of_a_project(desk: Child) -> None:
 
 
 class Dismissed(Dialogs):
-    """Dialogs that the user leaves, and what they were asked."""
+    """Dialogs that the user dismisses, and their questions."""
 
     def __init__(self) -> None:
         self.items = list[str]()

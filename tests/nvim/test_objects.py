@@ -53,12 +53,12 @@ lines
 
 
 def row_of(text: str, start: int = 0) -> int:
-    """The row (from 1) of the first line that starts so."""
+    """The row (from 1) of the first line with this start."""
     return next(row for row, line in enumerate(CHAT[start:], start + 1) if line.startswith(text))
 
 
 def rows(first: int, last: int) -> str:
-    """Whole lines as a register has them, by their rows."""
+    """Whole lines as in a register, by their rows."""
     return "".join(f"{line}\n" for line in CHAT[first - 1 : last])
 
 
@@ -155,7 +155,7 @@ def test_typed_at_a_persons_speed_while_calls_wait_they_are_the_same(chat: Child
     chat.command(str(BLOCK))
     for key in f"y{keys}":
         chat.keys(key)
-        time.sleep(0.03)  # the pause is what is tested: it is shorter than 'timeoutlen'
+        time.sleep(0.03)  # tests the pause: it is shorter than 'timeoutlen'
     chat.until_open()
     assert chat.nvim.funcs.getreg('"') == before != "nothing"
     assert chat.lua("return _G.asked") == []

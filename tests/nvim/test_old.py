@@ -1,4 +1,4 @@
-"""Machines that are too old for Parley: one line that says so, and no error of Lua or Python."""
+"""Machines too old for Parley: one line says so, without an error of Lua or Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.nvim.harness import ROOT, Child, child
 
-# What differs for Parley in a Neovim before 0.10, as far as a newer one can pretend it.
+# The differences of a Neovim before 0.10, as far as a newer one can imitate them.
 PRETENCE = """
 local has = vim.fn.has
 vim.fn.has = function(what)
@@ -63,7 +63,7 @@ def test_a_configuration_and_a_chat_open_in_silence_in_an_old_neovim(old_neovim:
 def test_health_in_an_old_neovim_says_so_and_nothing_else(old_neovim: Child) -> None:
     old_neovim.lua("require('parley.health').check()")
     assert old_neovim.lua("return told") == [OLD_NEOVIM]
-    # All else of Parley is for newer ones, and not even read.
+    # All other files of Parley are for newer versions, and not even read.
     loaded = old_neovim.lua("return vim.tbl_keys(package.loaded)")
     assert {name for name in loaded if name.startswith("parley")} == {
         "parley",
@@ -88,7 +88,7 @@ WITHOUT_VENV = (
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Child]:
-    """A machine without uv and without Python, on which Parley was not installed."""
+    """A machine without uv, without Python, and without Parley's environment."""
     root, programs = tmp_path / "plugin", tmp_path / "bin"
     for name in ("lua", "plugin"):
         shutil.copytree(ROOT / name, root / name)

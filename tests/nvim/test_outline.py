@@ -1,4 +1,4 @@
-"""The list of a chat's questions, as it is on the screen, and the way from it to a question."""
+"""The list of a chat's questions on the screen, and the way from it to a question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST, EACH = 5, LINES + 5
 
 @pytest.fixture
 def chat(plain: Child) -> Child:
-    """A chat that is longer than the window."""
+    """A chat longer than the window."""
     plain.edit("a-long-name.md", CHAT)
     plain.until(lambda: plain.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key")
     return plain

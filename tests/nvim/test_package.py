@@ -1,4 +1,4 @@
-"""A model of an installed package in Neovim: it answers as any other, and the report names its package."""
+"""An installed package's model in Neovim: it answers like any other, and the report names its package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ require('parley').setup({{
 
 
 def python_with_echo(folder: Path) -> Path:
-    """A Python with what Parley needs, and the example: what `pip install` puts there, without its time."""
+    """A Python with Parley's requirements and the example package, without running `pip install`."""
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The pages beside a chat, as they stand on a screen of 80 columns and 24 rows, and their key `q`."""
+"""A chat's pages on a screen of 80 columns by 24 rows, and their key `q`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def desk(neovim: Child) -> Child:
 
 
 def page(nvim: Child, command: str) -> str:
-    """The text of a page that is opened."""
+    """Open a page; returns its text."""
     nvim.command(command)
     nvim.until(lambda: nvim.name.endswith(f"parley://{PAGES[command]}"), "the page")
     if command == "ParleyTools":
@@ -72,7 +72,7 @@ def test_a_page_with_little_in_it_takes_the_rows_of_its_text_and_no_more(desk: C
     desk.edit("little.md", f"{MARKER} hello\n")
     page(desk, "ParleyTools")
     desk.until_screen("- [x] web_search")
-    rows = desk.grid.place("- [x] web_search")[0] + 1  # a long path takes two
+    rows = desk.grid.place("- [x] web_search")[0] + 1  # a long path takes two rows
 
     def is_folded() -> bool:
         screen = desk.screen().split("\n")
@@ -168,7 +168,7 @@ def test_in_60_columns_a_page_breaks_its_lines_between_words(tmp_path: Path) -> 
 
 
 def rows_of_keys(nvim: Child) -> dict[str, str]:
-    """What the page of keys says of each row's keys."""
+    """The entry of each row's keys on the page of keys."""
     nvim.keys("g?")
     nvim.until(lambda: nvim.name.endswith("parley://keys"), "the page")
     rows = (line.partition("  ") if "gO" not in line else line.rpartition("  ") for line in nvim.lines()[2:])

@@ -1,4 +1,4 @@
-"""Pictures in the buffer: the chat's own, where a plugin draws them, and no more than the window needs."""
+"""Pictures in the buffer: the chat's own, if a plugin draws them, and no more than the window needs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from parley.chat.transcript import Attachment
 from tests.nvim.harness import Child
 from tests.pictures import PDF, beside, png, question
 
-# What follows stands in for plugins that cannot be had here: each has what Parley uses of its documented
-# interface, checks what it is given, and draws the name of the file in two lines below the row.
+# Stand-ins for plugins that are not available here: each has the part of the documented interface that
+# Parley uses, checks its arguments, and draws the file's name in two lines below the row.
 
 COMMON = """
 _G.pictures = {}
@@ -101,13 +101,13 @@ def name(picture: Attachment) -> str:
 
 
 def drawn(nvim: Child) -> list[str]:
-    """The names of the pictures that are drawn, in any order."""
+    """The names of the drawn pictures, in any order."""
     files: dict[str, str] = nvim.lua("return vim.tbl_values(_G.pictures or {})") or {}
     return sorted(f"[picture {Path(file).name[:6]}]" for file in files)
 
 
 def at_rest(nvim: Child) -> None:
-    """Return when the host has looked at the text as it is."""
+    """Return when the host has read the current text."""
     seen = "require('parley.view').tick(vim.api.nvim_get_current_buf())"
     nvim.until(lambda: nvim.lua(f"return {seen} == vim.b.changedtick"), "a look at the text")
 

@@ -22,7 +22,7 @@ LINES = "some words of a line, as long as such lines are\n" * 100_000
 
 
 class ListEditor(list[str]):
-    """An editor that keeps what it is asked to write, at no cost."""
+    """An editor that records the text to write, at no cost."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()

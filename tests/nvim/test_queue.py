@@ -1,4 +1,4 @@
-"""Questions below a running answer wait for their turn: as a person sees it, and as the provider is asked."""
+"""Questions below a running answer are queued: on the screen, and in the provider's requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server() -> Iterator[HangingModel]:
 
 @pytest.fixture
 def model(server: HangingModel) -> HangingModel:
-    """A model that answers nothing until the test says `go`."""
+    """A model that answers only after the test says `go`."""
     server.go.clear()
     server.asked.clear()
     return server
@@ -78,7 +78,7 @@ def is_seen(nvim: Child) -> bool:
 
 
 def questions(nvim: Child) -> list[str]:
-    """What each line that starts a question or its answer says."""
+    """The text of each line that starts a question or its answer."""
     return [line for line in nvim.lines() if line.startswith(("💬:", "🤖:"))]
 
 
@@ -304,7 +304,7 @@ async def test_an_answer_that_grows_before_the_reply_is_read_hides_no_question()
     mirror.put(9, BufferText.of(lines))
 
     class Growing:
-        """An editor whose answer has two more lines when anybody goes on with its reply."""
+        """An editor whose answer has two more lines when the caller of a request resumes."""
 
         async def ask(self, *_: object, heed: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
             reply = {"change": {"tick": 9, "since": 9, "count": 5}, "row": 4, "above": 2, "marks": []}

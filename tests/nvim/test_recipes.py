@@ -1,7 +1,7 @@
-"""The recipes of the help, each run as it stands there, in a real Neovim.
+"""The recipes of the help, each run verbatim in a real Neovim.
 
-The plugins themselves come from no registry that tests may use. In their place is the entry point that their
-documentation names (`setup`, `refresh`, `add`), with what it promises of its arguments and no more.
+Tests cannot install the plugins themselves. Stand-ins have the entry point that the plugin's documentation
+names (`setup`, `refresh`, `add`), with the documented arguments and no more.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def test_render_markdown_leaves_chats_alone_and_renders_other_files(tmp_path: Pa
 
 @pytest.mark.parametrize("plugin", ["blink.cmp", "cmp"])
 def test_a_menu_of_completion_has_the_references(tmp_path: Path, plugin: str) -> None:
-    """They call the function by its name in Lua, from outside of any completion of Vim's."""
+    """They call the function by its Lua name, outside any Vim completion."""
     with child(tmp_path, init=init(plugin)) as nvim:
         nvim.edit("chat.md", "💬: ")
         nvim.until(lambda: "parley" in nvim.lua("return vim.bo.omnifunc"), "the function")

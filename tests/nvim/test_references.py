@@ -1,4 +1,4 @@
-"""What a question refers to, in a real Neovim."""
+"""A question's references, in a real Neovim."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def problems(nvim: Child) -> list[tuple[int, str]]:
 
 
 def events(nvim: Child) -> None:
-    """Note the ends of turns."""
+    """Record the ends of turns."""
     nvim.lua("""
         _G.ends = {}
         vim.api.nvim_create_autocmd('User', {

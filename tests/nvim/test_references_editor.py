@@ -1,4 +1,4 @@
-"""What a question brings in from the editor: the file beside the chat, a selection, diagnostics."""
+"""Editor text in a question: the file next to the chat, a selection, diagnostics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODE = "one = 1\ntwo = 2\nthree = 3\nfour = 4\n"
 
 @pytest.fixture
 def work(nvim: Child) -> Path:
-    """A folder to work in, which Neovim works in."""
+    """A folder that is Neovim's working directory."""
     folder = nvim.home / "project"
     folder.mkdir(exist_ok=True)
     nvim.command(f"cd {folder}")
@@ -31,7 +31,7 @@ def code(nvim: Child, work: Path, name: str = "numbers.py") -> Path:
 
 
 def stopped(nvim: Child, why: str) -> None:
-    """The question was not asked, its reader knows why, and nothing was written."""
+    """The question was not asked, the user sees why, and nothing was written."""
     nvim.until(lambda: problems(nvim), "the problem")
     nvim.until_idle()
     assert [text.removesuffix("; ask again to continue without it") for _, text in problems(nvim)] == [why]
@@ -179,7 +179,7 @@ def test_for_a_file_outside_of_the_working_directory_the_user_is_asked(
 ) -> None:
     nvim.command(f"edit {nvim.home}/outside.txt | call setline(1, 'from outside')")
     ask(nvim, "say: hello @@buffer@@")
-    question = "outside.txtintothechat?"  # over two rows, where its path is long
+    question = "outside.txtintothechat?"  # on two rows if its path is long
     nvim.until(lambda: question in "".join(nvim.screen().split()), "the question")
     nvim.keys(f"{answer}<CR>")
     if answer == "2":

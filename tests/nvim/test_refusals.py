@@ -1,4 +1,4 @@
-"""What Vim refuses is one line, whatever one types and wherever: no traceback, and no key to press first."""
+"""Each refusal of Vim's is one line, for any command anywhere: no traceback, and no key to press first."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def settle(nvim: Child) -> None:
-    """Return when the host has heard all, and done what it began."""
+    """Return when the host has processed all messages and finished its work."""
     name = f"/nowhere/{next(_number)}"
     nvim.lua("require('parley.host').notify('find', { dir = ..., words = '' })", name)
     nvim.until(lambda: name in nvim.messages(), "the host", 15)
@@ -55,7 +55,7 @@ def settle(nvim: Child) -> None:
 
 
 def check(nvim: Child) -> None:
-    """Nothing on the screen or in the messages is for a programmer, and nobody has to press a key."""
+    """No text on the screen or in the messages is for a programmer, and no key is needed."""
     settle(nvim)
     seen = f"{nvim.screen()}\n{nvim.messages()}"
     assert "Press ENTER" not in seen
@@ -121,7 +121,7 @@ def test_a_chat_that_is_left_with_a_swap_file_is_opened_to_read(desk: Child) -> 
         other.until(lambda: list(chats.glob(".left.md.sw?")), "the swap file")
         swap = next(chats.glob(".left.md.sw?"))
         content = swap.read_bytes()
-    swap.write_bytes(content)  # as a crash leaves it
+    swap.write_bytes(content)  # as after a crash
     desk.lua("vim.ui.select = function(items, _, done) done(items[1]) end")
     desk.command("ParleyFind")
     desk.until(lambda: desk.name.endswith("left.md"), "the chat")

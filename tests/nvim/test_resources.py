@@ -69,7 +69,7 @@ def test_the_page_shows_a_backtick_as_one_and_what_a_server_said_last() -> None:
 
 
 def typed(nvim: Child, keys: str) -> None:
-    """Keys in a new question, and CTRL-X CTRL-O behind them, once."""
+    """Type keys in a new question, then CTRL-X CTRL-O once."""
     nvim.lua("vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { '💬: ' })")
     nvim.keys(f"<C-\\><C-n>A{keys}<C-x><C-o>")
 
@@ -86,7 +86,7 @@ def test_templates_are_completed_with_what_their_server_proposes(neovim: Child, 
     nvim.keys("q")
     nvim.edit(str(tmp_path / "chat.md"), "💬: ")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    typed(nvim, "@@docs:pa")  # nothing is known yet: it is shown once it is
+    typed(nvim, "@@docs:pa")  # nothing is known yet: names are shown once known
     offers(nvim, ["docs:page://"])
     assert "page://{name}/{part}" in nvim.screen()
     nvim.keys("<C-n><C-y><C-x><C-o>")

@@ -1,4 +1,4 @@
-"""A call that waits is one row: what a person sees of it, and of all calls of an answer, and where."""
+"""A waiting call is one row: its text, all calls of an answer, and their places on the screen."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def call(number: int, name: str = "web_search", **arguments: Any) -> str:
 
 
 def chat(*calls: str, words: str = "Let me look.") -> str:
-    """A chat longer than a window, at whose end calls wait."""
+    """A chat longer than a window, with waiting calls at its end."""
     return f"{LONG}💬: q\n\n🤖:[Demo]\n\n{words}\n\n{''.join(calls)}"
 
 
@@ -48,7 +48,7 @@ def remote(nvim: Child, name: str, *arguments: Any) -> Any:
 
 
 def draw(nvim: Child, tools: Catalogue = TOOLS) -> list[int]:
-    """Have the chat drawn as its host does; the rows of its calls."""
+    """Draw the chat as its host does; returns the rows of its calls."""
     view = ChatView(parse(nvim.text()), tools, LedgerView())
     drawn = drawing(view)
     rows = [proposal["row"] for proposal in drawn["proposals"]]
@@ -75,7 +75,7 @@ def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[in
 
 
 def shown(nvim: Child) -> list[str]:
-    """The lines of the screen that are no status line."""
+    """The lines of the screen without status lines."""
     return nvim.screen().split("\n")[:-2]
 
 
@@ -87,7 +87,7 @@ def numbers(nvim: Child) -> list[int]:
 
 
 def row(nvim: Child, start: str) -> str:
-    """The first row of the screen that starts so."""
+    """The first row of the screen with this start."""
     return next(line for line in shown(nvim) if line.startswith(start))
 
 

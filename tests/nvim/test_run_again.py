@@ -1,4 +1,4 @@
-"""A yes for a call that may have run already says so first: in a second Neovim, in the shell, after an undo.
+"""A yes to a call that may already have run first says so: in a second Neovim, in the shell, after an undo.
 
 Every case counts the calls at a real server over stdio.
 """
@@ -24,7 +24,7 @@ _number = count(1)
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of both Neovims, and of a shell beside them."""
+    """The home of both Neovims, and of a shell."""
     home = tmp_path_factory.mktemp("run-again")
     furnish(home)
     return home
@@ -70,7 +70,7 @@ def shell(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def ask(nvim: Child) -> None:
-    """Have the model make its call."""
+    """Ask the model, which makes its call."""
     nvim.command("ParleyRespond")
     until(nvim, lambda: waits(nvim), "the choice")
 
@@ -80,7 +80,7 @@ def say_yes(nvim: Child, how: str) -> None:
 
 
 def is_told(nvim: Child, how: str, chat: Chat, calls: int) -> None:
-    """A yes only says that the call may have run; the next one, after that, runs it."""
+    """A yes only warns that the call may have run; the next yes runs it."""
     nvim.command("messages clear")
     say_yes(nvim, how)
     until(nvim, lambda: TELLS in nvim.messages(), "the message")
@@ -155,7 +155,7 @@ def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(
     assert shell(home, "respond", file).returncode == 3
     assert SAYS not in shell(home, "check", file).stdout
     opened(one, chat)
-    one.command("set readonly")  # a chat that is not written by itself
+    one.command("set readonly")  # a chat that is not saved automatically
     until(one, lambda: waits(one), "the choice")
     one.keys("ya")
     until(one, lambda: is_complete(one), "the answer")

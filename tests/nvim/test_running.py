@@ -1,4 +1,4 @@
-"""A call that runs says so at its own row, with its seconds and its server's progress, and how it ended."""
+"""A running call's row shows its seconds and its server's progress, then its outcome."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nvim(neovim: Child) -> Child:
 def ask(
     nvim: Child, home: Path, question: str, before: str = "", timeout_s: int = 60, **more: object
 ) -> None:
-    """Ask in a long chat for calls of a server whose tool ends when `home/go` is there."""
+    """Ask in a long chat for calls of a server whose tool ends when `home/go` exists."""
     server = {
         "command": sys.executable,
         "args": [str(HERE / "patient_server.py")],
@@ -67,7 +67,7 @@ def ask(
 
 
 def ask_for_some(nvim: Child, home: Path, question: str) -> None:
-    """Ask for calls, which wait for a choice: of `look_up`, and of `fail`, which fails at once."""
+    """Ask for calls that wait for a choice: `look_up`, and `fail`, which fails at once."""
     patient = {
         "command": sys.executable,
         "args": [str(HERE / "patient_server.py")],
@@ -81,7 +81,7 @@ def ask_for_some(nvim: Child, home: Path, question: str) -> None:
 
 
 def row(nvim: Child, start: str) -> str:
-    """The last row of the screen that starts so; "" where none does."""
+    """The last row of the screen with this start; "" if none."""
     return next((line for line in reversed(nvim.screen().split("\n")) if line.startswith(start)), "")
 
 

@@ -1,4 +1,4 @@
-"""Pictures of screens: `make screens` makes that of README, and a picture has all that a cell can have."""
+"""Pictures of screens: `make screens` draws README's picture, and a picture shows every cell attribute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_recipe_draws_the_session(tmp_path: Path) -> None:
 
 
 def test_the_cursor_is_seen_on_the_first_call_that_waits_at_the_bottom_of_a_long_chat(tmp_path: Path) -> None:
-    """The window stood at the second row of a line when it was scrolled for the calls."""
+    """The window once started at a line's second row after scrolling to the calls."""
     with child(tmp_path, width=80, height=24) as neovim:
         neovim.lua("require('parley').setup(...)", COMMON)
         waiting(neovim)
@@ -61,5 +61,5 @@ def test_a_picture_shows_how_a_cell_is_drawn(tmp_path: Path) -> None:
             neovim.lua(LOOKS, look)
             neovim.until_screen(">>see\U0001f4ac")
             assert re.search(part, drawn(neovim)), look
-        # What stands after a wide character is two cells further: after the signs, and three letters.
+        # Text after a wide character is two cells further: after the signs, and three letters.
         assert f'x="{12 + 7 * 8.43:.1f}" y="26" fill="#101010" xml:space="preserve">.<' in drawn(neovim)

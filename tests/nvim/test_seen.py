@@ -1,4 +1,4 @@
-"""A yes is one to what was on the screen: what was not, or is otherwise now, is shown first.
+"""A yes approves only calls shown on the screen: an unseen or changed call is shown first.
 
 Every case counts the calls at a real server over stdio.
 """
@@ -30,7 +30,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def ask(nvim: Child, home: Path) -> Chat:
-    """A chat whose call was made by the shell's model, with text above it that no window holds."""
+    """A chat whose call was made by the shell's model, below text longer than any window."""
     nvim.clear()
     chat = Chat(home, f"chat-{next(_number)}")
     call = f'{{"name":"note","arguments":"{{\\"text\\":\\"{chat.name}\\"}}"}}'
@@ -49,7 +49,7 @@ def say_yes(nvim: Child, how: str) -> None:
 
 
 def is_told(nvim: Child, how: str, chat: Chat, says: str) -> None:
-    """The first yes only says why it does not count; the second, after that, runs the call."""
+    """The first yes only says why it does not count; the second runs the call."""
     say_yes(nvim, how)
     until(nvim, lambda: says in nvim.messages(), "the message")
     ready(nvim)
@@ -66,14 +66,14 @@ def scrolled_away(nvim: Child, chat: Chat) -> None:
 
 
 def in_another_window(nvim: Child, chat: Chat) -> None:
-    """It is in a window of another tab page; in this one the window stands at the top."""
+    """The call is in view in another tab page; here the window is at the top of the chat."""
     nvim.command("tabnew")
     nvim.command(f"buffer {nvim.nvim.funcs.bufnr(str(chat.path))}")
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
 
 
 def folded(nvim: Child, chat: Chat) -> None:
-    """It is in a fold of the user's, made before anything was drawn below it."""
+    """The call is in a fold of the user's, made before anything was drawn below it."""
     nvim.command("setlocal foldmethod=manual")
     nvim.command("$-2,$fold")
 
@@ -260,7 +260,7 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_screen(desk: Chi
     until(desk, lambda: desk.nvim.api.win_get_config(0)["relative"] != "", "the cursor in the float")
     desk.keys("G")
     until(desk, lambda: "line 199" in desk.screen(), "the end")
-    assert desk.lua(SEEN_THERE, str(chat.path)) == 0  # what is between was passed over
+    assert desk.lua(SEEN_THERE, str(chat.path)) == 0  # the calls between were skipped
     desk.keys("gg")
     for _ in range(20):
         desk.keys("<C-f>")

@@ -1,4 +1,4 @@
-"""Servers that take their time, or fail: a question waits for them, says so, and goes without on a key."""
+"""Slow or failing servers: a question waits for them, says so, and proceeds without them on a key."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WAITS = "Waiting for MCP server slow (<C-g>x asks without it)"
 
 
 def slow(go: Path, **more: Any) -> dict[str, Any]:
-    """A server that begins to start once a file is there."""
+    """A server that begins to start once a file exists."""
     wait = f'while [ ! -e "{go}" ]; do sleep 0.02; done; exec "$@"'
     return {"command": "sh", "args": ["-c", wait, "sh", sys.executable, FAKE], **more}
 
 
 def barred(go: Path) -> dict[str, Any]:
-    """A server that ends at once unless a file is there."""
+    """A server that ends at once unless a file exists."""
     try_it = f'if [ ! -e "{go}" ]; then echo no licence >&2; exit 1; fi; exec "$@"'
     return {"command": "sh", "args": ["-c", try_it, "sh", sys.executable, FAKE]}
 
@@ -67,7 +67,7 @@ def test_a_question_waits_for_a_slow_server_whose_name_is_seen(desk: Child, tmp_
 
 
 def test_a_key_asks_without_the_slow_server_and_says_so(desk: Child, tmp_path: Path) -> None:
-    # A host says so of each server once, and of this one in no other test.
+    # A host says so once per server, and for this server in no other test.
     serve(desk, sluggish=slow(tmp_path / "go", start_timeout_s=600))
     ask(desk, 'call echo {"a": 1}')
     desk.until_screen("Waiting for MCP server sluggish (<C-g>x asks without it)", LONG_S)
@@ -125,7 +125,7 @@ def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(desk: Child, 
     desk.until_waiting(LONG_S)
     desk.until_idle(LONG_S)
     go.unlink()
-    serve(desk, slow=slow(go, start_timeout_s=600))  # other settings, so it starts anew
+    serve(desk, slow=slow(go, start_timeout_s=600))  # other settings, so it restarts
     desk.keys("ya")
     desk.until_screen("Waiting for MCP server slow 1s", LONG_S)
     desk.keys("<C-g>x")
@@ -171,7 +171,7 @@ def test_a_call_whose_server_fails_waits_until_it_can_run(desk: Child, tmp_path:
     desk.until_waiting(LONG_S)
     desk.until_idle(LONG_S)
     go.unlink()
-    serve(desk, barred=barred(go) | {"timeout_s": 61})  # so it starts anew
+    serve(desk, barred=barred(go) | {"timeout_s": 61})  # so it restarts
     desk.keys("ya")
     desk.until(
         lambda: "echo cannot run now: the tools of barred are missing" in desk.messages(), "it", LONG_S

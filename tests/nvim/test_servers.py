@@ -1,4 +1,4 @@
-"""MCP servers from a real Neovim: what the user is asked, sees and switches."""
+"""MCP servers from a real Neovim: questions to the user, the page, and its switches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def prompted(nvim: Child, text: str) -> str:
 
 
 def approved(nvim: Child, question: str) -> Path:
-    """The chat of a question whose one call was approved."""
+    """The chat of a question whose only call was approved."""
     path = ask(nvim, question)
     nvim.until_waiting(LONG_S)
     buf = nvim.nvim.current.buffer.number
@@ -352,7 +352,7 @@ def go_to(nvim: Child, start: str) -> None:
 
 
 def offered_to(nvim: Child, chat: Path) -> list[str]:
-    """The tools in the request that the chat in the window beside the page would send."""
+    """The tools in the next request of the chat in the window next to the page."""
     nvim.command("wincmd p")
     assert nvim.name == str(chat)
     nvim.command("ParleyRequest")
@@ -425,7 +425,7 @@ def test_other_instructions_of_a_server_ask_again_for_a_tool_that_was_remembered
 
 
 def process(nvim: Child, name: str) -> str:
-    """The process of the one server `name`, by what it says of itself on the page."""
+    """The process of the only server `name`, by its text on the page."""
     text = tools(nvim, f"{name}: ready").partition(f"] {name}: ready")[2].partition("\n## ")[0]
     nvim.keys("q")
     return next(line for line in text.split("\n") if line.startswith("pid "))

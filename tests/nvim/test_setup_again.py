@@ -1,4 +1,4 @@
-"""`setup()` once more: what runs goes on with the settings that it began with."""
+"""A second `setup()`: running turns continue with the settings that they began with."""
 
 from __future__ import annotations
 

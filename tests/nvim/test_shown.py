@@ -1,4 +1,4 @@
-"""What is drawn of a call cannot be taken for anything else, and nothing of it is passed over in silence."""
+"""A call's drawing is unambiguous, and no part of the call is left out without a mark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of strangers in all the places where Neovim shows text: none is evaluated, typed or hidden there."""
+"""Foreign text in every place where Neovim shows text: none is evaluated, typed or hidden."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ran(nvim: Child) -> bool:
 
 @pytest.fixture
 def chat(plain: Child) -> Child:
-    """A chat, in a Neovim without a host, that evaluates what the status line of Parley says twice."""
+    """A chat, in a Neovim without a host, that evaluates the text of Parley's status line twice."""
     plain.command(f"cd {plain.home}")
     plain.edit("chat.md", "💬: hi\n")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -48,7 +48,7 @@ def chat(plain: Child) -> Child:
 
 
 def remote(nvim: Child, name: str, *arguments: Any) -> Any:
-    """What the host has Lua do, said as the host says it."""
+    """A call of the host to Lua, sent as the host sends it."""
     return nvim.lua("return require('parley.remote')(...)", name, *shown_arguments(name, arguments))
 
 
@@ -83,7 +83,7 @@ any_text = st.lists(st.sampled_from([*TEXTS.values(), "%", "{", "}", "<", "!", "
 @example(" ")
 @given(any_text.map("".join))
 def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(plain: Child, text: str) -> None:
-    plain.command("enew!")  # whose agent nobody has named
+    plain.command("enew!")  # without a named agent
     buf = plain.nvim.current.buffer.number
     remote(plain, "status", buf, text, 0)
     shown = plain.nvim.api.eval_statusline("%{%v:lua.require'parley'.status()%}", {"maxwidth": 10_000})
@@ -153,7 +153,7 @@ def test_the_name_of_a_file_to_write_is_expanded_once(chat: Child) -> None:
 
 @pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim with a host, that evaluates what the status line of Parley says twice."""
+    """A Neovim with a host, that evaluates the text of Parley's status line twice."""
     bar = "vim.o.statusline = \"%{%v:lua.require'parley'.status()%}\""
     with child(tmp_path_factory.mktemp("hosted"), init=bar) as nvim:
         nvim.command(f"cd {nvim.home}")

@@ -1,4 +1,4 @@
-"""What keeps a turn from beginning keeps it everywhere: in the editor, in the shell, in the library."""
+"""A reason that prevents a turn applies everywhere: in the editor, in the shell, in the library."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CASES: dict[str, tuple[str | None, str | None, str, bool]] = {
 
 
 class Editor:
-    """A Neovim whose user says no to whatever is asked."""
+    """A Neovim whose user says no to every question."""
 
     def __init__(self, nvim: Child) -> None:
         self.nvim = nvim
@@ -122,7 +122,7 @@ async def test_a_turn_begins_in_the_library(case: str) -> None:
 
 
 def check(words: str, is_answered: bool, told: str, before: str, after: str) -> None:
-    """Hold words and chat against the table: a turn that does not begin changes nothing."""
+    """Compare words and chat with the table: a turn that does not begin changes nothing."""
     assert words in told
     if is_answered:
         assert ANSWER in after

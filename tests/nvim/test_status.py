@@ -1,4 +1,4 @@
-"""What a person is told while a turn runs, in a real Neovim: the variable, the event, the line at the tip."""
+"""The status of a running turn, in a real Neovim: the variable, the event, the line at the tip."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def desk(nvim: Child, home: Path, **settings: Any) -> None:
-    """Nothing open, and a server anew whose tool ends when `home/go` is there."""
+    """Nothing open, and a restarted server whose tool ends when `home/go` exists."""
     nvim.clear()
     nvim.lua("_G.said = {}")
     server = {
@@ -123,7 +123,7 @@ def test_a_long_call_that_is_being_written_is_told_with_its_size(
 
 
 def test_a_status_model_that_hangs_delays_nothing(neovim: Child, tmp_path: Path) -> None:
-    """The turn goes on and ends while that model has not answered: not in time, and not at all."""
+    """The turn continues and ends without that model's answer: late, or never."""
     with hanging_model() as model:
         provider = {
             "kind": "anthropic",

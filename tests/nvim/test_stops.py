@@ -1,7 +1,7 @@
-"""How turns go on and end, in a real Neovim: the demo model with a real MCP server, and every kind of stop.
+"""How turns continue and end, in a real Neovim: the demo model, a real MCP server, and every kind of stop.
 
-The demo server refuses a request that is not valid by a strict check, which would leave a notice: so a turn
-that goes on after a stop has sent a valid one.
+The demo server strictly checks requests, and refusing one leaves a notice: a turn that continues after a
+stop has therefore sent a valid request.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def nvim(one: Child) -> Child:
 
 
 def set_up(nvim: Child, **settings: Any) -> None:
-    """Settings on top of those that all tests here have, with the server ready."""
+    """Add settings to the common ones of these tests, with the server ready."""
     wanted = BASE | settings
     if nvim.lua("local same = vim.deep_equal(_G.settings, ...) _G.settings = ... return same", wanted):
         return
@@ -69,7 +69,7 @@ def ask(nvim: Child, question: str) -> Path:
 
 
 def ended(nvim: Child) -> Answer:
-    """The answer, once there is room for the next question."""
+    """The answer, once the next question can be typed."""
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the end of the turn")
     nvim.until_idle()
     assert nvim.variable("parley_status") == ""
@@ -94,7 +94,7 @@ def statuses(nvim: Child) -> list[str]:
 
 
 def next_question(nvim: Child) -> None:
-    """A further question in the room below is answered: nothing of the file is refused."""
+    """A further question below is answered: the provider refuses no part of the file."""
     nvim.keys("G$asay: fine<Esc>")
     nvim.command("ParleyRespond")
     nvim.until_text("🤖:[Demo-OpenAI]\n\nfine\n\n💬: ")
@@ -104,7 +104,7 @@ def next_question(nvim: Child) -> None:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A turn that comes to an answer: the calls' results, and what the answer says."""
+    """A turn that reaches an answer: the calls' results, and the answer's text."""
 
     question: str
     results: list[str]
@@ -186,7 +186,7 @@ def test_four_calls_in_sequence_after_one_key(nvim: Child) -> None:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A turn that a limit ends: the calls' results, the reason; and what a further respond comes to."""
+    """A turn that a limit ends: the calls' results, the reason, and the outcome of a further respond."""
 
     question: str
     results: list[str]
@@ -232,7 +232,7 @@ STOPS: dict[str, Stopped] = {
 
 
 def assert_stopped(nvim: Child, reason: str) -> None:
-    """All that a stop leaves: the notice, the room below it, the status, the message."""
+    """Everything that a stop leaves: the notice, the empty question below it, the status, the message."""
     assert nvim.text().endswith(f"\n\n🔒: [Unable to complete task: {reason}]\n\n💬: ")
     assert nvim.text().count("🔒: [Unable") == 1
     assert statuses(nvim)[-2:] == [f"Stopped: {reason}", ""]

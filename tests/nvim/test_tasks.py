@@ -1,4 +1,4 @@
-"""Calls that run as tasks: Neovim is killed, and another one collects what came of them meanwhile."""
+"""Calls that run as tasks: Neovim is killed, and another Neovim collects their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PENDING = "[pending]\n\n`task-1`"
 
 @dataclass(frozen=True)
 class Digging:
-    """A server in a process of its own, and the home of who calls it."""
+    """A server in a process of its own, and its client's home."""
 
     home: Path
     server: subprocess.Popen[bytes]
@@ -84,7 +84,7 @@ def editor(digging: Digging) -> Iterator[Child]:
 
 
 def begun(nvim: Child, digging: Digging) -> None:
-    """Approve the call; returns when the file on the disk names its task, and the screen how that is."""
+    """Approve the call; returns when the file on disk names its task, and the screen shows its state."""
     nvim.command("ParleyRespond")
     until(nvim, lambda: waits(nvim), "the choice")
     nvim.keys("ya")
@@ -98,13 +98,13 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
         assert "· far · running" in nvim.screen()
         host = host_pid(nvim)
         os.kill(nvim.pid, signal.SIGKILL)
-    asyncio.run(until_true(lambda: host not in parents()))  # it asks for the task to its end
+    asyncio.run(until_true(lambda: host not in parents()))  # the host polls the task to its end
     asked = digging.methods().count("tasks/get")
-    digging.go.touch()  # it ends while nobody looks
+    digging.go.touch()  # it ends while no host polls
     with editor(digging) as nvim:
         until(nvim, lambda: "it runs at its server as a task" in "".join(problems(nvim)), "the hint")
-        assert "[pending]" not in nvim.screen()  # the row is all that is drawn of it
-        assert digging.methods().count("tasks/get") == asked  # nothing is collected till somebody asks
+        assert "[pending]" not in nvim.screen()  # only its row is drawn
+        assert digging.methods().count("tasks/get") == asked  # results are collected only on request
         respond(nvim)
         until(nvim, lambda: is_complete(nvim), "the answer")
         nvim.until_screen("→ 3 B, ok")
@@ -112,7 +112,7 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
         assert "[pending]" not in nvim.text()
         methods = digging.methods()
         assert [methods.count(name) for name in ("tools/call", "tasks/result", "tasks/cancel")] == [1, 1, 0]
-        # In a copy, it is a call that may have run, and nobody fetches what is another chat's.
+        # In a copy, it is a call that may have run, and Parley does not fetch another chat's result.
         copy = digging.chat.with_name("copy.md")
         before, head, _ = re.split(r"(🛠️: \[dig\]\[[^]]*\])", nvim.text())
         copy.write_text(f"{before}{head}{PENDING}\n", encoding="utf-8")

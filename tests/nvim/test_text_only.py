@@ -1,4 +1,4 @@
-"""A model that has no tools of its own, in a real Neovim: calls are read from what it writes."""
+"""A model without native tools, in a real Neovim: calls are read from its text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_onc
     nvim.command("messages clear")
     nvim.lua(
         "require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })"
-    )  # nobody was told yet
+    )  # the user was not told yet
     nvim.edit("text-only.md", f"{MARKER} \n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.command("ParleyAgent Demo-Text")

@@ -1,4 +1,4 @@
-"""Signed thinking outlives Neovim: killed while a choice is waited for, it goes back as it was issued."""
+"""Signed thinking survives Neovim: after a kill while a call waits, it is sent back as issued."""
 
 from __future__ import annotations
 
@@ -180,5 +180,5 @@ def waiting(nvim: Child, folder: str) -> Path:
     nvim.until_waiting(BOUND_S)
     nvim.until_idle(BOUND_S)
     if folder == "elsewhere":
-        nvim.command("write")  # in the folder of chats a turn is kept when it ends
+        nvim.command("write")  # in the chat folder a turn is saved when it ends
     return path

@@ -1,4 +1,4 @@
-"""The line at an answer's tip, as it is seen at the bottom of a window that the chat does not fit into."""
+"""The line at an answer's tip, at the bottom of a window shorter than the chat."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ask(nvim: Child, question: str, options: str = "", below: str = "", before: 
 
 @contextmanager
 def frames(nvim: Child) -> Iterator[list[list[str]]]:
-    """The rows of all that is drawn meanwhile."""
+    """The rows of every frame drawn in the meantime."""
     drawn = list[list[str]]()
     nvim.grid._flush = lambda: drawn.append(nvim.grid.text().split("\n"))  # type: ignore[attr-defined]
     try:
@@ -67,7 +67,7 @@ def rows(nvim: Child) -> list[str]:
 
 
 def patient(nvim: Child, home: Path) -> None:
-    """A server whose tool ends when `home/go` is there."""
+    """A server whose tool ends when `home/go` exists."""
     server = {
         "command": sys.executable,
         "args": [str(HERE / "patient_server.py")],

@@ -1,4 +1,4 @@
-"""A chat that several processes work on: an approved call runs once, and nobody overwrites another's text."""
+"""A chat shared by several processes: an approved call runs once, and no process overwrites others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACE = "0.05"
 
 
 async def approve(home: Path, chat: Chat) -> None:
-    """Say yes to the chat's call, and leave before it runs."""
+    """Approve the chat's call, and leave before it runs."""
     env = environ(home, PARLEY_DEMO_PACE="0")
     here = Process(App(load_settings(env)[0], env))
     try:
@@ -33,7 +33,7 @@ async def approve(home: Path, chat: Chat) -> None:
 
 
 def outcome(nvim: Child) -> str:
-    """How the turn ended for somebody who looks at this Neovim; "" as long as it has not."""
+    """How the turn ended, as this Neovim shows it; "" before its end."""
     if nvim.lua("return require('parley.handle').busy(0)"):
         return ""
     nvim.flush()
@@ -45,13 +45,13 @@ def outcome(nvim: Child) -> str:
 
 
 def what_came(nvim: Child) -> str:
-    """The outcome, once there is one: the turn may not even have begun."""
+    """The outcome, once known: the turn may not even have begun."""
     until(nvim, lambda: outcome(nvim) != "", "the end of the turn")
     return outcome(nvim)
 
 
 def goes_on(nvim: Child, chat: Chat, word: str) -> None:
-    """Read what the others did, and ask the next question."""
+    """Read the others' changes, and ask the next question."""
     opened(nvim, chat)
     assert is_complete(nvim), nvim.report()
     nvim.nvim.api.win_set_cursor(0, (len(nvim.lines()), 0))

@@ -1,4 +1,4 @@
-"""The topic of a new chat, filled in while a person looks on, types, undoes."""
+"""The topic of a new chat, filled in while the user watches, types, undoes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens of a chat, as a status line shows them: what is used, how full the window is, what it costs."""
+"""The tokens of a chat, as a status line shows them: usage, how full the window is, cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Neovim puts on record of a chat: the shell finds it as its models saw it, until somebody edits it."""
+"""Neovim's record of a chat: the shell verifies it as the models saw it, until an edit."""
 
 from __future__ import annotations
 

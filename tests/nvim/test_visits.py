@@ -1,4 +1,4 @@
-"""Pages that servers want opened: what the user sees of them, and what a yes and a no do."""
+"""Pages that servers want opened: their display, and the effects of a yes and a no."""
 
 from __future__ import annotations
 

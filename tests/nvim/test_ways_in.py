@@ -1,4 +1,4 @@
-"""Ways into a chat: new ones, in the window that one means, ready to type; a question anywhere."""
+"""Ways into a chat: new chats, in the intended window, ready to type; a question anywhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPICLESS = ["---", 'topic: ""', "---", "", QUESTION]
 
 
 def layout(nvim: Child) -> str:
-    """How the windows of the tab page lie: `row` is side by side."""
+    """The layout of the tab page's windows: `row` is side by side."""
     kind: str = nvim.lua("return vim.fn.winlayout()[1]")
     return kind
 
