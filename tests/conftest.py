@@ -19,8 +19,8 @@ from tests import examples, ledgers  # noqa: F401  the laws of all folders are t
 # The demo model, in the hundreds of processes that tests start, refuses what the providers would refuse.
 os.environ["PARLEY_DEMO_STRICT"] = "1"
 
-# Files of tests are in memory where there is room, of the process that hands out the tests: a turn is on the
-# disk a dozen times.
+# The tests' files are in memory if it has room, because a turn writes to the disk a dozen times.
+# The process that distributes the tests decides.
 MEMORY, ROOM = Path("/dev/shm"), 2 * 2**30
 if (
     "PYTEST_XDIST_WORKER" not in os.environ
@@ -31,19 +31,19 @@ if (
     Path(tempfile.tempdir).chmod(0o711)  # some tests are another user
     atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
-# Servers that tests start do so in the folder of the state: not in that of whoever runs them.
+# Servers of tests start in this state folder, and not in the user's.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="parley-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
-# Nobody is asked over TLS: to read the authorities of the system would take longer than most tests do.
+# No test needs the system's TLS authorities, and reading them takes longer than most tests.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
 # Nor through a proxy: all servers are on this machine. Tests of proxies name their own.
 for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[name]
 
-# Where bytecode is not to be written, each of the hundreds of processes that tests start would compile all of
-# Parley anew, and pytest every test. `make clean` takes it away.
+# Without bytecode, each of the hundreds of test processes would compile all of Parley, and pytest
+# every test. `make clean` removes the bytecode.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

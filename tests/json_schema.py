@@ -1,8 +1,9 @@
-"""The JSON Schema of all that `parley` prints for programs, made from the code that prints it.
+"""The JSON Schema of everything that `parley` prints for programs, made from the code that prints it.
 
-Types of values are those of the dataclasses; what commands put together themselves is written down here, and
-held against what they print by `cli/test_terminal_json.py`. `doc/json.schema.json` is this for everybody:
-with `PARLEY_EXPECT=1` in the environment that test writes it anew. A `strict` one knows no further fields.
+The dataclasses give the types of values. This module lists the lines that commands build themselves,
+and `cli/test_terminal_json.py` compares them with the output. With `PARLEY_EXPECT=1` in the
+environment, that test writes `doc/json.schema.json`, the published copy. A `strict` schema allows no
+further fields.
 """
 
 from __future__ import annotations

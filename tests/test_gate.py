@@ -127,7 +127,7 @@ def each(folder: Path, command: str, *names: str) -> subprocess.CompletedProcess
 
 
 def test_the_neovims_are_tested_at_the_same_time_and_the_failed_one_is_named(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")  # whoever opens it waits for the other
+    os.mkfifo(tmp_path / "pipe")  # each end waits for the other
     ran = each(tmp_path, 'case "$PARLEY_NVIM" in */a) cat pipe; exit 3;; esac; echo said >pipe', "a", "b")
     assert ran.returncode == 1
     assert ran.stdout == f"NVIM a: {tmp_path}/a\nsaid\nNVIM b: {tmp_path}/b\n"

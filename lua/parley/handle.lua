@@ -294,8 +294,8 @@ end
 
 --- End the turn.
 ---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sightings?: integer[], stays?: boolean }
----where the user goes on, a row whose virtual lines are to be seen there, the numbers of what is to be looked
----at, and whether a cursor between those rows stays
+---the row where the user continues, a row whose virtual lines must be visible, the numbers of the
+---calls to look at, and whether a cursor between those rows stays
 ---@return integer? tick the final changedtick
 function M.finish(id, goes_on)
   local handle = M.get(id)

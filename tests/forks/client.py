@@ -32,7 +32,7 @@ def ask(
 
 
 def main() -> None:
-    """Be what the fork is, to whoever started this."""
+    """Play the fork for the process that started this one."""
     connection = socket(AF_UNIX, SOCK_STREAM)
     connection.connect(sys.argv[1])
     ask(connection, sys.argv[2:], dict(os.environ), os.getcwd(), (0, 1, 2))  # noqa: PTH109 - no pathlib here

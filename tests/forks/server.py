@@ -47,7 +47,7 @@ class Request:
 
 
 def received(connection: socket.socket) -> Request | None:
-    """What is asked at the other end, unless whoever asks is gone."""
+    """The request from the other end; None if that end is gone."""
     head, handles, *_ = socket.recv_fds(connection, 8, 3)
     message = b""
     while head and len(message) < int.from_bytes(head):
@@ -62,7 +62,7 @@ def received(connection: socket.socket) -> Request | None:
 
 
 def signals(connection: socket.socket) -> Iterable[int]:
-    """The signals that whoever asked for a fork has got for it; it is killed where that one is."""
+    """The signals that the client received for its fork; SIGKILL if the client was killed."""
     try:
         return connection.recv(64) or [signal.SIGKILL]
     except ConnectionError:  # killed before it read what it was told
@@ -70,7 +70,7 @@ def signals(connection: socket.socket) -> Iterable[int]:
 
 
 class Forks:
-    """The forks that run, each with the connection of whoever asked for it."""
+    """The running forks, each with its client's connection."""
 
     def __init__(self, listener: socket.socket, life: int) -> None:
         self._listener, self._life = listener, life

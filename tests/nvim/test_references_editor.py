@@ -148,7 +148,7 @@ def test_a_file_that_is_not_open_any_more_is_named(nvim: Child, work: Path) -> N
     nvim.edit("gone.md", "💬: say: hello @@buffer@@\n")
     nvim.command("bunload #")
     nvim.keys("<C-g><C-g>")
-    why = "numbers.py is no longer open: @@numbers.py@@ brings in the file"
+    why = "numbers.py is no longer open: @@numbers.py@@ includes the file"
     stopped(nvim, f"@@buffer@@: {why}")
 
 

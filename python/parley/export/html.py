@@ -2,7 +2,7 @@
 
 Knows the transcript and HTML; `markdown-it-py` renders Markdown, and Pygments colours code. Text
 from a model or a tool stays text: its HTML is shown as written, and its pictures are links. If the
-page fetched them, whoever chose their address would learn that the page was read. Pictures stored
+page fetched them, the author of their address would learn that the page was read. Pictures stored
 next to the chat are embedded in the page.
 """
 

@@ -107,7 +107,7 @@ class _Attempt:
     """One attempt of the user to sign in: the storage of the SDK's provider, and the outcome.
 
     At first the storage has only the client that the settings name. Without one, Parley registers
-    anew each time, with the port to which the browser returns.
+    again each time, with the port to which the browser returns.
     """
 
     def __init__(self, settings: ServerSettings, loopback: Loopback, browse: Browse, scope: str) -> None:

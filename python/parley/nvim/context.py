@@ -32,7 +32,7 @@ async def editor_text(editor: Editor, buf: int, name: str, most: int) -> EditorT
     if context["kind"] not in _OF_FILES or "://" in path:
         raise ParleyError(f"{file} is not a file")
     if not context["loaded"]:
-        raise ParleyError(f"{file} is no longer open: @@{file}@@ brings in the file")
+        raise ParleyError(f"{file} is no longer open: @@{file}@@ includes the file")
     if is_diagnostics:
         return EditorText(path, f"diagnostics of {file}", _diagnostics(file, context), "text")
     return _text(name, file, context)
