@@ -51,7 +51,7 @@ keys = st.tuples(st.just("type"), st.sampled_from(KEYS))
 
 
 USERS = 5
-"""Characters by which a line that was there is known, however the user cut it and went on with it."""
+"""Characters by which a line that was there is known, however the user cut and continued it."""
 
 
 def forged(nvim: Child) -> list[str]:
