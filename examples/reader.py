@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A reader of chats: `reader.py FILE` prints what `parley parse FILE` prints, but for the `problems`.
+"""A reader of chats: `reader.py FILE` prints what `parley parse FILE` prints, but for the
+`problems`.
 
-It is an example for people who write their own, in any language. It was written from doc/transcript.md, and
-names the section that each part reads by. Lines count from 1 in what it prints, and from 0 in the code;
-doc/json.md says where each part ends.
+It is an example for people who write their own, in any language. It was written from
+doc/transcript.md, and names the section that each part reads by. Lines count from 1 in what it
+prints, and from 0 in the code; doc/json.md says where each part ends.
 """
 
 import itertools
@@ -72,19 +73,25 @@ def read_float(text: str) -> float:
 
 def depth(value: Any) -> int:
     """How many lists and objects lie in each other."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    inner = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    )
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
 def read_call(text: str) -> Tree:
     """Proposals: the call. An error if it cannot be read."""
-    call = json.loads(text, object_pairs_hook=read_object, parse_constant=read_float, parse_float=read_float)
+    call = json.loads(
+        text, object_pairs_hook=read_object, parse_constant=read_float, parse_float=read_float
+    )
     if depth(call) > 100:
         raise ValueError("nested too deeply")
     key, index, kind = call.pop("id"), call.pop("index", None), call.pop("type", "function")
     function = call.pop("function")
     name, arguments = function.pop("name"), function.pop("arguments")
-    if not (re.fullmatch(ID, key) and isinstance(name, str) and name and isinstance(arguments, str)):
+    if not (
+        re.fullmatch(ID, key) and isinstance(name, str) and name and isinstance(arguments, str)
+    ):
         raise ValueError("the id, the name or the arguments are not as they should be")
     if kind != "function" or (index is not None and (type(index) is not int or index < 0)):
         raise ValueError("the type or the index is not as it should be")
@@ -107,7 +114,9 @@ class Reader:
         self.gaps = set(self.find_gaps())
 
     def find_gaps(self) -> Iterator[int]:
-        """Lines that mean nothing: old prompts, and empty notes with the bare marker that ends one."""
+        """Lines that mean nothing: old prompts, and empty notes with the bare marker that ends
+        one.
+        """
         in_note, empty_note = False, None
         for number, line in enumerate([*self.lines, "💬:"]):
             mark, is_bare = sign(line), not behind(line).strip(SPACES)
@@ -137,18 +146,26 @@ class Reader:
             if signs[at] == "💬" or not exchanges:
                 exchanges.append(place | {"question": None, "answers": []})
             if signs[at] == "💬":
-                exchanges[-1]["question"] = place | {"parts": list(self.parts(at, end, in_question=True))}
+                exchanges[-1]["question"] = place | {
+                    "parts": list(self.parts(at, end, in_question=True))
+                }
             else:
                 exchanges[-1]["answers"].append(place | self.answer(at, end))
             exchanges[-1]["end_line"] = end
         preamble = list(self.parts(start, turns[0], in_question=False))
-        return {"version": VERSION, "front_matter": front, "preamble": preamble, "exchanges": exchanges}
+        return {
+            "version": VERSION,
+            "front_matter": front,
+            "preamble": preamble,
+            "exchanges": exchanges,
+        }
 
     def blocks(self, at: int, end: int, signs: str) -> Iterator[tuple[str, int, int, str]]:
-        """The blocks from line `at` to `end`: sign, first line, end, and what stands behind the marker.
+        """The blocks from line `at` to `end`: sign, first line, end, and what stands behind the
+        marker.
 
-        Text that no marker starts has no sign, and begins in the line below its first. Notes: any marker ends
-        one, also one that is text here, and a bare `🔒:` in a note does nothing else.
+        Text that no marker starts has no sign, and begins in the line below its first. Notes: any
+        marker ends one, also one that is text here, and a bare `🔒:` in a note does nothing else.
         """
         block, start, head = "", at - 1, ""
         for number in range(at, end):
@@ -162,28 +179,47 @@ class Reader:
         yield block, start, end, head
 
     def content(self, at: int, end: int, *, in_question: bool = False) -> Iterator[tuple[int, str]]:
-        """Lines with their numbers, without those that mean nothing and without backslashes in front."""
+        """Lines with their numbers, without those that mean nothing and without backslashes in
+        front.
+        """
         for number in set(range(at, end)) - self.gaps:
             line, rest = self.lines[number], self.lines[number].lstrip("\\")
-            special = sign(rest) or rest.startswith(PROMPT) or (in_question and IMAGE.fullmatch(rest))
+            special = (
+                sign(rest) or rest.startswith(PROMPT) or (in_question and IMAGE.fullmatch(rest))
+            )
             yield number, line[1:] if special and rest != line else line
 
     def text(self, at: int, end: int, head: str = "", *, in_question: bool = False) -> list[Tree]:
-        """Text without the blank lines around it: `head`, behind a marker, and the lines below it."""
+        """Text without the blank lines around it: `head`, behind a marker, and the lines below
+        it.
+        """
         rows = trim([(at, head), *sorted(self.content(at + 1, end, in_question=in_question))])
         text = "\n".join(line for _, line in rows)
         if not rows:
             return []
-        empty_notes = (n for n in range(rows[-1][0] + 1, end) if n in self.gaps and sign(self.lines[n]))
-        return [{"kind": "text", "line": rows[0][0] + 1, "end_line": next(empty_notes, end), "text": text}]
+        empty_notes = (
+            n for n in range(rows[-1][0] + 1, end) if n in self.gaps and sign(self.lines[n])
+        )
+        return [
+            {
+                "kind": "text",
+                "line": rows[0][0] + 1,
+                "end_line": next(empty_notes, end),
+                "text": text,
+            }
+        ]
 
     def note(self, at: int, end: int, head: str) -> list[Tree]:
         """Notes: the text behind the marker, wherever it begins."""
-        notes = [note | {"text": note["text"].lstrip(SPACES + "\n")} for note in self.text(at, end, head)]
+        notes = [
+            note | {"text": note["text"].lstrip(SPACES + "\n")} for note in self.text(at, end, head)
+        ]
         return [note | {"kind": "note", "line": at + 1} for note in notes if note["text"]]
 
     def parts(self, at: int, end: int, *, in_question: bool) -> Iterator[Tree]:
-        """Questions and the preamble: text, notes and attachments. Any other marker is text here."""
+        """Questions and the preamble: text, notes and attachments. Any other marker is text
+        here.
+        """
         for mark, start, stop, head in self.blocks(at, end, "💬🔒"):
             if mark == "🔒":
                 yield from self.note(start, stop, head)
@@ -220,9 +256,23 @@ class Reader:
         below, match = at + 1 + len(quote), THINKING.fullmatch(head.rstrip(ENDS))
         if not match or (match[3] and quote):
             return [self.broken("thinking", at, below), *self.text(below - 1, end)]
-        text = "\n".join(line[2:] if line[1:2] == " " else line[1:] for line in quote) if quote else None
-        thinking = {"kind": "thinking", "provider": match[1], "model": match[2], "redacted": bool(match[3])}
-        thinking |= {"signature": match[4] or match[5] or "", "text": text, "line": at + 1, "end_line": below}
+        text = (
+            "\n".join(line[2:] if line[1:2] == " " else line[1:] for line in quote)
+            if quote
+            else None
+        )
+        thinking = {
+            "kind": "thinking",
+            "provider": match[1],
+            "model": match[2],
+            "redacted": bool(match[3]),
+        }
+        thinking |= {
+            "signature": match[4] or match[5] or "",
+            "text": text,
+            "line": at + 1,
+            "end_line": below,
+        }
         return [thinking, *self.text(below - 1, end)]
 
     def proposal(self, at: int, end: int, head: str) -> list[Tree]:
@@ -238,7 +288,9 @@ class Reader:
         return [proposal, *self.text(at, end)]
 
     def result(self, at: int, end: int, head: str) -> list[Tree]:
-        """Results: tool and call, how it ended, attachments, and a body. `match_results` finds the call."""
+        """Results: tool and call, how it ended, attachments, and a body. `match_results` finds
+        the call.
+        """
         stop = next((number for number in range(at + 1, end) if sign(self.lines[number])), end)
         body, below = self.body(at + 1, stop)
         match, broken = RESULT.fullmatch(head), self.broken("result", at, below)
@@ -246,7 +298,9 @@ class Reader:
         if not match or LINK.sub("", links) or (match[3] == "pending" and links):
             return [broken, *self.text(below - 1, end)]
         targets = [(link[1] or link[3] or "", link[2] or link[4]) for link in LINK.finditer(links)]
-        attachments = [{"kind": "attachment", "label": label, "path": path} for label, path in targets]
+        attachments = [
+            {"kind": "attachment", "label": label, "path": path} for label, path in targets
+        ]
         place = {"line": at + 1, "end_line": below}
         result = place | {"status": match[3] or "ok", "body": body, "attachments": attachments}
         if match[3] == "pending":
@@ -263,7 +317,9 @@ class Reader:
         if not rows:
             return "", at
         if fence := FENCE.fullmatch(rows[0][1]):
-            lines = list(itertools.takewhile(lambda row: row[1].rstrip(" \t") != fence[1], rows[1:]))
+            lines = list(
+                itertools.takewhile(lambda row: row[1].rstrip(" \t") != fence[1], rows[1:])
+            )
             text = "\n".join(line for _, line in lines)
             is_open = len(lines) == len(rows) - 1
             return (text, end) if is_open else (text, rows[len(lines) + 1][0] + 1)
@@ -288,7 +344,9 @@ def match_results(segments: list[Tree]) -> list[Tree]:
         if kind == "orphan":
             above = [part for part in whole if part["kind"] != "note"][-1:]
             known = [*above, *calls] if above and above[0]["kind"] == "proposal" else calls
-            mine = [call for call in known if call["call"]["id"] == segment["id"] and not call["result"]]
+            mine = [
+                call for call in known if call["call"]["id"] == segment["id"] and not call["result"]
+            ]
             place_result(segment, mine, whole)
         else:
             whole.append(segment)

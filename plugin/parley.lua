@@ -28,7 +28,9 @@ local commands = {
 }
 if vim.fn.has("nvim-0.10") == 0 then
   for name in pairs(commands) do
-    vim.cmd(("command! -bang -nargs=* Parley%s lua require('parley.version').complain()"):format(name))
+    vim.cmd(
+      ("command! -bang -nargs=* Parley%s lua require('parley.version').complain()"):format(name)
+    )
   end
   return
 end

@@ -13,7 +13,9 @@ _LAST_S = 1.0
 
 
 class AsgiServer(uvicorn.Server):
-    """The server of uvicorn, which by itself takes three tenths of a second to see that it is to end."""
+    """The server of uvicorn, which by itself takes three tenths of a second to see that it is to
+    end.
+    """
 
     def __init__(self, app: Any, **options: Any) -> None:
         super().__init__(uvicorn.Config(app, log_level="critical", ws="none", **options))

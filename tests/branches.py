@@ -1,8 +1,10 @@
-"""Branch coverage by the tests that try the same each time: a plugin of pytest, for `make branches`.
+"""Branch coverage by the tests that try the same each time: a plugin of pytest, for `make
+branches`.
 
-Only those run. Left out are laws and what goes through the same code as often, which would take several times
-as long, what looks at the texts of the project, and what runs in processes of its own: Neovim's half and the
-shell. Knows which tests are measured; how far they have to reach, `pyproject.toml` says.
+Only those run. Left out are laws and what goes through the same code as often, which would take
+several times as long, what looks at the texts of the project, and what runs in processes of its
+own: Neovim's half and the shell. Knows which tests are measured; how far they have to reach,
+`pyproject.toml` says.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import pytest
 
 UNMEASURED = frozenset({"nvim", "e2e", "fuzz", "laws", "cli"})
 """Folders of tests that start processes, or go through millions of examples."""
-OF_TEXTS = frozenset(f"test_{name}.py" for name in ("gate", "layers", "lock", "mirror", "names", "package"))
+OF_TEXTS = frozenset(
+    f"test_{name}.py" for name in ("gate", "layers", "lock", "mirror", "names", "package")
+)
 """Files of tests that read Parley, and do not run it."""
 
 
@@ -44,6 +48,8 @@ class Branches:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Measure where tests run, before anything of Parley is imported: in each worker, or the only process."""
+    """Measure where tests run, before anything of Parley is imported: in each worker, or the
+    only process.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ or not early_config.known_args_namespace.numprocesses:
         early_config.pluginmanager.register(Branches())

@@ -36,7 +36,10 @@ TOOLS = Catalogue.of([SEARCH, READ])
 
 
 def call(
-    number: int = 1, name: str = "web_search", arguments: str = '{"query":"x"}', index: int | None = None
+    number: int = 1,
+    name: str = "web_search",
+    arguments: str = '{"query":"x"}',
+    index: int | None = None,
 ) -> ToolCall:
     return ToolCall(f"call_{number}", name, arguments, number - 1 if index is None else index)
 
@@ -64,7 +67,9 @@ def answer(*segments: Segment) -> Answer:
 
 def chat(*answers: Answer) -> Transcript:
     """A chat with an exchange for each answer, read from its file."""
-    return parse(render(Transcript(tuple(Exchange(Question((Text("q"),)), (each,)) for each in answers))))
+    return parse(
+        render(Transcript(tuple(Exchange(Question((Text("q"),)), (each,)) for each in answers)))
+    )
 
 
 def key(proposal: Proposal, of: Tool = SEARCH) -> CallKey:
@@ -91,4 +96,6 @@ STEP: dict[str, Any] = {"view": LedgerView(), "limits": limits_with()}
 
 def step(transcript: Transcript, catalogue: Catalogue = TOOLS, **more: Any) -> Step:
     """The step that follows for the last exchange."""
-    return next_step(Situation(transcript, len(transcript.exchanges) - 1, catalogue, **(STEP | more)))
+    return next_step(
+        Situation(transcript, len(transcript.exchanges) - 1, catalogue, **(STEP | more))
+    )

@@ -16,7 +16,8 @@ import pytest
 
 from tests import examples, ledgers  # noqa: F401  the laws of all folders are tried as examples says
 
-# The demo model, in the hundreds of processes that tests start, refuses what the providers would refuse.
+# The demo model, in the hundreds of processes that tests start, refuses what the providers would
+# refuse.
 os.environ["PARLEY_DEMO_STRICT"] = "1"
 
 # The tests' files are in memory if it has room, because a turn writes to the disk a dozen times.
@@ -47,7 +48,8 @@ for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Thousands of tests and three SDKs stay to the end: looking through them again and again finds nothing.
+# Thousands of tests and three SDKs stay to the end: looking through them again and again finds
+# nothing.
 gc.set_threshold(50_000, 20, 50)
 
 
@@ -74,7 +76,9 @@ LEFT_OUT = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shuffle", metavar="SEED", help="take files, and tests of a file, in a random order")
+    parser.addoption(
+        "--shuffle", metavar="SEED", help="take files, and tests of a file, in a random order"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -90,8 +94,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """The tests in as many equal parts as there are workers, files of slow ones first in each: none is left
-    to wait for at the end. `--dist worksteal` gives each worker such a part to begin with."""
+    """The tests in as many equal parts as there are workers, files of slow ones first in each:
+    none is left to wait for at the end. `--dist worksteal` gives each worker such a part to
+    begin with.
+    """
     slow: list[list[pytest.Item]] = [[] for _ in range(workers)]
     quick: list[pytest.Item] = []
     places: dict[Path, int] = {}
@@ -107,7 +113,9 @@ def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """Count what is left out."""
-    counts = {mark: sum(item.get_closest_marker(mark) is not None for item in items) for mark in MARKED}
+    counts = {
+        mark: sum(item.get_closest_marker(mark) is not None for item in items) for mark in MARKED
+    }
     items[0].config.stash[LEFT_OUT] = counts
 
 

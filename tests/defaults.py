@@ -1,4 +1,6 @@
-"""What the settings are without any: inner values have no defaults of their own, and tests take them here."""
+"""What the settings are without any: inner values have no defaults of their own, and tests take
+them here.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def limits_with(**more: Any) -> Limits:
 def attempts_with(**more: Any) -> Attempts:
     """How a failed request is tried again, but for this."""
     tools = SETTINGS.prompt_tools
-    return replace(Attempts(tools.max_retries, tools.retry_delay_ms, tools.temperature_reduction), **more)
+    return replace(
+        Attempts(tools.max_retries, tools.retry_delay_ms, tools.temperature_reduction), **more
+    )
 
 
 def text_tools(mode: Any, template: Template | None = None, **more: Any) -> TextTools:

@@ -1,4 +1,5 @@
-"""Finds the sentences of documents, messages and docstrings, and the phrases that plain English avoids.
+"""Finds the sentences of documents, messages and docstrings, and the phrases that plain English
+avoids.
 
 Knows nothing of which places are held to the rules: `tests/test_english.py` does.
 """
@@ -80,7 +81,7 @@ def is_long(sentence: str) -> bool:
     return len(sentence.split()) > MOST_WORDS or sentence.count("; ") > 1
 
 
-# --- Sentences --------------------------------------------------------------------------------------------
+# --- Sentences ------------------------------------------------------------------------------------
 
 _END = re.compile(r"(?<=[.!?:])[)\"'`*_]* +(?=[\"'`*_(\[]*[A-Z0-9`])|(?<=[.!?])[)\"'`*_]* +(?=`)")
 _ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|No)\.[)\"'`*_]*$")
@@ -149,7 +150,9 @@ def of_markdown(text: str, name: str) -> Iterator[Sentence]:
 
 
 def _outside_fences(text: str) -> Iterator[tuple[int, str]]:
-    """Numbers of lines and the lines without their indentation; a fence counts as one blank line."""
+    """Numbers of lines and the lines without their indentation; a fence counts as one blank
+    line.
+    """
     fence = ""
     for number, line in enumerate(text.split("\n"), 1):
         bare = line.strip()
@@ -193,7 +196,9 @@ def _outside_examples(text: str) -> Iterator[tuple[int, str]]:
 
 
 def of_docstrings(source: str, name: str) -> Iterator[Sentence]:
-    """Sentences of the docstrings of a module, its classes, functions and values, and of its comments."""
+    """Sentences of the docstrings of a module, its classes, functions and values, and of its
+    comments.
+    """
     for node in _docstrings(ast.parse(source)):
         text = inspect.cleandoc(str(node.value))
         for each in of_markdown(text, name):
@@ -210,7 +215,9 @@ def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
 
 def of_comments(comments: Iterator[tuple[int, str]], name: str) -> Iterator[Sentence]:
     """Sentences of comments; adjoining lines make one paragraph."""
-    lines = [(number, text) for number, text in comments if not re.match(r"\W*(noqa|type:|---)", text)]
+    lines = [
+        (number, text) for number, text in comments if not re.match(r"\W*(noqa|type:|---)", text)
+    ]
     for _, group in groupby(enumerate(lines), lambda pair: pair[1][0] - pair[0]):
         block = [pair[1] for pair in group]
         for each in split(_plain(" ".join(text for _, text in block))):
@@ -250,7 +257,9 @@ def of_messages(source: str, name: str) -> Iterator[Sentence]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         elif isinstance(node, ast.JoinedStr):
-            text = "".join(str(p.value) if isinstance(p, ast.Constant) else "`x`" for p in node.values)
+            text = "".join(
+                str(p.value) if isinstance(p, ast.Constant) else "`x`" for p in node.values
+            )
         else:
             continue
         yield from _spoken(text, f"{name}:{node.lineno}")
@@ -273,7 +282,7 @@ def _spoken(text: str, place: str) -> Iterator[Sentence]:
         yield from (Sentence(place, each) for each in split(_plain(paragraph)) if " " in each)
 
 
-# --- Places -----------------------------------------------------------------------------------------------
+# --- Places ---------------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> str:
@@ -285,7 +294,9 @@ def documents() -> dict[str, list[Sentence]]:
     pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "doc").glob("*.md"))]
     found = {path.relative_to(ROOT).as_posix(): path for path in pages}
     sentences = {name: list(of_markdown(_read(path), name)) for name, path in found.items()}
-    sentences["doc/parley.txt"] = list(of_help(_read(ROOT / "doc" / "parley.txt"), "doc/parley.txt"))
+    sentences["doc/parley.txt"] = list(
+        of_help(_read(ROOT / "doc" / "parley.txt"), "doc/parley.txt")
+    )
     return sentences
 
 

@@ -1,4 +1,6 @@
-"""The examples that laws are tried with: always the same by `make test`, more and new ones by `make fuzz`."""
+"""The examples that laws are tried with: always the same by `make test`, more and new ones by
+`make fuzz`.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,19 @@ VARIABLE = "PARLEY_FUZZ"
 FACTOR = int(os.environ.get(VARIABLE, "0"))
 """How many times more examples than `make test` tries; 0 is `make test` itself."""
 
-# Machines are shared: how long an example takes says nothing of Parley. The examples of a law may share an
-# editor.
+# Machines are shared: how long an example takes says nothing of Parley. The examples of a law may
+# share an editor.
 _CHECKS_LEFT_OUT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 _UNTIMED: Any = {"deadline": None, "suppress_health_check": _CHECKS_LEFT_OUT}
-# A new seed may begin with many chats that say nothing about a law; the seed of `make test` does not.
+# A new seed may begin with many chats that say nothing about a law; the seed of `make test` does
+# not.
 _UNLUCKY: Any = {
     "deadline": None,
     "suppress_health_check": [*_CHECKS_LEFT_OUT, HealthCheck.filter_too_much],
 }
-settings.register_profile("repeatable", derandomize=True, database=None, max_examples=COMMON, **_UNTIMED)
+settings.register_profile(
+    "repeatable", derandomize=True, database=None, max_examples=COMMON, **_UNTIMED
+)
 settings.register_profile(
     "fuzz",
     derandomize=False,

@@ -1,4 +1,6 @@
-"""An event loop whose time jumps to the next timer as soon as nothing else is to be done: a fake clock."""
+"""An event loop whose time jumps to the next timer as soon as nothing else is to be done: a fake
+clock.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """The work, and its threads: from Python 3.12 on, a runner waits for these by the clock, which jumps."""
+    """The work, and its threads: from Python 3.12 on, a runner waits for these by the clock,
+    which jumps.
+    """
     try:
         return await work
     finally:

@@ -91,7 +91,9 @@ class LoggedTools:
     """Tools whose results are given; `log` holds the calls that reached them."""
 
     def __init__(
-        self, catalogue: Catalogue, results: Mapping[str, Result | Callable[[str], Result]] | None = None
+        self,
+        catalogue: Catalogue,
+        results: Mapping[str, Result | Callable[[str], Result]] | None = None,
     ) -> None:
         self.offered = catalogue
         self.results = dict(results or {})
@@ -124,7 +126,9 @@ class FakeClock:
     def now(self) -> float:
         return self.time
 
-    async def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+    async def together(
+        self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float
+    ) -> AsyncIterator[T]:
         self.limits.append(limit_s)
         end = self.time + limit_s
         for job in work:

@@ -19,7 +19,9 @@ from tests.faulty_server import BEGUN, SAYS, FaultyServer, Forever, Part, Respon
 
 KEY = "a-Secret-of-no-known-shape-0123456789"
 IDLE_S = 0.1
-"""Silence to the clients of the tests of silence; a busy machine must not seem silent to the others."""
+"""Silence to the clients of the tests of silence; a busy machine must not seem silent to the
+others.
+"""
 FORMATS = ["anthropic", "chat", "responses"]
 Where = Literal["before", "after"]
 
@@ -47,7 +49,11 @@ class FaultyProviders:
     def provider(self, kind: str, **more: Any) -> ProviderSettings:
         family: Any = "anthropic" if kind == "anthropic" else "openai"
         url = self.server.url + ("" if kind == "anthropic" else "/v1")
-        settings = {"base_url": url, "api_key_env": "FAULTY_KEY", "api": "auto" if family == kind else kind}
+        settings = {
+            "base_url": url,
+            "api_key_env": "FAULTY_KEY",
+            "api": "auto" if family == kind else kind,
+        }
         return ProviderSettings("faulty", family, **(settings | more))
 
     async def say(self, provider: ProviderSettings, **more: Any) -> list[Event]:
@@ -78,7 +84,8 @@ def refusal(status: int, **headers: str) -> Response:
 
 
 HTML = (
-    "<!DOCTYPE html><html><head><style>body { color: red }</style><script>go()</script></head><body><h1>Bad"
+    "<!DOCTYPE html><html><head><style>body { color: red "
+    "}</style><script>go()</script></head><body><h1>Bad"
     " gateway</h1><p>" + "sorry " * 500 + KEY + "</p></body></html>"
 )
 

@@ -22,7 +22,9 @@ class Forever:
 
 
 Part = bytes | Forever | Literal["cut", "reset", "silence"]
-"""What a response's body is made of: bytes, an end without an end, the same by force, nothing for ever."""
+"""What a response's body is made of: bytes, an end without an end, the same by force, nothing
+for ever.
+"""
 BEAT_S = 0.01
 
 STREAM = {"content-type": "text/event-stream"}
@@ -67,16 +69,23 @@ class FaultyServer(LocalServer):
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; False when the connection is not to be used again."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = next((line for line in head.split("\r\n") if line.startswith("content-length:")), ":0")
+        length = next(
+            (line for line in head.split("\r\n") if line.startswith("content-length:")), ":0"
+        )
         self.heads.append(head)
-        self.requests.append(json.loads(await reader.readexactly(int(length.split(":")[1])) or b"null"))
+        self.requests.append(
+            json.loads(await reader.readexactly(int(length.split(":")[1])) or b"null")
+        )
         if reasons := self.check(self.requests[-1]):
             body = json.dumps({"error": {"message": reasons[0]}}).encode()
             response = Response([body], 400, {"content-type": "application/json"})
         else:
             response = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         headers = {**response.headers, "transfer-encoding": "chunked"}
-        lines = [f"HTTP/1.1 {response.status} x", *(f"{name}: {value}" for name, value in headers.items())]
+        lines = [
+            f"HTTP/1.1 {response.status} x",
+            *(f"{name}: {value}" for name, value in headers.items()),
+        ]
         writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
         return await self._send(response.parts, reader, writer)
 
@@ -90,7 +99,9 @@ class FaultyServer(LocalServer):
                     return False
                 case "reset":
                     at_once = struct.pack("ii", 1, 0)
-                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+                    writer.get_extra_info("socket").setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, at_once
+                    )
                     return False
                 case "silence":
                     await reader.read(1)  # until the client goes away
@@ -113,7 +124,7 @@ class FaultyServer(LocalServer):
         return True
 
 
-# --- Streams that are well ----------------------------------------------------------------------------------
+# --- Streams that are well ------------------------------------------------------------------------
 
 
 def event(payload: object) -> bytes:
@@ -125,10 +136,22 @@ def _anthropic(*pieces: str) -> list[bytes]:
     delta = {"type": "content_block_delta", "index": 0}
     return [
         event({"type": "message_start", "message": {"usage": {"input_tokens": 3}}}),
-        event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        event(
+            {
+                "type": "content_block_start",
+                "index": 0,
+                "content_block": {"type": "text", "text": ""},
+            }
+        ),
         *(event({**delta, "delta": {"type": "text_delta", "text": piece}}) for piece in pieces),
         event({"type": "content_block_stop", "index": 0}),
-        event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
+        event(
+            {
+                "type": "message_delta",
+                "delta": {"stop_reason": "end_turn"},
+                "usage": {"output_tokens": 2},
+            }
+        ),
         event({"type": "message_stop"}),
     ]
 
@@ -146,9 +169,13 @@ def _responses(*pieces: str) -> list[bytes]:
     usage = {"input_tokens": 3, "output_tokens": 2}
     return [
         event({"type": "response.created", "response": {}}),
-        event({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}),
+        event(
+            {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}
+        ),
         *(event({**delta, "delta": piece}) for piece in pieces),
-        event({"type": "response.output_item.done", "output_index": 0, "item": {"type": "message"}}),
+        event(
+            {"type": "response.output_item.done", "output_index": 0, "item": {"type": "message"}}
+        ),
         event({"type": "response.completed", "response": {"status": "completed", "usage": usage}}),
     ]
 

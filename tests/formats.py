@@ -1,4 +1,6 @@
-"""The wire formats as laws see them: how each is asked, its check, and what a body says in plain words."""
+"""The wire formats as laws see them: how each is asked, its check, and what a body says in plain
+words.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +59,16 @@ class WireFormat:
 
     def body(self, request: Request) -> Body:
         """The request's body as the server gets it."""
-        body: Body = json.loads(json.dumps(self.adapter.request_body(request), ensure_ascii=False).encode())
+        body: Body = json.loads(
+            json.dumps(self.adapter.request_body(request), ensure_ascii=False).encode()
+        )
         return body
 
 
 TOOLS = Catalogue.of(
-    Tool("demo", name, description=name, input_schema={"type": "object", "properties": {"query": {}}})
+    Tool(
+        "demo", name, description=name, input_schema={"type": "object", "properties": {"query": {}}}
+    )
     for name in ("web_search", "read_file")
 )
 
@@ -137,22 +143,32 @@ OLLAMA = _chat(
     check=partial(check_openai, host="ollama"),
     quirks=COMPATIBLE,
 )
-RESPONSES = WireFormat("responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said)
+RESPONSES = WireFormat(
+    "responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said
+)
 FORMATS = [CLAUDE, MANUAL, OPENAI, GEMINI, OLLAMA, RESPONSES]
 
 
 def own(transcript: Transcript, form: WireFormat) -> Transcript:
-    """The transcript with some of its thinking made by the wire's own model, as only that can sign it."""
+    """The transcript with some of its thinking made by the wire's own model, as only that can
+    sign it.
+    """
     numbers = iter(range(1_000_000))
 
     def signed(segment: Segment) -> Segment:
-        if not isinstance(segment, Thinking) or segment.provider != "anthropic" or not segment.signature:
+        if (
+            not isinstance(segment, Thinking)
+            or segment.provider != "anthropic"
+            or not segment.signature
+        ):
             return segment
         mine = replace(segment, provider=form.provider, model=form.model)
         if form.adapter is openai_responses:
             kept = {"id": f"rs_{next(numbers)}", "encrypted_content": seal(segment.text or "")}
             return replace(mine, redacted=False, signature=json.dumps(kept))
-        return replace(mine, signature=seal("hidden") if segment.redacted else sign(segment.text or ""))
+        return replace(
+            mine, signature=seal("hidden") if segment.redacted else sign(segment.text or "")
+        )
 
     return with_answers(transcript, lambda a: replace(a, segments=tuple(map(signed, a.segments))))
 
@@ -161,7 +177,9 @@ def with_answers(transcript: Transcript, change: Callable[[Answer], Answer]) -> 
     """The transcript with each answer changed."""
     return replace(
         transcript,
-        exchanges=tuple(replace(e, answers=tuple(map(change, e.answers))) for e in transcript.exchanges),
+        exchanges=tuple(
+            replace(e, answers=tuple(map(change, e.answers))) for e in transcript.exchanges
+        ),
     )
 
 

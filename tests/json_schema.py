@@ -1,9 +1,10 @@
-"""The JSON Schema of everything that `parley` prints for programs, made from the code that prints it.
+"""The JSON Schema of everything that `parley` prints for programs, made from the code that
+prints it.
 
-The dataclasses give the types of values. This module lists the lines that commands build themselves,
-and `cli/test_terminal_json.py` compares them with the output. With `PARLEY_EXPECT=1` in the
-environment, that test writes `doc/json.schema.json`, the published copy. A `strict` schema allows no
-further fields.
+The dataclasses give the types of values. This module lists the lines that commands build
+themselves, and `cli/test_terminal_json.py` compares them with the output. With `PARLEY_EXPECT=1` in
+the environment, that test writes `doc/json.schema.json`, the published copy. A `strict` schema
+allows no further fields.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ from parley.tools.servers import ServerStatus
 
 Schema = dict[str, Any]
 
-PARTS = {kind.__name__: kind for kind in (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)}
+PARTS = {
+    kind.__name__: kind for kind in (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)
+}
 """The values of a chat of which there are several kinds."""
 OF_ONE = {
     *(snake_case(event) for event in get_args(engine.TurnEvent)),
@@ -69,7 +72,9 @@ class Schemas:
         closed = {"additionalProperties": False} if self.strict else {}
         return {"type": "object", "properties": dict(properties), "required": required, **closed}
 
-    def line(self, kind: str, properties: Mapping[str, Schema], optional: Collection[str] = ()) -> Schema:
+    def line(
+        self, kind: str, properties: Mapping[str, Schema], optional: Collection[str] = ()
+    ) -> Schema:
         """A line of this type."""
         if kind in OF_ONE:
             properties, optional = {"file": TEXT, **properties}, {"file", *optional}
@@ -83,19 +88,29 @@ class Schemas:
         if annotation in (None, type(None)):
             return {"type": "null"}
         if is_dataclass(annotation) and isinstance(annotation, type):
-            return self._reference(snake_case(annotation), lambda: self.fields_of(annotation, self.of))
+            return self._reference(
+                snake_case(annotation), lambda: self.fields_of(annotation, self.of)
+            )
         return self._composed(annotation, self.of)
 
     def fields_of(self, kind: Any, of: Any) -> Schema:
         """The object of the fields of a class."""
         hints = get_type_hints(kind)
-        return self.object({each.name: of(hints[each.name]) for each in fields(kind) if each.compare})
+        return self.object(
+            {each.name: of(hints[each.name]) for each in fields(kind) if each.compare}
+        )
 
     def part(self, annotation: Any) -> Schema:
         """A value of a chat as `parley parse` prints it."""
         if not is_dataclass(annotation) or not isinstance(annotation, type):
-            return self._composed(annotation, self.part) if get_origin(annotation) else self.of(annotation)
-        return self._reference(f"chat_{snake_case(annotation)}", lambda: self._chat_value(annotation))
+            return (
+                self._composed(annotation, self.part)
+                if get_origin(annotation)
+                else self.of(annotation)
+            )
+        return self._reference(
+            f"chat_{snake_case(annotation)}", lambda: self._chat_value(annotation)
+        )
 
     def _chat_value(self, kind: type) -> Schema:
         schema = self.fields_of(kind, self.part)
@@ -106,7 +121,9 @@ class Schemas:
         if kind.__name__ in PARTS:
             properties["kind"] = {"const": snake_case(kind)}
         lines = {"line": PLACE, "end_line": PLACE} if has_place else {}
-        missing = lines if kind is Attachment else ()  # those of a result have no lines of their own
+        missing = (
+            lines if kind is Attachment else ()
+        )  # those of a result have no lines of their own
         return self.object({**properties, **lines}, missing)
 
     def _reference(self, name: str, make: Any) -> Schema:
@@ -125,7 +142,12 @@ class Schemas:
             return {"type": "array", "items": of(arguments[0])}
         if origin is tuple:
             items = [of(each) for each in arguments]
-            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+            return {
+                "type": "array",
+                "prefixItems": items,
+                "minItems": len(items),
+                "maxItems": len(items),
+            }
         if origin is Mapping:
             return {"type": "object"}
         raise TypeError(f"no schema for {annotation!r}")
@@ -208,7 +230,10 @@ def chat(schemas: Schemas) -> Schema:
 def lines(schemas: Schemas) -> dict[str, Schema]:
     """A schema for each type of line."""
     message = {"message": TEXT}
-    codes = [schemas.line("end", {"code": {"const": c}, "kind": {"const": k}}) for c, (k, _) in EXITS.items()]
+    codes = [
+        schemas.line("end", {"code": {"const": c}, "kind": {"const": k}})
+        for c, (k, _) in EXITS.items()
+    ]
     call = {"anyOf": [schemas.of(ToolCall), {"type": "null"}]}
     edit = schemas.fields_of(Edit, schemas.of)["properties"]
     server = schemas.of(ServerStatus)["$ref"].rpartition("/")[2]
@@ -239,20 +264,33 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
             },
         ),
         "edit": schemas.line("edit", {"file": TEXT, **edit, "line": PLACE, "exchange": COUNT}),
-        "unknown_reply": schemas.line("unknown_reply", {"file": TEXT, "line": PLACE, "exchange": PLACE}),
+        "unknown_reply": schemas.line(
+            "unknown_reply", {"file": TEXT, "line": PLACE, "exchange": PLACE}
+        ),
         "settings_change": schemas.line("settings_change", {**message, "since": NUMBER}),
-        "replay": schemas.line("replay", {"requests": COUNT, "is_same": {"type": "boolean"}, "diff": TEXT}),
-        "request": schemas.line("request", {"exchange": PLACE, "provider": TEXT, "body": {"type": "object"}}),
-        "verification": schemas.line("verification", dict.fromkeys(("requests", "same", "unknown"), COUNT)),
+        "replay": schemas.line(
+            "replay", {"requests": COUNT, "is_same": {"type": "boolean"}, "diff": TEXT}
+        ),
+        "request": schemas.line(
+            "request", {"exchange": PLACE, "provider": TEXT, "body": {"type": "object"}}
+        ),
+        "verification": schemas.line(
+            "verification", dict.fromkeys(("requests", "same", "unknown"), COUNT)
+        ),
     }
 
 
 def schema(*, strict: bool = False) -> Schema:
-    """The whole schema: it describes a line; `#/$defs/chat` and `document` are what else is printed."""
+    """The whole schema: it describes a line; `#/$defs/chat` and `document` are what else is
+    printed.
+    """
     schemas = Schemas(strict=strict)
     types_of_lines = {f"line_{kind}": each for kind, each in lines(schemas).items()}
     tree = chat(schemas)
-    document = {"type": ["object", "array"], "description": "a request or tools, in a provider's format"}
+    document = {
+        "type": ["object", "array"],
+        "description": "a request or tools, in a provider's format",
+    }
     definitions = {**schemas.definitions, **types_of_lines, "chat": tree, "document": document}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

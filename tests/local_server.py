@@ -1,4 +1,6 @@
-"""What the test servers that speak bytes have in common: a socket on this machine, and its connections."""
+"""What the test servers that speak bytes have in common: a socket on this machine, and its
+connections.
+"""
 
 from __future__ import annotations
 

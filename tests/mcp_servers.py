@@ -54,7 +54,9 @@ async def servers_of(*settings: ServerSettings, **more: Any) -> AsyncIterator[Se
         yield servers
     finally:
         await servers.close()
-        running = {status.name for status in servers.status() if status.state not in ("stopped", "failed")}
+        running = {
+            status.name for status in servers.status() if status.state not in ("stopped", "failed")
+        }
         assert not running
 
 
@@ -84,7 +86,9 @@ async def until_stderr(servers: Servers, text: str) -> None:
 async def served(
     seen: list[dict[str, str]], port: int = 0, mcp: MCPServer | None = None
 ) -> AsyncIterator[str]:
-    """The URL of a server, by default the mock, over Streamable HTTP; `seen` gets each request's headers."""
+    """The URL of a server, by default the mock, over Streamable HTTP; `seen` gets each request's
+    headers.
+    """
     async with hosted((mcp or create_server(extra=True)).streamable_http_app(), seen, port) as url:
         yield f"{url}/mcp"
 
@@ -104,7 +108,9 @@ async def hosted(app: Any, seen: list[dict[str, str]], port: int = 0) -> AsyncIt
 
 
 def listening(port: int = 0) -> socket.socket:
-    """A socket of this machine for a server to listen at; asyncio ends Nagle's delay where TCP is named."""
+    """A socket of this machine for a server to listen at; asyncio ends Nagle's delay where TCP
+    is named.
+    """
     listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))

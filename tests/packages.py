@@ -15,10 +15,14 @@ ECHO = ROOT / "examples" / "parley-echo"
 def put_package(
     folder: Path, name: str, points: Mapping[str, Mapping[str, str]], files: Mapping[str, str]
 ) -> None:
-    """Put a package of version 1.0 into a folder, with its entry points by group and name, and its files."""
+    """Put a package of version 1.0 into a folder, with its entry points by group and name, and
+    its files.
+    """
     about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8"
+    )
     lines = [
         f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in offers.items())
         for group, offers in points.items()
@@ -30,7 +34,9 @@ def put_package(
 
 
 def install(project: Path, folder: Path) -> Path:
-    """Install a project as a user would, but into a folder, which is returned; without a network."""
+    """Install a project as a user would, but into a folder, which is returned; without a
+    network.
+    """
     source, target = folder / "source", folder / "target"
     shutil.copytree(project, source)
     command = [
@@ -45,5 +51,7 @@ def install(project: Path, folder: Path) -> Path:
         "--no-deps",
         "--no-build-isolation",
     ]
-    subprocess.run([*command, "--python", sys.executable, "--target", target, source], check=True, timeout=60)
+    subprocess.run(
+        [*command, "--python", sys.executable, "--target", target, source], check=True, timeout=60
+    )
     return target

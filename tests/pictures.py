@@ -13,17 +13,28 @@ from parley.media import kind_of
 
 
 def png(seed: int = 0, more: int = 0) -> bytes:
-    """A picture of one pixel, another one for each number; `more` makes it larger by so many bytes."""
+    """A picture of one pixel, another one for each number; `more` makes it larger by so many
+    bytes.
+    """
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
-            struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
         )
 
     pixel = zlib.compress(b"\0" + seed.to_bytes(3, "big"))
     head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
     comment = chunk(b"tEXt", b"x" * more) if more else b""
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + comment + chunk(b"IDAT", pixel) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + comment
+        + chunk(b"IDAT", pixel)
+        + chunk(b"IEND", b"")
+    )
 
 
 PDF = b"%PDF-1.4\n%%EOF\n"

@@ -1,4 +1,6 @@
-"""The powers of root, given up for a while: who has them is not bound by the permissions of files."""
+"""The powers of root, given up for a while: who has them is not bound by the permissions of
+files.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# capset(2) and linux/capability.h: version 3 takes two structs; the first has the low 32 capabilities.
+# capset(2) and linux/capability.h: version 3 takes two structs; the first has the low 32
+# capabilities.
 _VERSION = 0x20080522
 _OVER_FILES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
@@ -18,7 +21,9 @@ Three = ctypes.c_uint32 * 3
 
 @contextmanager
 def bound_by_permissions() -> Iterator[None]:
-    """As any user is; for root by giving up what lets it pass, in this thread and those it starts."""
+    """As any user is; for root by giving up what lets it pass, in this thread and those it
+    starts.
+    """
     if os.geteuid() != 0:
         yield
         return

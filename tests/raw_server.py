@@ -1,4 +1,6 @@
-"""A server that sends bytes as they are, no HTTP of its own: heads without end, nonsense, silence."""
+"""A server that sends bytes as they are, no HTTP of its own: heads without end, nonsense,
+silence.
+"""
 
 from __future__ import annotations
 

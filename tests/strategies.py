@@ -33,9 +33,27 @@ DIGEST = "3f2a" * 16
 PICTURE = f"![image/png 12 kB](stocks.assets/{DIGEST}.png)"
 LONG_TEXT = f"[1.2 MB](stocks.assets/{DIGEST}.txt)"
 MARKERISH = [
-    *[PICTURE, f"\\{PICTURE}", f" {PICTURE}", f"{PICTURE} ", LONG_TEXT, PICTURE.upper(), "![", "]("],
+    *[
+        PICTURE,
+        f"\\{PICTURE}",
+        f" {PICTURE}",
+        f"{PICTURE} ",
+        LONG_TEXT,
+        PICTURE.upper(),
+        "![",
+        "](",
+    ],
     *grammar.MARKERS.values(),
-    *["🛠:", "❓\ufe0f:", "❓:[yA] `{", ">> Please choose (yA", "🧠:", "📝:", "🔒:", "🛠️: [a][call_1]"],
+    *[
+        "🛠:",
+        "❓\ufe0f:",
+        "❓:[yA] `{",
+        ">> Please choose (yA",
+        "🧠:",
+        "📝:",
+        "🔒:",
+        "🛠️: [a][call_1]",
+    ],
     *["\\", "\\💬:", "\\\\❓:", "```", "````", "`", "---", "> ", ">"],
     *["\r", "\u2028", "\ufeff", " ", "\t", "\u00a0", "\n"],
 ]
@@ -93,20 +111,25 @@ extras = st.sampled_from(["", "", "", '{"extra_content":{"google":{"thought_sign
 calls = st.builds(
     ToolCall,
     id=call_ids,
-    name=st.one_of(st.sampled_from(["web_search", "server__tool"]), st.text(min_size=1, max_size=10)),
+    name=st.one_of(
+        st.sampled_from(["web_search", "server__tool"]), st.text(min_size=1, max_size=10)
+    ),
     arguments=json_text,
     index=st.none() | st.integers(0, 3),
     extra=extras,
 )
 bodies = st.one_of(st.sampled_from(["", "a", "a\n", "`", " a", "```", "🛠️:", "\n"]), any_text)
 labels = st.one_of(
-    st.sampled_from(["image/png 12 kB", "1.2 MB", "", "a (b)", "\\", "!", " ", "![", "my cat"]), st.text(FIT)
+    st.sampled_from(["image/png 12 kB", "1.2 MB", "", "a (b)", "\\", "!", " ", "![", "my cat"]),
+    st.text(FIT),
 )
 
 
 def _attached(suffixes: list[str]) -> st.SearchStrategy[Attachment]:
     """Attachments with these endings, in folders with odd names, too."""
-    names = st.sampled_from(["stocks", "2026-11-22.10-11-12", "a b", "x.assets", ".", "a) [b](c", "](", "é"])
+    names = st.sampled_from(
+        ["stocks", "2026-11-22.10-11-12", "a b", "x.assets", ".", "a) [b](c", "](", "é"]
+    )
     digests = st.sampled_from([DIGEST, "0" * 64])
     paths = st.builds("{}.assets/{}.{}".format, names, digests, st.sampled_from(suffixes))
     fitting = labels.map(lambda label: re.sub(r"[\[\]\n\r]", "", label))
@@ -124,7 +147,11 @@ results = st.builds(
 choices = st.none() | st.sampled_from(CHOICES)
 tasks = st.builds(ServerTask, id=st.from_regex(r"[!-_a-~]{1,40}", fullmatch=True))
 proposals = st.builds(
-    Proposal, call=calls, choice=choices, result=st.none() | results, task=st.none() | st.none() | tasks
+    Proposal,
+    call=calls,
+    choice=choices,
+    result=st.none() | results,
+    task=st.none() | st.none() | tasks,
 )
 signatures = st.one_of(st.just(""), st.from_regex(r"[A-Za-z0-9+/=\]]{1,30}", fullmatch=True))
 thinkings = st.one_of(
@@ -166,9 +193,13 @@ text_parts = st.lists(st.one_of(texts, notes), max_size=3).map(_apart)
 question_parts = st.lists(st.one_of(texts, notes, pictures), max_size=4).map(_apart)
 questions = st.builds(Question, parts=question_parts)
 agents = st.none() | st.sampled_from(["Claude-Sonnet", "a b", " x ", "💬:"])
-segments = st.lists(st.one_of(texts, notes, thinkings, proposals, proposals, broken), max_size=6).map(_apart)
+segments = st.lists(
+    st.one_of(texts, notes, thinkings, proposals, proposals, broken), max_size=6
+).map(_apart)
 answers = st.builds(Answer, agent=agents, segments=segments)
-exchanges = st.builds(Exchange, question=questions, answers=st.lists(answers, max_size=2).map(tuple))
+exchanges = st.builds(
+    Exchange, question=questions, answers=st.lists(answers, max_size=2).map(tuple)
+)
 headless = st.builds(
     Exchange, question=st.none(), answers=st.lists(answers, min_size=1, max_size=2).map(tuple)
 )
@@ -185,9 +216,46 @@ YAMLISH = [
         "!!seq",
         "!!map",
     ],
-    *["!!str", "!!null", "!!merge", "!!value", "!x", "!!python/name:os.system", "&a", "*a", "<<", "="],
-    *["topic", "temperature", "max_tokens", "tools", "thinking", "tags", "tool_mode", "max_tool_calls"],
-    *[":", ": ", "- ", "? ", "[", "]", "{", "}", ",", "'", '"', "|\n", ">\n", "#", "...", "%YAML 1.1"],
+    *[
+        "!!str",
+        "!!null",
+        "!!merge",
+        "!!value",
+        "!x",
+        "!!python/name:os.system",
+        "&a",
+        "*a",
+        "<<",
+        "=",
+    ],
+    *[
+        "topic",
+        "temperature",
+        "max_tokens",
+        "tools",
+        "thinking",
+        "tags",
+        "tool_mode",
+        "max_tool_calls",
+    ],
+    *[
+        ":",
+        ": ",
+        "- ",
+        "? ",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "'",
+        '"',
+        "|\n",
+        ">\n",
+        "#",
+        "...",
+        "%YAML 1.1",
+    ],
     *["1", "-1", "1:1", "1e9", "0x", "0b_", ".inf", "2001-01-01", "true", "off", "~"],
     *[" ", "  ", "\n", "\n  ", "\n- ", "\t", "\u00a0", "\x85", "\u2028", "\x01", "\\", "é"],
 ]
@@ -196,7 +264,9 @@ yaml_texts = st.one_of(
     st.text(max_size=40),
 )
 """Front matter as a slip of the hand or an enemy leaves it."""
-front_matters = st.none() | st.sampled_from(["", "topic: x", "topic: x\nagent: Demo\n", "- - -", "\\💬: no"])
+front_matters = st.none() | st.sampled_from(
+    ["", "topic: x", "topic: x\nagent: Demo\n", "- - -", "\\💬: no"]
+)
 
 
 @st.composite
@@ -215,7 +285,9 @@ def answers_with_orphans(draw: st.DrawFn) -> Answer:
     """Answers with results that answer none of their calls; most have the id of a call near by."""
     near = st.sampled_from(["call_1", "call_2"])
     call = st.builds(replace, calls, id=near)
-    made = st.builds(Proposal, call=call, choice=choices, result=st.none() | results, task=st.none() | tasks)
+    made = st.builds(
+        Proposal, call=call, choice=choices, result=st.none() | results, task=st.none() | tasks
+    )
     orphan = st.builds(Orphan, name=st.just("web_search"), id=near | call_ids, result=results)
     parts = draw(st.lists(st.one_of(texts, notes, made, made, orphan, orphan, broken), max_size=8))
     kept = list[Segment]()
@@ -233,15 +305,47 @@ files = st.lists(lines, max_size=25).map("\n".join) | st.text(max_size=60)
 
 CALL = '{"id":"call_1","type":"function","function":{"name":"web_search","arguments":"{}"}}'
 MARKED = [
-    *["💬: question", "💬:", "🤖:[Claude]", "🤖:", "🤖:", "🤖:[]", "🤖:[a]b", "text", "📝: summary", ""],
+    *[
+        "💬: question",
+        "💬:",
+        "🤖:[Claude]",
+        "🤖:",
+        "🤖:",
+        "🤖:[]",
+        "🤖:[a]b",
+        "text",
+        "📝: summary",
+        "",
+    ],
     *[PICTURE, f"\\{PICTURE}", f"🛠️: [web_search][call_1] {PICTURE} {LONG_TEXT}", f"🔒: {PICTURE}"],
     *[f"❓:{mark} `{CALL}`" for mark in ("", "[yA]", "[yn]", "[?]")],
     *[f'❓: `{{"index":{index},{CALL[1:]}`' for index in (0, 1, "true")],
-    *["❓: {broken", "❓:[yn] {broken", "🛠️: [web_search][call_1]", "🛠️: [web_search][call_1][error]"],
+    *[
+        "❓: {broken",
+        "❓:[yn] {broken",
+        "🛠️: [web_search][call_1]",
+        "🛠️: [web_search][call_1][error]",
+    ],
     *["🛠️: [other][call_2][refused]", "🛠️: no header", "`result`", "```", "````"],
     *["🛠️: [web_search][call_1][pending]", "🛠️: [other][call_2][pending] ", "``a b``"],
-    *["🧠:[anthropic:claude-sonnet-4-5 c2ln]", "🧠:[anthropic:m redacted x]", "🧠:[", "> thought", ">"],
-    *["🔒: note", "🔒:", "🔒: [Stopped: user]", ">> Please choose (yA", "---", "\\💬: text", "\ufeff"],
+    *[
+        "🧠:[anthropic:claude-sonnet-4-5 c2ln]",
+        "🧠:[anthropic:m redacted x]",
+        "🧠:[",
+        "> thought",
+        ">",
+    ],
+    *[
+        "🔒: note",
+        "🔒:",
+        "🔒: [Stopped: user]",
+        ">> Please choose (yA",
+        "---",
+        "\\💬: text",
+        "\ufeff",
+    ],
 ]
-marked_files = st.lists(st.one_of(*[st.sampled_from(MARKED)] * 3, lines), max_size=16).map("\n".join)
+marked_files = st.lists(st.one_of(*[st.sampled_from(MARKED)] * 3, lines), max_size=16).map(
+    "\n".join
+)
 """Files of whole lines with markers, in any order: most of them make sense in part."""

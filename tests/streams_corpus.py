@@ -1,7 +1,8 @@
 """The corpus of streams: how a file of raw bytes is decoded, and what it is expected to say.
 
-Beside each `name.sse` stands `name.json`: the events as `[kind, …fields]`, deltas side by side as one, and
-`["error", reason, retryable]` where the stream cannot be followed to its end. A new case needs no code.
+Beside each `name.sse` stands `name.json`: the events as `[kind, …fields]`, deltas side by side as
+one, and `["error", reason, retryable]` where the stream cannot be followed to its end. A new case
+needs no code.
 """
 
 from __future__ import annotations

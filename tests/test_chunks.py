@@ -39,7 +39,9 @@ def test_text_thinking_and_news_become_chunks_immediately() -> None:
 
 
 def test_a_call_keeps_its_id_from_start_to_result() -> None:
-    start, end = chunks(engine.CallBegan(CALL, SEARCH), engine.CallEnded(CALL, Result("error", "no")))
+    start, end = chunks(
+        engine.CallBegan(CALL, SEARCH), engine.CallEnded(CALL, Result("error", "no"))
+    )
     assert start["type"] == "tool_start"
     assert (start["id"], start["name"]) == ("call_1", "f")
     assert end == {**ENDED, "content": "no", "is_error": True, "refused": False}
@@ -97,7 +99,11 @@ def messages() -> Iterator[tuple[str, str]]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Constant) or id(node) in docs or not isinstance(node.value, str):
+            if (
+                not isinstance(node, ast.Constant)
+                or id(node) in docs
+                or not isinstance(node.value, str)
+            ):
                 continue
             if ":Parley" in node.value or "start Neovim" in node.value:
                 yield f"{path.stem}:{node.lineno}", node.value

@@ -1,4 +1,6 @@
-"""The clock of a turn: it stands still while the user, or a rate limit, is waited for; limits move along."""
+"""The clock of a turn: it stands still while the user, or a rate limit, is waited for; limits
+move along.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ class Questioner:
     async def tools(self) -> tuple[Tool, ...]:
         return (ASKS,)
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+    async def call(
+        self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle
+    ) -> Outcome:
         await asyncio.sleep(4)
         with self._signals.clock.standing_still():
             await asyncio.sleep(DAY)
@@ -147,7 +151,9 @@ ASKS = Tool("fake", "asks")
 
 
 @asynccontextmanager
-async def questioner(_: ServerSettings, __: StderrTail, signals: Signals) -> AsyncIterator[Questioner]:
+async def questioner(
+    _: ServerSettings, __: StderrTail, signals: Signals
+) -> AsyncIterator[Questioner]:
     yield Questioner(signals)
 
 
@@ -178,9 +184,13 @@ def test_the_time_of_a_form_counts_neither_for_the_call_nor_for_its_turn(
 
 
 class Reporter(Questioner):
-    """A session with a server that reports its progress every few seconds, and then answers or does not."""
+    """A session with a server that reports its progress every few seconds, and then answers or
+    does not.
+    """
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+    async def call(
+        self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle
+    ) -> Outcome:
         for step in range(arguments["reports"]):
             await asyncio.sleep(arguments["every"])
             tell(step, None, None)
@@ -228,7 +238,9 @@ def test_a_call_continues_while_its_server_reports_progress_within_bounds(
 class Digger(Questioner):
     """A session with a server that runs the call as a task without end."""
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+    async def call(
+        self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle
+    ) -> Outcome:
         await task.begin("task-1")
         while True:
             tell(None, None, "digging")
@@ -251,7 +263,9 @@ def test_an_endless_task_can_be_collected_later_if_its_server_outlives_us() -> N
 
     near = ServerSettings("fake", timeout_s=10)
     assert run(work(near)) == Outcome("error", NO_ANSWER.format(600))
-    with pytest.raises(PendingError, match=r"within 600 s\. Its result is collected when the turn continues"):
+    with pytest.raises(
+        PendingError, match=r"within 600 s\. Its result is collected when the turn continues"
+    ):
         run(work(replace(near, url="http://127.0.0.1:9/mcp")))
 
 
@@ -332,5 +346,12 @@ def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], N
     observer = AuditedObserver(Callbacks(status), audit)
     talker: Any = Talker()
     return ModelPort(
-        talker, ProviderSettings, observer, clock, audit, rate, TextToolCaller(attempts_with()), set()
+        talker,
+        ProviderSettings,
+        observer,
+        clock,
+        audit,
+        rate,
+        TextToolCaller(attempts_with()),
+        set(),
     )

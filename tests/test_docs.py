@@ -72,7 +72,7 @@ def without_blank_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.strip()]
 
 
-# --- Chats ------------------------------------------------------------------------------------------------
+# --- Chats ----------------------------------------------------------------------------------------
 
 CHATS = [example for page in (SHELL, FORMAT) for example in examples(page, "parley")]
 
@@ -98,7 +98,7 @@ def test_a_page_is_not_a_chat_itself(page: Path) -> None:
     assert parse(page.read_text(encoding="utf-8")).exchanges == ()
 
 
-# --- Settings ---------------------------------------------------------------------------------------------
+# --- Settings -------------------------------------------------------------------------------------
 
 
 def lua(value: object) -> str:
@@ -143,7 +143,9 @@ SETTINGS_OF_HELP = ("Each setting with its default:", "The default `system_promp
 def test_the_help_names_every_setting_with_its_default() -> None:
     rows = entries(*SETTINGS_OF_HELP)
     assert rows.pop("system_prompt") == "see below"
-    assert rows == {name: lua(default) for name, default in defaults(Settings()) if name != "system_prompt"}
+    assert rows == {
+        name: lua(default) for name, default in defaults(Settings()) if name != "system_prompt"
+    }
 
 
 def test_the_help_begins_with_ten_settings_and_their_defaults() -> None:
@@ -188,7 +190,10 @@ def _help() -> str:
 
 def help_examples(language: str) -> list[str]:
     """The help's blocks in one language; "" for blocks without a language."""
-    return [textwrap.dedent(block) for block in re.findall(rf">{language}\n(.*?)^<", _help(), re.M | re.S)]
+    return [
+        textwrap.dedent(block)
+        for block in re.findall(rf">{language}\n(.*?)^<", _help(), re.M | re.S)
+    ]
 
 
 @pytest.mark.parametrize("example", [e for e in help_examples("") if "[[agents]]" in e])
@@ -197,19 +202,23 @@ def test_a_toml_example_is_read_without_complaint(example: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "example", [e for e in examples(README, "lua") + help_examples("lua") if 'require("parley").setup(' in e]
+    "example",
+    [e for e in examples(README, "lua") + help_examples("lua") if 'require("parley").setup(' in e],
 )
 def test_a_lua_example_is_read_without_complaint(example: str, tmp_path: Path) -> None:
     script = tmp_path / "example.lua"
     script.write_text(
-        "package.loaded.parley = { setup = function(t) io.write(vim.json.encode(t)) end }\n" + example,
+        "package.loaded.parley = { setup = function(t) io.write(vim.json.encode(t)) end }\n"
+        + example,
         encoding="utf-8",
     )
-    ran = subprocess.run([nvim_path(), "--clean", "-l", script], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [nvim_path(), "--clean", "-l", script], capture_output=True, text=True, check=True
+    )
     assert read_settings(json.loads(ran.stdout or ran.stderr))[1] == ()
 
 
-# --- The address ------------------------------------------------------------------------------------------
+# --- The address ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
@@ -223,34 +232,44 @@ def test_a_page_names_the_address_that_the_project_has(page: Path) -> None:
     assert "URL-OF" not in text
 
 
-# --- Commands ---------------------------------------------------------------------------------------------
+# --- Commands -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
 def test_every_named_command_exists(page: Path) -> None:
-    defined = re.findall(r"^  (\w+) = \{", (ROOT / "plugin" / "parley.lua").read_text(encoding="utf-8"), re.M)
+    defined = re.findall(
+        r"^  (\w+) = \{", (ROOT / "plugin" / "parley.lua").read_text(encoding="utf-8"), re.M
+    )
     named = re.findall(r":Parley([A-Z]\w*)", page.read_text(encoding="utf-8"))
     assert set(named) <= set(defined)
 
 
 def test_the_help_names_every_function_of_the_module() -> None:
-    defined = re.findall(r"^function M\.(\w+)\(", (ROOT / "lua/parley/init.lua").read_text("utf-8"), re.M)
+    defined = re.findall(
+        r"^function M\.(\w+)\(", (ROOT / "lua/parley/init.lua").read_text("utf-8"), re.M
+    )
     assert sorted(re.findall(r"\*parley\.(\w+)\(\)\*", _help())) == sorted(defined)
 
 
 def test_the_page_on_the_shell_names_every_command_with_its_options() -> None:
     rows = {
-        cells[0].split()[1].strip("`"): " ".join(cells) for cells in table(SHELL, "command", "what it does")
+        cells[0].split()[1].strip("`"): " ".join(cells)
+        for cells in table(SHELL, "command", "what it does")
     }
     commands = parser().commands
     assert sorted(rows) == sorted(commands)
-    options = [(n, a.option_strings) for n, c in commands.items() for a in c.arguments if a.option_strings]
-    assert [(name, names) for name, names in options if not any(each in rows[name] for each in names)] == []
+    options = [
+        (n, a.option_strings) for n, c in commands.items() for a in c.arguments if a.option_strings
+    ]
+    assert [
+        (name, names) for name, names in options if not any(each in rows[name] for each in names)
+    ] == []
 
 
 def test_the_exit_codes_are_one_table() -> None:
     assert {
-        int(code): (kind.strip("`"), meaning) for code, kind, meaning in table(SHELL, "exit code", "in JSON")
+        int(code): (kind.strip("`"), meaning)
+        for code, kind, meaning in table(SHELL, "exit code", "in JSON")
     } == EXITS
     printed = parser().format_help().partition("exit codes:\n")[2]
     assert max(map(len, printed.splitlines())) < 80
@@ -265,7 +284,7 @@ def test_the_page_lists_the_shells_chat_formats() -> None:
     assert formats == list(FORMATS)
 
 
-# --- Numbers ----------------------------------------------------------------------------------------------
+# --- Numbers --------------------------------------------------------------------------------------
 
 NUMBERS = [
     (SHELL, f"the first {servers.MOST_SHOWN} of their resources"),
@@ -285,26 +304,43 @@ def test_a_page_has_the_number_that_the_code_has(page: Path, words: str) -> None
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:|#|stocks\.assets/)([^)#]+)", page.read_text(encoding="utf-8"))
+    links = re.findall(
+        r"\]\((?!https?:|#|stocks\.assets/)([^)#]+)", page.read_text(encoding="utf-8")
+    )
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> dict[str, str]:
     """An environment without anything of the user's."""
-    homes = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CONFIG", "STATE", "DATA", "CACHE")}
+    homes = {
+        f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CONFIG", "STATE", "DATA", "CACHE")
+    }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**homes, "HOME": str(tmp_path), "PATH": path, "PARLEY_DEMO_PACE": "0", "LC_ALL": "C.UTF-8"}
+    return {
+        **homes,
+        "HOME": str(tmp_path),
+        "PATH": path,
+        "PARLEY_DEMO_PACE": "0",
+        "LC_ALL": "C.UTF-8",
+    }
 
 
-def test_the_session_on_the_page_matches_its_commands(tmp_path: Path, shell: dict[str, str]) -> None:
+def test_the_session_on_the_page_matches_its_commands(
+    tmp_path: Path, shell: dict[str, str]
+) -> None:
     commands = [line.removeprefix("$ ") for line in examples(SHELL, "console")[0].splitlines()]
     parley = tmp_path / "bin" / "parley"
     parley.parent.mkdir()
-    parley.write_text(f'#!/bin/sh\nexec {shlex.quote(forks().python)} -m parley "$@"\n', encoding="utf-8")
+    parley.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(forks().python)} -m parley "$@"\n', encoding="utf-8"
+    )
     parley.chmod(0o755)
     shell["PATH"] = f"{parley.parent}{os.pathsep}{shell['PATH']}"
-    ran = [subprocess.run(["sh", "-c", c], cwd=tmp_path, env=shell, capture_output=True) for c in commands]
+    ran = [
+        subprocess.run(["sh", "-c", c], cwd=tmp_path, env=shell, capture_output=True)
+        for c in commands
+    ]
     assert [each.returncode for each in ran] == [0, 3, 0, 0]
     assert (tmp_path / "stocks.md").read_text(encoding="utf-8") == examples(SHELL, "parley")[0]
 
@@ -315,13 +351,17 @@ def test_a_library_example_prints_the_output_on_the_page(
 ) -> None:
     code, output = examples(LIBRARY, "python")[number], examples(LIBRARY, "text")[number]
     ran = subprocess.run(
-        [forks().python, "-W", "error", "-c", code], cwd=tmp_path, env=shell, capture_output=True, text=True
+        [forks().python, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env=shell,
+        capture_output=True,
+        text=True,
     )
     assert (ran.stderr, ran.returncode) == ("", 0)
     assert ran.stdout == output
 
 
-# --- Messages -----------------------------------------------------------------------------------------------
+# --- Messages -------------------------------------------------------------------------------------
 
 
 def messages_of(folder: Path, without: Path) -> Iterator[str]:
@@ -346,10 +386,12 @@ def test_the_shell_never_suggests_an_editor_command() -> None:
         if "Neovim" in text or ":Parley" in text
     ]
     assert len(shared) > 20
-    assert [text for text in map(in_the_shell, shared) if "start Neovim" in text or ":Parley" in text] == []
+    assert [
+        text for text in map(in_the_shell, shared) if "start Neovim" in text or ":Parley" in text
+    ] == []
 
 
-# --- The README -------------------------------------------------------------------------------------------
+# --- The README -----------------------------------------------------------------------------------
 
 
 def test_the_readme_is_short() -> None:
@@ -379,7 +421,11 @@ def test_the_readme_commands_play_the_demo_in_any_locale_and_leave_nothing(
     env |= {**PROXIES, **places, "HOME": str(home), "LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}
     env |= {"PATH": with_nvim(shell), "GIT_TEMPLATE_DIR": str(tmp_path / "template")}
     ran = subprocess.run(
-        ["sh", "-ec", here(DEMO)], cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, capture_output=True
+        ["sh", "-ec", here(DEMO)],
+        cwd=tmp_path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
     )
     assert ran.returncode == 0, ran.stderr.decode()
     chat = ran.stdout.decode()
@@ -399,10 +445,19 @@ def with_nvim(shell: dict[str, str]) -> str:
     return f"{Path(nvim_path()).parent}{os.pathsep}{shell['PATH']}"
 
 
-def test_the_readme_commands_install_the_plugin_and_its_help(tmp_path: Path, shell: dict[str, str]) -> None:
+def test_the_readme_commands_install_the_plugin_and_its_help(
+    tmp_path: Path, shell: dict[str, str]
+) -> None:
     home = {"XDG_DATA_HOME": str(tmp_path / ".local/share"), "PATH": with_nvim(shell)}
-    subprocess.run(["sh", "-ec", here(PACKAGES)], env={**shell, **home}, check=True, capture_output=True)
-    asks = ["--headless", "+help :ParleyRespond", "+verbose echo expand('%:t') exists(':ParleyStop')", "+qa!"]
+    subprocess.run(
+        ["sh", "-ec", here(PACKAGES)], env={**shell, **home}, check=True, capture_output=True
+    )
+    asks = [
+        "--headless",
+        "+help :ParleyRespond",
+        "+verbose echo expand('%:t') exists(':ParleyStop')",
+        "+qa!",
+    ]
     ran = subprocess.run(
         [nvim_path(), *asks], env={**shell, **home}, capture_output=True, text=True, check=True
     )

@@ -90,7 +90,9 @@ def test_few_sentences_are_long() -> None:
 
 def test_no_sentence_has_a_banned_word() -> None:
     bad = [each for each in EVERYTHING if BANNED.search(each.text)]
-    assert [f"{s.place}: {s.text}" for s in bad if not any(part in s.text for part in ALLOWED)] == []
+    assert [
+        f"{s.place}: {s.text}" for s in bad if not any(part in s.text for part in ALLOWED)
+    ] == []
 
 
 def test_each_exception_is_needed() -> None:
@@ -104,7 +106,9 @@ def test_one_word_means_one_thing(other: str) -> None:
 
 
 def prose_lines() -> Iterator[tuple[str, str]]:
-    """Each line of prose in Markdown, with its place; tables, fences and single words are exempt."""
+    """Each line of prose in Markdown, with its place; tables, fences and single words are
+    exempt.
+    """
     for page in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "doc").glob("*.md"))]:
         fence = ""
         for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
@@ -122,7 +126,10 @@ def test_no_line_of_prose_is_too_long() -> None:
 @pytest.mark.parametrize(
     ("sentence", "rules"),
     [
-        ("as it does where nobody can be asked about it", ["if or when, not where", "say who acts"]),
+        (
+            "as it does where nobody can be asked about it",
+            ["if or when, not where", "say who acts"],
+        ),
         ("What is not there is left out of the page.", ["name the noun, not what"]),
         ("It takes all settings, or those of a table.", ["a pronoun follows its noun"]),
         ("Needed are Neovim 0.10 or newer, and Python.", ["subject, verb, object"]),
@@ -141,7 +148,10 @@ def test_each_rule_has_its_pattern(sentence: str, rules: list[str]) -> None:
 
 
 def test_sentences_are_found_in_each_kind_of_text() -> None:
-    page = "# A heading of this page here\n\nOne two three four five six. Now `Two. Is` a sentence of code.\n"
+    page = (
+        "# A heading of this page here\n\nOne two three four five six. Now `Two. Is` a "
+        "sentence of code.\n"
+    )
     page += "\n- an item with six words here\n\n```\nno sentence is in here at all\n```\n"
     page += "\n| a cell with six words here | short |\n"
     assert [each.text for each in english.of_markdown(page, "p")] == [
@@ -156,4 +166,6 @@ def test_sentences_are_found_in_each_kind_of_text() -> None:
         "A module with six words here.",
         "A comment of six words here",
     ]
-    assert [each.text for each in english.of_messages(source, "m")] == ["a message of `x` six words"]
+    assert [each.text for each in english.of_messages(source, "m")] == [
+        "a message of `x` six words"
+    ]

@@ -36,7 +36,8 @@ def test_an_unknown_name_is_reported_with_the_known_names(place: Path) -> None:
         offer(PROVIDERS, "bom")
     put_package(place, "parley-boom", {PROVIDERS: {"boom": "boom:Boom", "b": "boom:B"}}, BOOM)
     with pytest.raises(
-        EntryPointError, match=r"called 'bom' \(known: 'b', 'boom'\)\. Install one into the Python of "
+        EntryPointError,
+        match=r"called 'bom' \(known: 'b', 'boom'\)\. Install one into the Python of ",
     ):
         offer(PROVIDERS, "bom")
 
@@ -54,13 +55,17 @@ def test_of_a_package_installed_twice_the_imported_one_counts(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in (1, 2):
-        put_package(place / str(number), "parley-boom", {PROVIDERS: {"boom": f"boom:B{number}"}}, BOOM)
+        put_package(
+            place / str(number), "parley-boom", {PROVIDERS: {"boom": f"boom:B{number}"}}, BOOM
+        )
         monkeypatch.syspath_prepend(str(place / str(number)))
     assert offer(PROVIDERS, "boom").target == "boom:B2"
 
 
 def test_a_package_with_broken_metadata_does_not_affect_others(place: Path) -> None:
-    for number, text in enumerate([b"", b"\xff\xfe", b"[parley.providers\nboom", b"[parley.providers]\n= x"]):
+    for number, text in enumerate(
+        [b"", b"\xff\xfe", b"[parley.providers\nboom", b"[parley.providers]\n= x"]
+    ):
         about = place / f"broken{number}-1.0.dist-info"
         about.mkdir()
         (about / "entry_points.txt").write_bytes(text)
@@ -70,7 +75,13 @@ def test_a_package_with_broken_metadata_does_not_affect_others(place: Path) -> N
 
 def test_a_packages_folder_is_found_without_importing_it(place: Path) -> None:
     files = {"texts/__init__.py": BOOM["boom.py"], "texts/more/a.toml": "", **BOOM}
-    offers = {"top": "texts", "more": "texts.more", "none": "texts.none", "gone": "gone", "plain": "boom"}
+    offers = {
+        "top": "texts",
+        "more": "texts.more",
+        "none": "texts.none",
+        "gone": "gone",
+        "plain": "boom",
+    }
     put_package(place, "parley-texts", {TEMPLATES: offers}, files)
     assert folder(TEMPLATES, "top") == place / "texts"
     assert folder(TEMPLATES, "more") == place / "texts" / "more"

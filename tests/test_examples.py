@@ -20,7 +20,15 @@ from parley.chat.transcript import Answer, Exchange, Note, Question, Text, Trans
 from parley.chat.writer import render
 from parley.cli import main
 from tests.examples import examples
-from tests.strategies import CALL, LONG_TEXT, MARKED, PICTURE, answers_with_orphans, marked_files, transcripts
+from tests.strategies import (
+    CALL,
+    LONG_TEXT,
+    MARKED,
+    PICTURE,
+    answers_with_orphans,
+    marked_files,
+    transcripts,
+)
 
 HERE = Path(__file__).parent
 CORPUS = sorted(HERE.rglob("*.md"))
@@ -29,7 +37,9 @@ PAGE = HERE.parent / "doc" / "transcript.md"
 
 def tree(path: Path) -> dict[str, Any]:
     """The output of `parley parse` for a chat, except the problems."""
-    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
+    output = io.TextIOWrapper(
+        io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True
+    )
     with contextlib.redirect_stdout(output):
         assert main(["parse", str(path)]) == 0
     facts: dict[str, Any] = json.loads(output.buffer.getvalue())
@@ -101,7 +111,18 @@ BITS = [
         ",",
         ".assets/",
     ],
-    *["redacted", "redacted ", "[pending]", "[error]", "[yA]", "null", "1e999", "NaN", "\\ud800", "📝:"],
+    *[
+        "redacted",
+        "redacted ",
+        "[pending]",
+        "[error]",
+        "[yA]",
+        "null",
+        "1e999",
+        "NaN",
+        "\\ud800",
+        "📝:",
+    ],
     *["💬", "🤖", "🧠", "❓", "🛠", "🔒", "🧠:[", ">> Please choose ("],
 ]
 """Text that means something in some place of a chat."""
@@ -146,7 +167,11 @@ HEADS = [
         "`a` ",
         "`a`b`",
     ],
-    *["🛠️: [web_search] [call_1] ", "🛠: [a b][call_1][error]", f"🛠️: [a][call_1]{PICTURE}{LONG_TEXT} "],
+    *[
+        "🛠️: [web_search] [call_1] ",
+        "🛠: [a b][call_1][error]",
+        f"🛠️: [a][call_1]{PICTURE}{LONG_TEXT} ",
+    ],
 ]
 """Lines that stand on the edges of the page's rules."""
 PAGES = [path.read_bytes().decode("utf-8", "surrogateescape").split("\n") for path in CORPUS]
@@ -154,14 +179,18 @@ PAGES = [path.read_bytes().decode("utf-8", "surrogateescape").split("\n") for pa
 
 @st.composite
 def mutated_files(draw: st.DrawFn) -> str:
-    """Some lines of a chat of the corpus, or of any file with markers, with edits of lines and characters."""
+    """Some lines of a chat of the corpus, or of any file with markers, with edits of lines and
+    characters.
+    """
     page = draw(st.sampled_from(PAGES))
     start = draw(st.integers(0, len(page) - 1))
     excerpts = st.integers(1, 14).map(lambda count: page[start : start + count])
     rows = list(draw(excerpts | st.lists(st.sampled_from(MARKED + HEADS), min_size=1, max_size=12)))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(rows) - 1))
-        match draw(st.sampled_from(["line", "line", "twice", "swap", "drop", "put", "put", "put", "cut"])):
+        match draw(
+            st.sampled_from(["line", "line", "twice", "swap", "drop", "put", "put", "put", "cut"])
+        ):
             case "line":
                 rows.insert(at, draw(st.sampled_from(MARKED + HEADS)))
             case "twice":
@@ -203,12 +232,16 @@ def test_the_reader_reads_any_file_as_parley_does(chat: Path, text: str) -> None
     assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
 
 
-def test_the_reader_is_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reader_is_a_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.argv", ["reader.py", str(CORPUS[0])])
     runpy.run_path(reader.__file__, run_name="__main__")
     assert json.loads(capsys.readouterr().out) == tree(CORPUS[0])
 
 
 def test_the_format_version_is_the_one_on_its_page() -> None:
-    (version,) = re.findall(r"describes version (\d+) of the format", PAGE.read_text(encoding="utf-8"))
+    (version,) = re.findall(
+        r"describes version (\d+) of the format", PAGE.read_text(encoding="utf-8")
+    )
     assert int(version) == grammar.VERSION == reader.VERSION == tree(CORPUS[0])["version"]

@@ -15,7 +15,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_the_workflow_only_calls_the_gate_on_both_systems_with_both_neovims() -> None:
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load(
+        (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    )
     (job,) = workflow["jobs"].values()
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert job["strategy"]["matrix"] == {
@@ -34,11 +36,17 @@ def test_the_workflow_only_calls_the_gate_on_both_systems_with_both_neovims() ->
 def test_a_subject_of_more_than_72_columns_is_refused(
     tmp_path: Path, subject: str, fits: bool, locale: str
 ) -> None:
-    who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    who = {
+        f"GIT_{role}_{what}": "a@b"
+        for role in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
     env = {**os.environ, **who, "LC_ALL": locale, "GIT_CONFIG_GLOBAL": os.devnull}
 
     def ran(*command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
 
     ran("git", "init", "-q")
     ran("git", "commit", "-q", "--allow-empty", "-m", subject, "-m", "b" * 100)
@@ -49,7 +57,9 @@ def test_a_subject_of_more_than_72_columns_is_refused(
 def test_a_run_reports_its_skipped_parts_with_the_reason() -> None:
     targets = ["tests/e2e/test_conformance.py", "tests/fuzz/test_sessions.py"]
     command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", *targets]
-    ran = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
+    )
     assert "\nnot run: 1 with programs of others, which `make guests` runs\n" in ran.stdout
     assert "\nnot run: 1 of laws that take long, which `make fuzz` tries\n" in ran.stdout
 
@@ -64,7 +74,9 @@ def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProces
     return alone("pythons", folder, {".venv/bin/python": "echo 3.11", **scripts})
 
 
-def alone(script: str, folder: Path, scripts: dict[str, str], **env: str) -> subprocess.CompletedProcess[str]:
+def alone(
+    script: str, folder: Path, scripts: dict[str, str], **env: str
+) -> subprocess.CompletedProcess[str]:
     """A script of `.ci`, copied into a folder, with only these scripts on the PATH."""
     for name in (".ci", "bin", ".venv/bin"):
         (folder / name).mkdir(parents=True)
@@ -86,7 +98,9 @@ def test_a_python_that_does_not_run_is_named_and_skipped(tmp_path: Path) -> None
     assert "Not tested, since not here: Python 3.12 3.13 3.14\n" in ran.stdout
 
 
-def test_a_python_without_its_packages_fails_the_gate_and_the_next_is_tested(tmp_path: Path) -> None:
+def test_a_python_without_its_packages_fails_the_gate_and_the_next_is_tested(
+    tmp_path: Path,
+) -> None:
     install = 'case "$PARLEY_VENV" in *3.13) exit 1 ;; esac; mkdir -p "$PARLEY_VENV/bin"; '
     install += 'echo "echo tested" > "$PARLEY_VENV/bin/python"; chmod +x "$PARLEY_VENV/bin/python"'
     good = {"bin/python3.13": "exit 0", "bin/python3.14": "exit 0", ".ci/environment": install}
@@ -126,9 +140,13 @@ def each(folder: Path, command: str, *names: str) -> subprocess.CompletedProcess
     )
 
 
-def test_the_neovims_are_tested_at_the_same_time_and_the_failed_one_is_named(tmp_path: Path) -> None:
+def test_the_neovims_are_tested_at_the_same_time_and_the_failed_one_is_named(
+    tmp_path: Path,
+) -> None:
     os.mkfifo(tmp_path / "pipe")  # each end waits for the other
-    ran = each(tmp_path, 'case "$PARLEY_NVIM" in */a) cat pipe; exit 3;; esac; echo said >pipe', "a", "b")
+    ran = each(
+        tmp_path, 'case "$PARLEY_NVIM" in */a) cat pipe; exit 3;; esac; echo said >pipe', "a", "b"
+    )
     assert ran.returncode == 1
     assert ran.stdout == f"NVIM a: {tmp_path}/a\nsaid\nNVIM b: {tmp_path}/b\n"
     assert ran.stderr == f"Failed with {tmp_path}/a\n"

@@ -45,7 +45,18 @@ BELOW: dict[str, set[str]] = {
     "demo": {"tools"},
     "mock_server": set(),
     "runtime": {
-        *("chat", "tools", "models", "policy", "engine", "settings", "storage", "providers", "mcp", "demo"),
+        *(
+            "chat",
+            "tools",
+            "models",
+            "policy",
+            "engine",
+            "settings",
+            "storage",
+            "providers",
+            "mcp",
+            "demo",
+        ),
     },
     "nvim": {
         *(
@@ -68,7 +79,17 @@ BELOW: dict[str, set[str]] = {
         "chunks",
     },
     "cli": {
-        *("chat", "tools", "models", "policy", "engine", "settings", "storage", "providers", "runtime"),
+        *(
+            "chat",
+            "tools",
+            "models",
+            "policy",
+            "engine",
+            "settings",
+            "storage",
+            "providers",
+            "runtime",
+        ),
         *("demo", "display", "export", "imports", ""),
     },
     "__main__": {"cli"},
@@ -169,14 +190,18 @@ def test_imports_go_one_way() -> None:
         for imported in imports(path):
             if imported.split(".")[0] == "parley":
                 there = room(imported)
-                assert there == here or there in may_know(here), f"{name(path)} must not import {imported}"
+                assert there == here or there in may_know(here), (
+                    f"{name(path)} must not import {imported}"
+                )
 
 
 def test_only_some_rooms_import_each_outside_package() -> None:
     for path in MODULES:
         for imported in imports(path):
             doors = ONLY_IN.get(imported.split(".")[0])
-            assert doors is None or name(path).startswith(doors), f"{name(path)} must not import {imported}"
+            assert doors is None or name(path).startswith(doors), (
+                f"{name(path)} must not import {imported}"
+            )
 
 
 def test_adapters_do_not_know_each_other() -> None:
@@ -189,12 +214,16 @@ def test_adapters_do_not_know_each_other() -> None:
 
 def test_a_module_docstring_says_what_it_knows() -> None:
     for path in MODULES:
-        assert not tree(path).body or ast.get_docstring(tree(path)), f"{name(path)} has no docstring"
+        assert not tree(path).body or ast.get_docstring(tree(path)), (
+            f"{name(path)} has no docstring"
+        )
 
 
 def test_no_two_modules_import_each_other() -> None:
     known = {dotted(path): {module_of(imported) for imported in imports(path)} for path in MODULES}
-    pairs = {(one, two) for one, others in known.items() for two in others if one in known.get(two, ())}
+    pairs = {
+        (one, two) for one, others in known.items() for two in others if one in known.get(two, ())
+    }
     assert not {(one, two) for one, two in pairs if one < two}
 
 
@@ -208,7 +237,11 @@ def texts(tree: ast.Module) -> Iterator[str]:
     """The texts of a module, except its docstrings."""
     documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in documents
+        ):
             yield node.value
 
 
@@ -216,9 +249,13 @@ def test_only_the_grammar_spells_a_marker() -> None:
     """A message may name a marker; otherwise no line or text begins with one."""
     for path in MODULES:
         for text in texts(tree(path)) if name(path) not in TEXTS_OF_OTHERS else ():
-            assert not any(line.startswith(STARTS) for line in text.split("\n")), f"{name(path)}: {text!r}"
+            assert not any(line.startswith(STARTS) for line in text.split("\n")), (
+                f"{name(path)}: {text!r}"
+            )
 
 
 def test_lua_has_one_table_of_markers() -> None:
-    spelling = [path.name for path in LUA if any(c in path.read_text(encoding="utf-8") for c in STARTS)]
+    spelling = [
+        path.name for path in LUA if any(c in path.read_text(encoding="utf-8") for c in STARTS)
+    ]
     assert spelling == ["known.lua"]

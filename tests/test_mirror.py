@@ -33,7 +33,9 @@ FILES = sorted(
 
 def modules(room: Path) -> set[str]:
     """The names of the modules and folders in a room."""
-    return {path.stem for path in (PARLEY / room).iterdir() if path.suffix == ".py" or path.is_dir()}
+    return {
+        path.stem for path in (PARLEY / room).iterdir() if path.suffix == ".py" or path.is_dir()
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)

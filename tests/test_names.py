@@ -35,17 +35,23 @@ def _of_body(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
             case ast.Assign() | ast.AnnAssign():
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 places = (place for target in targets for place in ast.walk(target))
-                yield from ((place.lineno, place.id) for place in places if isinstance(place, ast.Name))
+                yield from (
+                    (place.lineno, place.id) for place in places if isinstance(place, ast.Name)
+                )
 
 
 def no_names(source: str) -> list[tuple[int, str]]:
     """Line and name of the module's names that say nothing about their value."""
-    return sorted({(n, name) for n, name in names(ast.parse(source)) if name.strip("_").lower() in NO_NAMES})
+    return sorted(
+        {(n, name) for n, name in names(ast.parse(source)) if name.strip("_").lower() in NO_NAMES}
+    )
 
 
 def test_names_describe_values() -> None:
     sources = {module: (PARLEY / module).read_text(encoding="utf-8") for module in MODULES}
-    assert [f"{m}:{line} {name}" for m, text in sources.items() for line, name in no_names(text)] == []
+    assert [
+        f"{m}:{line} {name}" for m, text in sources.items() for line, name in no_names(text)
+    ] == []
 
 
 def test_every_kind_of_name_is_checked() -> None:

@@ -44,10 +44,14 @@ class Distributions:
 def tracked() -> frozenset[str]:
     """The files of the repository; without a repository or Git, all except ignored files."""
     try:
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+        listed = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return unignored(ROOT)
-    return frozenset(name for name in listed.decode().split("\0") if name and (ROOT / name).exists())
+    return frozenset(
+        name for name in listed.decode().split("\0") if name and (ROOT / name).exists()
+    )
 
 
 def unignored(root: Path) -> frozenset[str]:
@@ -82,7 +86,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     for name in junk:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (clone / name).touch()
-    subprocess.run([sys.executable, "-W", "ignore", "-c", BUILD], cwd=clone, capture_output=True, check=True)
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", BUILD], cwd=clone, capture_output=True, check=True
+    )
     (sdist,), (wheel,) = (clone / "dist").glob("*.tar.gz"), (clone / "dist").glob("*.whl")
     with tarfile.open(sdist) as archive:
         source = frozenset(m.name.partition("/")[2] for m in archive.getmembers() if m.isfile())
@@ -128,8 +134,12 @@ def test_the_wheel_is_the_command_and_the_library(built: Distributions) -> None:
 
 
 def test_every_module_of_the_wheel_can_be_imported_from_it_alone(built: Distributions) -> None:
-    modules = [name.removesuffix(".py") for name in built.wheel if re.fullmatch(r"parley/.*\.py", name)]
-    dotted = [m.removesuffix("/__init__").replace("/", ".") for m in modules if not m.endswith("__main__")]
+    modules = [
+        name.removesuffix(".py") for name in built.wheel if re.fullmatch(r"parley/.*\.py", name)
+    ]
+    dotted = [
+        m.removesuffix("/__init__").replace("/", ".") for m in modules if not m.endswith("__main__")
+    ]
     command = [sys.executable, "-I", "-W", "ignore", "-c", IMPORT_ALL, str(built.path), *dotted]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -158,9 +168,13 @@ def test_links_of_the_page_lead_to_the_repository(page: Callable[[str, str | Non
     shown = page(readme, f"{ADDRESS}/")
     links = re.findall(rf"(!?)\[[^\]]*\]\({ADDRESS}/(raw|blob)/HEAD/([^)]*)\)", shown)
     assert ("!", "raw", "doc/session.svg") in links
-    assert all((ROOT / path).exists() and (kind == "raw") == bool(mark) for mark, kind, path in links)
+    assert all(
+        (ROOT / path).exists() and (kind == "raw") == bool(mark) for mark, kind, path in links
+    )
     assert len(links) == len(re.findall(r"\]\((?!https?:|#)", readme)) > 5
-    assert page("[a](https://b.c) [d](#e) `f[0](1)`", ADDRESS).startswith("[a](https://b.c) [d](#e)")
+    assert page("[a](https://b.c) [d](#e) `f[0](1)`", ADDRESS).startswith(
+        "[a](https://b.c) [d](#e)"
+    )
 
 
 def test_without_an_address_links_become_their_text(page: Callable[[str, str | None], str]) -> None:
@@ -170,18 +184,27 @@ def test_without_an_address_links_become_their_text(page: Callable[[str, str | N
 
 def test_no_requirement_is_the_other_project_of_that_name() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *(ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        *project["dependencies"],
+        *(ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines(),
+    ]
     names = {match[0].lower() for line in lines if (match := re.match(r"[A-Za-z][\w.-]*", line))}
     assert "pynvim" in names
     assert "parley" not in names
 
 
 def test_make_clean_removes_everything_that_was_made(tmp_path: Path) -> None:
-    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
+    ignored = [
+        line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    ]
     made = [name.replace("*", "some") for name in ignored]
     places = {"__pycache__": "python/parley/__pycache__", "some.egg-info": "python/some.egg-info"}
     kept = {PurePosixPath("Makefile"), PurePosixPath("python/parley/cli.py")}
-    for name in [*(places.get(name, name) for name in made), "tests/__pycache__", "rplugin/a/__pycache__"]:
+    for name in [
+        *(places.get(name, name) for name in made),
+        "tests/__pycache__",
+        "rplugin/a/__pycache__",
+    ]:
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "file").touch()
     (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())

@@ -80,8 +80,14 @@ def test_no_member_of_any_module_shows_the_environment() -> None:
 def secret_fields() -> Iterator[tuple[type, Field[Any]]]:
     for module in MODULES:
         for value in vars(module).values():
-            if is_dataclass(value) and isinstance(value, type) and value.__module__ == module.__name__:
-                yield from ((value, f) for f in fields(value) if f.metadata.get("rule", Rule()).is_secret)
+            if (
+                is_dataclass(value)
+                and isinstance(value, type)
+                and value.__module__ == module.__name__
+            ):
+                yield from (
+                    (value, f) for f in fields(value) if f.metadata.get("rule", Rule()).is_secret
+                )
 
 
 def test_a_secret_setting_is_in_no_repr() -> None:
@@ -104,4 +110,6 @@ def test_values_with_secrets_do_not_show_them() -> None:
 def test_no_session_shows_its_arguments() -> None:
     with parley.Session(agent="Demo", environ={"ANTHROPIC_API_KEY": KEY}) as session:
         values = [session, *vars(session).values(), *vars(session._app).values()]
-        assert [value for value in values if KEY in repr(value) and value is not session._app.environ] == []
+        assert [
+            value for value in values if KEY in repr(value) and value is not session._app.environ
+        ] == []

@@ -127,7 +127,11 @@ async def test_a_question_reads_no_files_unless_the_program_names_a_folder(
     ) as session:
         answer = await session.process_message(asked)
     assert f"@@{reference}@@" in answer
-    assert [e.question.text for e in parse(session.transcript).exchanges if e.question] == [asked, asked, ""]
+    assert [e.question.text for e in parse(session.transcript).exchanges if e.question] == [
+        asked,
+        asked,
+        "",
+    ]
 
 
 async def test_a_question_reads_files_of_the_folder_named_by_the_program(tmp_path: Path) -> None:
@@ -148,11 +152,17 @@ async def test_a_reference_that_cannot_be_included_stops_the_question_once() -> 
     async with Session(references=".", environ=ENVIRON) as session:
         await session.process_message("say: first")
         before = session.transcript
-        with pytest.raises(ParleyError, match=r"^not asked: @@/none\.txt@@: .*; ask again to continue"):
+        with pytest.raises(
+            ParleyError, match=r"^not asked: @@/none\.txt@@: .*; ask again to continue"
+        ):
             await session.process_message("say: hello @@/none.txt@@")
         assert session.transcript == before
         assert "hello" in await session.process_message("say: hello @@/none.txt@@")
-    assert [exchange.answers != () for exchange in parse(session.transcript).exchanges] == [True, True, False]
+    assert [exchange.answers != () for exchange in parse(session.transcript).exchanges] == [
+        True,
+        True,
+        False,
+    ]
 
 
 async def test_all_sessions_of_a_process_share_its_rate_limit() -> None:
@@ -216,7 +226,9 @@ def test_a_provider_may_be_an_object() -> None:
         ),
     ],
 )
-def test_a_provider_has_a_name_of_its_own(settings: dict[str, Any], name: str, message: str) -> None:
+def test_a_provider_has_a_name_of_its_own(
+    settings: dict[str, Any], name: str, message: str
+) -> None:
     provider = Shout()
     provider.name = name
     with pytest.raises(SettingsError) as caught:
@@ -224,7 +236,7 @@ def test_a_provider_has_a_name_of_its_own(settings: dict[str, Any], name: str, m
     assert str(caught.value) == message
 
 
-# --- Decisions --------------------------------------------------------------------------------------------
+# --- Decisions ------------------------------------------------------------------------------------
 
 
 async def later(decision: Decision) -> Decision:
@@ -285,7 +297,9 @@ async def test_a_refused_call_is_an_error_and_a_result_with_the_same_id() -> Non
 
 
 async def test_a_refused_call_does_not_fail_the_message() -> None:
-    async with Session(agent="Demo", approve=lambda _: (False, "not now"), environ=ENVIRON) as session:
+    async with Session(
+        agent="Demo", approve=lambda _: (False, "not now"), environ=ENVIRON
+    ) as session:
         assert "did not look up google" in await session.process_message(STOCKS)
 
 
@@ -360,7 +374,7 @@ async def test_without_tools_every_reply_is_the_response() -> None:
     assert texts == ["Analyzing request...", "Formulating response..."]
 
 
-# --- One message at a time, and its end ---------------------------------------------------------------------
+# --- One message at a time, and its end -----------------------------------------------------------
 
 
 async def test_a_second_message_at_the_same_time_is_refused() -> None:
@@ -429,13 +443,16 @@ async def test_a_message_that_waits_for_a_decision_can_be_cancelled() -> None:
     assert STOPPED in session.transcript
 
 
-# --- Who answers --------------------------------------------------------------------------------------------
+# --- Who answers ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Session(agent="Nobody", environ=ENVIRON), "there is no agent 'Nobody': choose one of"),
+        (
+            lambda: Session(agent="Nobody", environ=ENVIRON),
+            "there is no agent 'Nobody': choose one of",
+        ),
         (lambda: Session(Settings(agent="Nobody"), environ=ENVIRON), "there is no agent 'Nobody'"),
         (
             lambda: Session(transcript="---\nagent: Nobody\n---\n", environ=ENVIRON),
@@ -480,21 +497,27 @@ async def test_files_named_in_settings_are_read_and_their_flaws_are_errors(
     nowhere = str(tmp_path / "none")
     with pytest.raises(SettingsError, match=r"^parley: mcp\.config_file: .*none: No such file"):
         Session({"mcp": {"config_file": nowhere}})
-    with pytest.raises(SettingsError, match=r"^parley: prompt_tools\.templates: .*none: No such file"):
+    with pytest.raises(
+        SettingsError, match=r"^parley: prompt_tools\.templates: .*none: No such file"
+    ):
         Session({"prompt_tools": {"templates": nowhere}})
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "3", True, {"per_message": -1}])
 def test_a_call_limit_is_a_number_or_a_table(limit: Any) -> None:
-    with pytest.raises(SettingsError, match=r"max_tool_calls(\.per_message)?: expected an integer ≥ 0"):
+    with pytest.raises(
+        SettingsError, match=r"max_tool_calls(\.per_message)?: expected an integer ≥ 0"
+    ):
         Session({"max_tool_calls": limit})
     with pytest.raises(SettingsError, match="max_tool_calls: expected a number or a table"):
         Settings(max_tool_calls=limit)
-    with pytest.raises(SettingsError, match=r"max_tool_calls\.per_session: expected an integer ≥ 0"):
+    with pytest.raises(
+        SettingsError, match=r"max_tool_calls\.per_session: expected an integer ≥ 0"
+    ):
         CallLimits(per_session=limit)
 
 
-# --- Your own tools ----------------------------------------------------------------------------------------
+# --- Your own tools -------------------------------------------------------------------------------
 
 
 def price(symbol: str, currency: Literal["USD", "EUR"] = "USD") -> str:
@@ -511,7 +534,10 @@ async def later_price(symbol: str) -> str:
 
 
 def answers_to(chunks: list[Chunk]) -> list[tuple[str, str, bool]]:
-    return [(chunk["name"], chunk["content"], chunk["is_error"]) for chunk in of_type(chunks, "tool_result")]
+    return [
+        (chunk["name"], chunk["content"], chunk["is_error"])
+        for chunk in of_type(chunks, "tool_result")
+    ]
 
 
 async def test_a_function_is_a_tool_with_the_schema_of_its_signature() -> None:
@@ -603,11 +629,13 @@ def test_unsuitable_functions_and_taken_names_are_errors() -> None:
     for name in ("mock", "python", "here"):
         with pytest.raises(SettingsError, match=f"servers: the name '{name}' is taken"):
             Session(
-                {"mcp": {"servers": {"here": {"command": "true"}}}}, servers={name: server}, tools=[price]
+                {"mcp": {"servers": {"here": {"command": "true"}}}},
+                servers={name: server},
+                tools=[price],
             )
 
 
-# --- Without an event loop ----------------------------------------------------------------------------------
+# --- Without an event loop ------------------------------------------------------------------------
 
 
 def test_a_program_without_an_event_loop_asks_and_waits() -> None:

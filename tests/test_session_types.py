@@ -108,7 +108,9 @@ def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
     run = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
     assert run.stderr == ""
     places = (text.split(":") for text in run.stdout.splitlines())
-    return {(path, int(line)) for path, line, *_ in places if not Path(path).is_absolute()}  # in no library
+    return {
+        (path, int(line)) for path, line, *_ in places if not Path(path).is_absolute()
+    }  # in no library
 
 
 def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:
@@ -202,7 +204,9 @@ def test_the_page_on_the_library_has_every_name() -> None:
 
 
 def test_importing_the_package_imports_none_of_its_rooms() -> None:
-    code = "import sys, parley; print(*[name for name in sys.modules if name.startswith('parley.')])"
+    code = (
+        "import sys, parley; print(*[name for name in sys.modules if name.startswith('parley.')])"
+    )
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     run = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("\n", "")

@@ -41,7 +41,11 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     ({"text+": 1}, Outer(), ["text+: expected a kind word, got 1"]),
     ({"plus": "x"}, Outer(), ["plus: no such field"]),
     ({"iner": 1}, Outer(), ["iner: no such field; did you mean inner?"]),
-    ({"inner": "x"}, Outer(), ['inner: expected an integer ≥ 2 or a table of size and kind, got "x"']),
+    (
+        {"inner": "x"},
+        Outer(),
+        ['inner: expected an integer ≥ 2 or a table of size and kind, got "x"'],
+    ),
     ({"inner": {"size": 1}}, Outer(), ["inner.size: expected an integer ≥ 2, got 1"]),
     (
         {"inner": {"size": 2, "kind": "bigg"}},
@@ -100,7 +104,9 @@ def test_unknown_names_may_be_accepted() -> None:
         ({"loose": {}}, {}, ["loose"]),
     ],
 )
-def test_an_overlay_has_only_given_values_and_no_stand_ins(table: Any, values: Any, paths: list[str]) -> None:
+def test_an_overlay_has_only_given_values_and_no_stand_ins(
+    table: Any, values: Any, paths: list[str]
+) -> None:
     reader = Reader(None, is_overlay=True)
     assert reader.values(Outer, table) == values
     assert [flaw.path for flaw in reader.flaws] == paths

@@ -36,9 +36,28 @@ from tests.defaults import MAX_BYTES
 
 ALL = [chr(code) for code in range(0x110000)]
 IGNORABLE = [
-    *(0x00AD, 0x034F, 0x061C, 0x3164, 0xFEFF, 0xFFA0, *range(0x115F, 0x1161), *range(0x17B4, 0x17B6)),
-    *(*range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
-    *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B)),
+    *(
+        0x00AD,
+        0x034F,
+        0x061C,
+        0x3164,
+        0xFEFF,
+        0xFFA0,
+        *range(0x115F, 0x1161),
+        *range(0x17B4, 0x17B6),
+    ),
+    *(
+        *range(0x180B, 0x1810),
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x2060, 0x2070),
+    ),
+    *(
+        *range(0xFE00, 0xFE10),
+        *range(0xFFF0, 0xFFF9),
+        *range(0x1BCA0, 0x1BCA4),
+        *range(0x1D173, 0x1D17B),
+    ),
     *range(0xE0000, 0xE1000),
 ]
 """Default_Ignorable_Code_Point of Unicode 17.0, DerivedCoreProperties.txt."""
@@ -49,16 +68,22 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "JSON": legible,
     "a proposal": lambda text: proposal_json(ToolCall("c", text or "n", text)),
     "a notice": lambda text: Notice("Interrupted", text).text,
-    "a tool's result": lambda text: result_text([{"type": "text", "text": text}], max_bytes=MAX_BYTES),
+    "a tool's result": lambda text: result_text(
+        [{"type": "text", "text": text}], max_bytes=MAX_BYTES
+    ),
     "a form": lambda text: Field("f", {"title": text, "description": text}).label,
     "a provider's error in a stream": lambda text: str(stream_failed("p", text)),
     "a provider's error": bounded,
     "a drawn call": lambda text: "".join(chunk[0] for chunk in arguments(text)),
     "a drawn name": legible_line,
     "a sentence of a model": lambda text: sentence(text) or "",
-    "a problem of the settings": lambda text: " ".join(read_settings({"x" + text: text, "agent": text})[1]),
+    "a problem of the settings": lambda text: " ".join(
+        read_settings({"x" + text: text, "agent": text})[1]
+    ),
     "a problem of a file of servers": lambda text: " ".join(
-        read_servers(json.dumps({"mcpServers": {"a" + text: {"command": [text]}}}).encode(), text).problems
+        read_servers(
+            json.dumps({"mcpServers": {"a" + text: {"command": [text]}}}).encode(), text
+        ).problems
     ),
 }
 
@@ -89,7 +114,9 @@ def test_the_table_has_every_ignorable_and_every_control_character() -> None:
 def test_letters_marks_signs_and_blanks_are_shown() -> None:
     ignorable = set(map(chr, IGNORABLE)) | {"\u2800"}
     assert not [
-        c for c in ALL if is_hidden(c) and unicodedata.category(c)[0] not in "CZ" and c not in ignorable
+        c
+        for c in ALL
+        if is_hidden(c) and unicodedata.category(c)[0] not in "CZ" and c not in ignorable
     ]
     assert not any(map(is_hidden, " \u00a0é漢ع🛠👩\U0001f1e9\U0001faea"))
 
@@ -139,10 +166,14 @@ def test_a_line_is_bounded_before_it_is_made_visible() -> None:
         (["", "\x1b", "[K"], r"\x1b[K"),
     ],
 )
-def test_pieces_of_a_text_are_shown_like_the_whole_text(pieces: list[str], visible_text: str) -> None:
+def test_pieces_of_a_text_are_shown_like_the_whole_text(
+    pieces: list[str], visible_text: str
+) -> None:
     of_pieces = VisiblePieces()
     assert (
-        "".join([*map(of_pieces.feed, pieces), of_pieces.end()]) == visible("".join(pieces)) == visible_text
+        "".join([*map(of_pieces.feed, pieces), of_pieces.end()])
+        == visible("".join(pieces))
+        == visible_text
     )
     assert of_pieces.feed("\ufe0f") == r"\ufe0f", "a new text has begun"
 
@@ -157,7 +188,10 @@ def test_pieces_of_a_text_are_shown_like_the_whole_text(pieces: list[str], visib
         ("क्ष", "क्ष"),
         ("각", "각"),
         ("\u1100" * 8, "\u1100" * 7 + r"\u1100"),
-        ("\U0001f469" + "\U0001f3fb" * 8, "\U0001f469" + "\U0001f3fb" * 6 + r"\U0001f3fb" + "\U0001f3fb"),
+        (
+            "\U0001f469" + "\U0001f3fb" * 8,
+            "\U0001f469" + "\U0001f3fb" * 6 + r"\U0001f3fb" + "\U0001f3fb",
+        ),
     ],
 )
 def test_marks_and_joined_characters_stay_with_their_letter(text: str, contained_text: str) -> None:
@@ -165,7 +199,8 @@ def test_marks_and_joined_characters_stay_with_their_letter(text: str, contained
 
 
 @pytest.mark.parametrize(
-    ("text", "upright_text"), [("a.py", "a.py"), ("é", "é"), ("aא.py", r"a\u05d0.py"), ("٣", r"\u0663")]
+    ("text", "upright_text"),
+    [("a.py", "a.py"), ("é", "é"), ("aא.py", r"a\u05d0.py"), ("٣", r"\u0663")],
 )
 def test_right_to_left_letters_become_codes(text: str, upright_text: str) -> None:
     assert upright(text) == upright_text

@@ -62,7 +62,9 @@ def step_text(transcript: Transcript) -> str:
     """The next step for the last exchange, without decisions on this machine, as lines."""
     if not transcript.exchanges:
         return EMPTY
-    situation = Situation(transcript, len(transcript.exchanges) - 1, TOOLS, LedgerView(), limits_with())
+    situation = Situation(
+        transcript, len(transcript.exchanges) - 1, TOOLS, LedgerView(), limits_with()
+    )
     return "\n".join(step_lines(next_step(situation)))
 
 
@@ -75,7 +77,10 @@ def step_lines(step: Step) -> list[str]:
         case Stop(reason):
             return [f"{name}: {reason}"]
         case Settle(results):
-            return [name, *(f"  {p.call.id} [{result.status}] {result.body}" for p, result in results)]
+            return [
+                name,
+                *(f"  {p.call.id} [{result.status}] {result.body}" for p, result in results),
+            ]
         case AwaitChoices(calls):
             return [name, *(f"  {_call_name(call)}" for call in calls)]
         case RunTools(proposals):
@@ -102,7 +107,9 @@ def requests_text(transcript: Transcript) -> str:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_a_chat_has_these_problems_and_round_trips(path: Path) -> None:
     transcript = read(path)
-    lines = [f"{p.line + 1}:{p.column + 1}: {p.severity}: {p.message}\n" for p in transcript.problems]
+    lines = [
+        f"{p.line + 1}:{p.column + 1}: {p.severity}: {p.message}\n" for p in transcript.problems
+    ]
     expect(path.with_suffix(".problems"), "".join(lines))
     assert parse(render(transcript)) == transcript
 

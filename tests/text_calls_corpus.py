@@ -46,12 +46,15 @@ TOOLS = Catalogue.of(
 )
 
 Plain = list[str]
-"""`["prose", text]`, `["call", name, arguments]`, `["failed", error]`, `["thought", text]`, `["end"]` or
-`["limit"]`."""
+"""`["prose", text]`, `["call", name, arguments]`, `["failed", error]`, `["thought", text]`,
+`["end"]` or `["limit"]`.
+"""
 
 
 def reader(kind: str) -> Reader:
-    """The reader of a corpus: `json_tools`, or `xml_tools` with `single` or `unlimited` behind a dot."""
+    """The reader of a corpus: `json_tools`, or `xml_tools` with `single` or `unlimited` behind a
+    dot.
+    """
     if kind == "json_tools":
         return JsonExtractor(TOOLS.names())
     return XmlParser(TOOLS, single=kind.endswith("single"))
@@ -93,7 +96,9 @@ def cases() -> list[tuple[str, Path]]:
     """Each text with each reader it is for."""
     texts = sorted(STREAMS.glob("json_tools/*.txt")), sorted(STREAMS.glob("xml_tools/*.txt"))
     kinds = "xml_tools.single", "xml_tools.unlimited"
-    return [("json_tools", path) for path in texts[0]] + [(k, path) for path in texts[1] for k in kinds]
+    return [("json_tools", path) for path in texts[0]] + [
+        (k, path) for path in texts[1] for k in kinds
+    ]
 
 
 def expected(kind: str, path: Path) -> list[Plain]:

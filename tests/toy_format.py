@@ -1,6 +1,7 @@
 """A wire format that is nobody's, whole: an adapter, and its entry for the table.
 
-One text goes out; lines of JSON come back as server-sent events, `{"text": …}` and last `{"done": true}`.
+One text goes out; lines of JSON come back as server-sent events, `{"text": …}` and last `{"done":
+true}`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from parley.tools.convert import definition as mcp_definition
 def request_body(request: Request) -> dict[str, Any]:
     turns = request.turns()
     texts = [turn.text for turn in turns if isinstance(turn, UserTurn)]
-    return {"toy": request.model, "texts": texts, "stream": True} | tool_fields(request, turns, tool, False)
+    return {"toy": request.model, "texts": texts, "stream": True} | tool_fields(
+        request, turns, tool, False
+    )
 
 
 class Decoder(decoder.Decoder):

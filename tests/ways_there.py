@@ -1,4 +1,6 @@
-"""Ways to a server on this machine: over TLS, through a proxy, both or neither; the certificate is real."""
+"""Ways to a server on this machine: over TLS, through a proxy, both or neither; the certificate
+is real.
+"""
 
 from __future__ import annotations
 
@@ -62,10 +64,14 @@ class Authority:
 
 
 class ProxyServer(LocalServer):
-    """A proxy that knows one way to each kind of address, or answers all requests with `refusal`."""
+    """A proxy that knows one way to each kind of address, or answers all requests with
+    `refusal`.
+    """
 
     def __init__(self, plain: str, tls: str, refusal: Sequence[bytes] = ()) -> None:
-        """`plain` and `tls` are the URLs of the servers that http:// and https:// addresses lead to."""
+        """`plain` and `tls` are the URLs of the servers that http:// and https:// addresses lead
+        to.
+        """
         super().__init__()
         self._plain = plain
         self._tls = tls

@@ -1,4 +1,6 @@
-"""Work counted in characters, on any machine the same: how many functions get while something runs."""
+"""Work counted in characters, on any machine the same: how many functions get while something
+runs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ ALLOWED = 2.5
 
 
 def work(run: Callable[[], object]) -> int:
-    """The characters that functions get: in the texts they are called with, and as methods of a text."""
+    """The characters that functions get: in the texts they are called with, and as methods of a
+    text.
+    """
     count = 0
 
     def profile(frame: FrameType, event: str, function: Any) -> None:

@@ -21,8 +21,13 @@ function M.change(buf, call)
     H.states[buf] = states
     local before = states[mark] or {}
     local since = call.state == before.state and before.since or vim.uv.now()
-    states[mark] =
-      { call = call.id, state = call.state, since = since, text = call.text, seconds = call.seconds }
+    states[mark] = {
+      call = call.id,
+      state = call.state,
+      since = since,
+      text = call.text,
+      seconds = call.seconds,
+    }
     H.draw(buf, mark)
     H.count(buf)
   end

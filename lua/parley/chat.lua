@@ -187,8 +187,13 @@ end
 function M.new(topic, mods)
   require("parley.window").new(mods)
   local buf = vim.api.nvim_get_current_buf()
-  local lines =
-    { "---", "topic: " .. H.yaml(topic), "---", "", require("parley.known").markers.question .. ": " }
+  local lines = {
+    "---",
+    "topic: " .. H.yaml(topic),
+    "---",
+    "",
+    require("parley.known").markers.question .. ": ",
+  }
   vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   vim.bo[buf].filetype = "markdown"
   M.attach(buf)
@@ -399,7 +404,12 @@ end
 --- In Normal mode, put the cursor on the blank of an empty question, so that |i| types after it.
 function H.type_behind()
   local at, line = vim.api.nvim_win_get_cursor(0), vim.api.nvim_get_current_line()
-  if vim.v.insertmode == "i" and at[2] == #line - 1 and line:sub(-1) == " " and H.is_empty_question(line) then
+  if
+    vim.v.insertmode == "i"
+    and at[2] == #line - 1
+    and line:sub(-1) == " "
+    and H.is_empty_question(line)
+  then
     local before = vim.wo.virtualedit
     vim.wo.virtualedit = "onemore"
     vim.api.nvim_win_set_cursor(0, { at[1], #line })
@@ -459,9 +469,13 @@ end
 
 --- Text as a YAML scalar on one line; JSON strings are YAML.
 function H.yaml(text)
-  local plain = text:match("^[%w][%w _.,;()/+-]*$") and not text:match("%s$") and not text:match("^%d")
+  local plain = text:match("^[%w][%w _.,;()/+-]*$")
+    and not text:match("%s$")
+    and not text:match("^%d")
   local word = text:lower()
-  if plain and not vim.list_contains({ "true", "false", "null", "yes", "no", "on", "off" }, word) then
+  if
+    plain and not vim.list_contains({ "true", "false", "null", "yes", "no", "on", "off" }, word)
+  then
     return text
   end
   return vim.json.encode(text)

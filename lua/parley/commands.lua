@@ -3,10 +3,16 @@ local M = {}
 
 local run = {
   ChatNew = function(parley, args)
-    parley.new(args.args, { mods = args.smods, lines = args.range > 0 and { args.line1, args.line2 } or nil })
+    parley.new(
+      args.args,
+      { mods = args.smods, lines = args.range > 0 and { args.line1, args.line2 } or nil }
+    )
   end,
   Ask = function(parley, args)
-    parley.ask(args.args, { mods = args.smods, lines = args.range > 0 and { args.line1, args.line2 } or nil })
+    parley.ask(
+      args.args,
+      { mods = args.smods, lines = args.range > 0 and { args.line1, args.line2 } or nil }
+    )
   end,
   Respond = function(parley, args)
     parley.respond({ regenerate = args.bang })

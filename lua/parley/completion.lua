@@ -78,7 +78,11 @@ end
 --- Show late results after CTRL-X CTRL-O found nothing, if the user has not typed since.
 function H.again()
   local is_insert = api.nvim_get_mode().mode:sub(1, 1) == "i"
-  if not is_insert or vim.fn.pumvisible() == 1 or vim.fn.complete_info({ "mode" }).mode ~= "omni" then
+  if
+    not is_insert
+    or vim.fn.pumvisible() == 1
+    or vim.fn.complete_info({ "mode" }).mode ~= "omni"
+  then
     return
   end
   local start = vim.bo.omnifunc == own and H.reference()

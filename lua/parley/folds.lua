@@ -441,7 +441,9 @@ end
 --- The marks of some lines by row; one mark for each row.
 function H.marks(buf, first, last)
   local marks = {}
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, { last, 0 }, { details = true })) do
+  for _, mark in
+    ipairs(api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, { last, 0 }, { details = true }))
+  do
     if marks[mark[2]] then
       H.drop(buf, mark[1])
     elseif mark[2] < last then

@@ -159,7 +159,8 @@ function M.pin(id, tick, row)
   end
   if rows.has(handle.buf, row) then
     local line = rows.line(handle.buf, row)
-    handle.answer = H.mark(handle.buf, row, 0, { end_row = row, end_col = #line, invalidate = true })
+    handle.answer =
+      H.mark(handle.buf, row, 0, { end_row = row, end_col = #line, invalidate = true })
   end
 end
 
@@ -263,7 +264,8 @@ function M.followers(handle)
       return true
     end
     local is_near = col - at < longest_character
-    return is_near and vim.fn.strchars(api.nvim_buf_get_text(handle.buf, row, at, row, col, {})[1], true) == 1
+    return is_near
+      and vim.fn.strchars(api.nvim_buf_get_text(handle.buf, row, at, row, col, {})[1], true) == 1
   end, row and M.at(handle.buf, row) or {})
   return vim.list_extend(at_tip, covered and M.at(handle.buf, below) or {})
 end

@@ -49,7 +49,10 @@ function H.environment()
   if vim.g.parley_host == "python3" then
     health.info("vim.g.parley_host is 'python3': the shared host is used, with the packages it has")
     if vim.fn.exists("*_ParleyAttach") == 0 then
-      health.error("the remote plugin is not registered", "Run :UpdateRemotePlugins and restart Neovim")
+      health.error(
+        "the remote plugin is not registered",
+        "Run :UpdateRemotePlugins and restart Neovim"
+      )
       return false
     end
     return true
@@ -57,7 +60,10 @@ function H.environment()
   local python = install.python()
   if not python then
     local _, why = install.commands()
-    health.error(why or ("there is no Python environment yet: " .. install.dir()), "Run :ParleyInstall")
+    health.error(
+      why or ("there is no Python environment yet: " .. install.dir()),
+      "Run :ParleyInstall"
+    )
     return false
   end
   local ran = H.run({ python, "-I", "-c", install.probe("sys") })
@@ -125,7 +131,9 @@ end
 
 function H.run(command)
   local ok, ran = pcall(function()
-    return vim.system(command, { text = true, cwd = require("parley.install").folder() }):wait(10000)
+    return vim
+      .system(command, { text = true, cwd = require("parley.install").folder() })
+      :wait(10000)
   end)
   return ok and ran or { code = 1, stderr = tostring(ran) }
 end

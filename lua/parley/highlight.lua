@@ -86,7 +86,11 @@ function H.look(buf, row)
       if look.line then
         local band = { end_row = row + 1, hl_group = look.line, hl_eol = true, priority = 10 }
         H.paint(buf, row, band)
-        H.paint(buf, row, vim.tbl_extend("force", band, { hl_group = look.line .. "16", priority = 151 }))
+        H.paint(
+          buf,
+          row,
+          vim.tbl_extend("force", band, { hl_group = look.line .. "16", priority = 151 })
+        )
       end
       return
     end
@@ -121,7 +125,8 @@ end
 --- Whether Neovim's own Markdown file has started Treesitter, and says how to stop it.
 function H.is_of_filetype(buf)
   local undo = vim.b[buf].undo_ftplugin or ""
-  return vim.treesitter.highlighter.active[buf] ~= nil and undo:find("vim.treesitter.stop", 1, true) ~= nil
+  return vim.treesitter.highlighter.active[buf] ~= nil
+    and undo:find("vim.treesitter.stop", 1, true) ~= nil
 end
 
 function H.stop_treesitter(buf)
@@ -135,7 +140,8 @@ end
 function H.start_treesitter(buf)
   local ok = pcall(function()
     local parser = vim.treesitter.get_parser(buf, "markdown")
-    H.tame[buf] = vim.treesitter.highlighter.new(parser, { queries = { markdown = H.highlights() } })
+    H.tame[buf] =
+      vim.treesitter.highlighter.new(parser, { queries = { markdown = H.highlights() } })
   end)
   return ok or pcall(vim.treesitter.start, buf, "markdown")
 end
@@ -144,7 +150,11 @@ end
 --- buffer synchronously, on every redraw and every move of the cursor (0.11 and later).
 function H.highlights()
   if not H.query then
-    vim.treesitter.query.add_predicate("parley-thinking?", H.is_thinking, { force = true, all = true })
+    vim.treesitter.query.add_predicate(
+      "parley-thinking?",
+      H.is_thinking,
+      { force = true, all = true }
+    )
     local query = {}
     for _, file in ipairs(vim.treesitter.query.get_files("markdown", "highlights")) do
       query[#query + 1] = table.concat(vim.fn.readfile(file), "\n")
@@ -176,7 +186,8 @@ end
 function H.tame_syntax(buf)
   if vim.bo[buf].syntax == "markdown" then
     api.nvim_buf_call(buf, function()
-      local starts = vim.iter({ "result", "proposal", "answer", "thinking", "note" }):map(known.start)
+      local starts =
+        vim.iter({ "result", "proposal", "answer", "thinking", "note" }):map(known.start)
       local any = starts:join("\\|")
       vim.cmd("silent! syntax clear markdownError parleyLine")
       vim.cmd(("syntax match parleyLine /^\\%%(%s\\)\\%%uFE0F\\?:.*$/"):format(any))

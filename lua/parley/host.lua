@@ -41,7 +41,11 @@ function M.notify(method, arguments)
   elseif require("parley.install").is_busy() then
     table.insert(H.queue, { method, arguments })
     if arguments.handle then
-      require("parley.status").show(arguments.buf, "Making the Python environment...", arguments.handle)
+      require("parley.status").show(
+        arguments.buf,
+        "Making the Python environment...",
+        arguments.handle
+      )
     end
   elseif arguments.handle then
     require("parley.handle").close(arguments.handle)
@@ -177,7 +181,9 @@ function H.spawn(python)
   local main = M.root .. "/python/parley/nvim/main.py"
   local command = { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" }
   if not python:match("^/") and not python:match("^%a:") then
-    return ("vim.g.parley_python is %s: neither a program in PATH nor an absolute path"):format(python)
+    return ("vim.g.parley_python is %s: neither a program in PATH nor an absolute path"):format(
+      python
+    )
   end
   H.started, H.ready = vim.uv.hrtime(), nil
   local ok, channel = pcall(vim.fn.jobstart, command, {
@@ -188,7 +194,10 @@ function H.spawn(python)
   })
   if not ok or channel <= 0 then
     local reason = ok and "it is not executable" or tostring(channel):gsub("^.*E%d+: ", "")
-    return ("cannot start %s: %s. Run :ParleyInstall to create an environment"):format(python, reason)
+    return ("cannot start %s: %s. Run :ParleyInstall to create an environment"):format(
+      python,
+      reason
+    )
   end
   H.begin(channel)
 end
@@ -264,7 +273,10 @@ function H.on_exit(channel, code)
   if code ~= 0 and code ~= 143 then
     local last = H.stderr[#H.stderr]
     local reason = last and (": " .. last) or ""
-    M.message(("the Python host ended with code %d%s. See :checkhealth parley"):format(code, reason), "error")
+    M.message(
+      ("the Python host ended with code %d%s. See :checkhealth parley"):format(code, reason),
+      "error"
+    )
   end
 end
 

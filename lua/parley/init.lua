@@ -92,7 +92,11 @@ end
 --- Add an MCP server to the settings, start it, and show the servers.
 ---@param words string[] a name; for an unknown server, `--` and a command, `--url` or `--from`
 function M.add_server(words)
-  require("parley.chat").ask("add_server", { cwd = vim.fn.getcwd(), words = words }, { anywhere = true })
+  require("parley.chat").ask(
+    "add_server",
+    { cwd = vim.fn.getcwd(), words = words },
+    { anywhere = true }
+  )
 end
 
 --- Sign in to an MCP server in the browser; during a sign-in, cancel it.
@@ -110,7 +114,10 @@ end
 --- Attach a picture to the question under the cursor; without a path, the clipboard's.
 ---@param path? string
 function M.image(path)
-  require("parley.chat").ask("image", { path = path and path ~= "" and vim.fs.normalize(path) or "" })
+  require("parley.chat").ask(
+    "image",
+    { path = path and path ~= "" and vim.fs.normalize(path) or "" }
+  )
 end
 
 --- Show the choices, calls and requests of this chat.

@@ -128,9 +128,11 @@ function M.commands()
   if not python then
     local advice = "install it (Debian: apt install python3 python3-venv; macOS: brew install python) or uv, "
       .. "then :ParleyInstall"
-    return nil, ("Python %d.%d or newer is needed; %s: "):format(H.least[1], H.least[2], flaw) .. advice
+    return nil,
+      ("Python %d.%d or newer is needed; %s: "):format(H.least[1], H.least[2], flaw) .. advice
   end
-  local pip = { H.python_in(dir), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }
+  local pip =
+    { H.python_in(dir), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }
   return { { python, "-I", "-m", "venv", dir }, vim.list_extend(pip, locked) }
 end
 
@@ -139,7 +141,8 @@ end
 function H.find_python()
   local flaw
   for _, path in ipairs(vim.iter(H.candidates):map(M.program):totable()) do
-    local ran = vim.system({ path, "-I", "-c", M.probe("venv", "ensurepip") }, H.options()):wait(5000)
+    local ran =
+      vim.system({ path, "-I", "-c", M.probe("venv", "ensurepip") }, H.options()):wait(5000)
     if ran.code == 0 then
       return path
     end
@@ -258,7 +261,9 @@ function H.log(command, output)
   local file = io.open(path, "a")
   if file then
     vim.uv.fs_chmod(path, tonumber("600", 8))
-    file:write(("%s %s\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S"), table.concat(command, " "), output))
+    file:write(
+      ("%s %s\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S"), table.concat(command, " "), output)
+    )
     file:close()
   end
 end

@@ -2,8 +2,14 @@
 local M = {}
 
 local api = vim.api
-local H =
-  { waiting = {}, mapped = {}, details = {}, typed = nil, last = nil, native = "<Plug>(parley-native)" }
+local H = {
+  waiting = {},
+  mapped = {},
+  details = {},
+  typed = nil,
+  last = nil,
+  native = "<Plug>(parley-native)",
+}
 
 M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
 
@@ -45,7 +51,12 @@ function M.chat(buf)
   H.mapped[buf] = {}
   local function map(mode, lhs, rhs, what, opts)
     if type(lhs) == "string" and lhs ~= "" then
-      vim.keymap.set(mode, lhs, rhs, vim.tbl_extend("error", opts or {}, { buffer = buf, desc = what }))
+      vim.keymap.set(
+        mode,
+        lhs,
+        rhs,
+        vim.tbl_extend("error", opts or {}, { buffer = buf, desc = what })
+      )
       table.insert(H.mapped[buf], { mode, lhs })
     end
   end
@@ -55,7 +66,12 @@ function M.chat(buf)
   end
   map("i", keys.respond, "<Esc><Cmd>ParleyRespond<CR>", described.respond)
   map("i", keys.question, "<Esc><Cmd>ParleyQuestion<CR>", described.question)
-  map("n", keys.outline and keys.outline ~= "" and "gO", "<Cmd>ParleyOutline<CR>", described.outline)
+  map(
+    "n",
+    keys.outline and keys.outline ~= "" and "gO",
+    "<Cmd>ParleyOutline<CR>",
+    described.outline
+  )
   map("n", keys.help, function()
     require("parley.pages").keys(buf)
   end, "Parley: show this page of keys")
@@ -176,9 +192,14 @@ function H.choice(buf, choice, lhs, meaning)
   local raw = vim.keycode(lhs)
   local must_wait = H.must_wait(buf, raw)
   local function map(keys, what)
-    H.map(buf, keys, function()
-      return H.choose(buf, choice, vim.keycode(keys))
-    end, { expr = true, remap = true, replace_keycodes = false, nowait = not must_wait, desc = what })
+    H.map(
+      buf,
+      keys,
+      function()
+        return H.choose(buf, choice, vim.keycode(keys))
+      end,
+      { expr = true, remap = true, replace_keycodes = false, nowait = not must_wait, desc = what }
+    )
   end
   map(lhs, "Parley: " .. meaning)
   if must_wait then
@@ -307,7 +328,12 @@ function H.map_details(buf, before)
       return vim.keycode("<Cmd>lua require('parley.keys').details()<CR>")
     end
     return elsewhere()
-  end, { expr = true, replace_keycodes = false, buffer = buf, desc = "Parley: show all of this tool call" })
+  end, {
+    expr = true,
+    replace_keycodes = false,
+    buffer = buf,
+    desc = "Parley: show all of this tool call",
+  })
 end
 
 function M.before()

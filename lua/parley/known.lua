@@ -17,8 +17,18 @@ M.live = { "buffer", "selection", "diagnostics", "diff" }
 
 --- The well-known MCP servers that |:ParleyServerAdd| completes; `tools/known_servers.py` has their
 --- details.
-M.servers =
-  { "files", "memory", "thinking", "browser", "fetch", "git", "time", "github", "context7", "linear" }
+M.servers = {
+  "files",
+  "memory",
+  "thinking",
+  "browser",
+  "fetch",
+  "git",
+  "time",
+  "github",
+  "context7",
+  "linear",
+}
 
 --- The default of the setting `start_insert`.
 M.start_insert = true

@@ -128,7 +128,10 @@ H.highlights = { [vim.log.levels.WARN] = "WarningMsg", [vim.log.levels.ERROR] = 
 function H.say(messages, history)
   local chunks = {}
   for number, message in ipairs(messages) do
-    table.insert(chunks, { (number > 1 and "\n" or "") .. message[1], H.highlights[message[2]] or "" })
+    table.insert(
+      chunks,
+      { (number > 1 and "\n" or "") .. message[1], H.highlights[message[2]] or "" }
+    )
   end
   H.make_room(H.rows(messages))
   vim.cmd.redraw() -- earlier messages make room

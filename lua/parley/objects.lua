@@ -20,12 +20,16 @@ M.described = {
 function M.map(buf, map, letters)
   for _, mode in ipairs({ "o", "x" }) do
     local taken = {}
-    for _, other in ipairs(vim.list_extend(api.nvim_buf_get_keymap(buf, mode), api.nvim_get_keymap(mode))) do
+    for _, other in
+      ipairs(vim.list_extend(api.nvim_buf_get_keymap(buf, mode), api.nvim_get_keymap(mode)))
+    do
       taken[other.lhs] = true
     end
     for name, what in pairs(M.described) do
       for around, how in pairs({ i = "inner", a = "whole" }) do
-        local lhs = type(letters[name]) == "string" and letters[name] ~= "" and around .. letters[name]
+        local lhs = type(letters[name]) == "string"
+          and letters[name] ~= ""
+          and around .. letters[name]
         map(mode, not taken[lhs] and lhs, function()
           return H.keys(name, around)
         end, ("Parley: %s %s"):format(how, what), { expr = true })

@@ -125,7 +125,11 @@ end
 --- While a float is open, `q` outside it closes it, as inside: otherwise `q` would begin to record
 --- the next keys, such as the yes to the call.
 function H.close_by_key(buf, win)
-  if not buf or vim.fn.reg_recording() ~= "" or vim.fn.maparg("q", "n", false, true).buffer == 1 then
+  if
+    not buf
+    or vim.fn.reg_recording() ~= ""
+    or vim.fn.maparg("q", "n", false, true).buffer == 1
+  then
     return
   end
   vim.keymap.set("n", "q", function()
@@ -170,7 +174,13 @@ function M.keys(buf)
   end
   local page = M.scratch("keys", lines, "parley")
   for number, row in ipairs(rows) do
-    api.nvim_buf_set_extmark(page, H.ns, number + 1, 0, { end_col = #row.lhs, hl_group = "ParleyPageKey" })
+    api.nvim_buf_set_extmark(
+      page,
+      H.ns,
+      number + 1,
+      0,
+      { end_col = #row.lhs, hl_group = "ParleyPageKey" }
+    )
   end
 end
 
@@ -260,7 +270,8 @@ function H.keys(buf)
     if is_choice(one.what) ~= is_choice(other.what) then
       return is_choice(one.what)
     elseif one.modes[1] ~= other.modes[1] then
-      return one.modes[1] == modes.n or (other.modes[1] ~= modes.n and one.modes[1] < other.modes[1])
+      return one.modes[1] == modes.n
+        or (other.modes[1] ~= modes.n and one.modes[1] < other.modes[1])
     end
     local lhs, others = table.concat(one.keys), table.concat(other.keys)
     return lhs:lower() < others:lower() or (lhs:lower() == others:lower() and lhs > others)
@@ -301,7 +312,13 @@ function H.highlight(buf, lines)
       H.cover(buf, row, line, "")
       fence = nil
     elseif not fence then
-      H.cover(buf, row, line, line:match("^%*%*(.*)%*%*$") or line:match("^`(.*)`$"), "ParleyPageHeading")
+      H.cover(
+        buf,
+        row,
+        line,
+        line:match("^%*%*(.*)%*%*$") or line:match("^`(.*)`$"),
+        "ParleyPageHeading"
+      )
     end
   end
 end
@@ -319,7 +336,12 @@ end
 function H.syntax(buf, language, first, last)
   local has_parser = pcall(vim.treesitter.language.inspect, language)
   local file = ("syntax/%s.vim"):format(language)
-  if language == "" or language == "text" or has_parser or #api.nvim_get_runtime_file(file, false) == 0 then
+  if
+    language == ""
+    or language == "text"
+    or has_parser
+    or #api.nvim_get_runtime_file(file, false) == 0
+  then
     return
   end
   api.nvim_buf_call(buf, function()

@@ -38,7 +38,8 @@ function M.update(buf)
   local name, wanted, unknown = H.plugin(), {}, {}
   for _, win in ipairs(name and vim.fn.win_findbuf(buf) or {}) do
     for _, picture in ipairs(H.near(win, chat.rows)) do
-      local key = table.concat({ H.draws[name].is_for_all and 0 or win, picture.row, picture.path }, " ")
+      local key =
+        table.concat({ H.draws[name].is_for_all and 0 or win, picture.row, picture.path }, " ")
       if chat.drawn[key] or picture.is_inside then
         wanted[key] = { win = win, row = picture.row, path = picture.path }
         if not chat.drawn[key] and not chat.files[picture.path] then
@@ -194,7 +195,11 @@ H.draws["image.nvim"] = {
   draw = function(buf, picture, file)
     local plugin = require("image")
     for _, other in ipairs(plugin.get_images({ window = picture.win, buffer = buf })) do
-      if other.window == picture.win and other.buffer == buf and other.geometry.y == picture.row then
+      if
+        other.window == picture.win
+        and other.buffer == buf
+        and other.geometry.y == picture.row
+      then
         return nil -- also if image.nvim draws Markdown links itself
       end
     end

@@ -177,11 +177,13 @@ function H.is_in_window(win, call)
   end
   local hidden = math.floor(view.skipcol / width)
   local function height(last)
-    return last < top and 0 or api.nvim_win_text_height(win, { start_row = top, end_row = last }).all
+    return last < top and 0
+      or api.nvim_win_text_height(win, { start_row = top, end_row = last }).all
   end
   if call.before > 0 then
     local is_at_start = call.row > top or hidden == 0
-    return is_at_start and height(call.row - 1) - hidden + math.ceil(call.before / width) <= info.height
+    return is_at_start
+      and height(call.row - 1) - hidden + math.ceil(call.before / width) <= info.height
   end
   return height(call.row) - hidden + call.below <= info.height
 end

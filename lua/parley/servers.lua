@@ -97,7 +97,10 @@ function H.switch()
   if not server then
     return
   elseif not H.chat or not api.nvim_buf_is_loaded(H.chat) then
-    require("parley.host").message("this page belongs to no chat. Run :ParleyTools in a chat", "warn")
+    require("parley.host").message(
+      "this page belongs to no chat. Run :ParleyTools in a chat",
+      "warn"
+    )
     return
   end
   local handle = require("parley.handle").open(H.chat, 0)

@@ -151,7 +151,8 @@ function H.draw(buf, run)
   local below, is_folded = require("parley.folds").below(buf, row)
   local covered = not is_folded and H.covered(run)
   if covered then
-    local opts = { id = 1, virt_text = line, virt_text_pos = "overlay", priority = 201, strict = false }
+    local opts =
+      { id = 1, virt_text = line, virt_text_pos = "overlay", priority = 201, strict = false }
     api.nvim_buf_set_extmark(buf, ns, covered, 0, opts)
     return row
   end
@@ -195,11 +196,16 @@ end
 
 --- The number of rows of a line that the current window shows, from the cursor's row on.
 function H.rows_on(win, row)
-  if vim.fn.foldclosed(row + 1) ~= -1 or not vim.wo[win].wrap or vim.fn.col(".") + 1 >= vim.fn.col("$") then
+  if
+    vim.fn.foldclosed(row + 1) ~= -1
+    or not vim.wo[win].wrap
+    or vim.fn.col(".") + 1 >= vim.fn.col("$")
+  then
     return 1
   end
   local from = math.max(vim.fn.virtcol(".") - 1, 0)
-  local height = api.nvim_win_text_height(win, { start_row = row, start_vcol = from, end_row = row })
+  local height =
+    api.nvim_win_text_height(win, { start_row = row, start_vcol = from, end_row = row })
   return height.all - height.fill
 end
 

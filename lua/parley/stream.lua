@@ -74,7 +74,8 @@ function M.append(id, text, fresh, markers)
   handles.follow(handle, followers)
   require("parley.status").moved(buf)
   M.show(buf)
-  local cost, parsed = (vim.uv.hrtime() - started) / 1e6, vim.treesitter.highlighter.active[buf] ~= nil
+  local cost, parsed =
+    (vim.uv.hrtime() - started) / 1e6, vim.treesitter.highlighter.active[buf] ~= nil
   return { cost = cost, lines = api.nvim_buf_line_count(buf), parsed = parsed }
 end
 

@@ -76,7 +76,13 @@ function H.place(buf, proposals)
   for number, call in ipairs(proposals) do
     call.number, call.answer = number, calls
     table.insert(calls, call)
-    api.nvim_buf_set_extmark(buf, ns, rows.within(buf, call.row), 0, { id = number, strict = false })
+    api.nvim_buf_set_extmark(
+      buf,
+      ns,
+      rows.within(buf, call.row),
+      0,
+      { id = number, strict = false }
+    )
     if call.prompt then
       calls = {}
     end
@@ -246,7 +252,8 @@ end
 --- Whether a call waits in the exchange of a row.
 function M.waits_at(buf, row)
   local opts = { overlap = true, limit = 1 }
-  return rows.has(buf, row) and #api.nvim_buf_get_extmarks(buf, places, { row, 0 }, { row, -1 }, opts) > 0
+  return rows.has(buf, row)
+    and #api.nvim_buf_get_extmarks(buf, places, { row, 0 }, { row, -1 }, opts) > 0
 end
 
 --- Whether a row has an undecided proposal.
@@ -531,7 +538,9 @@ function H.block(buf, call)
     return nil
   end
   local over = 0
-  for _, each in ipairs(api.nvim_buf_get_extmarks(buf, ns, { mark[1] - 1, 0 }, { mark[1] - 1, -1 }, opts)) do
+  for _, each in
+    ipairs(api.nvim_buf_get_extmarks(buf, ns, { mark[1] - 1, 0 }, { mark[1] - 1, -1 }, opts))
+  do
     over = over + #(each[4].virt_lines or {})
   end
   return { row = mark[1], count = #mark[3].virt_lines, over = over }
@@ -645,7 +654,8 @@ end
 --- Whether a line is so high, in a window that shows it, that text drawn below it may be outside.
 function H.is_high(buf, row, below)
   return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
-    local height = api.nvim_win_text_height(win, { start_row = row, end_row = row, start_vcol = 0 }).all
+    local height =
+      api.nvim_win_text_height(win, { start_row = row, end_row = row, start_vcol = 0 }).all
     return height > 1 and height + below > vim.fn.getwininfo(win)[1].height / 2
   end)
 end

@@ -7,8 +7,8 @@ As a library: a `Session` is a conversation in memory. `doc/library.md` has exam
     with Session(agent="Claude") as session:
         print(session.ask("What is a monad?"))
 
-The names in `__all__`, with their parameters, fields and values, follow semantic versioning; whatever else is
-in the package may change at any time.
+The names in `__all__`, with their parameters, fields and values, follow semantic versioning;
+whatever else is in the package may change at any time.
 """
 
 from importlib import import_module
@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from parley.chat.options import CallLimits, ThinkingSettings
-    from parley.chat.transcript import Attachment, Choice, Proposal, Result, ServerTask, Span, ToolCall
+    from parley.chat.transcript import (
+        Attachment,
+        Choice,
+        Proposal,
+        Result,
+        ServerTask,
+        Span,
+        ToolCall,
+    )
     from parley.chunks import (
         CallChunk,
         Chunk,
@@ -121,7 +129,15 @@ __all__ = [
 
 _HOMES = {
     "chat.options": ("CallLimits", "ThinkingSettings"),
-    "chat.transcript": ("Attachment", "Choice", "Proposal", "Result", "ServerTask", "Span", "ToolCall"),
+    "chat.transcript": (
+        "Attachment",
+        "Choice",
+        "Proposal",
+        "Result",
+        "ServerTask",
+        "Span",
+        "ToolCall",
+    ),
     "chunks": ("TokenCounts", *(name for name in __all__ if "Chunk" in name)),
     "errors": (*(name for name in __all__ if name.endswith("Error")), "UserCancelled"),
     "models.events": ("Call", "Finished", "Price", "TextDelta", "ThinkingDelta", "Usage"),

@@ -13,7 +13,8 @@ MASK = "…"
 _MOST_SHOWN = 60
 _LOGIN = re.compile(r"(?<=//)[^/?#]*@")
 _SECRET_FIELD = re.compile(
-    r"([?&;#][^=&;#]*(?:key|token|secret|password|passwd|auth|sig|signature|code)=)[^&;#]+", re.IGNORECASE
+    r"([?&;#][^=&;#]*(?:key|token|secret|password|passwd|auth|sig|signature|code)=)[^&;#]+",
+    re.IGNORECASE,
 )
 
 

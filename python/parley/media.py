@@ -24,4 +24,6 @@ def kind_of(content: bytes) -> str | None:
     """The file extension for these bytes; None if no model can view them."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "webp"
-    return next((kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), None)
+    return next(
+        (kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), None
+    )

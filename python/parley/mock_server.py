@@ -67,7 +67,9 @@ def create_server(extra: bool = False) -> MCPServer:
     server.add_tool(
         web_search,
         title="Web search",
-        description="Search the web (a mock: answers are made up). Returns JSON with a list of matches.",
+        description=(
+            "Search the web (a mock: answers are made up). Returns JSON with a list of matches."
+        ),
         annotations=READ_ONLY,
         structured_output=False,
     )
@@ -157,7 +159,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m parley.mock_server", description="Parley's mock MCP server"
     )
-    parser.add_argument("--extra", action="store_true", help="add tools that fail, dawdle and misbehave")
+    parser.add_argument(
+        "--extra", action="store_true", help="add tools that fail, dawdle and misbehave"
+    )
     create_server(parser.parse_args().extra).run("stdio")
 
 

@@ -11,7 +11,9 @@ _OTHERS = 0o077
 
 def state_folder(environ: Mapping[str, str]) -> Path:
     """The folder for data that outlives a process: the same for editor and shell."""
-    state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
+    state = environ.get("XDG_STATE_HOME") or str(
+        Path(environ.get("HOME", "~")).expanduser() / ".local/state"
+    )
     return Path(state) / "parley"
 
 

@@ -18,8 +18,20 @@ from parley.paths import private_folder, state_folder
 _PASSED_ON = frozenset(
     (
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"),
-        *("NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "PIP_CERT", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS"),
+        *(
+            "SSL_CERT_FILE",
+            "SSL_CERT_DIR",
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+            "GIT_SSL_CAINFO",
+        ),
+        *(
+            "NODE_EXTRA_CA_CERTS",
+            "NODE_USE_SYSTEM_CA",
+            "PIP_CERT",
+            "UV_SYSTEM_CERTS",
+            "UV_NATIVE_TLS",
+        ),
         *("DENO_CERT", "DENO_TLS_CA_STORE", "AWS_CA_BUNDLE", "NIX_SSL_CERT_FILE"),
         *("LANG", "LANGUAGE", "TZ", "TMPDIR"),
         *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"),

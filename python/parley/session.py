@@ -53,7 +53,9 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _LONGEST = 100
 REQUEST_TIMES = list[float]()
 """The times of all sessions' requests in this process, which share one rate limit."""
-_DECISIONS = f"True, False, a choice ({', '.join(CHOICES)}) or a no with a reason, such as (False, 'why')"
+_DECISIONS = (
+    f"True, False, a choice ({', '.join(CHOICES)}) or a no with a reason, such as (False, 'why')"
+)
 
 
 class Session:
@@ -90,10 +92,14 @@ class Session:
         cannot be made from a function.
         """
         name = _name_of(provider)
-        settings = _complete(settings if isinstance(settings, Settings) else _read(settings or {}, name))
+        settings = _complete(
+            settings if isinstance(settings, Settings) else _read(settings or {}, name)
+        )
         environ = os.environ if environ is None else environ
         objects = {**(servers or {}), **({FUNCTIONS: server_of(tools)} if tools else {})}
-        self._settings = _with_objects(settings, [*(servers or {}), *([FUNCTIONS] if tools else [])])
+        self._settings = _with_objects(
+            settings, [*(servers or {}), *([FUNCTIONS] if tools else [])]
+        )
         if name:
             self._settings = _with_provider(self._settings, name)
         self._app = App(
@@ -158,7 +164,9 @@ class Session:
         if turn.failure:
             raise turn.failure
         snapshot = await self._document.read()
-        answers = [exchange.answers[-1] for exchange in snapshot.transcript.exchanges if exchange.answers]
+        answers = [
+            exchange.answers[-1] for exchange in snapshot.transcript.exchanges if exchange.answers
+        ]
         segments = rounds(answers[-1])[-1].segments
         return "\n\n".join(segment.text for segment in segments if isinstance(segment, Text))
 
@@ -197,7 +205,10 @@ class Session:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.aclose()
 
@@ -205,7 +216,10 @@ class Session:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -229,13 +243,17 @@ class Session:
             raise ParleyError("a session must stay in the event loop of its first message")
         while self._turn and not self._turn.is_over:
             if self._turn.is_read:
-                raise BusyError("this session is answering another message. Wait for it, or stop() it")
+                raise BusyError(
+                    "this session is answering another message. Wait for it, or stop() it"
+                )
             await self._turn.stop()
         self._loop, self._turn = loop, turn
 
     def _must_be_open(self) -> None:
         if self._tokens is not None:
-            raise ParleyError("this session is closed. Pass its transcript to a new Session to continue")
+            raise ParleyError(
+                "this session is closed. Pass its transcript to a new Session to continue"
+            )
 
     async def _answer(self, text: str, turn: _Turn) -> None:
         """Run the turn of a message; every outcome leaves a valid transcript."""
@@ -259,7 +277,9 @@ class Session:
             await self._interrupted(ports, str(error))
             turn.fail(error)
         except Exception as error:
-            await self._interrupted(ports, ": ".join(filter(None, (type(error).__name__, str(error)))))
+            await self._interrupted(
+                ports, ": ".join(filter(None, (type(error).__name__, str(error))))
+            )
             raise
         finally:
             if not (await self._document.read()).exchange.answers:
@@ -404,7 +424,12 @@ def _must_not_wait(what: str, instead: str) -> None:
 def _read(table: Mapping[str, object], provider: str) -> Settings:
     """The settings in a table, in which agents may name this provider. Raises SettingsError."""
     known = table.get("providers", {})
-    if provider and isinstance(known, Mapping) and provider not in known and provider not in PROVIDERS:
+    if (
+        provider
+        and isinstance(known, Mapping)
+        and provider not in known
+        and provider not in PROVIDERS
+    ):
         table = {**table, "providers": {**known, provider: {"kind": PACKAGE}}}
     settings, problems = read_settings(dict(table))
     if problems:
@@ -434,7 +459,9 @@ def _name_of(provider: Provider | None) -> str:
     """The name of a provider, "" without one. Raises SettingsError for an invalid name."""
     name: object = provider.name if provider else ""
     if provider and not (isinstance(name, str) and _NAME.fullmatch(name)):
-        raise SettingsError(f"provider: expected a word as its name, got {one_line(repr(name), _LONGEST)}")
+        raise SettingsError(
+            f"provider: expected a word as its name, got {one_line(repr(name), _LONGEST)}"
+        )
     return str(name)
 
 

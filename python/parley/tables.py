@@ -113,7 +113,11 @@ class Reader:
     """
 
     def __init__(
-        self, unknown: str | None, kinds: Mapping[Any, Kind] | None = None, *, is_overlay: bool = False
+        self,
+        unknown: str | None,
+        kinds: Mapping[Any, Kind] | None = None,
+        *,
+        is_overlay: bool = False,
     ) -> None:
         self.flaws: list[Flaw] = []
         self._unknown = unknown
@@ -130,7 +134,11 @@ class Reader:
         values = self.values(cls, raw, path)
         if values is UNFIT or self._is_overlay:
             return values
-        missing = [name for name, field in _fields(cls).items() if field.name not in values and _needs(field)]
+        missing = [
+            name
+            for name, field in _fields(cls).items()
+            if field.name not in values and _needs(field)
+        ]
         for name in missing:
             if name not in raw:
                 self.flaw(_below(path, name), "is missing")
@@ -152,7 +160,9 @@ class Reader:
                 self.flaw(where, self._unknown + did_you_mean(str(name), known))
         return {name: value for name, value in values.items() if value is not UNFIT}
 
-    def _short(self, known: Mapping[str, Field[Any]], hints: Mapping[str, Any], raw: Any, path: str) -> Any:
+    def _short(
+        self, known: Mapping[str, Field[Any]], hints: Mapping[str, Any], raw: Any, path: str
+    ) -> Any:
         """The values of a table in its short spelling."""
         field = next((field for field in known.values() if _rule(field).is_short), None)
         if field is None:
@@ -183,7 +193,9 @@ class Reader:
             raw = ()
         if not isinstance(raw, list | tuple):
             return self.flaw(path, expected(own.noun or f"a list{_of(item)}", raw, own.is_secret))
-        values = [self._item(item, entry, f"{path}[{number}]", own) for number, entry in enumerate(raw, 1)]
+        values = [
+            self._item(item, entry, f"{path}[{number}]", own) for number, entry in enumerate(raw, 1)
+        ]
         return tuple(value for value in values if value is not UNFIT)
 
     def _item(self, item: Any, raw: Any, path: str, own: Rule) -> Any:
@@ -196,16 +208,22 @@ class Reader:
             raw = {}
         if not isinstance(raw, Mapping):
             return self.flaw(
-                path, expected(own.noun or f"a table{_of(item) if item is str else ''}", raw, own.is_secret)
+                path,
+                expected(
+                    own.noun or f"a table{_of(item) if item is str else ''}", raw, own.is_secret
+                ),
             )
         if is_dataclass(item):  # a value that is named by its key knows its name
             raw = {
-                key: {**dict(entry), "name": str(key)} if isinstance(entry, Mapping) or entry == [] else entry
+                key: {**dict(entry), "name": str(key)}
+                if isinstance(entry, Mapping) or entry == []
+                else entry
                 for key, entry in raw.items()
             }
         inner = Rule(is_secret=own.is_secret)
         values = {
-            str(key): self._value(item, entry, _below(path, str(key)), inner) for key, entry in raw.items()
+            str(key): self._value(item, entry, _below(path, str(key)), inner)
+            for key, entry in raw.items()
         }
         return {key: value for key, value in values.items() if value is not UNFIT}
 
@@ -232,7 +250,10 @@ def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] 
     """A message: what was expected, what was found, and the likely one of the `known` names."""
     if is_secret:
         return f"expected {noun}, got {_kind_of(raw)}"
-    return f"expected {noun}, got {brief(raw)}{did_you_mean(raw, known) if isinstance(raw, str) else ''}"
+    return (
+        f"expected {noun}, got "
+        f"{brief(raw)}{did_you_mean(raw, known) if isinstance(raw, str) else ''}"
+    )
 
 
 def brief(value: Any) -> str:

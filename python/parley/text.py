@@ -29,7 +29,9 @@ Extended_Pictographic, including unassigned code points."""
 _BLANK = frozenset("\u2800")
 """Signs that are drawn as a blank: the Braille pattern without dots."""
 
-_STYLED = re.compile("((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵⬀-⯿〰〽㊗㊙]|[\U0001f000-\U0001faff])[\ufe0e\ufe0f])")
+_STYLED = re.compile(
+    "((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵⬀-⯿〰〽㊗㊙]|[\U0001f000-\U0001faff])[\ufe0e\ufe0f])"
+)
 """A sign with the selector for or against its picture form, as in emoji-variation-sequences.txt:
 one each."""
 
@@ -43,7 +45,9 @@ def is_hidden(character: str) -> bool:
     if _IGNORABLE.match(character) or character in _BLANK:
         return True
     category = unicodedata.category(character)
-    return category in _HIDDEN_CATEGORIES and not (category == "Cn" and _PICTOGRAPH.match(character))
+    return category in _HIDDEN_CATEGORIES and not (
+        category == "Cn" and _PICTOGRAPH.match(character)
+    )
 
 
 class _Table(dict[int, str]):
@@ -152,8 +156,10 @@ _PREPENDS = re.compile(
     "[\u0d4e\U0001193f\U00011941\U000111c2\U000111c3\U000113d1\U00011a3a\U00011a84-\U00011a89"
     "\U00011d46\U00011f02]"
 )
-"""Of one grapheme cluster, beside marks: leading consonants of Hangul, what follows such and others, and what
-goes with the character behind it (UAX #29, GB6 to GB9c; GraphemeBreakProperty.txt of Unicode 17.0)."""
+"""Of one grapheme cluster, beside marks: leading consonants of Hangul, what follows such and
+others, and what goes with the character behind it (UAX #29, GB6 to GB9c;
+GraphemeBreakProperty.txt of Unicode 17.0).
+"""
 _VIRAMA = 9
 """Canonical_Combining_Class of a mark that joins two consonants."""
 
@@ -174,7 +180,9 @@ def contained(text: str) -> str:
         else:
             marks = 0 if category[0] in "LNM" or category == "So" else _MOST_MARKS
         joined = joined + 1 if _is_joined(before, character, category, is_linked=is_linked) else 0
-        is_linked = unicodedata.combining(character) == _VIRAMA or (is_linked and category[0] == "M")
+        is_linked = unicodedata.combining(character) == _VIRAMA or (
+            is_linked and category[0] == "M"
+        )
         if joined > _MOST_JOINED or (is_mark and marks > _MOST_MARKS):
             out.append(_code(character))
             before, joined, is_linked = "", 0, False
@@ -209,7 +217,9 @@ def _code(character: str) -> str:
 
 
 _WORD = re.compile(r"[^\W\d_]+")
-_TOGETHER = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"})
+_TOGETHER = frozenset(
+    {"LATIN", "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"}
+)
 """Scripts that are mixed within a word; UTS #39, 5.2, calls this highly restrictive."""
 
 

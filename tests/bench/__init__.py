@@ -1,1 +1,3 @@
-"""Measurements, for `make bench`: medians of several runs on this machine, compared within one run only."""
+"""Measurements, for `make bench`: medians of several runs on this machine, compared within one
+run only.
+"""

@@ -1,6 +1,8 @@
-"""`make bench`: what Parley costs on this machine, beside what is the least and what it is meant to cost.
+"""`make bench`: what Parley costs on this machine, beside what is the least and what it is meant
+to cost.
 
-Medians of one run. Absolute times are this machine's: compare them within the run. Nothing here is a test.
+Medians of one run. Absolute times are this machine's: compare them within the run. Nothing here is
+a test.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ SIZES = {0: 5, 200: 5, 2_000: 6, 20_000: 12, 100_000: 30}
 """Lines of chat, and the milliseconds that a question below them may take on its way."""
 PLAIN = "💬: how?\n\n🤖:[A]\n\n" + f"{LINE}\n" * 300 + "\n"
 CALL = '{"index":0,"id":"c","type":"function","function":{"name":"t","arguments":"{}"}}'
-DENSE = f"💬: how?\n\n🤖:[A]\n\nOne moment.\n\n❓:[ya] `{CALL}`\n\n🛠️: [t][c]\n\n`done`\n\nThere.\n\n"
+DENSE = (
+    f"💬: how?\n\n🤖:[A]\n\nOne moment.\n\n❓:[ya] `{CALL}`\n\n🛠️: [t][c]\n\n`done`\n\nThere.\n\n"
+)
 LOG = "return require('parley.host').state().started_in_ms"
 
 
@@ -82,7 +86,9 @@ class Run:
         cells = list[list[str]]()
         for number, subject in enumerate(self.subjects):
             machine.wait_until_quiet(lambda text: print(text, file=sys.stderr, flush=True))
-            with started(subject, self.server.port, self.home / f"{len(self.times)}.{number}") as desk:
+            with started(
+                subject, self.server.port, self.home / f"{len(self.times)}.{number}"
+            ) as desk:
                 desk.ask(self.server, 0, 1)
                 cells.append(measure(desk))
         return cells
@@ -97,12 +103,16 @@ class Run:
                 runs = RUNS if lines <= 20_000 else 5
                 took = [desk.ask(self.server, lines, 1).to_request for _ in range(runs)]
                 self.times[desk.subject.name, lines] = statistics.median(took)
-            return [ms(self.times[desk.subject.name, lines]) for lines in SIZES] + [self._growth(desk)]
+            return [ms(self.times[desk.subject.name, lines]) for lines in SIZES] + [
+                self._growth(desk)
+            ]
 
         whats = [f"key → request, warm, {lines:,} lines before, ms" for lines in SIZES]
         bars = [f"≤ {bar}" for bar in SIZES.values()]
         self.rows(
-            [*whats, "… exponent of its growth from 2,000 lines on"], self.each(measure), [*bars, "< 1"]
+            [*whats, "… exponent of its growth from 2,000 lines on"],
+            self.each(measure),
+            [*bars, "< 1"],
         )
 
     def _growth(self, desk: Desk) -> str:
@@ -116,7 +126,9 @@ class Run:
             cells = list[str]()
             for tokens in bars:
                 desk.ask(self.server, 0, tokens)
-                times = [desk.ask(self.server, 0, tokens) for _ in range(RUNS if tokens < 20_000 else 5)]
+                times = [
+                    desk.ask(self.server, 0, tokens) for _ in range(RUNS if tokens < 20_000 else 5)
+                ]
                 cells.append(ms(statistics.median(t.to_end for t in times)))
                 cells.append(ms(statistics.median(t.cpu for t in times)))
                 waits = list[float]()
@@ -174,12 +186,17 @@ class Run:
                 for _ in buffers:
                     self.server.request()
                 desk.nvim.until(
-                    lambda: not desk.nvim.lua("return require('parley.handle').busy()"), "the ends", 60
+                    lambda: not desk.nvim.lua("return require('parley.handle').busy()"),
+                    "the ends",
+                    60,
                 )
                 took = time.monotonic() - began
             return [ms(took), ms(stranger.p99_s())]
 
-        whats = ["ten chats, 2,000 tokens each at once, ms", "… another client's request meanwhile, p99, ms"]
+        whats = [
+            "ten chats, 2,000 tokens each at once, ms",
+            "… another client's request meanwhile, p99, ms",
+        ]
         self.rows(whats, self.each(measure), ["", ""])
 
     def keystrokes(self) -> None:
@@ -207,10 +224,15 @@ class Run:
         options = {
             "approval": {"auto": ["bench/*"]},
             "loop": {"max_iterations": 20},
-            "agents": [{"name": "Bench", "provider": "bench", "model": "bench", "tools": ["bench/*"]}],
+            "agents": [
+                {"name": "Bench", "provider": "bench", "model": "bench", "tools": ["bench/*"]}
+            ],
             "mcp": {
                 "servers": {
-                    "bench": {"command": sys.executable, "args": [str(HERE / "tool_server.py"), str(times)]}
+                    "bench": {
+                        "command": sys.executable,
+                        "args": [str(HERE / "tool_server.py"), str(times)],
+                    }
                 }
             },
         }
@@ -225,10 +247,16 @@ class Run:
                 returned = [float(line) for line in times.read_text(encoding="utf-8").split()]
                 if run:  # the first starts the server
                     wholes.append(ended - began)
-                    gaps += [request - at for at, request in zip(returned, requests[1:], strict=True)]
+                    gaps += [
+                        request - at for at, request in zip(returned, requests[1:], strict=True)
+                    ]
         dashes = ["–"] * (len(self.subjects) - 1)
-        self.table.row("a tool's result → next request, ms", *dashes, ms(statistics.median(gaps)), "≤ 5")
-        self.table.row("a loop of ten rounds of tools, ms", *dashes, ms(statistics.median(wholes)), "")
+        self.table.row(
+            "a tool's result → next request, ms", *dashes, ms(statistics.median(gaps)), "≤ 5"
+        )
+        self.table.row(
+            "a loop of ten rounds of tools, ms", *dashes, ms(statistics.median(wholes)), ""
+        )
 
     def far_away(self) -> None:
         with serving(HERE / "slow_proxy.py", self.server.port, 0.04) as proxy:
@@ -242,7 +270,9 @@ class Run:
         dashes = ["–"] * (len(self.subjects) - 1)
         what = "40 ms away: key → request of the first question, ms"
         self.table.row(what, *dashes, ms(statistics.median(first)), "")
-        self.table.row("… of the next, on the same connection", *dashes, ms(statistics.median(next_)), "")
+        self.table.row(
+            "… of the next, on the same connection", *dashes, ms(statistics.median(next_)), ""
+        )
 
     def first_question(self) -> None:
         """Asked as soon as a file is open, in a Neovim that has just started."""
@@ -251,7 +281,9 @@ class Run:
             took = list[float]()
             for number in range(5):
                 machine.wait_until_quiet(lambda text: print(text, file=sys.stderr, flush=True))
-                with started(subject, self.server.port, self.home / f"first{subject.name}{number}") as desk:
+                with started(
+                    subject, self.server.port, self.home / f"first{subject.name}{number}"
+                ) as desk:
                     text = ["💬: 1 tokens"]
                     began = time.monotonic()
                     if subject.open:
@@ -338,7 +370,10 @@ def bench_ends() -> None:
         while pids & parents().keys():
             time.sleep(0.01)
 
-    print(f"kill -9 of Neovim to its last server gone: {median_of(3, end):.1f} s (under 3)", flush=True)
+    print(
+        f"kill -9 of Neovim to its last server gone: {median_of(3, end):.1f} s (under 3)",
+        flush=True,
+    )
 
 
 def bench_batch() -> None:
@@ -346,7 +381,10 @@ def bench_batch() -> None:
     few, _ = _batch(20)
     most, took_s = _batch(200)
     print(
-        f"200 chats, --jobs 4: {took_s:.0f} s, at most {most:.0f} MB (at most 15 more than {few:.0f} for 20)",
+        (
+            f"200 chats, --jobs 4: {took_s:.0f} s, at most {most:.0f} MB (at most 15 more than "
+            f"{few:.0f} for 20)"
+        ),
         flush=True,
     )
 
@@ -363,7 +401,12 @@ def _batch(count: int) -> tuple[float, float]:
         settings.write_text(
             'agent = "Demo-OpenAI"\nsafety.rate_limit_per_minute = 100000\n', encoding="utf-8"
         )
-        env = {**os.environ, "PARLEY_DEMO_PACE": "0", "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
+        env = {
+            **os.environ,
+            "PARLEY_DEMO_PACE": "0",
+            "XDG_STATE_HOME": folder,
+            "XDG_CONFIG_HOME": folder,
+        }
         line = [sys.executable, "-m", "parley", "respond", *names, "--jobs", "4", "--quiet"]
         began = time.perf_counter()
         process = subprocess.Popen(line, cwd=folder, env=env, stdout=subprocess.DEVNULL)

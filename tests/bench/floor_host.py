@@ -1,5 +1,6 @@
-"""The least that a host of a remote plugin does: one question, one reading, one kept connection, one write a
-frame. `floor_host.py PORT`: what any plugin of this kind costs at least, and nothing that could be used.
+"""The least that a host of a remote plugin does: one question, one reading, one kept connection,
+one write a frame. `floor_host.py PORT`: what any plugin of this kind costs at least, and nothing
+that could be used.
 """
 
 from __future__ import annotations
@@ -34,9 +35,15 @@ class Host:
         if self.connection is None:
             self.connection = await asyncio.open_connection("127.0.0.1", self.port, limit=2**24)
         reader, writer = self.connection
-        body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "\n".join(lines)}]}
+        body = {
+            "model": "m",
+            "stream": True,
+            "messages": [{"role": "user", "content": "\n".join(lines)}],
+        }
         raw = json.dumps(body).encode()
-        writer.write(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n%s" % (len(raw), raw))
+        writer.write(
+            b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n%s" % (len(raw), raw)
+        )
         await reader.readuntil(b"\r\n\r\n")
         row, column, pending, written, left = len(lines) - 1, len(lines[-1].encode()), [], 0.0, b""
 

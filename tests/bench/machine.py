@@ -19,7 +19,9 @@ PATIENCE_S = 300.0
 def name() -> str:
     """The machine in words."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    model = next((line.split(":")[1].strip() for line in info.splitlines() if "model name" in line), "?")
+    model = next(
+        (line.split(":")[1].strip() for line in info.splitlines() if "model name" in line), "?"
+    )
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {model}"
 
 
@@ -46,7 +48,9 @@ def tree(root: int) -> set[int]:
 
 
 def cpu_s(root: int) -> float:
-    """Seconds of CPU that a process and what it started have used, those that have ended included."""
+    """Seconds of CPU that a process and what it started have used, those that have ended
+    included.
+    """
     fields = filter(None, (_fields(pid) for pid in tree(root)))
     return sum(sum(map(int, each[11:15])) for each in fields) * TICK_S
 

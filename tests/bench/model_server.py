@@ -4,8 +4,8 @@
     N tokens in S seconds    so many, at even distances
     N calls                  a call of each round's only tool, N times, then a word
 
-Prints its port, then a line of JSON for each request: its time on the clock that all processes of a machine
-share (seconds, CLOCK_MONOTONIC), the number of its connection, its size.
+Prints its port, then a line of JSON for each request: its time on the clock that all processes of a
+machine share (seconds, CLOCK_MONOTONIC), the number of its connection, its size.
 """
 
 from __future__ import annotations
@@ -76,10 +76,12 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
             raw = await reader.readexactly(int(length[1])) if length else b"{}"
             print(
-                json.dumps({"at": time.monotonic(), "connection": connection, "bytes": len(raw)}), flush=True
+                json.dumps({"at": time.monotonic(), "connection": connection, "bytes": len(raw)}),
+                flush=True,
             )
             writer.write(
-                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: "
+                b"chunked\r\n\r\n"
             )
             async for data in reply(json.loads(raw)):
                 writer.write(b"%x\r\n%s\r\n" % (len(data), data))

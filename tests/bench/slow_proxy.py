@@ -1,6 +1,8 @@
-"""A TCP proxy that is far away: `slow_proxy.py PORT SECONDS` forwards to PORT, each byte so much later.
+"""A TCP proxy that is far away: `slow_proxy.py PORT SECONDS` forwards to PORT, each byte so much
+later.
 
-Prints its own port. A new connection takes one round trip before anything is forwarded, as far ones do.
+Prints its own port. A new connection takes one round trip before anything is forwarded, as far ones
+do.
 """
 
 from __future__ import annotations

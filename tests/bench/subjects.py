@@ -1,4 +1,6 @@
-"""What is measured: Parley, the least host there can be, and other plugins where their checkouts are."""
+"""What is measured: Parley, the least host there can be, and other plugins where their checkouts
+are.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ DONE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A plugin: what sets it up, what opens a chat, which key asks, what its chat ends in when it is done."""
+    """A plugin: what sets it up, what opens a chat, which key asks, what its chat ends in when
+    it is done.
+    """
 
     name: str
     clean: bool
@@ -40,7 +44,9 @@ class Subject:
 def parley(options: Mapping[str, Any] | None = None, port: str = "PORT") -> Subject:
     """Parley, with these options on top of a provider."""
     settings = {
-        "providers": {"bench": {"kind": "openai", "base_url": f"http://127.0.0.1:{port}/v1", "api": "chat"}},
+        "providers": {
+            "bench": {"kind": "openai", "base_url": f"http://127.0.0.1:{port}/v1", "api": "chat"}
+        },
         "agents": [{"name": "Bench", "provider": "bench", "model": "bench", "tool_mode": "off"}],
         "agent": "Bench",
         "safety": {"rate_limit_per_minute": 100_000},
@@ -110,7 +116,9 @@ def serving(*command: object) -> Iterator[Server]:
 
 
 @contextmanager
-def started(subject: Subject, port: int, home: Path, env: dict[str, str] | None = None) -> Iterator[Desk]:
+def started(
+    subject: Subject, port: int, home: Path, env: dict[str, str] | None = None
+) -> Iterator[Desk]:
     """A Neovim with the subject in it."""
     home.mkdir(parents=True, exist_ok=True)
     init = subject.init.replace("PORT", str(port)) + "\nvim.o.swapfile = false"
@@ -136,7 +144,9 @@ end })
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds from the key to the request, from there to the end of the answer, and of CPU in all."""
+    """Seconds from the key to the request, from there to the end of the answer, and of CPU in
+    all.
+    """
 
     to_request: float
     to_end: float

@@ -46,4 +46,9 @@ def test_the_text_is_the_same_for_every_cut(replies: list[list[str]]) -> None:
 
 def test_text_is_returned_immediately() -> None:
     answer = AnswerText()
-    assert [answer.feed(piece) for piece in ("On", "e.\n", "\n", "Two 📝")] == ["On", "e.\n", "", "\nTwo 📝"]
+    assert [answer.feed(piece) for piece in ("On", "e.\n", "\n", "Two 📝")] == [
+        "On",
+        "e.\n",
+        "",
+        "\nTwo 📝",
+    ]

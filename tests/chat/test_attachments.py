@@ -37,5 +37,7 @@ def test_an_escaped_line_is_not_an_attachment_and_keeps_its_text(line: str) -> N
         ("application/pdf 512 B", "pdf", "[document application/pdf, 512 B]"),
     ],
 )
-def test_the_name_determines_the_type_and_the_label_the_size(label: str, suffix: str, text: str) -> None:
+def test_the_name_determines_the_type_and_the_label_the_size(
+    label: str, suffix: str, text: str
+) -> None:
     assert Attachment(label, f"stocks.assets/{DIGEST}.{suffix}").text == text

@@ -10,13 +10,27 @@ from parley.chat.calls import proposal_json, proposal_line, read_call, split_pro
 from parley.chat.edits import written_calls
 from parley.chat.transcript import ToolCall
 
-HIDDEN = ["\u200b", "\u202e", "\u2066", "\u00ad", "\u2028", "\u0085", "\ufeff", "\x7f", "\U000e0041"]
+HIDDEN = [
+    "\u200b",
+    "\u202e",
+    "\u2066",
+    "\u00ad",
+    "\u2028",
+    "\u0085",
+    "\ufeff",
+    "\x7f",
+    "\U000e0041",
+]
 
 
 @pytest.mark.parametrize("hidden", HIDDEN, ids=ascii)
 def test_hidden_characters_are_written_as_codes_and_read_back(hidden: str) -> None:
     call = ToolCall(
-        "c", f"web{hidden}search", f'{{"q":"a{hidden}b"}}', 0, f'{{"x":"{hidden}"}}' if hidden > " " else ""
+        "c",
+        f"web{hidden}search",
+        f'{{"q":"a{hidden}b"}}',
+        0,
+        f'{{"x":"{hidden}"}}' if hidden > " " else "",
     )
     written = proposal_json(call)
     assert hidden not in written

@@ -45,7 +45,9 @@ ADDED = {
 
 
 @pytest.mark.parametrize(("before", "content", "after"), ADDED.values(), ids=ADDED)
-def test_a_new_question_goes_below_everything(before: str, content: str | Attachment, after: str) -> None:
+def test_a_new_question_goes_below_everything(
+    before: str, content: str | Attachment, after: str
+) -> None:
     lines = split_lines(before)
     edited = "\n".join(apply_edits(lines, [add_question(lines, parse(before), content)]))
     assert edited.rstrip("\n") == after.rstrip("\n")
@@ -70,7 +72,9 @@ def test_a_question_begins_with_its_quote(before: str, after: str) -> None:
 def test_a_notice_is_at_the_end_of_its_answer() -> None:
     before = "💬: why?\n\n🤖: since\n\n💬: next\n"
     lines = split_lines(before)
-    edited_by = append_notice(lines, parse(before).exchanges[0].answers[0], Notice("Stopped", "by the user"))
+    edited_by = append_notice(
+        lines, parse(before).exchanges[0].answers[0], Notice("Stopped", "by the user")
+    )
     edited = "\n".join(apply_edits(lines, edited_by))
     assert edited.index("since") < edited.index("[Stopped: by the user]") < edited.index("next")
     assert len(parse(edited).exchanges) == 2

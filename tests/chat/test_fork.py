@@ -39,11 +39,16 @@ def fork(text: str, at: int) -> str:
 )
 def test_a_complete_answer_is_followed_by_room_for_a_question(answer: str, end: str) -> None:
     above = f"💬: a\n\n🤖:[Demo]\n\n{answer}"
-    assert fork(f"{above}\n\n\n💬: b\n\n🤖:\n\nc\n", 0) == f"---\nforked_from: from.md\n---\n\n{above}{end}"
+    assert (
+        fork(f"{above}\n\n\n💬: b\n\n🤖:\n\nc\n", 0)
+        == f"---\nforked_from: from.md\n---\n\n{above}{end}"
+    )
 
 
 def test_a_fork_may_end_with_an_unanswered_question() -> None:
-    assert fork("💬: a\n\n💬: b\n\n\n💬: c", 1) == "---\nforked_from: from.md\n---\n\n💬: a\n\n💬: b"
+    assert (
+        fork("💬: a\n\n💬: b\n\n\n💬: c", 1) == "---\nforked_from: from.md\n---\n\n💬: a\n\n💬: b"
+    )
     assert fork("💬: a\n\n🤖:\n", 0) == "---\nforked_from: from.md\n---\n\n💬: a\n\n🤖:"
 
 
@@ -59,8 +64,14 @@ def test_front_matter_that_cannot_be_read_is_left_to_the_user() -> None:
 
 @pytest.mark.exhaustive
 @examples(60)
-@given(transcripts(), st.sampled_from([None, "", "topic: x", "# mine\ntopic: x\nagent: Demo\n"]), st.data())
-def test_a_fork_has_the_chats_content(chat: Transcript, head: str | None, data: st.DataObject) -> None:
+@given(
+    transcripts(),
+    st.sampled_from([None, "", "topic: x", "# mine\ntopic: x\nagent: Demo\n"]),
+    st.data(),
+)
+def test_a_fork_has_the_chats_content(
+    chat: Transcript, head: str | None, data: st.DataObject
+) -> None:
     chat = replace(chat, front_matter=head, exchanges=chat.exchanges or (Exchange(Question()),))
     keys = read_front_matter(head)
     lines = split_lines(render(chat))
@@ -71,7 +82,10 @@ def test_a_fork_has_the_chats_content(chat: Transcript, head: str | None, data: 
     (*_, last) = chat.exchanges[: at + 1]
     is_open = not (last.answers and last.answers[-1].segments) or is_unfinished(last.answers[-1])
     assert copy.exchanges[at + 1 :] == (() if is_open else (Exchange(Question(())),))
-    assert read_front_matter(copy.front_matter).keys == {**keys.keys, "forked_from": "odd: [name.md"}
+    assert read_front_matter(copy.front_matter).keys == {
+        **keys.keys,
+        "forked_from": "odd: [name.md",
+    }
     assert replace(copy, exchanges=(), front_matter=None, problems=()) == replace(
         chat, exchanges=(), front_matter=None, problems=()
     )

@@ -46,8 +46,12 @@ WRONG = {
     "\ntemperature: hot": Problem(
         2, 0, "warning", 'front matter temperature: expected a number ≥ 0, got "hot"'
     ),
-    "temperature: .nan": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got nan"),
-    "temperature: .inf": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got inf"),
+    "temperature: .nan": Problem(
+        1, 0, "warning", "front matter temperature: expected a number ≥ 0, got nan"
+    ),
+    "temperature: .inf": Problem(
+        1, 0, "warning", "front matter temperature: expected a number ≥ 0, got inf"
+    ),
     "temperature: true": Problem(
         1, 0, "warning", "front matter temperature: expected a number ≥ 0, got true"
     ),
@@ -58,7 +62,8 @@ WRONG = {
         1,
         0,
         "error",
-        "front matter max_tool_calls: expected an integer ≥ 0 or a table of per_message and per_session, "
+        "front matter max_tool_calls: expected an integer ≥ 0 or a table of per_message and "
+        "per_session, "
         "got -1",
     ),
     "tools: web": Problem(
@@ -73,12 +78,19 @@ WRONG = {
     **{
         f"thinking: {table}": Problem(1, 0, "warning", f"front matter thinking{message}")
         for table, message in {
-            "7": ": expected true, false or a table of enabled, budget_tokens, effort and show, got 7",
-            "null": ": expected true, false or a table of enabled, budget_tokens, effort and show, got null",
+            "7": (
+                ": expected true, false or a table of enabled, budget_tokens, effort and show, "
+                "got 7"
+            ),
+            "null": (
+                ": expected true, false or a table of enabled, budget_tokens, effort and "
+                "show, got null"
+            ),
             "{budget_tokens: 1023}": ".budget_tokens: expected an integer ≥ 1024, got 1023",
             "{budget_tokens: null}": ".budget_tokens: expected an integer ≥ 1024, got null",
             "{enabled: 1}": ".enabled: expected true or false, got 1",
-            "{effort: hihg}": '.effort: expected "none", "minimal", "low", "medium", "high", "xhigh" '
+            "{effort: hihg}": '.effort: expected "none", "minimal", "low", "medium", "high", '
+            '"xhigh" '
             'or "max", got "hihg"; did you mean high?',
             "{show: [a]}": ".show: expected true or false, got ['a']",
             "{depth: 3}": ".depth: not a key of a chat file",
@@ -92,7 +104,9 @@ WRONG = {
             "{per_mesage: 3}": ".per_mesage: not a key of a chat file; did you mean per_message?",
         }.items()
     },
-    "topik: x": Problem(1, 0, "hint", "front matter topik: not a key of a chat file; did you mean topic?"),
+    "topik: x": Problem(
+        1, 0, "hint", "front matter topik: not a key of a chat file; did you mean topic?"
+    ),
     "3: x": Problem(1, 0, "hint", "front matter 3: not a key of a chat file"),
     "- a": Problem(1, 0, "error", "front matter: expected keys with values"),
     "just text": Problem(1, 0, "error", "front matter: expected keys with values"),
@@ -118,7 +132,14 @@ def test_a_wrong_key_does_not_affect_the_others() -> None:
     assert read_front_matter("topic: x\nmax_tokens: y").keys == {"topic": "x"}
 
 
-FORBIDDEN = ["api_key: x", "base_url: x", "approval: {auto: ['*']}", "safety: {}", "mcp: {}", "trusted: true"]
+FORBIDDEN = [
+    "api_key: x",
+    "base_url: x",
+    "approval: {auto: ['*']}",
+    "safety: {}",
+    "mcp: {}",
+    "trusted: true",
+]
 
 
 @pytest.mark.parametrize("raw", FORBIDDEN)
@@ -184,16 +205,39 @@ def test_a_hostile_file_is_reported_and_does_no_harm(raw: str) -> None:
     [
         ("topic: x\n\nmax_tokens: !!int ''", 4, "front matter is not valid YAML: invalid int"),
         ("topic: x\ntemperature: !!bool maybe", 3, "front matter is not valid YAML: invalid bool"),
-        ("topic: x\ntags:\n- !!timestamp foo", 4, "front matter is not valid YAML: invalid timestamp"),
-        ("topic: x\ntags: 0x" + "f" * 99, 3, "front matter is not valid YAML: this number is too large"),
-        ("topic: x\ntags: \x01", 3, "front matter is not valid YAML: special characters are not allowed"),
-        ("topic: \u2028\x85\ntemperature: !!float ''", 3, "front matter is not valid YAML: invalid float"),
-        ("'topic': x\n\"temperature\": hot", 3, 'front matter temperature: expected a number ≥ 0, got "hot"'),
+        (
+            "topic: x\ntags:\n- !!timestamp foo",
+            4,
+            "front matter is not valid YAML: invalid timestamp",
+        ),
+        (
+            "topic: x\ntags: 0x" + "f" * 99,
+            3,
+            "front matter is not valid YAML: this number is too large",
+        ),
+        (
+            "topic: x\ntags: \x01",
+            3,
+            "front matter is not valid YAML: special characters are not allowed",
+        ),
+        (
+            "topic: \u2028\x85\ntemperature: !!float ''",
+            3,
+            "front matter is not valid YAML: invalid float",
+        ),
+        (
+            "'topic': x\n\"temperature\": hot",
+            3,
+            'front matter temperature: expected a number ≥ 0, got "hot"',
+        ),
     ],
 )
 def test_an_unreadable_value_is_reported_with_its_line(raw: str, line: int, message: str) -> None:
     (problem,) = read_front_matter(raw).problems
-    assert (problem.line + 1, problem.severity) == (line, "error" if "YAML" in message else "warning")
+    assert (problem.line + 1, problem.severity) == (
+        line,
+        "error" if "YAML" in message else "warning",
+    )
     assert problem.message == message
 
 
@@ -202,7 +246,8 @@ LARGE = [
     "topic: x\ntags: [" + "a, " * 3000 + "]",
     "topic: x\nsystem_prompt: " + "x" * 70_000,
     "topic: x\n" + "\n".join(f"{' ' * depth}a:" for depth in range(20)),
-    "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)),
+    "a0: &a0 {x: 1}\n"
+    + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)),
 ]
 
 
@@ -241,5 +286,7 @@ def test_no_text_raises_and_each_problem_has_its_line(raw: str) -> None:
 def test_broken_front_matter_must_be_fixed_before_the_next_question() -> None:
     broken = parse("---\ntopic: a\nagent: [broken\n---\n\n💬: hello\n")
     assert trouble(broken).startswith("line 3: front matter is not valid YAML")
-    assert trouble(parse("---\ntools: web\n---\n\n💬: hello\n")).startswith("line 2: front matter tools")
+    assert trouble(parse("---\ntools: web\n---\n\n💬: hello\n")).startswith(
+        "line 2: front matter tools"
+    )
     assert trouble(parse("---\ntopci: a\ntemperature: hot\n---\n\n💬: hello\n")) == ""

@@ -19,7 +19,9 @@ ASK = "💬: ask\n"
 def put(text: str, values: list[str] | None) -> str:
     return "".join(
         f"{line}\n"
-        for line in apply_edits(split_lines(text), put_value(split_lines(text), parse(text), "tools", values))
+        for line in apply_edits(
+            split_lines(text), put_value(split_lines(text), parse(text), "tools", values)
+        )
     )
 
 
@@ -29,7 +31,10 @@ def put(text: str, values: list[str] | None) -> str:
         (ASK, f'---\ntools: ["!a/*", "é"]\n---\n\n{ASK}'),
         (f"---\n---\n{ASK}", f'---\ntools: ["!a/*", "é"]\n---\n{ASK}'),
         (f"---\ntopic: x\n---\n{ASK}", f'---\ntopic: x\ntools: ["!a/*", "é"]\n---\n{ASK}'),
-        (f"---\ntools: [b]\ntopic: x\n---\n{ASK}", f'---\ntools: ["!a/*", "é"]\ntopic: x\n---\n{ASK}'),
+        (
+            f"---\ntools: [b]\ntopic: x\n---\n{ASK}",
+            f'---\ntools: ["!a/*", "é"]\ntopic: x\n---\n{ASK}',
+        ),
         (
             f"---\ntools:\n  - b\n  - c # why\n\n# note\ntopic: x\n---\n{ASK}",
             f'---\ntools: ["!a/*", "é"]\n\n# note\ntopic: x\n---\n{ASK}',
@@ -68,21 +73,30 @@ def test_text_that_is_not_yaml_stays_unchanged() -> None:
 @example("\t", ["x"])
 @example("{topic: a}", ["x"])
 @example("topic: \u2028a\ntools: [b]", None)
-def test_a_key_is_set_only_if_all_others_are_read_as_before(raw: str, values: list[str] | None) -> None:
+def test_a_key_is_set_only_if_all_others_are_read_as_before(
+    raw: str, values: list[str] | None
+) -> None:
     text = f"---\n{raw}\n---\n{ASK}"
     before = parse(text)
     keys = dict(read_front_matter(before.front_matter).keys)
     try:
         after = parse(
             "\n".join(
-                [*apply_edits(split_lines(text), put_value(split_lines(text), before, "tools", values)), ""]
+                [
+                    *apply_edits(
+                        split_lines(text), put_value(split_lines(text), before, "tools", values)
+                    ),
+                    "",
+                ]
             )
         )
     except ValueError:
         return
     assert after.exchanges == before.exchanges
     keys.pop("tools", None)
-    assert read_front_matter(after.front_matter).keys == keys | ({"tools": tuple(values)} if values else {})
+    assert read_front_matter(after.front_matter).keys == keys | (
+        {"tools": tuple(values)} if values else {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +134,9 @@ OWN = [
 
 @examples(100)
 @given(
-    st.lists(st.sampled_from(KEPT), max_size=5, unique_by=lambda line: line.split(":")[0].strip('"')),
+    st.lists(
+        st.sampled_from(KEPT), max_size=5, unique_by=lambda line: line.split(":")[0].strip('"')
+    ),
     st.sampled_from([None, *OWN]),
     st.integers(0, 5),
     st.sampled_from([["x"], ["!a/*", "é: [", "b"], None]),
@@ -132,7 +148,11 @@ def test_a_key_is_put_into_any_table_and_all_others_are_read_as_before(
     text = f"---\n{raw}\n---\n{ASK}"
     before, after = parse(text), parse(put(text, values))
     keys = {
-        key: value for key, value in read_front_matter(before.front_matter).keys.items() if key != "tools"
+        key: value
+        for key, value in read_front_matter(before.front_matter).keys.items()
+        if key != "tools"
     }
     assert after.exchanges == before.exchanges
-    assert read_front_matter(after.front_matter).keys == keys | ({"tools": tuple(values)} if values else {})
+    assert read_front_matter(after.front_matter).keys == keys | (
+        {"tools": tuple(values)} if values else {}
+    )

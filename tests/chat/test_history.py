@@ -39,8 +39,14 @@ def proposal(call_id: str, choice: str = "", index: int | None = None) -> str:
 CASES = {
     "an empty file": ("", []),
     "an empty question": ("💬: \n", []),
-    "an empty question that is answered": ("💬:\n\n🤖:\nHi\n💬: more", ["? [No question]", "! Hi", "? more"]),
-    "a file that starts with an answer": ("🤖:\nHi\n💬: more", ["? [No question]", "! Hi", "? more"]),
+    "an empty question that is answered": (
+        "💬:\n\n🤖:\nHi\n💬: more",
+        ["? [No question]", "! Hi", "? more"],
+    ),
+    "a file that starts with an answer": (
+        "🤖:\nHi\n💬: more",
+        ["? [No question]", "! Hi", "? more"],
+    ),
     "an answer without a word": ("💬: a\n\n🤖:\n\n💬: b", ["? a", "? b"]),
     "an empty question with an empty answer": ("💬:\n🤖:\n💬: b", ["? b"]),
     "a preamble and notes": (
@@ -65,7 +71,10 @@ CASES = {
     "an orphan": ("💬: a\n🤖:\nb\n🛠️: [t][x]\n`lost`\n", ["? a", "! b"]),
     "a repeated id": (
         "💬: a\n🤖:\n" + proposal("c", "yn", 0) + proposal("c", "yn", 0) + proposal("c_2", "yn", 0),
-        ["? a", *(f"@{call} refused The user declined this call." for call in ("c", "c_2", "c_2_2"))],
+        [
+            "? a",
+            *(f"@{call} refused The user declined this call." for call in ("c", "c_2", "c_2_2")),
+        ],
     ),
 }
 
@@ -82,7 +91,10 @@ NOBODY_ASKS = {
     "nothing but what is not sent": ("🤖:\n🔒: note\n🛠️: [t][c]\n\n`x`\n", ["? [No question]"]),
     "an empty question": ("💬:\n\n🤖:\n", ["? [No question]"]),
     "an answer below an answer": ("💬: a\n\n🤖:\nb\n\n🤖:\n", ["? a", "! b", "? [Please go on]"]),
-    "an answer without its question": ("🤖:\nb\n\n🤖:\n", ["? [No question]", "! b", "? [Please go on]"]),
+    "an answer without its question": (
+        "🤖:\nb\n\n🤖:\n",
+        ["? [No question]", "! b", "? [Please go on]"],
+    ),
 }
 
 
@@ -90,7 +102,11 @@ NOBODY_ASKS = {
 def test_a_request_always_ends_with_the_user(text: str, turns: list[str]) -> None:
     request = Request(parse(text), 0, "demo", "m")
     assert plainly(list(request.turns())) == turns
-    for adapter, field in (anthropic, "messages"), (openai_chat, "messages"), (openai_responses, "input"):
+    for adapter, field in (
+        (anthropic, "messages"),
+        (openai_chat, "messages"),
+        (openai_responses, "input"),
+    ):
         messages = adapter.request_body(request)[field]
         assert (messages[0]["role"], messages[-1]["role"]) == ("user", "user")
 
@@ -131,8 +147,24 @@ third
         (None, ["? one", "! first\n📝: did one", "? two", "? three"]),
         (4, ["? one", "! first\n📝: did one", "? two", "? three"]),
         (3, ["? [Previous messages omitted]", "! 📝: did one", "? two", "? three"]),
-        (1, ["? [Previous messages omitted]", "! 📝: did one", "? two", "? [Previous messages omitted]"]),
-        (0, ["? [Previous messages omitted]", "! 📝: did one", "? two", "? [Previous messages omitted]"]),
+        (
+            1,
+            [
+                "? [Previous messages omitted]",
+                "! 📝: did one",
+                "? two",
+                "? [Previous messages omitted]",
+            ],
+        ),
+        (
+            0,
+            [
+                "? [Previous messages omitted]",
+                "! 📝: did one",
+                "? two",
+                "? [Previous messages omitted]",
+            ],
+        ),
     ],
 )
 def test_a_summary_replaces_older_exchanges(full: int | None, firsts: list[str]) -> None:
@@ -155,5 +187,7 @@ def test_a_summary_replaces_older_exchanges(full: int | None, firsts: list[str])
         ("💬: a\n🤖:\n" + proposal("c", "yn") + "\n💬: b\n", [False]),
     ],
 )
-def test_replies_are_open_in_the_last_answer_while_it_ends_in_calls(text: str, is_open: list[bool]) -> None:
+def test_replies_are_open_in_the_last_answer_while_it_ends_in_calls(
+    text: str, is_open: list[bool]
+) -> None:
     assert [turn.open for turn in turns_of(text) if isinstance(turn, ModelTurn)] == is_open

@@ -45,7 +45,9 @@ TEXTS = st.lists(LINES, max_size=30)
 @example(["\U0001f4ac: ask", ">> Please choose ("], [], [], ["", "text"])
 @example(["\U0001f4ac: ask"], ["text"], [], ["\U0001f4ac: ask", "\U0001f916:", "text"])
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
-def test_rereading_equals_reading(head: list[str], old: list[str], new: list[str], tail: list[str]) -> None:
+def test_rereading_equals_reading(
+    head: list[str], old: list[str], new: list[str], tail: list[str]
+) -> None:
     change = Change(len(head), len(head) + len(old), len(new))
     lines = [*head, *new, *tail]
     after, fresh = reread(parse_lines([*head, *old, *tail]), change, lines), parse_lines(lines)

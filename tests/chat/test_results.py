@@ -15,7 +15,9 @@ def test_a_body_is_read_back_as_it_was_quoted(body: str) -> None:
     assert read_body([*lines, "", "after"]) == (body, len(lines), None)
 
 
-@pytest.mark.parametrize(("body", "first"), [("a`", "```"), ("`a", "```"), ("a ", "```"), ("a`b", "``a`b``")])
+@pytest.mark.parametrize(
+    ("body", "first"), [("a`", "```"), ("`a", "```"), ("a ", "```"), ("a`b", "``a`b``")]
+)
 def test_a_body_that_a_span_cannot_hold_is_fenced(body: str, first: str) -> None:
     assert quote_body(body)[0] == first
 

@@ -29,7 +29,10 @@ def answer(message: dict[str, Any]) -> None:
             token = params.get("_meta", {}).get("progressToken")
             note("notifications/progress", {"progressToken": token, "progress": 1, "message": TEXT})
             note("notifications/message", {"level": "error", "data": TEXT})
-            reply(number, {"content": [{"type": "text", "text": TEXT}], "isError": "fail" in str(params)})
+            reply(
+                number,
+                {"content": [{"type": "text", "text": TEXT}], "isError": "fail" in str(params)},
+            )
         case {"id": number}:
             error = {"code": -32601, "message": TEXT}
             send({"jsonrpc": "2.0", "id": number, "error": error})

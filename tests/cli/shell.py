@@ -84,7 +84,9 @@ class Shell:
             f"args = [{toml(str(program))}]\nenv = {{ {table} }}\n"
         )
 
-    def run(self, *arguments: str, after: str = "", **environ: str) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, *arguments: str, after: str = "", **environ: str
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a command with pipes; `after` is a shell suffix, such as `>&-`."""
         if self.forks and not after:
             return self._fork(self.forks, arguments, {**self.environ, **environ})
@@ -94,7 +96,12 @@ class Shell:
         line = ["/bin/sh", "-c", f'exec "$@" {after}', "sh", *parley, *arguments]
         env = {**self.environ, **environ}
         return subprocess.run(
-            line, cwd=self.folder, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
+            line,
+            cwd=self.folder,
+            env=env,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=PATIENCE_S,
         )
 
     def feed(self, content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -103,7 +110,11 @@ class Shell:
         return self._fork(self.forks, arguments, self.environ, content)
 
     def _fork(
-        self, forks: ForkServer, arguments: tuple[str, ...], environ: dict[str, str], content: bytes = b""
+        self,
+        forks: ForkServer,
+        arguments: tuple[str, ...],
+        environ: dict[str, str],
+        content: bytes = b"",
     ) -> subprocess.CompletedProcess[bytes]:
         reader, writer = os.pipe()
         with (
@@ -272,4 +283,6 @@ def is_stopped(pid: int) -> bool:
 
 def toml(text: str) -> str:
     """A text as a TOML string."""
-    return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\U{ord(c):08x}" for c in text) + '"'
+    return (
+        '"' + "".join(c if c.isalnum() and c.isascii() else f"\\U{ord(c):08x}" for c in text) + '"'
+    )

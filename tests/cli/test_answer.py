@@ -1,4 +1,6 @@
-"""An answer on a terminal: each finished block once, however the text is split, and nothing missing."""
+"""An answer on a terminal: each finished block once, however the text is split, and nothing
+missing.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def f(x): return x
 
 The end."""
 WORDS = (
-    "Title|bold|code|a link|example.com/a|second line|picture|b.png|<b>html</b>|one|two|nested|seven|quote"
+    "Title|bold|code|a link|example.com/a|second "
+    "line|picture|b.png|<b>html</b>|one|two|nested|seven|quote"
 )
 
 
@@ -118,7 +121,9 @@ def test_no_colours_are_used_if_the_user_wants_none() -> None:
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", shown)
 
 
-@given(st.text(st.sampled_from("ab *_`#>-1.|[]()<&\n\t~!:=\\é中"), max_size=120), st.integers(12, 60))
+@given(
+    st.text(st.sampled_from("ab *_`#>-1.|[]()<&\n\t~!:=\\é中"), max_size=120), st.integers(12, 60)
+)
 @example(text="aaaa\n#b", width=12)
 @example(text=">>>a", width=12)
 @example(text="```a", width=12)
@@ -129,4 +134,6 @@ def test_no_text_breaks_the_formatter_or_loses_a_word(text: str, width: int) -> 
     assert shown == lines(text, max(1, len(text)), width)
     assert not any(is_hidden(c) and c != "\n" for c in plain(shown))
     letters = [c for c in text if c in "abé中"]
-    assert [c for c in plain(shown).replace("\\x1b", "").replace("\\u202e", "") if c in "abé中"] == letters
+    assert [
+        c for c in plain(shown).replace("\\x1b", "").replace("\\u202e", "") if c in "abé中"
+    ] == letters

@@ -33,7 +33,9 @@ Respond = Callable[..., AbstractContextManager[Glass]]
 @pytest.fixture
 def respond(shell: Shell, neovim: Child) -> Respond:
     @contextmanager
-    def start(*arguments: str, columns: int = 80, rows: int = 24, **environ: Any) -> Iterator[Glass]:
+    def start(
+        *arguments: str, columns: int = 80, rows: int = 24, **environ: Any
+    ) -> Iterator[Glass]:
         with shell.terminal(
             "respond", "chat.md", *arguments, columns=columns, rows=rows, **environ
         ) as terminal:
@@ -48,7 +50,9 @@ def calls(shell: Shell, *arguments: dict[str, str]) -> None:
     shell.ask(" ".join(f"call note {json.dumps(each)}" for each in arguments))
 
 
-def test_calls_are_drawn_as_in_the_editor_and_run_after_a_yes(shell: Shell, respond: Respond) -> None:
+def test_calls_are_drawn_as_in_the_editor_and_run_after_a_yes(
+    shell: Shell, respond: Respond
+) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
         assert glass.until_row(CHOOSE) == [
@@ -67,7 +71,10 @@ def test_calls_are_drawn_as_in_the_editor_and_run_after_a_yes(shell: Shell, resp
         rows = glass.rows()
         assert glass.terminal.is_by_lines()
     assert rows[:4] == [SAYS, "", f"❓ ya {GOOGLE}", f"❓ ya {MICROSOFT}"]
-    results = [f"🛠 {GOOGLE} → 61 B, ok", '   {"matches": ["google stock GOOGL price is $911 as of today"]}']
+    results = [
+        f"🛠 {GOOGLE} → 61 B, ok",
+        '   {"matches": ["google stock GOOGL price is $911 as of today"]}',
+    ]
     at = rows.index(results[0])
     assert rows[at : at + 2] == results
     assert " ".join(rows[8:11]).split()[: len(ANSWER.split())] == ANSWER.split()
@@ -75,7 +82,9 @@ def test_calls_are_drawn_as_in_the_editor_and_run_after_a_yes(shell: Shell, resp
     assert shell.text.endswith("💬: \n")
 
 
-def test_one_call_is_decided_at_a_time_and_a_no_takes_a_reason(shell: Shell, respond: Respond) -> None:
+def test_one_call_is_decided_at_a_time_and_a_no_takes_a_reason(
+    shell: Shell, respond: Respond
+) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
         glass.until_row(CHOOSE)
@@ -202,7 +211,9 @@ def test_only_the_rows_that_the_pager_reached_count_as_shown(
         assert ("was not fully shown" in glass.terminal.text) == (pages == 0)
 
 
-def test_a_call_that_may_have_run_warns_and_runs_after_a_second_yes(shell: Shell, respond: Respond) -> None:
+def test_a_call_that_may_have_run_warns_and_runs_after_a_second_yes(
+    shell: Shell, respond: Respond
+) -> None:
     calls(shell, {"text": "x"})
     with respond() as glass:
         glass.until_row(CHOOSE)
@@ -231,7 +242,9 @@ def test_input_from_before_the_question_is_discarded(shell: Shell, respond: Resp
     assert "❓:[" not in shell.text
 
 
-def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(shell: Shell, respond: Respond) -> None:
+def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(
+    shell: Shell, respond: Respond
+) -> None:
     calls(shell, {"text": "hello"})
     with respond(columns=40, rows=3) as glass:
         glass.until_row(CHOOSE)
@@ -258,7 +271,11 @@ def test_pasted_text_decides_nothing_but_can_be_a_reason(shell: Shell, respond: 
         glass.until_row("why not? Enter for no reason:")
         glass.press("not \x1b[200~this\x08\none, ya\n\x1b[201~but that\r")
         assert glass.end() == 0
-        assert glass.terminal.output.count(b"\x1b[?2004h") == glass.terminal.output.count(b"\x1b[?2004l") == 1
+        assert (
+            glass.terminal.output.count(b"\x1b[?2004h")
+            == glass.terminal.output.count(b"\x1b[?2004l")
+            == 1
+        )
     assert shell.text.count("The user declined this call. not this one, ya but that") == 2
     shell.ask(QUESTION)
     with respond() as glass:
@@ -274,7 +291,9 @@ def test_pasted_text_decides_nothing_but_can_be_a_reason(shell: Shell, respond: 
     assert "❓:[" not in shell.text
 
 
-def test_a_question_stays_readable_after_a_resize_and_a_stop(shell: Shell, respond: Respond) -> None:
+def test_a_question_stays_readable_after_a_resize_and_a_stop(
+    shell: Shell, respond: Respond
+) -> None:
     shell.ask(QUESTION)
     with respond(columns=100) as glass:
         glass.until_row(CHOOSE)
@@ -298,7 +317,9 @@ def test_a_question_stays_readable_after_a_resize_and_a_stop(shell: Shell, respo
     assert ANSWER in shell.text
 
 
-def test_a_signal_that_ends_the_command_restores_the_terminal(shell: Shell, respond: Respond) -> None:
+def test_a_signal_that_ends_the_command_restores_the_terminal(
+    shell: Shell, respond: Respond
+) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
         glass.until_row(CHOOSE)
@@ -326,7 +347,9 @@ def test_the_user_is_asked_below_a_piped_answer(tmp_path: Path, neovim: Child) -
     command = shlex.join([*PARLEY, "respond", "chat.md"])
     with shell.terminal("-c", f"{command} | cat", program=("/bin/sh",)) as terminal:
         glass = Glass(neovim, terminal, 80, 24)
-        glass.until(lambda text: SAYS in text and GOOGLE in text and PROMPT in text, "what is asked")
+        glass.until(
+            lambda text: SAYS in text and GOOGLE in text and PROMPT in text, "what is asked"
+        )
         glass.press("ya")
         assert glass.end() == 0
         rows = glass.until_row("$544 as of today. Do")

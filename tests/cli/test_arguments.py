@@ -15,7 +15,18 @@ from parley.cli.arguments import COMMANDS, Command, parser
 from parley.cli.terminal import in_a_conversation
 
 _HEAVY = (
-    *("asyncio", "ssl", "logging", "sqlite3", "yaml", "jsonschema", "rich", "mcp", "pygments", "markdown_it"),
+    *(
+        "asyncio",
+        "ssl",
+        "logging",
+        "sqlite3",
+        "yaml",
+        "jsonschema",
+        "rich",
+        "mcp",
+        "pygments",
+        "markdown_it",
+    ),
     *("parley.engine", "parley.models", "parley.settings", "parley.runtime", "parley.providers"),
 )
 
@@ -27,7 +38,9 @@ def test_the_help_of_a_command_is_the_first_line_of_its_function(command: Comman
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_its_arguments_once_it_is_named(name: str) -> None:
-    action = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    action = next(
+        action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
     command = action.choices[name]
     before = command.format_help()
     command.fill()
@@ -112,4 +125,7 @@ def test_without_a_command_all_commands_are_listed_and_the_code_is_wrong_argumen
 
 def test_a_conversation_has_its_own_words_for_remedies() -> None:
     told = "wait, then :ParleyRespond, or choose another with :ParleyAgent (--agent NAME)"
-    assert in_a_conversation(told) == "wait, then /go, or choose another with /agent NAME (/agent NAME)"
+    assert (
+        in_a_conversation(told)
+        == "wait, then /go, or choose another with /agent NAME (/agent NAME)"
+    )

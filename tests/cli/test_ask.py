@@ -41,7 +41,9 @@ def test_a_question_creates_a_chat_and_only_its_answer_is_printed(shell: Shell) 
     assert (done.returncode, done.stdout) == (0, b"one two\n")
     assert done.stderr.decode() == f"parley: the chat is {chat}\n"
     text = chat.read_text(encoding="utf-8")
-    assert text == '---\ntopic: ""\n---\n\n💬: say: one two\n\n🤖:[Demo-OpenAI]\n\none two\n\n💬: \n'
+    assert (
+        text == '---\ntopic: ""\n---\n\n💬: say: one two\n\n🤖:[Demo-OpenAI]\n\none two\n\n💬: \n'
+    )
     assert chat.stat().st_mode & 0o777 == 0o600
 
 
@@ -118,10 +120,16 @@ def test_standard_input_alone_is_the_question(shell: Shell) -> None:
         (png(more=33_000_000), "standard input: too large (33.0 MB): not read"),
     ],
 )
-def test_unusable_context_is_an_error_and_creates_no_chat(shell: Shell, content: bytes, problem: str) -> None:
+def test_unusable_context_is_an_error_and_creates_no_chat(
+    shell: Shell, content: bytes, problem: str
+) -> None:
     for words in ([], ["say: a"]):
         done = shell.feed(content, "ask", *words)
-        assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", f"parley: {problem}\n")
+        assert (done.returncode, done.stdout, done.stderr.decode()) == (
+            1,
+            b"",
+            f"parley: {problem}\n",
+        )
     assert shell.chats == []
 
 
@@ -129,7 +137,10 @@ def test_a_closed_input_is_an_error_if_it_is_named(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     assert shell.run("ask", "say: a", after="<&-").stdout == b"a\n"
     closed = shell.run("ask", "--with", "-", "say: a", after="<&-")
-    assert (closed.returncode, "standard input: it is closed" in closed.stderr.decode()) == (1, True)
+    assert (closed.returncode, "standard input: it is closed" in closed.stderr.decode()) == (
+        1,
+        True,
+    )
 
 
 def test_files_from_any_folder_are_context(shell: Shell) -> None:
@@ -185,7 +196,9 @@ def test_pictures_are_attached_even_without_a_question(shell: Shell) -> None:
     assert exchange.question is not None
     text, *pictures = exchange.question.parts
     assert text == Text("what is this?")
-    contents = [(chat.parent / part.path).read_bytes() for part in pictures if isinstance(part, Attachment)]
+    contents = [
+        (chat.parent / part.path).read_bytes() for part in pictures if isinstance(part, Attachment)
+    ]
     assert contents == [png(2), png(1)]
     assert shell.feed(png(3), "ask").returncode == 0
     (other,) = set(shell.chats) - {chat}
@@ -228,7 +241,10 @@ def test_a_program_reads_the_name_of_the_chat(shell: Shell) -> None:
     assert {"chat", "text_delta", "finished", "end"} <= types_of(done.stdout.splitlines())
     assert (lines[0], done.stderr) == ({"type": "chat", "file": str(chat)}, b"")
     waiting = shell.run("ask", "-c", str(chat), STOCKS, "--json")
-    assert (waiting.returncode, "call_waiting" in types_of(waiting.stdout.splitlines())) == (3, True)
+    assert (waiting.returncode, "call_waiting" in types_of(waiting.stdout.splitlines())) == (
+        3,
+        True,
+    )
 
 
 def test_nothing_is_appended_while_an_answer_is_being_written(shell: Shell) -> None:
@@ -267,7 +283,10 @@ def test_a_terminal_asks_about_a_call_and_the_answer_follows_below(
         rows = glass.until_row("Please choose")
         (chat,) = shell.chats
         path = str(chat)
-        head = ["parley: the chat is", *(path[at : at + columns] for at in range(0, len(path), columns))]
+        head = [
+            "parley: the chat is",
+            *(path[at : at + columns] for at in range(0, len(path), columns)),
+        ]
         drawn = [*head, SAYS, "", f"❓ {CALL}", MEANING, ">> Please choose (yA/ya):"]
         assert rows == drawn
         glass.press("ya")
@@ -285,7 +304,9 @@ def test_a_terminal_with_closed_input_asks_nothing(tmp_path: Path) -> None:
     assert "tool calls are waiting for your choice: parley respond" in terminal.text
 
 
-def test_a_terminal_asks_about_a_call_even_if_the_context_was_piped(tmp_path: Path, neovim: Child) -> None:
+def test_a_terminal_asks_about_a_call_even_if_the_context_was_piped(
+    tmp_path: Path, neovim: Child
+) -> None:
     with Shell(tmp_path).terminal("ask", STOCKS, program=PIPED) as terminal:
         glass = Glass(neovim, terminal, 80, 24)
         glass.until_row("Please choose")

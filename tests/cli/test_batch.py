@@ -28,8 +28,12 @@ def test_each_chat_continues_even_if_others_fail(shell: Shell) -> None:
         empty="",
     )
     (shell.folder / "link.md").symlink_to("a.md")
-    (shell.folder / "foreign.md").write_text("---\nagent: Nobody\n---\n\n💬: hi\n", encoding="utf-8")
-    names = [f"{name}.md" for name in ("broken", "a", "none", "link", "wait", "foreign", "empty", "b")]
+    (shell.folder / "foreign.md").write_text(
+        "---\nagent: Nobody\n---\n\n💬: hi\n", encoding="utf-8"
+    )
+    names = [
+        f"{name}.md" for name in ("broken", "a", "none", "link", "wait", "foreign", "empty", "b")
+    ]
     done = shell.run("respond", *names, "--jobs", "3")
     assert done.returncode == 1
     assert sorted(done.stdout.decode().splitlines()) == [
@@ -61,11 +65,17 @@ def test_lines_for_programs_name_their_chat_and_jobs_limits_the_chats_at_work(sh
     files = [f"{name}.md" for name in (*names, "wait", "none")]
     done = shell.run("respond", *files, "--jobs", "3", "--json")
     assert (done.returncode, done.stderr) == (1, b"")
-    assert {"chat_end", "call_waiting", "text_delta", "error", "end"} <= types_of(done.stdout.splitlines())
+    assert {"chat_end", "call_waiting", "text_delta", "error", "end"} <= types_of(
+        done.stdout.splitlines()
+    )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert {line["file"] for line in lines[:-1] if line["type"] != "note"} == set(files)
     ends = {line["file"]: line["kind"] for line in lines if line["type"] == "chat_end"}
-    assert ends == {**{f"{name}.md": "complete" for name in names}, "wait.md": "waiting", "none.md": "failed"}
+    assert ends == {
+        **{f"{name}.md": "complete" for name in names},
+        "wait.md": "waiting",
+        "none.md": "failed",
+    }
     at_work, most = set[str](), 0
     for line in lines[:-1]:
         if line["type"] == "chat_end":
@@ -93,7 +103,10 @@ def test_chats_share_the_rate_limit_and_stay_valid_after_ctrl_c(shell: Shell) ->
 
 def test_options_for_a_single_chat_are_refused(shell: Shell) -> None:
     ask(shell, a="say: one", b="say: two")
-    for arguments in (("a.md", "b.md", "--choose", "ya"), ("a.md", "--jobs", "2", "--choose", "ya")):
+    for arguments in (
+        ("a.md", "b.md", "--choose", "ya"),
+        ("a.md", "--jobs", "2", "--choose", "ya"),
+    ):
         done = shell.run("respond", *arguments)
         assert (done.returncode, done.stdout) == (2, b"")
         assert b"name one file" in done.stderr
@@ -127,8 +140,14 @@ def test_chats_stay_valid_when_a_background_command_is_ended(shell: Shell) -> No
         process.send_signal(signal.SIGTERM)
         rest, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    (error,) = (told["message"] for told in map(json.loads, rest.splitlines()) if told["type"] == "error")
+    (error,) = (
+        told["message"] for told in map(json.loads, rest.splitlines()) if told["type"] == "error"
+    )
     assert set(error.partition("so far is in ")[2].split(", ")) == speaking
     texts = {name: (shell.folder / name).read_text(encoding="utf-8") for name in files}
-    assert {name for name, text in texts.items() if "🔒: [Stopped: by the user]" in text} == speaking
-    assert {text for name, text in texts.items() if name not in speaking} == {"💬: write 400 words\n"}
+    assert {
+        name for name, text in texts.items() if "🔒: [Stopped: by the user]" in text
+    } == speaking
+    assert {text for name, text in texts.items() if name not in speaking} == {
+        "💬: write 400 words\n"
+    }

@@ -74,7 +74,17 @@ def test_a_conversation_is_kept_in_a_file(shell: Shell, chat: Chat, columns: int
         rows = until_prompt(glass, 3)
         end(glass)
         assert glass.terminal.is_by_lines()
-    talk = ["💬: say: one", "one", "", '💬: """say: two', '...   three"""', "two", "three", "", "💬:"]
+    talk = [
+        "💬: say: one",
+        "one",
+        "",
+        '💬: """say: two',
+        '...   three"""',
+        "two",
+        "three",
+        "",
+        "💬:",
+    ]
     assert rows == [*head, *talk]
     assert questions(path) == ["say: one", "say: two\n  three"]
 
@@ -90,13 +100,20 @@ def test_pasted_text_is_one_question(shell: Shell, chat: Chat) -> None:
     assert questions(shell.chats[0]) == ["say: a\nb\n\nc"]
 
 
-def test_a_foreign_question_in_the_line_history_cannot_control_the_terminal(shell: Shell, chat: Chat) -> None:
+def test_a_foreign_question_in_the_line_history_cannot_control_the_terminal(
+    shell: Shell, chat: Chat
+) -> None:
     hostile = "say: \x9d52;c;aGk=\x9c \x1b[2J \u202eevil"
-    shell.chat.write_text(f"💬: say: one\n\n🤖:\n\none\n\n💬: {hostile}\n\n🤖:\n\nx\n", encoding="utf-8")
+    shell.chat.write_text(
+        f"💬: say: one\n\n🤖:\n\none\n\n💬: {hostile}\n\n🤖:\n\nx\n", encoding="utf-8"
+    )
     with chat("chat.md") as glass:
         until_prompt(glass, 1)
         glass.press("\x1b[A")
-        glass.until(lambda text: text.endswith("💬: say: one"), "the last question that shows for what it is")
+        glass.until(
+            lambda text: text.endswith("💬: say: one"),
+            "the last question that shows for what it is",
+        )
         assert not raw(glass.terminal.text)
         glass.press("\x15")
         end(glass)
@@ -105,11 +122,15 @@ def test_a_foreign_question_in_the_line_history_cannot_control_the_terminal(shel
 def test_the_user_is_asked_about_calls_and_can_leave_them_waiting(shell: Shell, chat: Chat) -> None:
     shell.ask(STOCKS)
     with chat("chat.md") as glass:
-        assert until_prompt(glass, 1)[-2] == "parley: the last question has no answer: /go continues"
+        assert (
+            until_prompt(glass, 1)[-2] == "parley: the last question has no answer: /go continues"
+        )
         glass.press("/go\r")
         glass.until_row("Please choose")
         glass.press("q")
-        assert "parley: these calls are waiting: /go asks about them again" in until_prompt(glass, 2)
+        assert "parley: these calls are waiting: /go asks about them again" in until_prompt(
+            glass, 2
+        )
         glass.press("and?\r")
         refusal = "parley: tool calls are waiting in chat.md. Decide on them first: /go"
         assert refusal in until_prompt(glass, 3)
@@ -124,7 +145,9 @@ def test_the_user_is_asked_about_calls_and_can_leave_them_waiting(shell: Shell, 
     assert questions(shell.chat) == [STOCKS]
 
 
-def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(shell: Shell, chat: Chat) -> None:
+def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(
+    shell: Shell, chat: Chat
+) -> None:
     with chat(PARLEY_DEMO_PACE="0.01") as glass:
         until_prompt(glass, 1)
         glass.press("not this")
@@ -140,7 +163,9 @@ def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(shell: She
         assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
         assert questions(path) == ["write 2000 words"]
         glass.press("/go\r")
-        glass.until(lambda text: "the file" in text.rpartition("/go")[2].rpartition("/go")[2], "more")
+        glass.until(
+            lambda text: "the file" in text.rpartition("/go")[2].rpartition("/go")[2], "more"
+        )
         os.kill(glass.terminal.process.pid, signal.SIGTERM)
         assert glass.end() == 130
     assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
@@ -163,8 +188,13 @@ def test_the_conversation_continues_from_an_editors_changes(shell: Shell, chat: 
     assert path.read_text(encoding="utf-8") == "💬: say: mine\n\n🤖:[Demo-OpenAI]\n\nmine\n\n💬: \n"
 
 
-def test_no_question_is_sent_after_a_signal_while_the_editor_is_open(shell: Shell, chat: Chat) -> None:
-    code = "import os, signal, sys; open(sys.argv[1], 'w', encoding='utf-8').write('\\U0001f4ac: mine\\n')"
+def test_no_question_is_sent_after_a_signal_while_the_editor_is_open(
+    shell: Shell, chat: Chat
+) -> None:
+    code = (
+        "import os, signal, sys; open(sys.argv[1], 'w', "
+        "encoding='utf-8').write('\\U0001f4ac: mine\\n')"
+    )
     code += "; os.kill(os.getppid(), signal.SIGTERM)"
     shell.ask("other")
     with chat("chat.md", EDITOR=shlex.join([sys.executable, "-c", code])) as glass:
@@ -174,7 +204,9 @@ def test_no_question_is_sent_after_a_signal_while_the_editor_is_open(shell: Shel
     assert shell.text == "💬: mine\n"
 
 
-def test_a_byte_that_is_not_text_does_not_end_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_byte_that_is_not_text_does_not_end_the_conversation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     content = io.BytesIO(b'caf\xe9\n"""a\n\xff"""\n')
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content, encoding="utf-8"))
     _prepare_line([])
@@ -182,7 +214,16 @@ def test_a_byte_that_is_not_text_does_not_end_the_conversation(monkeypatch: pyte
 
 
 def test_commands_are_listed_and_unknown_ones_reported(shell: Shell, chat: Chat) -> None:
-    lines = ("/help", "/agent", "/agent Nobody", "/agent Demo-Text", "/file", "/fiel x", " /say", "")
+    lines = (
+        "/help",
+        "/agent",
+        "/agent Nobody",
+        "/agent Demo-Text",
+        "/file",
+        "/fiel x",
+        " /say",
+        "",
+    )
     with chat() as glass:
         for number, line in enumerate(lines, 1):
             until_prompt(glass, number)

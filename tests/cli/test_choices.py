@@ -13,7 +13,8 @@ from tests.forks import ForkServer
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 UNSEEN = (
-    "--choose yA decides only on calls that an earlier run printed: read these, then run the command again"
+    "--choose yA decides only on calls that an earlier run printed: read these, then run "
+    "the command again"
 )
 
 
@@ -62,7 +63,9 @@ def test_a_choice_with_an_id_decides_only_on_its_call(shell: Shell) -> None:
     assert "$544" in shell.text
 
 
-CALL = '❓: `{{"id":"{}","function":{{"name":"web_search","arguments":"{{\\"query\\":\\"{}\\"}}"}}}}`'
+CALL = (
+    '❓: `{{"id":"{}","function":{{"name":"web_search","arguments":"{{\\"query\\":\\"{}\\"}}"}}}}`'
+)
 
 
 @pytest.mark.parametrize("key", ["yA", "ya", "yo", "yO"])
@@ -70,7 +73,9 @@ def test_a_choice_with_an_id_counts_once_a_run_has_printed_the_call(shell: Shell
     """The file's author or the model may know the id: it proves nothing about the call."""
 
     def written(query: str) -> None:
-        shell.chat.write_text(f"💬: hi\n\n🤖:[Demo]\n\n{CALL.format('known', query)}\n", encoding="utf-8")
+        shell.chat.write_text(
+            f"💬: hi\n\n🤖:[Demo]\n\n{CALL.format('known', query)}\n", encoding="utf-8"
+        )
 
     def chosen() -> tuple[int, str, str]:
         done = shell.run("respond", "chat.md", "--agent", "Demo", "--choose", f"known={key}")

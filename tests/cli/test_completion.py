@@ -15,7 +15,8 @@ from parley.cli.completion import bash
 from tests.cli.shell import Shell, Terminal
 
 AGENTS = (
-    "* Demo         demo  demo  no key\n  Demo-OpenAI  demo  demo  no key\n  My Agent     demo  demo  a key\n"
+    "* Demo         demo  demo  no key\n  Demo-OpenAI  demo  demo  no key\n  My Agent     "
+    "demo  demo  a key\n"
 )
 BASH = shutil.which("bash") or "bash"
 PARLEY = f"parley() {{ printf '%b' {AGENTS!r}; }}"
@@ -73,8 +74,12 @@ def test_each_script_contains_every_command_and_option(
         assert name in text
         for action in command.arguments:
             for option in action.option_strings:
-                assert (f"-l {option[2:]}" if shell == "fish" and option[:2] == "--" else option) in text
-    assert "@" not in text.replace("COMP_WORDS[@]", "").replace('"$@"', "").replace("COMPREPLY[@]", "")
+                assert (
+                    f"-l {option[2:]}" if shell == "fish" and option[:2] == "--" else option
+                ) in text
+    assert "@" not in text.replace("COMP_WORDS[@]", "").replace('"$@"', "").replace(
+        "COMPREPLY[@]", ""
+    )
 
 
 def test_bash_completes_commands_options_their_values_and_files(folder: Path) -> None:
@@ -84,7 +89,9 @@ def test_bash_completes_commands_options_their_values_and_files(folder: Path) ->
         ["bash", "--norc", "-c", code], input=typed, capture_output=True, text=True, check=True
     )
     replies = [reply.strip("\n").split("\n") for reply in done.stdout.split("---\n")[:-1]]
-    assert {line: list(filter(None, reply)) for line, reply in zip(CASES, replies, strict=True)} == CASES
+    assert {
+        line: list(filter(None, reply)) for line, reply in zip(CASES, replies, strict=True)
+    } == CASES
     assert done.stderr == ""
 
 
@@ -92,7 +99,9 @@ def test_bash_at_a_terminal_completes_names_with_spaces(folder: Path) -> None:
     shell = Shell(folder)
     shell.environ |= {"INPUTRC": "/dev/null", "TERM": "dumb"}
     (folder / "parley.bash").write_text(f"PS1='$ '\n{PARLEY}\n{bash(parser())}", encoding="utf-8")
-    with shell.terminal("--noprofile", "--rcfile", "parley.bash", "-i", program=(BASH,)) as terminal:
+    with shell.terminal(
+        "--noprofile", "--rcfile", "parley.bash", "-i", program=(BASH,)
+    ) as terminal:
         assert completed(terminal, "parley respond --agent M", "My\\ Agent ")
         assert completed(terminal, "parley check m", "my\\ chat.md ")
 
@@ -119,7 +128,9 @@ def test_fish_completes_as_bash_does(folder: Path, capsys: pytest.CaptureFixture
     (folder / "parley.fish").write_text(script("fish", capsys), encoding="utf-8")
     lines = "".join(f"complete -C {line!r}; echo ---\n" for line in CASES if "=" not in line)
     code = f"function parley; printf '%b' {AGENTS!r}; end\nsource parley.fish\n{lines}"
-    done = subprocess.run(["fish", "--no-config", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""
     replies = [reply.splitlines() for reply in done.stdout.split("---\n")[:-1]]
     names = [{line.partition("\t")[0].rstrip("/") for line in reply} for reply in replies]

@@ -14,7 +14,13 @@ from parley.cli import main
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The settings file of a home without a key."""
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL", "XDG_DATA_HOME"):
+    for name in (
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENAI_BASE_URL",
+        "XDG_DATA_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -37,14 +43,23 @@ def test_agents_are_listed_with_the_place_of_their_key_and_the_default_is_marked
 ) -> None:
     config.write_text(
         '[[agents]]\nname = "Mine"\nprovider = "corp"\nmodel = "m1"\n'
-        '[providers.corp]\napi_key_env = "sk-1234"\n[providers.ollama]\napi_key_command = ["pass", "x"]\n'
+        '[providers.corp]\napi_key_env = "sk-1234"\n[providers.ollama]\napi_key_command = '
+        '["pass", "x"]\n'
     )
     monkeypatch.setenv("OPENAI_API_KEY", "sk-5678")
     printed = lines(capsys, "agents")
     assert printed[0] == "  Mine         corp         m1                 no key: … is not set"
-    assert printed[1] == "  Claude       anthropic    claude-sonnet-5-5  no key: ANTHROPIC_API_KEY is not set"
-    assert printed[2] == "* ChatGPT      openai       gpt-5.6            key found in OPENAI_API_KEY"
-    assert printed[4] == "  Ollama       ollama       llama3.1           the key comes from the command pass"
+    assert (
+        printed[1]
+        == "  Claude       anthropic    claude-sonnet-5-5  no key: ANTHROPIC_API_KEY is not set"
+    )
+    assert (
+        printed[2] == "* ChatGPT      openai       gpt-5.6            key found in OPENAI_API_KEY"
+    )
+    assert (
+        printed[4]
+        == "  Ollama       ollama       llama3.1           the key comes from the command pass"
+    )
     assert printed[5] == "  Demo         demo         demo               built in, needs no key"
     assert "sk-" not in "".join(printed)
     first, _, third, *_, end = objects(capsys, "agents")
@@ -75,7 +90,9 @@ def test_settings_are_printed_with_their_origins(
     assert row in rows
 
 
-def test_a_missing_settings_file_is_reported(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+def test_a_missing_settings_file_is_reported(
+    capsys: pytest.CaptureFixture[str], config: Path
+) -> None:
     assert lines(capsys, "config")[0] == f"# {config}: no such file"
 
 

@@ -43,14 +43,20 @@ def test_the_editor_comes_from_visual_then_editor_then_neovim(folder: Path) -> N
     nvim.write_text("#!/bin/sh\n")
     nvim.chmod(0o755)
     here = {"PATH": str(folder)}
-    assert command({"VISUAL": "/bin/sh -c 'a b'", "EDITOR": "/bin/false"}) == ["/bin/sh", "-c", "a b"]
+    assert command({"VISUAL": "/bin/sh -c 'a b'", "EDITOR": "/bin/false"}) == [
+        "/bin/sh",
+        "-c",
+        "a b",
+    ]
     assert command({"VISUAL": " ", "EDITOR": "/bin/sh"}) == ["/bin/sh"]
     assert command({"EDITOR": "./nvim"}) == [str(nvim)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", here["PATH"])
         assert command({}) == [str(nvim), "+"]
         nvim.unlink()
-        with pytest.raises(ParleyError, match=r"no editor found\. Set VISUAL or EDITOR, or install Neovim"):
+        with pytest.raises(
+            ParleyError, match=r"no editor found\. Set VISUAL or EDITOR, or install Neovim"
+        ):
             command({})
 
 
@@ -77,7 +83,10 @@ def test_a_file_with_any_name_is_opened(
     for name in ("a b.md", "-c.md", "+q.md", "$HOME;x.md"):  # vi runs the command after a plus
         assert main(["edit", "--", name]) == 0
         assert (folder / name).read_text() == "mine"
-    assert capfd.readouterr().out == "--wait a b.md\n--wait ./-c.md\n--wait ./+q.md\n--wait $HOME;x.md\n"
+    assert (
+        capfd.readouterr().out
+        == "--wait a b.md\n--wait ./-c.md\n--wait ./+q.md\n--wait $HOME;x.md\n"
+    )
 
 
 def test_without_a_file_a_new_chat_is_created_and_kept_if_it_was_changed(

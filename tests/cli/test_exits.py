@@ -1,4 +1,6 @@
-"""Every command on files that are not chats: documented exit code, no traceback, valid JSON lines."""
+"""Every command on files that are not chats: documented exit code, no traceback, valid JSON
+lines.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,12 @@ JSON = {"respond", "compact", "check", "log", "verify", "replay"}
 """The commands with `--json`."""
 UNREADABLE = "/proc/self/mem"
 """A file that opens, but cannot be read from its start, even by root."""
-NO_FILES = ("none.md", "folder", "x" * 300 + ".md", *([UNREADABLE] if sys.platform == "linux" else []))
+NO_FILES = (
+    "none.md",
+    "folder",
+    "x" * 300 + ".md",
+    *([UNREADABLE] if sys.platform == "linux" else []),
+)
 FILES: dict[str, bytes] = {
     "empty.md": b"",
     "binary.md": bytes(range(256)) * 64,
@@ -85,7 +92,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]
     monkeypatch.chdir(tmp_path)
 
     def run(
-        *arguments: str, stdin: bytes = b"", out: io.TextIOBase | None = None, is_closed: bool = False
+        *arguments: str,
+        stdin: bytes = b"",
+        out: io.TextIOBase | None = None,
+        is_closed: bool = False,
     ) -> Ended:
         written, errors = None if is_closed else out or utf8(), utf8()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -101,7 +111,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]
 
 
 def utf8() -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
+    return io.TextIOWrapper(
+        io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True
+    )
 
 
 def text_of(stream: io.TextIOBase | None) -> str:
@@ -149,11 +161,15 @@ def test_the_exit_code_is_right_for_every_name_and_content_of_a_file(
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_unread_output_is_not_an_error_but_unwritable_output_is(name: str, run: Callable[..., Ended]) -> None:
+def test_unread_output_is_not_an_error_but_unwritable_output_is(
+    name: str, run: Callable[..., Ended]
+) -> None:
     assert run(name, "empty.md", out=ClosedPipe()).code == READERS[name]
     ended = run(name, "empty.md", is_closed=True)
     assert ended.code == (1 if READERS[name] or run(name, "empty.md").out else 0)
-    assert ("cannot write to standard output" in ended.err) == (ended.code == 1 and READERS[name] == 0)
+    assert ("cannot write to standard output" in ended.err) == (
+        ended.code == 1 and READERS[name] == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,7 +218,10 @@ class FullDisk(io.StringIO):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-QUESTIONS = {"answered": "hello", "waiting": "can you find the latest stock price of google and microsoft?"}
+QUESTIONS = {
+    "answered": "hello",
+    "waiting": "can you find the latest stock price of google and microsoft?",
+}
 ENDS: dict[str, tuple[tuple[str, ...], int]] = {
     "respond": (("respond", "answered.md"), 0),
     "respond, calls": (("respond", "waiting.md"), 3),
@@ -240,7 +259,9 @@ def test_every_command_is_tried_with_outputs_that_fail() -> None:
 def test_lost_output_is_an_error_but_a_reader_that_stops_early_is_not(
     name: str, run: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lost output outranks waiting calls, a limit and a missing server: it may have reported them."""
+    """Lost output outranks waiting calls, a limit and a missing server: it may have reported
+    them.
+    """
     monkeypatch.setenv("PARLEY_DEMO_PACE", "0")
     monkeypatch.setenv("EDITOR", "true")
 
@@ -249,7 +270,9 @@ def test_lost_output_is_an_error_but_a_reader_that_stops_early_is_not(
             Path(f"{stem}.md").write_text(f"💬: {question}\n", encoding="utf-8")
         Path("broken.md").write_text("🤖:[A]\n\n❓: `{no}`\n", encoding="utf-8")
         Path("chat.json").write_text('[{"role": "user", "content": "q"}]', encoding="utf-8")
-        Path("servers.json").write_text('{"mcpServers": {"a": {"command": "true"}}}', encoding="utf-8")
+        Path("servers.json").write_text(
+            '{"mcpServers": {"a": {"command": "true"}}}', encoding="utf-8"
+        )
         return run(*arguments, stdin="💬: hello\n".encode(), **output)
 
     arguments, code = ENDS[name]
@@ -258,7 +281,10 @@ def test_lost_output_is_an_error_but_a_reader_that_stops_early_is_not(
     assert end(out=ClosedPipe()).code == (
         1 if name == "trust" else code
     )  # the user must have read the description
-    for output, why in (({"is_closed": True}, "it is closed"), ({"out": FullDisk()}, "No space left")):
+    for output, why in (
+        ({"is_closed": True}, "it is closed"),
+        ({"out": FullDisk()}, "No space left"),
+    ):
         lost = end(**output)
         assert lost.code == (code if code == 2 or not ended.out else 1)
         assert (f"cannot write to standard output: {why}" in lost.err) == bool(ended.out)
@@ -281,7 +307,9 @@ def test_only_tool_definitions_are_converted(content: bytes, run: Callable[..., 
 
 
 @pytest.mark.parametrize("name", ["messages", "parse", "export", "check"])
-def test_a_file_on_standard_input_is_read_like_any_other(name: str, run: Callable[..., Ended]) -> None:
+def test_a_file_on_standard_input_is_read_like_any_other(
+    name: str, run: Callable[..., Ended]
+) -> None:
     for content in FILES.values():
         assert run(name, "-", stdin=content).code == READERS[name]
 
@@ -303,6 +331,8 @@ def test_a_definition_of_any_depth_is_converted_or_refused(run: Callable[..., En
     """Reading and writing have different limits, which differ between Python versions."""
     for depth in range(50, 1500, 50):
         schema = b'{"type": "object", "properties": {"a": ' * depth + b"{}" + b"}}" * depth
-        ended = run("convert", "--to", "anthropic", stdin=b'[{"name": "t", "inputSchema": %s}]' % schema)
+        ended = run(
+            "convert", "--to", "anthropic", stdin=b'[{"name": "t", "inputSchema": %s}]' % schema
+        )
         assert (ended.code, ended.out) == (1, "") or (ended.code, ended.err) == (0, "")
     assert ended.err == "parley: standard input is nested too deeply to be a tool\n"

@@ -56,7 +56,9 @@ def test_a_request_contains_the_pictures_of_its_chat(tmp_path: Path, forks: Fork
     assert "[image image/png, 69 B]" in shell.run("messages", "chat.md").stdout.decode()
 
 
-def test_missing_wrong_and_unlinked_attachments_are_named(tmp_path: Path, forks: ForkServer) -> None:
+def test_missing_wrong_and_unlinked_attachments_are_named(
+    tmp_path: Path, forks: ForkServer
+) -> None:
     shell = Shell(tmp_path, forks)
     good, wrong, lonely = (beside(shell.chat, png(number)) for number in range(3))
     shell.chat.write_text(question(good, wrong), encoding="utf-8")
@@ -73,10 +75,15 @@ def test_a_page_contains_the_pictures(tmp_path: Path, forks: ForkServer) -> None
     shell = Shell(tmp_path, forks)
     shell.chat.write_text(question(beside(shell.chat, png())), encoding="utf-8")
     page = shell.run("export", "chat.md").stdout.decode()
-    assert f'<img src="data:image/png;base64,{b64encode(png()).decode()}" alt="image/png 69 B">' in page
+    assert (
+        f'<img src="data:image/png;base64,{b64encode(png()).decode()}" alt="image/png 69 B">'
+        in page
+    )
 
 
-def test_the_shell_prints_a_result_with_text_for_its_picture(tmp_path: Path, forks: ForkServer) -> None:
+def test_the_shell_prints_a_result_with_text_for_its_picture(
+    tmp_path: Path, forks: ForkServer
+) -> None:
     shell = Shell(tmp_path, forks)
     program = "import sys; sys.argv.append('--extra'); from parley.mock_server import main; main()"
     (tmp_path / "server.py").write_text(program, encoding="utf-8")

@@ -66,7 +66,9 @@ def test_nothing_is_drawn_between_a_stop_and_the_return(opened: str) -> None:
     """Otherwise it would be drawn where the shell wrote, and then again."""
     ours, theirs = pty.openpty()
     line = [sys.executable, "-c", STEPS.replace("{opened}", opened)]
-    with subprocess.Popen(line, stdin=theirs, stdout=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        line, stdin=theirs, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
         end = time.monotonic() + PATIENCE_S
         while not is_stopped(process.pid):
             assert time.monotonic() < end
@@ -78,7 +80,9 @@ def test_nothing_is_drawn_between_a_stop_and_the_return(opened: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
-def test_a_signal_that_ends_an_answer_restores_the_terminal(shell: Shell, number: signal.Signals) -> None:
+def test_a_signal_that_ends_an_answer_restores_the_terminal(
+    shell: Shell, number: signal.Signals
+) -> None:
     shell.ask("write 2000 words")
     with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
         terminal.wait_for(lambda output: b"the file" in output)

@@ -19,7 +19,9 @@ def test_the_whole_chat_is_written_with_its_answer_and_keeps_its_spelling(
     shell: Shell, newline: str, bom: str
 ) -> None:
     lines = ("---", "x: 1", "---", "", "💬: say: a", "", "🤖:[B]", "", "\udcff", "", "💬: say: c")
-    done = shell.feed((bom + newline.join([*lines, ""])).encode("utf-8", "surrogateescape"), "respond", "-")
+    done = shell.feed(
+        (bom + newline.join([*lines, ""])).encode("utf-8", "surrogateescape"), "respond", "-"
+    )
     answer = ("", "🤖:[Demo-OpenAI]", "", "c", "", "💬: ", "")
     written = done.stdout.decode("utf-8", "surrogateescape")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -76,7 +78,9 @@ def test_rules_decide_without_a_file(shell: Shell) -> None:
         (("-", "--jobs", "2"), "- is a single chat: name no other files, and no --jobs"),
     ],
 )
-def test_options_that_need_a_file_are_refused(shell: Shell, arguments: tuple[str, ...], problem: str) -> None:
+def test_options_that_need_a_file_are_refused(
+    shell: Shell, arguments: tuple[str, ...], problem: str
+) -> None:
     done = shell.feed(STOCKS.encode(), "respond", *arguments)
     assert done.returncode == 2
     assert problem in (done.stderr + done.stdout).decode()
@@ -94,6 +98,7 @@ def test_a_note_reports_the_wait_for_the_rate_limit(shell: Shell, files: list[st
         process.send_signal(signal.SIGINT)
         rest = list(notes)
     assert re.fullmatch(
-        r"parley: (chat.md: )?Rate limit reached, waiting \d+s \(safety.rate_limit_per_minute\)\n", note
+        r"parley: (chat.md: )?Rate limit reached, waiting \d+s \(safety.rate_limit_per_minute\)\n",
+        note,
     )
     assert [line for line in rest if "ate limit" in line] == []

@@ -13,7 +13,8 @@ from parley.cli import main
 
 CHAT = "💬: one\n\n🤖:[Demo]\n\nYes.\n\n💬: two\n\n🤖:[Demo]\n\nNo.\n"
 DECIDED = (
-    '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`\n\n🛠️: [f][c]\n\n`a`\n\n'
+    '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`\n\n'
+    "🛠️: [f][c]\n\n`a`\n\n"
 )
 
 
@@ -62,7 +63,9 @@ def test_a_different_replay_prints_a_diff_and_fails(
 def test_requests_are_lines_in_the_format_of_the_agents_provider(
     replay: Callable[..., tuple[int, str, str]],
 ) -> None:
-    code, out, _ = replay(CHAT, "--requests", "--agent", "ChatGPT", toml='system_prompt = "Be kind."')
+    code, out, _ = replay(
+        CHAT, "--requests", "--agent", "ChatGPT", toml='system_prompt = "Be kind."'
+    )
     lines = [json.loads(line) for line in out.splitlines()]
     assert (code, [line["exchange"] for line in lines]) == (0, [1, 2])
     assert {line["provider"] for line in lines} == {"openai"}

@@ -46,7 +46,10 @@ def test_a_changed_agent_is_named_before_the_question_is_sent(shell: Shell) -> N
     answered = "💬: say: one\n\n🤖:[Demo]\n\none\n\n💬: "
     agent = '[[agents]]\nname = "Near"\nprovider = "near"\nmodel = "demo"\n'
     with hanging_model() as model:
-        near = f'[providers.near]\nkind = "openai"\napi = "chat"\nbase_url = {toml(model.url + "/v1")}\n'
+        near = (
+            '[providers.near]\nkind = "openai"\napi = "chat"\nbase_url = '
+            f"{toml(model.url + '/v1')}\n"
+        )
         shell.configure(agent + near, 'agent = "Near"')
         shell.chat.write_text(answered, encoding="utf-8")
         assert says not in shell.run("respond", "chat.md").stderr  # nothing is sent
@@ -69,7 +72,8 @@ def test_a_reference_that_cannot_be_included_stops_the_question_once(shell: Shel
     assert shell.text == "💬: say: hello @@none.txt@@\n"
     assert shell.run("respond", "chat.md").returncode == 0
     assert shell.text.startswith(
-        "💬: say: hello @@none.txt@@\n\n`none.txt`: No such file or directory\n\n🤖:[Demo-OpenAI]\n\nhello"
+        "💬: say: hello @@none.txt@@\n\n`none.txt`: No such file or "
+        "directory\n\n🤖:[Demo-OpenAI]\n\nhello"
     )
 
 
@@ -96,7 +100,9 @@ def test_a_program_reads_which_reference_stops_the_question(shell: Shell) -> Non
 def serve(shell: Shell, *options: str, **more: float) -> None:
     arguments = ", ".join(map(toml, (FAKE, *options)))
     rest = "".join(f"{name} = {value}\n" for name, value in more.items())
-    shell.configure(f"[mcp.servers.far]\ncommand = {toml(sys.executable)}\nargs = [{arguments}]\n{rest}")
+    shell.configure(
+        f"[mcp.servers.far]\ncommand = {toml(sys.executable)}\nargs = [{arguments}]\n{rest}"
+    )
 
 
 def test_a_question_with_missing_tools_is_not_sent_and_the_reason_is_printed(shell: Shell) -> None:
@@ -106,9 +112,12 @@ def test_a_question_with_missing_tools_is_not_sent_and_the_reason_is_printed(she
     assert (done.returncode, done.stdout) == (5, b"")
     assert shell.text == "💬: say: hello\n"
     why, refusal = done.stderr.decode().splitlines()
-    assert why.startswith("parley: no tools of MCP server 'far': MCP server 'far' was not ready within 0.5 s")
+    assert why.startswith(
+        "parley: no tools of MCP server 'far': MCP server 'far' was not ready within 0.5 s"
+    )
     assert refusal == (
-        "parley: not asked: the tools of far are missing. To ask without them, pass --without-missing"
+        "parley: not asked: the tools of far are missing. To ask without them, pass "
+        "--without-missing"
     )
     done = shell.run("respond", "chat.md", "--json")
     end = json.loads(done.stdout.splitlines()[-1])

@@ -40,14 +40,21 @@ def check_end(shell: Shell, output: str, reason: str) -> None:
     assert not transcript.problems
     answers = transcript.exchanges[0].answers
     notice = last_notice(answers[-1]) if answers else None
-    texts = [segment.text for segment in answers[-1].segments if isinstance(segment, Text)] if answers else []
+    texts = (
+        [segment.text for segment in answers[-1].segments if isinstance(segment, Text)]
+        if answers
+        else []
+    )
     words, spoken = " ".join(texts).split(), output.split()
     assert words[:-1] == spoken[: len(words[:-1])]
     assert len(spoken) - len(words) <= MOST_LOST
     assert (notice.reason if notice else "") == (reason if words else "")
 
 
-SIGNALS = [*[(signal.SIGKILL, number) for number in range(2)], *[(number, 1) for number in sorted(GENTLE)]]
+SIGNALS = [
+    *[(signal.SIGKILL, number) for number in range(2)],
+    *[(number, 1) for number in sorted(GENTLE)],
+]
 
 
 @pytest.mark.parametrize(("number", "seed"), SIGNALS)
@@ -60,7 +67,9 @@ def test_a_turn_loses_at_most_the_last_second_whenever_it_ends(
     rest, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == (130 if number in GENTLE else -number)
     said = output + rest.decode(errors="ignore")
-    check_end(shell, said, "by the user" if number in GENTLE else "the answer was still being written")
+    check_end(
+        shell, said, "by the user" if number in GENTLE else "the answer was still being written"
+    )
     done = shell.run("respond", "chat.md")
     assert done.returncode == 0
     assert "🔒" not in shell.text

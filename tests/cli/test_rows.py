@@ -25,7 +25,9 @@ def test_rows_contain_all_of_any_text_at_any_width(texts: list[str], width: int)
     chunks = [(contained(text), "") for text in texts]
     lines = rows(chunks, width)
     first, *further = ["".join(chunk[0] for chunk in line) for line in lines]
-    assert first + "".join(line.removeprefix(INDENT) for line in further) == "".join(c[0] for c in chunks)
+    assert first + "".join(line.removeprefix(INDENT) for line in further) == "".join(
+        c[0] for c in chunks
+    )
     assert all(cell_len(line) <= max(width, LEAST) for line in (first, *further))
 
 
@@ -34,7 +36,10 @@ def test_rows_contain_all_of_any_text_at_any_width(texts: list[str], width: int)
 def test_pages_notes_and_cut_rows_end_at_any_width(texts: list[str], width: int) -> None:
     assert len(list(markdown_rows(["```", *texts, "```", *texts], width))) >= len(texts)
     assert 1 <= len(note_rows([(text, "") for text in texts], width)) <= 4
-    assert cell_len("".join(chunk[0] for chunk in fit([(text, "", "") for text in texts], width))) <= width
+    assert (
+        cell_len("".join(chunk[0] for chunk in fit([(text, "", "") for text in texts], width)))
+        <= width
+    )
 
 
 def test_a_path_keeps_its_end_and_a_size_is_dropped_first() -> None:

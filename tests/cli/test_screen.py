@@ -26,12 +26,18 @@ TERMINAL = {"TERM": "xterm"}
 STATUS = "Writing a reply..."
 
 
-def test_an_answer_longer_than_the_terminal_appears_once_and_complete(shell: Shell, neovim: Child) -> None:
+def test_an_answer_longer_than_the_terminal_appears_once_and_complete(
+    shell: Shell, neovim: Child
+) -> None:
     code = "\n".join(f"line = {number}" for number in range(40))
     words = " ".join(f"word{number}" for number in range(300))
     items = "\n".join(f"- item {number}" for number in range(30))
-    shell.chat.write_text(f"💬: say: {words}\n\n{items}\n\n```\n{code}\n```\n\nThe end.\n", encoding="utf-8")
-    with shell.terminal("respond", "chat.md", columns=60, rows=12, PARLEY_DEMO_PACE="0.002") as terminal:
+    shell.chat.write_text(
+        f"💬: say: {words}\n\n{items}\n\n```\n{code}\n```\n\nThe end.\n", encoding="utf-8"
+    )
+    with shell.terminal(
+        "respond", "chat.md", columns=60, rows=12, PARLEY_DEMO_PACE="0.002"
+    ) as terminal:
         glass = Glass(neovim, terminal, 60, 12)
         rows = glass.until(lambda text: "word120" in text, "half of the words")
         assert len(rows) <= 12  # the window contains the end of the unfinished text
@@ -42,7 +48,9 @@ def test_an_answer_longer_than_the_terminal_appears_once_and_complete(shell: She
         text = "\n".join(glass.until_row("The end."))
     assert text.split().count("word0") == 1
     assert [word for word in text.split() if word.startswith("word")] == words.split()
-    assert [row.strip(" •") for row in text.split("\n") if "item" in row] == [f"item {n}" for n in range(30)]
+    assert [row.strip(" •") for row in text.split("\n") if "item" in row] == [
+        f"item {n}" for n in range(30)
+    ]
     assert [row.strip() for row in text.split("\n") if "line =" in row] == code.split("\n")
     assert STATUS not in text
 

@@ -39,7 +39,10 @@ def test_a_login_opens_the_browser_and_later_commands_use_it(shell: Shell, tmp_p
     assert last == "signed in to tracker"
     assert "tracker: ready\n  whoami: Who is signed in." in output(shell.run("tools"))[1]
     assert output(shell.run("logout", "tracker"))[1].startswith("signed out of tracker")
-    assert output(shell.run("logout", "tracker"))[::2] == (1, "parley: you are not signed in to tracker\n")
+    assert output(shell.run("logout", "tracker"))[::2] == (
+        1,
+        "parley: you are not signed in to tracker\n",
+    )
 
 
 def test_a_logout_names_the_projects_unused_servers(
@@ -48,7 +51,9 @@ def test_a_logout_names_the_projects_unused_servers(
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    Path(".mcp.json").write_text('{"mcpServers": {"x": {"url": "https://x.example/mcp"}}}', encoding="utf-8")
+    Path(".mcp.json").write_text(
+        '{"mcpServers": {"x": {"url": "https://x.example/mcp"}}}', encoding="utf-8"
+    )
     assert main(["logout", "x"]) == 1
     assert "parley: the servers in " in capsys.readouterr().err
 
@@ -80,7 +85,10 @@ def test_a_login_to_an_unknown_server_is_an_error(shell: Shell) -> None:
     assert (code, complaints) == (1, "parley: there is no MCP server 'nobody' in the settings\n")
 
 
-OFFER = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "t", "version": "1"}}
+OFFER = {
+    "capabilities": {"tools": {}, "resources": {}},
+    "serverInfo": {"name": "t", "version": "1"},
+}
 ANSWERS = {
     "initialize": {"protocolVersion": "2025-06-18", **OFFER},
     "tools/list": {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": {}}]},
@@ -112,7 +120,9 @@ def noted(folder: Path, forks: ForkServer, answers: dict[str, Any]) -> Shell:
 def test_a_resource_from_an_earlier_result_is_read_once_it_is_approved(
     tmp_path: Path, forks: ForkServer
 ) -> None:
-    shell = noted(tmp_path, forks, {"resources/read": {"contents": [{"uri": "a:b", "text": "of b"}]}})
+    shell = noted(
+        tmp_path, forks, {"resources/read": {"contents": [{"uri": "a:b", "text": "of b"}]}}
+    )
     shell.chat.write_text(LINKED, encoding="utf-8")
     done = shell.run("respond", "chat.md")
     assert done.returncode == 3
@@ -141,7 +151,12 @@ def test_the_list_of_resources_is_limited(tmp_path: Path, forks: ForkServer) -> 
     ]
     _, said, _ = output(shell.run("tools", "--json"))
     (server,) = (s for s in map(json.loads, said.splitlines()) if s.get("name") == "notes")
-    first = {"uri": "a:0", "name": "first\\x1b[2J", "description": "one two", "mime_type": "text/plain"}
+    first = {
+        "uri": "a:0",
+        "name": "first\\x1b[2J",
+        "description": "one two",
+        "mime_type": "text/plain",
+    }
     assert (len(server["resources"]), server["resources"][0]) == (25, first)
     assert [template["uri"] for template in server["templates"]] == ["a:{b}"]
 
@@ -162,7 +177,10 @@ def test_a_no_to_trust_is_reported(tmp_path: Path, forks: ForkServer) -> None:
         ("{}", "mcpServers: expected a server table, got null"),
         ('{"mcpServers": {}}', ".mcp.json has no servers: there is nothing to trust"),
         ('{"mcpServers": {"a": {}}}', "mcpServers.a: needs a command or a url"),
-        ('{"mcpServers": {"a": {}, "b": {"command": "b"}}}', "mcpServers.a: needs a command or a url"),
+        (
+            '{"mcpServers": {"a": {}, "b": {"command": "b"}}}',
+            "mcpServers.a: needs a command or a url",
+        ),
     ],
 )
 def test_trust_never_exits_with_0_after_an_error(
@@ -191,7 +209,9 @@ def test_tools_exits_with_5_and_lists_no_mock_if_the_server_file_is_unreadable(
     code, listing, complaints = output(shell.run("tools"))
     assert (code, listing) == (5, "")
     assert complaints.count(str(place)) == 1
-    place.write_text('{"mcpServers": {"off": {"command": "x", "disabled": true}}}', encoding="utf-8")
+    place.write_text(
+        '{"mcpServers": {"off": {"command": "x", "disabled": true}}}', encoding="utf-8"
+    )
     code, listing, complaints = output(shell.run("tools"))
     assert (code, complaints) == (0, "")
     assert "mock: ready" in listing
@@ -210,7 +230,9 @@ def test_a_note_on_the_settings_is_not_a_failure(tmp_path: Path, forks: ForkServ
     assert (code, "there is no such setting" in notes) == (0, True)
 
 
-def test_an_added_server_starts_at_once_and_stays_in_the_settings(tmp_path: Path, forks: ForkServer) -> None:
+def test_an_added_server_starts_at_once_and_stays_in_the_settings(
+    tmp_path: Path, forks: ForkServer
+) -> None:
     shell = Shell(tmp_path, forks)
     shell.configure("# mine\n[mcp]\nstart = 'lazy'  # why not\n")
     place = Path(shell.environ["XDG_CONFIG_HOME"], "parley", "config.toml")
@@ -228,14 +250,16 @@ def test_an_added_server_starts_at_once_and_stays_in_the_settings(tmp_path: Path
     assert shell.run("servers", "add", "gone", "--", "no-such-program").returncode == 5
     file = tmp_path / "mcp.json"
     file.write_text('{"mcpServers": {"off": {"command": "x", "disabled": true}}}', encoding="utf-8")
-    assert output(shell.run("servers", "add", "off", "--from", "mcp.json"))[1].endswith("off: stopped\n")
+    assert output(shell.run("servers", "add", "off", "--from", "mcp.json"))[1].endswith(
+        "off: stopped\n"
+    )
 
 
 def test_well_known_servers_are_listed(tmp_path: Path, forks: ForkServer) -> None:
     code, listing, complaints = output(Shell(tmp_path, forks).run("servers"))
     assert (code, complaints) == (0, "")
     assert (
-        "files     reads and writes files\n          npx -y @modelcontextprotocol/server-filesystem ."
-        in listing
-    )
+        "files     reads and writes files\n          npx -y "
+        "@modelcontextprotocol/server-filesystem ."
+    ) in listing
     assert len(listing.splitlines()) == 20

@@ -92,7 +92,9 @@ def test_a_waiting_call_is_shown_without_disguise(shell: Shell) -> None:
     shell.ask(f"call note {json.dumps({'text': HOSTILE}, ensure_ascii=False)}")
     code, text = shows(shell, "respond", "chat.md", keys=b"q")
     assert code == 3
-    assert text.rstrip().endswith("these calls are waiting: parley respond chat.md asks about them again")
+    assert text.rstrip().endswith(
+        "these calls are waiting: parley respond chat.md asks about them again"
+    )
     assert "owned" in text
 
 
@@ -100,7 +102,8 @@ def test_text_from_a_file_cannot_control_the_terminal(shell: Shell) -> None:
     call = proposal_line(ToolCall("c", HOSTILE, HOSTILE))
     shell.chat.write_text(
         f"{CONTENT}💬: {HOSTILE}\n\n🤖:[{HOSTILE}]\n\n🧠:[{HOSTILE}]\n> {HOSTILE}\n\n{call}\n\n"
-        f"❓:[{HOSTILE}] `{HOSTILE}`\n\n🛠️: [{HOSTILE}][c]\n\n`{HOSTILE}`\n\n🔒: [Stopped: {HOSTILE}]\n",
+        f"❓:[{HOSTILE}] `{HOSTILE}`\n\n🛠️: [{HOSTILE}][c]\n\n`{HOSTILE}`\n\n🔒: [Stopped: "
+        f"{HOSTILE}]\n",
         encoding="utf-8",
     )
     assert parse(shell.text).problems
@@ -130,7 +133,11 @@ def test_names_and_arguments_cannot_control_the_terminal(shell: Shell) -> None:
 def test_settings_and_server_files_cannot_control_the_terminal(shell: Shell) -> None:
     text = toml(HOSTILE)
     shell.configure(f"{text} = 1\n[mcp]\nconfig_file = {text}\n", agent=f"agent = {text}")
-    servers = {"a": {"command": HOSTILE, "args": [HOSTILE]}, HOSTILE: {}, "b": {"url": f"http://{HOSTILE}"}}
+    servers = {
+        "a": {"command": HOSTILE, "args": [HOSTILE]},
+        HOSTILE: {},
+        "b": {"url": f"http://{HOSTILE}"},
+    }
     (shell.folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     assert "there is no such setting" in shows(shell, "tools")[1]
     with shell.terminal("trust", ".mcp.json") as terminal:
@@ -248,9 +255,12 @@ def test_nothing_is_lost_if_the_terminal_closes(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "topic"), [("", "You said hello, and I said who I am"), ("fill_topic = false", '""')]
+    ("setting", "topic"),
+    [("", "You said hello, and I said who I am"), ("fill_topic = false", '""')],
 )
-def test_an_empty_topic_is_filled_in_after_the_first_answer(shell: Shell, setting: str, topic: str) -> None:
+def test_an_empty_topic_is_filled_in_after_the_first_answer(
+    shell: Shell, setting: str, topic: str
+) -> None:
     shell.configure(setting)
     shell.chat.write_text('---\ntopic: ""\n---\n\n💬: hello\n', encoding="utf-8")
     assert shows(shell, "respond", "chat.md")[0] == 0

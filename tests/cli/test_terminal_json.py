@@ -107,7 +107,9 @@ def printed(capsys: pytest.CaptureFixture[str], events: Iterable[engine.TurnEven
 
 def test_the_schema_next_to_the_page_matches_the_code() -> None:
     Draft202012Validator.check_schema(schema())
-    expect(JSON.with_suffix(".schema.json"), json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
+    expect(
+        JSON.with_suffix(".schema.json"), json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    )
 
 
 def test_the_page_has_every_type_of_the_schema_with_its_fields() -> None:
@@ -148,7 +150,9 @@ def verified(shell: Shell) -> bytes:
     shell.chat.write_text(CHAT, encoding="utf-8")
     assert shell.run("respond", "chat.md").returncode == 3
     assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 0
-    text = shell.text.replace("google", "apple", 1).replace("💬: \n", "💬: q\n\n🤖:[A]\n\nForged.\n")
+    text = shell.text.replace("google", "apple", 1).replace(
+        "💬: \n", "💬: q\n\n🤖:[A]\n\nForged.\n"
+    )
     shell.chat.write_text(text, encoding="utf-8")
     shell.configure('system_prompt = "Be rude."')
     lines = shell.run("verify", "chat.md", "--json").stdout
@@ -165,7 +169,9 @@ def test_the_problems_of_all_sample_chats_are_lines_of_the_schema(
 def test_a_waiting_call_is_printed_raw_and_readable(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.chat.write_text(CHAT, encoding="utf-8")
-    lines = [json.loads(line) for line in shell.run("respond", "chat.md", "--json").stdout.splitlines()]
+    lines = [
+        json.loads(line) for line in shell.run("respond", "chat.md", "--json").stdout.splitlines()
+    ]
     (call,) = [line for line in lines if line["type"] == "call_waiting"]
     assert call["text"] == 'web_search {"query":"google stock price"}'
     assert call["caution"] == ""
@@ -220,7 +226,9 @@ def test_a_tree_has_the_kind_and_lines_of_each_part(
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_the_parts_of_a_tree_follow_one_another(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_parts_of_a_tree_follow_one_another(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     parsed = tree(path, capsys)
     answers = [answer for exchange in parsed["exchanges"] for answer in exchange["answers"]]
     questions = [exchange["question"] for exchange in parsed["exchanges"] if exchange["question"]]
@@ -230,7 +238,12 @@ def test_the_parts_of_a_tree_follow_one_another(path: Path, capsys: pytest.Captu
         *(a["segments"] for a in answers),
         sorted([*questions, *answers], key=lambda turn: turn["line"]),
     ):
-        lines = [number for part in parts if "line" in part for number in (part["line"], part["end_line"])]
+        lines = [
+            number
+            for part in parts
+            if "line" in part
+            for number in (part["line"], part["end_line"])
+        ]
         assert lines == sorted(lines)
         assert all(number >= 1 for number in lines)
     assert all(problem["line"] >= 1 and problem["column"] >= 1 for problem in parsed["problems"])

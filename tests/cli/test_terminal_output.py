@@ -47,7 +47,9 @@ def error(process: subprocess.CompletedProcess[bytes]) -> str:
 
 
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_a_printing_command_fails_if_nothing_can_be_written(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_a_printing_command_fails_if_nothing_can_be_written(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
     closed, full = shell.run(*arguments, after=">&-"), shell.run(*arguments, after=">/dev/full")
     assert (closed.returncode, error(closed)) == (
         1,
@@ -58,7 +60,9 @@ def test_a_printing_command_fails_if_nothing_can_be_written(shell: Shell, argume
 
 
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_a_reader_that_stops_early_is_not_a_failure(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_a_reader_that_stops_early_is_not_a_failure(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
     done = through_a_closed_pipe(shell, *arguments)
     assert (done.returncode, error(done)) == (0, "")
 
@@ -88,13 +92,23 @@ def test_the_exit_code_of_check_is_right_even_without_a_reader(shell: Shell) -> 
     assert shell.run("check", "chat.md", after=">&- 2>&-").returncode == 1
 
 
-@pytest.mark.parametrize(("after", "code"), [("| head -c 1 >/dev/null", 0), (">&-", 1), (">&- 2>&-", 1)])
-def test_an_answer_is_in_the_file_even_without_a_reader(shell: Shell, after: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("after", "code"), [("| head -c 1 >/dev/null", 0), (">&-", 1), (">&- 2>&-", 1)]
+)
+def test_an_answer_is_in_the_file_even_without_a_reader(
+    shell: Shell, after: str, code: int
+) -> None:
     shell.ask("write 300 words")
-    script = f'"$@" {after}' if after.startswith(">") else f'("$@"; echo $? >code) {after}; exit $(cat code)'
+    script = (
+        f'"$@" {after}'
+        if after.startswith(">")
+        else f'("$@"; echo $? >code) {after}; exit $(cat code)'
+    )
     parley = PARLEY if after.startswith(">") else shell.parley
     line = ["/bin/sh", "-c", script, "sh", *parley, "respond", "chat.md"]
-    done = subprocess.run(line, cwd=shell.folder, env=shell.environ, capture_output=True, timeout=PATIENCE_S)
+    done = subprocess.run(
+        line, cwd=shell.folder, env=shell.environ, capture_output=True, timeout=PATIENCE_S
+    )
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
     assert len(shell.text.split()) > 300
@@ -105,7 +119,9 @@ def test_a_full_disk_loses_the_output_but_not_the_answer(shell: Shell) -> None:
     shell.ask("say: as it is")
     done = shell.run("respond", "chat.md", after=">/dev/full")
     assert done.returncode == 1
-    assert error(done).endswith("parley: cannot write to standard output: No space left on device\n")
+    assert error(done).endswith(
+        "parley: cannot write to standard output: No space left on device\n"
+    )
     assert "as it is\n\n💬: \n" in shell.text
 
 
@@ -137,7 +153,9 @@ def test_a_terminal_shows_characters_that_its_encoding_lacks_as_escapes(
     assert terminal.output
 
 
-@pytest.mark.parametrize("module", ["argparse", "parley.errors", "asyncio", "parley.engine.ports", "yaml"])
+@pytest.mark.parametrize(
+    "module", ["argparse", "parley.errors", "asyncio", "parley.engine.ports", "yaml"]
+)
 def test_ctrl_c_during_the_start_ends_the_command_silently(new: Shell, module: str) -> None:
     process = new.start("check", "chat.md", PYTHONPROFILEIMPORTTIME="1")
     assert process.stderr is not None
@@ -147,7 +165,8 @@ def test_ctrl_c_during_the_start_ends_the_command_silently(new: Shell, module: s
             break
     rest = process.communicate(timeout=PATIENCE_S)[1].splitlines()
     # 0 if the command was done before the signal. If Ctrl-C interrupts an `exec` of text, as in
-    # dataclasses, Python before 3.14 ends by the signal even if it was caught; a shell reports 130, too.
+    # dataclasses, Python before 3.14 ends by the signal even if it was caught; a shell reports 130,
+    # too.
     assert process.returncode in (130, -signal.SIGINT, 0)
     assert not [line for line in rest if b"import time:" not in line]
 

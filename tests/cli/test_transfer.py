@@ -14,7 +14,8 @@ from parley.cli import main
 from tests.pictures import PDF, png
 
 TWO = (
-    '{"messages": [{"role": "user", "content": "one"}]}\n{"messages": [{"role": "user", "content": "two"}]}\n'
+    '{"messages": [{"role": "user", "content": "one"}]}\n{"messages": [{"role": "user", '
+    '"content": "two"}]}\n'
 )
 
 
@@ -102,7 +103,10 @@ def test_pictures_are_written_next_to_their_chat(
     }
     messages = [
         {"role": "user", "content": [*asked, {"type": "file", "file": {"file_data": pdf}}, *odd]},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+        },
         {"role": "user", "content": [result]},
     ]
     Path("chat.json").write_text(json.dumps(messages), encoding="utf-8")
@@ -113,7 +117,9 @@ def test_pictures_are_written_next_to_their_chat(
     )
     transcript = parse(Path("new.md").read_text(encoding="utf-8"))
     assert transcript.exchanges[0].question is not None
-    links = [part for part in transcript.exchanges[0].question.parts if isinstance(part, Attachment)]
+    links = [
+        part for part in transcript.exchanges[0].question.parts if isinstance(part, Attachment)
+    ]
     (call,) = transcript.exchanges[0].answers[0].proposals
     links += call.result.attachments if call.result else ()
     assert [Path(link.path).read_bytes() for link in links] == [png(0), PDF, png(1)]

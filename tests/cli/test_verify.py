@@ -32,7 +32,9 @@ def chat(tmp_path_factory: pytest.TempPathFactory, forks: ForkServer) -> Shell:
 def verify(chat: Shell) -> Callable[..., tuple[int, list[str]]]:
     text = (chat.folder / "answered.md").read_text(encoding="utf-8")
 
-    def verify(change: Callable[[str], str] = lambda text: text, *options: str) -> tuple[int, list[str]]:
+    def verify(
+        change: Callable[[str], str] = lambda text: text, *options: str
+    ) -> tuple[int, list[str]]:
         chat.chat.write_text(change(text), encoding="utf-8")
         done = chat.run("verify", "chat.md", *options)
         assert done.stderr == b""

@@ -28,7 +28,9 @@ def messages_body() -> Body:
         "max_tokens": 4096,
         "system": [{"type": "text", "text": "Be brief."}],
         "thinking": {"type": "enabled", "budget_tokens": 2048},
-        "tools": [{"name": "web_search", "description": "search", "input_schema": deepcopy(SCHEMA)}],
+        "tools": [
+            {"name": "web_search", "description": "search", "input_schema": deepcopy(SCHEMA)}
+        ],
         "messages": [
             {"role": "user", "content": "two prices"},
             {
@@ -45,7 +47,11 @@ def messages_body() -> Body:
                 "role": "user",
                 "content": [
                     {"type": "tool_result", "tool_use_id": "a", "content": "1"},
-                    {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "2"}]},
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "b",
+                        "content": [{"type": "text", "text": "2"}],
+                    },
                 ],
             },
         ],
@@ -69,7 +75,11 @@ def chat_body() -> Body:
 
 
 def chat_call(identifier: str) -> Body:
-    return {"id": identifier, "type": "function", "function": {"name": "web_search", "arguments": "{}"}}
+    return {
+        "id": identifier,
+        "type": "function",
+        "function": {"name": "web_search", "arguments": "{}"},
+    }
 
 
 def responses_body() -> Body:
@@ -165,8 +175,16 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
     ("messages no list", put("messages", "hi"), "messages: Input should be a valid array"),
     ("empty messages", put("messages", []), "messages: at least one message is required"),
     ("unknown field", put("choice", 1), "choice: Extra inputs are not permitted"),
-    ("unknown message field", put("messages", 0, "choice", 1), "messages.0.choice: Extra inputs are not"),
-    ("unknown block field", put(*REPLY, 3, "index", 0), "tool_use.index: Extra inputs are not permitted"),
+    (
+        "unknown message field",
+        put("messages", 0, "choice", 1),
+        "messages.0.choice: Extra inputs are not",
+    ),
+    (
+        "unknown block field",
+        put(*REPLY, 3, "index", 0),
+        "tool_use.index: Extra inputs are not permitted",
+    ),
     ("system role", put("messages", 0, "role", "system"), 'messages: Unexpected role "system"'),
     (
         "tool role",
@@ -174,7 +192,11 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
         "messages.0.role: Input should be 'user' or 'assistant'",
     ),
     ("no content", drop("messages", 0, "content"), "messages.0.content: Field required"),
-    ("unknown block", put(*REPLY, 2, "type", "texts"), "Input tag 'texts' found using 'type' does not match"),
+    (
+        "unknown block",
+        put(*REPLY, 2, "type", "texts"),
+        "Input tag 'texts' found using 'type' does not match",
+    ),
     ("first not user", drop("messages", 0), 'messages: first message must use the "user" role'),
     ("prefill", drop("messages", 2), "does not support assistant message prefill"),
     (
@@ -187,33 +209,85 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
         put("messages", 0, "content", ""),
         "messages.0: all messages must have non-empty content",
     ),
-    ("no blocks", put("messages", 0, "content", []), "messages.0: all messages must have non-empty content"),
+    (
+        "no blocks",
+        put("messages", 0, "content", []),
+        "messages.0: all messages must have non-empty content",
+    ),
     ("empty text", add(*RESULTS, EMPTY), "messages: text content blocks must be non-empty"),
-    ("blank text", add(*RESULTS, BLANK), "messages: text content blocks must contain non-whitespace text"),
-    ("empty text in a result", put(*RESULTS, 1, "content", [EMPTY]), "text content blocks must be non-empty"),
+    (
+        "blank text",
+        add(*RESULTS, BLANK),
+        "messages: text content blocks must contain non-whitespace text",
+    ),
+    (
+        "empty text in a result",
+        put(*RESULTS, 1, "content", [EMPTY]),
+        "text content blocks must be non-empty",
+    ),
     ("empty system text", put("system", [EMPTY]), "system: text content blocks must be non-empty"),
     ("unanswered", drop(*RESULTS, 1), "immediately after: b. Each `tool_use` block must have"),
-    ("text before results", add(*RESULTS, TEXT, at=0), "messages.1: `tool_use` ids were found without"),
-    ("text after calls", add(*REPLY, TEXT), "messages.1: `tool_use` ids were found without `tool_result`"),
-    ("results later", add("messages", {"role": "user", "content": "wait"}, at=2), "immediately after: a, b."),
+    (
+        "text before results",
+        add(*RESULTS, TEXT, at=0),
+        "messages.1: `tool_use` ids were found without",
+    ),
+    (
+        "text after calls",
+        add(*REPLY, TEXT),
+        "messages.1: `tool_use` ids were found without `tool_result`",
+    ),
+    (
+        "results later",
+        add("messages", {"role": "user", "content": "wait"}, at=2),
+        "immediately after: a, b.",
+    ),
     (
         "unknown result",
         put(*RESULTS, 1, "tool_use_id", "c"),
         "unexpected `tool_use_id` found in `tool_result`",
     ),
-    ("answered twice", add(*RESULTS, {"type": "tool_result", "tool_use_id": "a"}), "multiple `tool_result`"),
+    (
+        "answered twice",
+        add(*RESULTS, {"type": "tool_result", "tool_use_id": "a"}),
+        "multiple `tool_result`",
+    ),
     ("one id twice", put(*REPLY, 4, "id", "a"), "messages: `tool_use` ids must be unique"),
-    ("bad id", put(*REPLY, 3, "id", "a.b"), "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
-    ("bad called name", put(*REPLY, 3, "name", "a b"), "tool_use.name: String should match pattern"),
+    (
+        "bad id",
+        put(*REPLY, 3, "id", "a.b"),
+        "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+    ),
+    (
+        "bad called name",
+        put(*REPLY, 3, "name", "a b"),
+        "tool_use.name: String should match pattern",
+    ),
     (
         "input no object",
         put(*REPLY, 3, "input", "{}"),
         "messages.1.content.3.input: Input should be a valid object",
     ),
-    ("call by the user", put("messages", 1, "role", "user"), "blocks can only be in `assistant` messages"),
-    ("bad tool name", put("tools", 0, "name", "a.b"), "tools.0.custom.name: String should match pattern"),
-    ("long tool name", put("tools", 0, "name", "a" * 65), "tools.0.custom.name: String should match pattern"),
-    ("schema no object", put("tools", 0, "input_schema", {"type": "string"}), "Input should be 'object'"),
+    (
+        "call by the user",
+        put("messages", 1, "role", "user"),
+        "blocks can only be in `assistant` messages",
+    ),
+    (
+        "bad tool name",
+        put("tools", 0, "name", "a.b"),
+        "tools.0.custom.name: String should match pattern",
+    ),
+    (
+        "long tool name",
+        put("tools", 0, "name", "a" * 65),
+        "tools.0.custom.name: String should match pattern",
+    ),
+    (
+        "schema no object",
+        put("tools", 0, "input_schema", {"type": "string"}),
+        "Input should be 'object'",
+    ),
     (
         "odd parameter",
         put("tools", 0, "input_schema", "properties", {"file name": {}}),
@@ -227,7 +301,10 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
     (
         "another draft",
         put("tools", 0, "input_schema", "$schema", "http://json-schema.org/draft-07/schema#"),
-        "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12",
+        (
+            "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft "
+            "2020-12"
+        ),
     ),
     (
         "choices at the top",
@@ -235,10 +312,22 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
         "input_schema does not support oneOf, allOf, or anyOf at the top level",
     ),
     ("no schema", drop("tools", 0, "input_schema"), "tools.0.custom.input_schema: Field required"),
-    ("tools alike", lambda body: body["tools"].append(body["tools"][0]), "tools: Tool names must be unique."),
+    (
+        "tools alike",
+        lambda body: body["tools"].append(body["tools"][0]),
+        "tools: Tool names must be unique.",
+    ),
     ("history without tools", drop("tools"), "blocks in `messages` must define `tools`"),
-    ("unknown choice", put("tool_choice", {"type": "tool", "name": "x"}), "Tool 'x' not found in provided"),
-    ("forced while thinking", put("tool_choice", {"type": "any"}), "Thinking may not be enabled when"),
+    (
+        "unknown choice",
+        put("tool_choice", {"type": "tool", "name": "x"}),
+        "Tool 'x' not found in provided",
+    ),
+    (
+        "forced while thinking",
+        put("tool_choice", {"type": "any"}),
+        "Thinking may not be enabled when",
+    ),
     (
         "choice without tools",
         all_of(drop("tools"), put("tool_choice", {"type": "none"})),
@@ -247,8 +336,16 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
     ("temperature", put("temperature", 1.0), "temperature: Extra inputs are not permitted"),
     ("top_k", put("top_k", 5), "top_k: Extra inputs are not permitted"),
     ("small budget", put("thinking", "budget_tokens", 1023), "greater than or equal to 1024"),
-    ("budget too large", put("thinking", "budget_tokens", 4096), "`max_tokens` must be greater than"),
-    ("no budget", drop("thinking", "budget_tokens"), "thinking.enabled.budget_tokens: Field required"),
+    (
+        "budget too large",
+        put("thinking", "budget_tokens", 4096),
+        "`max_tokens` must be greater than",
+    ),
+    (
+        "no budget",
+        drop("thinking", "budget_tokens"),
+        "thinking.enabled.budget_tokens: Field required",
+    ),
     ("enabled on 4.7", put("model", "claude-opus-4-7"), '"thinking.type.enabled" is not supported'),
     ("enabled on 5", put("model", "claude-sonnet-5"), '"thinking.type.enabled" is not supported'),
     (
@@ -266,17 +363,41 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
         all_of(put("model", "claude-opus-5-5"), put("thinking", {"type": "disabled"})),
         '"thinking.type.disabled" is not supported',
     ),
-    ("unknown effort", put("output_config", {"effort": "huge"}), "output_config.effort: Input should be"),
+    (
+        "unknown effort",
+        put("output_config", {"effort": "huge"}),
+        "output_config.effort: Input should be",
+    ),
     (
         "effort on 4.5",
         all_of(put("model", "claude-sonnet-4-5"), put("output_config", {"effort": "low"})),
         "This model does not support the effort parameter",
     ),
-    ("thinking changed", put(*REPLY, 0, "thinking", "Ha."), "Invalid `signature` in `thinking` block"),
-    ("foreign signature", put(*REPLY, 0, "signature", "EqQB"), "Invalid `signature` in `thinking` block"),
-    ("unsigned", drop(*REPLY, 0, "signature"), "messages.1.content.0.thinking.signature: Field required"),
-    ("redacted changed", put(*REPLY, 1, "data", "EqQB"), "Invalid `data` in `redacted_thinking` block"),
-    ("thinking after calls", turn_round(*REPLY), "`thinking` blocks must come before `tool_use` blocks"),
+    (
+        "thinking changed",
+        put(*REPLY, 0, "thinking", "Ha."),
+        "Invalid `signature` in `thinking` block",
+    ),
+    (
+        "foreign signature",
+        put(*REPLY, 0, "signature", "EqQB"),
+        "Invalid `signature` in `thinking` block",
+    ),
+    (
+        "unsigned",
+        drop(*REPLY, 0, "signature"),
+        "messages.1.content.0.thinking.signature: Field required",
+    ),
+    (
+        "redacted changed",
+        put(*REPLY, 1, "data", "EqQB"),
+        "Invalid `data` in `redacted_thinking` block",
+    ),
+    (
+        "thinking after calls",
+        turn_round(*REPLY),
+        "`thinking` blocks must come before `tool_use` blocks",
+    ),
     (
         "loop without thinking",
         lambda body: body["messages"][1]["content"].__delitem__(slice(0, 2)),
@@ -297,12 +418,32 @@ CHAT: list[tuple[str, Spoil, str]] = [
     ("no model", drop("model"), "you must provide a model parameter"),
     ("no messages", drop("messages"), "Missing required parameter: 'messages'."),
     ("empty messages", put("messages", []), "Invalid 'messages': empty array."),
-    ("unknown role", put("messages", 1, "role", "human"), "Invalid value: 'human'. Supported values are:"),
+    (
+        "unknown role",
+        put("messages", 1, "role", "human"),
+        "Invalid value: 'human'. Supported values are:",
+    ),
     ("unknown field", put("thinking", {}), "Unrecognized request argument supplied: thinking"),
-    ("unknown message field", put("messages", 2, "choice", "yA"), "Unknown parameter: 'messages[2].choice'."),
-    ("unknown call field", put(*CALLS, 0, "extra_content", {}), "'messages[2].tool_calls[0].extra_content'."),
-    ("unanswered", drop("messages", 4), "The following tool_call_ids did not have response messages: b"),
-    ("results later", add("messages", {"role": "user", "content": "wait"}, at=3), "response messages: a, b"),
+    (
+        "unknown message field",
+        put("messages", 2, "choice", "yA"),
+        "Unknown parameter: 'messages[2].choice'.",
+    ),
+    (
+        "unknown call field",
+        put(*CALLS, 0, "extra_content", {}),
+        "'messages[2].tool_calls[0].extra_content'.",
+    ),
+    (
+        "unanswered",
+        drop("messages", 4),
+        "The following tool_call_ids did not have response messages: b",
+    ),
+    (
+        "results later",
+        add("messages", {"role": "user", "content": "wait"}, at=3),
+        "response messages: a, b",
+    ),
     (
         "result without call",
         drop("messages", 2),
@@ -313,19 +454,43 @@ CHAT: list[tuple[str, Spoil, str]] = [
         put("messages", 4, "tool_call_id", "c"),
         "'tool_call_id' of 'c' not found in 'tool_calls'",
     ),
-    ("answered twice", put("messages", 4, "tool_call_id", "a"), "Duplicate value for 'tool_call_id' of 'a'"),
+    (
+        "answered twice",
+        put("messages", 4, "tool_call_id", "a"),
+        "Duplicate value for 'tool_call_id' of 'a'",
+    ),
     ("one id twice", put(*CALLS, 1, "id", "a"), "Invalid 'tool_calls': duplicate id 'a'."),
-    ("empty id", put(*CALLS, 0, "id", ""), "Invalid 'messages[2].tool_calls[0].id': string too short."),
+    (
+        "empty id",
+        put(*CALLS, 0, "id", ""),
+        "Invalid 'messages[2].tool_calls[0].id': string too short.",
+    ),
     ("long id", put(*CALLS, 0, "id", "x" * 65), "Expected a string with maximum length 64"),
-    ("no type", drop(*CALLS, 0, "type"), "Missing required parameter: 'messages[2].tool_calls[0].type'."),
-    ("bad called name", put(*CALLS, 0, "function", "name", "a.b"), "string does not match pattern."),
+    (
+        "no type",
+        drop(*CALLS, 0, "type"),
+        "Missing required parameter: 'messages[2].tool_calls[0].type'.",
+    ),
+    (
+        "bad called name",
+        put(*CALLS, 0, "function", "name", "a.b"),
+        "string does not match pattern.",
+    ),
     (
         "arguments no string",
         put(*CALLS, 0, "function", "arguments", {}),
         "function.arguments': expected string",
     ),
-    ("no calls", put(*CALLS[:2], "tool_calls", []), "Invalid 'messages[2].tool_calls': empty array."),
-    ("empty question", put("messages", 1, "content", ""), "Invalid 'messages[1].content': string too short."),
+    (
+        "no calls",
+        put(*CALLS[:2], "tool_calls", []),
+        "Invalid 'messages[2].tool_calls': empty array.",
+    ),
+    (
+        "empty question",
+        put("messages", 1, "content", ""),
+        "Invalid 'messages[1].content': string too short.",
+    ),
     ("null question", put("messages", 1, "content", None), "expected a string, got null."),
     (
         "empty part",
@@ -337,7 +502,11 @@ CHAT: list[tuple[str, Spoil, str]] = [
         put("messages", 3, "content", None),
         "Missing required parameter: 'messages[3].content'.",
     ),
-    ("first not user", drop("messages", 1), "first message after the system message must have role 'user'"),
+    (
+        "first not user",
+        drop("messages", 1),
+        "first message after the system message must have role 'user'",
+    ),
     (
         "last is assistant",
         add("messages", {"role": "assistant", "content": "so"}),
@@ -349,7 +518,11 @@ CHAT: list[tuple[str, Spoil, str]] = [
         put(*FUNCTION, "name", "a b"),
         "Invalid 'tools[0].function.name': string does not match",
     ),
-    ("long tool name", put(*FUNCTION, "name", "a" * 65), "'tools[0].function.name': string too long."),
+    (
+        "long tool name",
+        put(*FUNCTION, "name", "a" * 65),
+        "'tools[0].function.name': string too long.",
+    ),
     ("no tool type", drop("tools", 0, "type"), "Missing required parameter: 'tools[0].type'."),
     (
         "schema no object",
@@ -362,13 +535,21 @@ CHAT: list[tuple[str, Spoil, str]] = [
         "array schema missing items.",
     ),
     ("choices at the top", put(*FUNCTION, "parameters", "anyOf", [{}]), "at the top level."),
-    ("schema of draft 4", put(*FUNCTION, "parameters", "properties", {"a": 3}), "of draft 2020-12."),
+    (
+        "schema of draft 4",
+        put(*FUNCTION, "parameters", "properties", {"a": 3}),
+        "of draft 2020-12.",
+    ),
     (
         "reference to nothing",
         put(*FUNCTION, "parameters", "properties", {"a": {"$ref": "#/$defs/a"}}),
         "reference '#/$defs/a' cannot be resolved.",
     ),
-    ("schema bare", put(*FUNCTION, "parameters", {"type": "object"}), "object schema missing properties."),
+    (
+        "schema bare",
+        put(*FUNCTION, "parameters", {"type": "object"}),
+        "object schema missing properties.",
+    ),
     (
         "tools alike",
         lambda body: body["tools"].append(body["tools"][0]),
@@ -380,7 +561,11 @@ CHAT: list[tuple[str, Spoil, str]] = [
         put("tool_choice", {"type": "function", "function": {"name": "x"}}),
         "no function named 'x' was specified",
     ),
-    ("choice unlike any", put("tool_choice", "any"), "Supported values are: 'none', 'auto', and 'required'."),
+    (
+        "choice unlike any",
+        put("tool_choice", "any"),
+        "Supported values are: 'none', 'auto', and 'required'.",
+    ),
     (
         "choice without tools",
         all_of(drop("tools"), put("tool_choice", "none")),
@@ -404,19 +589,38 @@ CHAT: list[tuple[str, Spoil, str]] = [
     (
         "tools of gpt-5.4",
         put("model", "gpt-5.4"),
-        "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.",
+        (
+            "Function tools with reasoning_effort are not supported for gpt-5.4 in "
+            "/v1/chat/completions."
+        ),
     ),
-    ("stream options alone", put("stream_options", {"include_usage": True}), "only allowed when 'stream'"),
+    (
+        "stream options alone",
+        put("stream_options", {"include_usage": True}),
+        "only allowed when 'stream'",
+    ),
     ("lone surrogate", put("messages", 4, "content", "\udc00"), "We could not parse the JSON body"),
 ]
 
 RESPONSES: list[tuple[str, Spoil, str]] = [
     ("no input", drop("input"), "Missing required parameter: 'input'."),
-    ("chat field", put("messages", []), "In the Responses API, this parameter has moved to 'input'."),
+    (
+        "chat field",
+        put("messages", []),
+        "In the Responses API, this parameter has moved to 'input'.",
+    ),
     ("unknown field", put("choice", 1), "Unknown parameter: 'choice'."),
-    ("unknown item", put("input", 2, "type", "call"), "Invalid value: 'call'. Supported values are:"),
+    (
+        "unknown item",
+        put("input", 2, "type", "call"),
+        "Invalid value: 'call'. Supported values are:",
+    ),
     ("index", put("input", 2, "index", 0), "Unknown parameter: 'input[2].index'."),
-    ("wrong part", put("input", 0, "content", 0, "type", "output_text"), "Invalid value: 'output_text'."),
+    (
+        "wrong part",
+        put("input", 0, "content", 0, "type", "output_text"),
+        "Invalid value: 'output_text'.",
+    ),
     (
         "empty text",
         put("input", 0, "content", 0, "text", ""),
@@ -430,10 +634,18 @@ RESPONSES: list[tuple[str, Spoil, str]] = [
         "Duplicate function call output found with call_id a.",
     ),
     ("foreign item id", put("input", 2, "id", "call_1"), "Expected an ID that begins with 'fc'."),
-    ("arguments no string", put("input", 2, "arguments", {}), "'input[2].arguments': expected string."),
+    (
+        "arguments no string",
+        put("input", 2, "arguments", {}),
+        "'input[2].arguments': expected string.",
+    ),
     ("reasoning alone", drop("input", slice(2, 6)), "without its required following item."),
     ("reasoning not ours", put("input", 1, "encrypted_content", "gAAA"), "could not be verified."),
-    ("reasoning unsealed", drop("input", 1, "encrypted_content"), "Items are not persisted when `store`"),
+    (
+        "reasoning unsealed",
+        drop("input", 1, "encrypted_content"),
+        "Items are not persisted when `store`",
+    ),
     (
         "item twice",
         lambda body: body["input"].insert(1, body["input"][1]),
@@ -444,7 +656,11 @@ RESPONSES: list[tuple[str, Spoil, str]] = [
         put("tools", 0, {"type": "function", "function": {}}),
         "Unknown parameter: 'tools[0].func",
     ),
-    ("unknown choice", put("tool_choice", {"type": "function", "name": "x"}), "no function named 'x'"),
+    (
+        "unknown choice",
+        put("tool_choice", {"type": "function", "name": "x"}),
+        "no function named 'x'",
+    ),
     ("history without tools", drop("tools"), "Missing required parameter: 'tools'."),
     ("few tokens", put("max_output_tokens", 15), "Expected a value >= 16, but got 15 instead."),
     ("temperature", put("temperature", 1), "Unsupported parameter: 'temperature' is not supported"),
@@ -453,7 +669,11 @@ RESPONSES: list[tuple[str, Spoil, str]] = [
         put("previous_response_id", "resp_1"),
         "Previous response with id 'resp_1' not found.",
     ),
-    ("last is a call", add("input", {"role": "assistant", "content": "so"}), "the last item must be a user"),
+    (
+        "last is a call",
+        add("input", {"role": "assistant", "content": "so"}),
+        "the last item must be a user",
+    ),
     ("lone surrogate", put("input", 5, "output", "\ud800"), "We could not parse the JSON body"),
 ]
 
@@ -496,7 +716,9 @@ def data_url(content: bytes, media_type: str = "image/png") -> str:
 
 def chat_pictures(*urls: str) -> Spoil:
     """Pictures in the question of a Chat Completions body."""
-    return put("messages", 1, "content", [{"type": "image_url", "image_url": {"url": url}} for url in urls])
+    return put(
+        "messages", 1, "content", [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    )
 
 
 def responses_pictures(*urls: str) -> Spoil:
@@ -507,11 +729,19 @@ def responses_pictures(*urls: str) -> Spoil:
 QUESTION = ("messages", 0, "content")
 NO_IMAGE = "The image data you provided does not represent a valid image. - "
 PICTURES = [
-    (messages_body, put(*QUESTION, [picture(png()), TEXT, picture(PDF, "application/pdf", "document")]), ""),
+    (
+        messages_body,
+        put(*QUESTION, [picture(png()), TEXT, picture(PDF, "application/pdf", "document")]),
+        "",
+    ),
     (messages_body, put(*RESULTS, 0, "content", [picture(png())]), ""),
     (messages_body, put(*QUESTION, [picture(png(), "image/jpeg")]), "Could not process image"),
     (messages_body, put(*QUESTION, [picture(png(), "image/bmp")]), "Could not process image"),
-    (messages_body, put(*QUESTION, [picture(png(), "application/pdf", "document")]), "Could not process PDF"),
+    (
+        messages_body,
+        put(*QUESTION, [picture(png(), "application/pdf", "document")]),
+        "Could not process PDF",
+    ),
     (
         messages_body,
         all_of(put(*QUESTION, [picture(png())]), put(*QUESTION, 0, "source", "data", "?")),
@@ -532,7 +762,11 @@ PICTURES = [
     (chat_body, chat_pictures("data:image/png;base64,?"), NO_IMAGE),
     (chat_body, chat_pictures("file:///a.png"), NO_IMAGE),
     (responses_body, responses_pictures(data_url(png())), ""),
-    (responses_body, responses_pictures(data_url(png(), "image/gif")), NO_IMAGE + "'input[4].output[0]'"),
+    (
+        responses_body,
+        responses_pictures(data_url(png(), "image/gif")),
+        NO_IMAGE + "'input[4].output[0]'",
+    ),
 ]
 
 
@@ -554,7 +788,9 @@ ANSWER = {
 
 
 @pytest.mark.parametrize("make", [messages_body, chat_body, responses_body])
-def test_a_body_with_any_part_of_a_wrong_kind_is_refused_or_answered(make: Callable[[], Body]) -> None:
+def test_a_body_with_any_part_of_a_wrong_kind_is_refused_or_answered(
+    make: Callable[[], Body],
+) -> None:
     check, read, wire = ANSWER[make]
     for path in _paths(make()):
         for value in WRONG:
@@ -571,14 +807,22 @@ WRONG: list[Any] = [None, 7, "x", [], {}]
 
 def _paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner: Any = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
     )
     return [path for key, part in inner for path in [(*here, key), *_paths(part, (*here, key))]]
 
 
 @pytest.mark.parametrize(
     ("check", "make"),
-    [(check_anthropic, messages_body), (check_openai, chat_body), (check_responses, responses_body)],
+    [
+        (check_anthropic, messages_body),
+        (check_openai, chat_body),
+        (check_responses, responses_body),
+    ],
 )
 def test_a_finished_tool_loop_is_accepted_and_unchanged(
     check: Callable[[Body], list[str]], make: Callable[[], Body]

@@ -13,7 +13,9 @@ from parley.demo.stocks import Quote, companies, read_quote
 QUESTION = "can you find the latest stock price of google and microsoft?"
 
 
-def conversation_about(question: str, *tools: str, results: tuple[CallResult, ...] = ()) -> Conversation:
+def conversation_about(
+    question: str, *tools: str, results: tuple[CallResult, ...] = ()
+) -> Conversation:
     return Conversation(model="demo", system="", question=question, tools=tools, results=results)
 
 
@@ -43,7 +45,8 @@ def test_the_stock_question_gets_a_search_for_each_company() -> None:
 def test_the_answer_is_read_from_the_results() -> None:
     said = reply(conversation_about(QUESTION, "web_search", results=(GOOGLE, MICROSOFT)))
     assert said.text == (
-        "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
+        "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want "
+        "something else?"
     )
     assert (said.calls, said.stop) == ((), "end")
 
@@ -70,7 +73,9 @@ def test_one_after_another_searches_in_rounds_of_one() -> None:
 
 
 def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
-    assert len(reply(replace(conversation_about(QUESTION, "web_search"), parallel=False)).calls) == 1
+    assert (
+        len(reply(replace(conversation_about(QUESTION, "web_search"), parallel=False)).calls) == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,11 +90,17 @@ def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
             "because you did not want the search",
         ),
         (searched("apple", "Error: no route", failed=True), "the search failed (no route)"),
-        (searched("apple", "nothing here"), 'the search returned "nothing here", and I can read no price'),
+        (
+            searched("apple", "nothing here"),
+            'the search returned "nothing here", and I can read no price',
+        ),
     ],
 )
 def test_a_result_without_a_price_is_reported(result: CallResult, words: str) -> None:
-    assert words in reply(conversation_about("apple stock price", "web_search", results=(result,))).text
+    assert (
+        words
+        in reply(conversation_about("apple stock price", "web_search", results=(result,))).text
+    )
 
 
 def test_without_a_search_tool_it_cannot_look_things_up() -> None:
@@ -98,16 +109,19 @@ def test_without_a_search_tool_it_cannot_look_things_up() -> None:
 
 
 def test_a_search_tool_with_another_name_is_used() -> None:
-    assert {call.name for call in reply(conversation_about(QUESTION, "mock__web_search")).calls} == {
-        "mock__web_search"
-    }
+    assert {
+        call.name for call in reply(conversation_about(QUESTION, "mock__web_search")).calls
+    } == {"mock__web_search"}
 
 
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
         (QUESTION, ("google", "microsoft")),
-        ("stock price of 3M, Berkshire Hathaway and Shell please", ("3M", "Berkshire Hathaway", "Shell")),
+        (
+            "stock price of 3M, Berkshire Hathaway and Shell please",
+            ("3M", "Berkshire Hathaway", "Shell"),
+        ),
         ("and apple?", ("apple",)),
         ("how is the ACME stock today?", ("ACME",)),
         ("google and microsoft stock prices", ("google", "microsoft")),
@@ -123,7 +137,10 @@ def test_companies_are_found_in_the_question(question: str, expected: tuple[str,
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"matches":[{"name":"Alphabet","symbol":"GOOGL","price":911}]}', Quote("Alphabet", "GOOGL", "911")),
+        (
+            '{"matches":[{"name":"Alphabet","symbol":"GOOGL","price":911}]}',
+            Quote("Alphabet", "GOOGL", "911"),
+        ),
         (
             '{"matches":[{"google stock GOOGL price is $911 as of today" ... ]}',
             Quote("Google", "GOOGL", "911"),
@@ -148,15 +165,23 @@ def test_a_named_tool_is_called_with_the_exact_argument_text() -> None:
 
 
 def test_arguments_that_are_not_json_are_passed_on_unchanged() -> None:
-    assert reply(conversation_about('call add {"a": \nmore', "add")).calls == (Call("add", '{"a":'),)
+    assert reply(conversation_about('call add {"a": \nmore', "add")).calls == (
+        Call("add", '{"a":'),
+    )
 
 
 def test_a_tool_that_was_not_offered_is_not_called() -> None:
-    assert reply(conversation_about("call add {}", "wait")).text == "I have no tool named add. I have: wait."
+    assert (
+        reply(conversation_about("call add {}", "wait")).text
+        == "I have no tool named add. I have: wait."
+    )
 
 
 def test_a_named_tools_result_is_reported() -> None:
-    results = (CallResult("add", "{}", "3", False), CallResult("wait", "{}", "Error: too long", True))
+    results = (
+        CallResult("add", "{}", "3", False),
+        CallResult("wait", "{}", "Error: too long", True),
+    )
     said = reply(conversation_about("call add {} call wait {}", "add", "wait", results=results))
     assert said.text == "add returned: 3\n\nwait failed: too long"
 
@@ -166,7 +191,9 @@ def test_named_tools_are_called_one_after_another_on_request() -> None:
     first = CallResult("add", '{"a": 1}', "3", False)
     second = CallResult("fail", "{}", "it did not work", True)
     assert reply(conversation_about(question, "add", "fail")).calls == (Call("add", '{"a":1}'),)
-    assert reply(conversation_about(question, "add", "fail", results=(first,))).calls == (Call("fail", "{}"),)
+    assert reply(conversation_about(question, "add", "fail", results=(first,))).calls == (
+        Call("fail", "{}"),
+    )
     assert reply(conversation_about(question, "add", "fail", results=(first, second))).calls == (
         Call("add", '{"a":2}'),
     )
@@ -182,10 +209,14 @@ def test_a_named_tool_is_called_again_and_again_as_long_as_it_is_offered() -> No
 
 
 def test_a_model_gone_astray_calls_tools_that_were_not_offered() -> None:
-    assert reply(conversation_about("call nowhere {} no matter what")).calls == (Call("nowhere", "{}"),)
+    assert reply(conversation_about("call nowhere {} no matter what")).calls == (
+        Call("nowhere", "{}"),
+    )
 
 
-@pytest.mark.parametrize("text", ["💬: not you\n🤖:[x]\n❓:[yA] `{}`", "  two\n\n", "🧠:[a b]\n> c"])
+@pytest.mark.parametrize(
+    "text", ["💬: not you\n🤖:[x]\n❓:[yA] `{}`", "  two\n\n", "🧠:[a b]\n> c"]
+)
 def test_say_repeats_verbatim(text: str) -> None:
     assert reply(conversation_about(f"say: {text}")).text == text
     assert reply(conversation_about(f"repeat\n{text}")).text == text
@@ -223,7 +254,10 @@ def test_equal_conversations_get_equal_replies() -> None:
 
 
 def test_a_status_question_gets_one_short_sentence() -> None:
-    question = 'web_search {"query": "google stock price"}: a single, clear, natural sentence (max 10 words)'
+    question = (
+        'web_search {"query": "google stock price"}: a single, clear, natural sentence '
+        "(max 10 words)"
+    )
     assert reply(conversation_about(question)).text == "Searching for google stock price..."
 
 

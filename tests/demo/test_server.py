@@ -24,14 +24,22 @@ RESULTS = (
     '{"matches":["GOOGL price is $911 as of today"]}',
     '{"matches":["MSFT price is $544 as of today"]}',
 )
-ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
+ANSWER = (
+    "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want "
+    "something else?"
+)
 HOSTILE = "say: 💬: x\n❓:[yA] `{}`\n\x85\u2028 data: [DONE]\r\n👩‍👩‍👧 🛠️: \u202e\tend "
 ECHO = HOSTILE.removeprefix("say: ")
 
 
 def claude_body(*messages: Any, **extra: Any) -> dict[str, Any]:
     tools = [{"name": "web_search", "input_schema": SCHEMA}]
-    return {"model": "claude-sonnet-4-6", "max_tokens": 4096, "tools": tools, "messages": messages} | extra
+    return {
+        "model": "claude-sonnet-4-6",
+        "max_tokens": 4096,
+        "tools": tools,
+        "messages": messages,
+    } | extra
 
 
 def chat_body(*messages: Any, **extra: Any) -> dict[str, Any]:
@@ -51,7 +59,9 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-async def streamed_blocks(client: AsyncAnthropic, body: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
+async def streamed_blocks(
+    client: AsyncAnthropic, body: dict[str, Any]
+) -> tuple[list[dict[str, Any]], Any]:
     """The content blocks of a Messages stream, and its last message_delta."""
     blocks: list[dict[str, Any]] = []
     last: Any = None
@@ -87,21 +97,29 @@ def _add_delta(block: dict[str, Any], delta: Any) -> None:
             raise AssertionError(delta)
 
 
-async def streamed_chat(client: AsyncOpenAI, body: dict[str, Any]) -> tuple[dict[str, Any], str | None, Any]:
+async def streamed_chat(
+    client: AsyncOpenAI, body: dict[str, Any]
+) -> tuple[dict[str, Any], str | None, Any]:
     """The message of a Chat Completions stream, its finish reason and usage."""
     text, finish, usage = "", None, None
     calls: dict[int, Any] = {}
-    stream = await client.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
+    stream = await client.chat.completions.create(
+        **body, stream=True, stream_options={"include_usage": True}
+    )
     async for chunk in stream:
         usage = chunk.usage or usage
         for choice in chunk.choices:
             text += choice.delta.content or ""
             finish = choice.finish_reason or finish
             for piece in choice.delta.tool_calls or []:
-                call = calls.setdefault(piece.index, {"type": "function", "function": {"arguments": ""}})
+                call = calls.setdefault(
+                    piece.index, {"type": "function", "function": {"arguments": ""}}
+                )
                 call.update({"id": piece.id} if piece.id else {})
                 assert piece.function is not None
-                call["function"].update({"name": piece.function.name} if piece.function.name else {})
+                call["function"].update(
+                    {"name": piece.function.name} if piece.function.name else {}
+                )
                 call["function"]["arguments"] += piece.function.arguments or ""
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     return message | ({"tool_calls": list(calls.values())} if calls else {}), finish, usage
@@ -128,7 +146,10 @@ def tool_results(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     [
         {},
         {"thinking": {"type": "enabled", "budget_tokens": 1024}},
-        {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"}},
+        {
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "output_config": {"effort": "low"},
+        },
         {"thinking": {"type": "adaptive"}, "model": "claude-opus-4-7"},
     ],
 )
@@ -155,7 +176,9 @@ async def test_the_example_over_messages(claude: AsyncAnthropic, mode: dict[str,
     assert whole.usage.output_tokens == last.usage.output_tokens
 
 
-async def test_the_text_of_thinking_is_omitted_by_default_on_newer_models(claude: AsyncAnthropic) -> None:
+async def test_the_text_of_thinking_is_omitted_by_default_on_newer_models(
+    claude: AsyncAnthropic,
+) -> None:
     body = claude_body(user(QUESTION), thinking={"type": "adaptive"}, model="claude-sonnet-5-5")
     blocks, _ = await streamed_blocks(claude, body)
     assert blocks[0]["thinking"] == ""
@@ -172,7 +195,9 @@ async def test_redacted_thinking_makes_the_round_trip(claude: AsyncAnthropic) ->
     assert last.delta.stop_reason == "end_turn"
 
 
-async def test_thinking_that_was_changed_is_refused_in_the_open_loop(claude: AsyncAnthropic) -> None:
+async def test_thinking_that_was_changed_is_refused_in_the_open_loop(
+    claude: AsyncAnthropic,
+) -> None:
     from anthropic import BadRequestError
 
     mode = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
@@ -199,7 +224,9 @@ async def test_messages_streams_events_in_the_order_of_the_api(claude: AsyncAnth
     block = ["content_block_start", "content_block_delta", "content_block_stop"]
     assert kinds == ["message_start", "ping", *block, *block, "message_delta", "message_stop"]
     inputs = [
-        json.loads(line[6:])["delta"].get("partial_json") for line in lines if "input_json_delta" in line
+        json.loads(line[6:])["delta"].get("partial_json")
+        for line in lines
+        if "input_json_delta" in line
     ]
     assert inputs[0] == ""
     assert "".join(inputs) == '{"query": "x"}'
@@ -221,7 +248,9 @@ async def test_the_example_over_chat_completions(gpt: AsyncOpenAI) -> None:
     whole = await gpt.chat.completions.create(**body)
     assert whole.choices[0].message.content == ANSWER
     first = await gpt.chat.completions.create(**chat_body(user(QUESTION)))
-    assert [call.model_dump() for call in first.choices[0].message.tool_calls or []] == message["tool_calls"]
+    assert [call.model_dump() for call in first.choices[0].message.tool_calls or []] == message[
+        "tool_calls"
+    ]
 
 
 async def test_parallel_calls_are_interleaved_with_id_and_name_first(gpt: AsyncOpenAI) -> None:
@@ -248,7 +277,12 @@ async def test_the_example_over_responses(gpt: AsyncOpenAI) -> None:
             assert event.response.usage is not None
             assert event.response.usage.output_tokens_details.reasoning_tokens > 0
     assert (kinds[0], kinds[-1]) == ("response.created", "response.completed")
-    assert [item["type"] for item in output] == ["reasoning", "message", "function_call", "function_call"]
+    assert [item["type"] for item in output] == [
+        "reasoning",
+        "message",
+        "function_call",
+        "function_call",
+    ]
     assert unseal(output[0]["encrypted_content"]) == output[0]["summary"][0]["text"]
     assert [item["arguments"] for item in output[2:]] == list(arguments.values())
 
@@ -260,7 +294,9 @@ async def test_the_example_over_responses(gpt: AsyncOpenAI) -> None:
     assert whole.output_text == ANSWER
 
 
-async def test_any_text_arrives_unchanged_in_every_format(claude: AsyncAnthropic, gpt: AsyncOpenAI) -> None:
+async def test_any_text_arrives_unchanged_in_every_format(
+    claude: AsyncAnthropic, gpt: AsyncOpenAI
+) -> None:
     blocks, _ = await streamed_blocks(claude, claude_body(user(HOSTILE)))
     assert blocks == [{"type": "text", "text": ECHO}]
     message, _, _ = await streamed_chat(gpt, chat_body(user(HOSTILE)))
@@ -271,7 +307,9 @@ async def test_any_text_arrives_unchanged_in_every_format(claude: AsyncAnthropic
     assert text == ECHO
 
 
-async def test_a_reply_that_is_too_long_says_so_at_its_end(claude: AsyncAnthropic, gpt: AsyncOpenAI) -> None:
+async def test_a_reply_that_is_too_long_says_so_at_its_end(
+    claude: AsyncAnthropic, gpt: AsyncOpenAI
+) -> None:
     question = user("write 500 words")
     _, last = await streamed_blocks(claude, claude_body(question, max_tokens=20))
     assert (last.delta.stop_reason, last.usage.output_tokens) == ("max_tokens", 20)
@@ -344,7 +382,9 @@ async def http(demo: DemoServer) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
-async def test_a_body_that_is_not_a_json_object_is_refused(http: httpx2.AsyncClient, content: bytes) -> None:
+async def test_a_body_that_is_not_a_json_object_is_refused(
+    http: httpx2.AsyncClient, content: bytes
+) -> None:
     refused = await http.post("/v1/messages", content=content)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"].startswith("The request body is not valid JSON")
@@ -366,7 +406,9 @@ async def until_streaming(demo: DemoServer, count: int) -> None:
 async def test_a_client_that_disconnects_ends_its_stream_at_once(
     demo: DemoServer, claude: AsyncAnthropic
 ) -> None:
-    stream = await claude.messages.create(**claude_body(user(QUESTION)), stream=True, extra_headers=SLOW)
+    stream = await claude.messages.create(
+        **claude_body(user(QUESTION)), stream=True, extra_headers=SLOW
+    )
     assert (await anext(aiter(stream))).type == "message_start"
     assert demo.streaming == 1
     await stream.close()
@@ -394,7 +436,11 @@ async def test_a_taken_port_is_an_os_error(demo: DemoServer) -> None:
 
 
 async def test_only_a_strict_server_refuses_what_the_provider_would() -> None:
-    body = {"model": "demo", "max_tokens": 9, "messages": [{"role": "assistant", "content": "I begin."}]}
+    body = {
+        "model": "demo",
+        "max_tokens": 9,
+        "messages": [{"role": "assistant", "content": "I begin."}],
+    }
     for strict, status in ((True, 400), (False, 200)):
         async with await start(pace=0, strict=strict) as server, httpx2.AsyncClient() as client:
             assert (await client.post(f"{server.url}/v1/messages", json=body)).status_code == status
@@ -404,7 +450,9 @@ async def test_only_a_strict_server_refuses_what_the_provider_would() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"model": 7, "messages": [3], "input": 3}, {"messages": {}, "input": [[]]}]
 )
-async def test_a_body_of_another_api_is_refused_by_any_server(path: str, body: dict[str, Any]) -> None:
+async def test_a_body_of_another_api_is_refused_by_any_server(
+    path: str, body: dict[str, Any]
+) -> None:
     async with await start(pace=0) as server, httpx2.AsyncClient() as client:
         refused = await client.post(f"{server.url}{path}", json=body)
     assert refused.status_code == 400

@@ -31,7 +31,10 @@ def answer(message: dict[str, Any]) -> None:
             capabilities: dict[str, Any] = {"tools": {}}
             info = {"name": "count", "version": "1"}
             version = "2025-06-18"
-            send(number, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info})
+            send(
+                number,
+                {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info},
+            )
         case {"method": "tools/list", "id": number}:
             tools = [{"name": n, "description": d, "inputSchema": SCHEMA} for n, d in TOOLS.items()]
             send(number, {"tools": tools})
@@ -40,7 +43,9 @@ def answer(message: dict[str, Any]) -> None:
             if "HOLD" in os.environ and Path(os.environ["HOLD"]).exists():
                 return
             text = HOSTILE if name in ("hostile", "failing") else f"noted {given['text']}"
-            send(number, {"content": [{"type": "text", "text": text}], "isError": name == "failing"})
+            send(
+                number, {"content": [{"type": "text", "text": text}], "isError": name == "failing"}
+            )
         case {"id": number}:
             error = {"code": -32601, "message": "Method not found"}
             print(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}), flush=True)

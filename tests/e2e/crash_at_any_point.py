@@ -185,7 +185,10 @@ def die(folder: Path, point: int | None) -> dict[str, Any]:
     if facts["killed"]:
         in_child(lambda: respond(folder, None))
     code, points = map(int, lines(folder / "ends")[0].split())
-    after = {"text_after": chat.read_text(encoding="utf-8"), "calls_after": len(lines(folder / "calls"))}
+    after = {
+        "text_after": chat.read_text(encoding="utf-8"),
+        "calls_after": len(lines(folder / "calls")),
+    }
     return facts | after | {"code": code, "points": points}
 
 

@@ -94,7 +94,9 @@ async def go_on(machine: Machine) -> dict[str, Any]:
         kinds.append((await process.respond(path)).kind)
         unasked = len(machine.calls()) - ran
         seen = await engine.observe(process.ports(path), process.app.resolve(None))
-        starts = sum(seen.situation.approvals.starts(each) for each in proposals(path) if not each.result)
+        starts = sum(
+            seen.situation.approvals.starts(each) for each in proposals(path) if not each.result
+        )
         yeses = list[tuple[str, int]]()
         while kinds[-1] == "waiting" and len(yeses) < 3:  # one more than it may take
             before = len(machine.calls())
@@ -146,7 +148,9 @@ def die(folder: Path, step: int) -> None:
 
     def tell() -> None:
         facts = asyncio.run(go_on(machine))
-        sys.stdout.write(json.dumps({"step": step, "killed": died == signal.SIGKILL, **facts}) + "\n")
+        sys.stdout.write(
+            json.dumps({"step": step, "killed": died == signal.SIGKILL, **facts}) + "\n"
+        )
         sys.stdout.flush()
 
     assert in_child(tell) == 0

@@ -25,7 +25,20 @@ MODULES = (
     "theirs",
 )
 PROGRAMS = (
-    *("python3", "python", "python3.11", "uv", "uvx", "pip", "git", "node", "npx", "npm", "sh", "keys"),
+    *(
+        "python3",
+        "python",
+        "python3.11",
+        "uv",
+        "uvx",
+        "pip",
+        "git",
+        "node",
+        "npx",
+        "npm",
+        "sh",
+        "keys",
+    ),
     *("nvim", "xdg-open", "xclip", "server"),
 )
 INDEX = "http://127.0.0.1:9/of-the-folder"
@@ -55,7 +68,11 @@ class Hostile:
 
     def environ(self, path: str = os.environ["PATH"]) -> dict[str, str]:
         """An environment that makes many programs look in the current folder."""
-        return {"PATH": os.pathsep.join((*RELATIVE, path, "")), "PYTHONPATH": os.pathsep, "NODE_PATH": "."}
+        return {
+            "PATH": os.pathsep.join((*RELATIVE, path, "")),
+            "PYTHONPATH": os.pathsep,
+            "NODE_PATH": ".",
+        }
 
 
 def hostile(folder: Path) -> Hostile:
@@ -69,12 +86,17 @@ def hostile(folder: Path) -> Hostile:
         for part in ("__init__.py", "__main__.py"):
             (folder / name / part).write_text(told, encoding="utf-8")
     for name in PROGRAMS:
-        for where in ("bin", "node_modules/.bin") if name in MODULES else (".", "bin", "node_modules/.bin"):
+        for where in (
+            ("bin", "node_modules/.bin") if name in MODULES else (".", "bin", "node_modules/.bin")
+        ):
             program = folder / where / name
             program.write_text(f"#!/bin/sh\necho {where}/{name} >>'{log}'\n", encoding="utf-8")
             program.chmod(0o755)
     put_package(
-        folder, "parley-theirs", {PROVIDERS: {"theirs": "theirs:Model"}, TEMPLATES: {"theirs": "theirs"}}, {}
+        folder,
+        "parley-theirs",
+        {PROVIDERS: {"theirs": "theirs:Model"}, TEMPLATES: {"theirs": "theirs"}},
+        {},
     )
     for name, text in SETTINGS.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -43,11 +43,15 @@ FAILURES: Mapping[str, str] = {
     "auth/wif-jwt-bearer": NO_PERSON,
     "auth/dpop": "an extension: tokens are of the kind `Bearer`, as every server takes them",
     "auth/dpop-nonce": "the same extension",
-    "auth/pre-registration": "unknown setting for a client's id: Parley registers itself at each sign-in",
+    "auth/pre-registration": (
+        "unknown setting for a client's id: Parley registers itself at each sign-in"
+    ),
     "auth/scope-step-up": "a call that wants more than was granted is refused, and says so",
 }
 """The scenarios with a failing check, and the reason."""
-WARNINGS = {"auth/basic-cimd": "Parley has no page on the web that says who it is; it registers itself"}
+WARNINGS = {
+    "auth/basic-cimd": "Parley has no page on the web that says who it is; it registers itself"
+}
 """The scenarios in which Parley does not do what the suite recommends, and the reason."""
 
 pytestmark = pytest.mark.guests
@@ -59,7 +63,9 @@ class Person(NoVisitor):
     def __init__(self) -> None:
         self._visits = set[asyncio.Task[Any]]()
 
-    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
+    async def ask(
+        self, server: str, message: str, schema: Mapping[str, Any]
+    ) -> dict[str, Any] | Left:
         fields: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
         return {name: field["default"] for name, field in fields.items() if "default" in field}
 
@@ -70,7 +76,9 @@ class Person(NoVisitor):
         return SamplingReply("a reply", "a model", cut=False)
 
 
-def calls(tools: Mapping[str, Tool], scenario: str, context: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def calls(
+    tools: Mapping[str, Tool], scenario: str, context: Mapping[str, Any]
+) -> list[tuple[str, Any]]:
     """The calls that the suite wants; by default each tool with a value for each parameter."""
     if scenario == "json-schema-2020-12-preservation":
         return [("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})]
@@ -93,11 +101,16 @@ async def use(servers: Servers, person: Person, scenario: str, context: Mapping[
         raise ServerError(only(servers).error)
     tools = {tool.name: tool for tool in only(servers).tools}
     texts = [
-        (await servers.call(tools[name], values)).text for name, values in calls(tools, scenario, context)
+        (await servers.call(tools[name], values)).text
+        for name, values in calls(tools, scenario, context)
     ]
     lists = await servers.resources()
-    texts += [await servers.read_resource(s, r.uri) for s, each in lists.items() for r in each.resources]
-    texts += [await servers.get_prompt(prompt.server, prompt.name) for prompt in await servers.prompts()]
+    texts += [
+        await servers.read_resource(s, r.uri) for s, each in lists.items() for r in each.resources
+    ]
+    texts += [
+        await servers.get_prompt(prompt.server, prompt.name) for prompt in await servers.prompts()
+    ]
     return "\n".join(texts)
 
 
@@ -144,12 +157,18 @@ async def checks(folder: Path) -> dict[str, list[dict[str, Any]]]:
     return {name: json.loads(text) for name, text in zip(names, texts, strict=True)}
 
 
-async def test_parley_passes_the_conformance_suite_except_for_explained_checks(tmp_path: Path) -> None:
+async def test_parley_passes_the_conformance_suite_except_for_explained_checks(
+    tmp_path: Path,
+) -> None:
     scenarios = await checks(tmp_path)
     assert len(scenarios) > 40
 
     def with_status(status: str) -> set[str]:
-        return {name for name, found in scenarios.items() if status in {check["status"] for check in found}}
+        return {
+            name
+            for name, found in scenarios.items()
+            if status in {check["status"] for check in found}
+        }
 
     assert with_status("FAILURE") == FAILURES.keys()
     assert with_status("WARNING") == WARNINGS.keys()

@@ -35,7 +35,9 @@ class Mortal:
 
     def __init__(self, name: str) -> None:
         command = [sys.executable, str(HERE / name)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def death(self, folder: Path, point: int | None) -> dict[str, Any]:
         """The state in a new folder after a death at this point."""
@@ -103,10 +105,16 @@ def answer(text: str) -> tuple[list[str], str, list[str]]:
     assert transcript.exchanges[0].question == Question((Text("say words"),)), text
     answers = transcript.exchanges[0].answers
     segments = answers[0].segments if answers else ()
-    words = [word for segment in segments if isinstance(segment, Text) for word in segment.text.split()]
+    words = [
+        word for segment in segments if isinstance(segment, Text) for word in segment.text.split()
+    ]
     notice = last_notice(answers[0]) if answers else None
     results = [proposal.result for proposal in answers[0].proposals] if answers else []
-    return words, notice.reason if notice else "", [result.status if result else "" for result in results]
+    return (
+        words,
+        notice.reason if notice else "",
+        [result.status if result else "" for result in results],
+    )
 
 
 def check(death: dict[str, Any], whole: list[str]) -> None:
@@ -120,7 +128,9 @@ def check(death: dict[str, Any], whole: list[str]) -> None:
     if death["code"] == 3:  # the call may have run, so the user decides
         assert (words, notice, results) == (whole[:30], "", [""])
     else:
-        assert death["code"] == 0 or death["text_after"] == death["text"], "nothing was left to be done"
+        assert death["code"] == 0 or death["text_after"] == death["text"], (
+            "nothing was left to be done"
+        )
         assert (words, notice, results) == (whole, "", ["ok"])
     assert death["calls"] <= death["calls_after"] <= 1
 
@@ -132,7 +142,12 @@ def test_killed_at_any_point_at_most_the_last_second_is_lost_and_the_next_run_co
 ) -> None:
     complete = any_point.death(tmp_path, None)
     whole = [word for _, word in complete["spoken"]]
-    assert (complete["killed"], complete["code"], complete["calls"], len(whole)) == (False, 0, 1, 60)
+    assert (complete["killed"], complete["code"], complete["calls"], len(whole)) == (
+        False,
+        0,
+        1,
+        60,
+    )
     points = sorted(random.Random(part).sample(range(1, complete["points"]), POINTS // PARTS))
     for point in points:
         death = any_point.death(tmp_path, point)

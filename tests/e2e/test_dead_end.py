@@ -42,22 +42,29 @@ class Window(NamedTuple):
 
 
 WINDOWS = {
-    "known by its name": Window("gpt-4o", 175_000, "it was known that this is too long: exceeds the context"),
+    "known by its name": Window(
+        "gpt-4o", 175_000, "it was known that this is too long: exceeds the context"
+    ),
     "named in the refusal": Window(
         "some-model", 6_000, "prompt is too long: {count} tokens > {tokens} maximum"
     ),
     "named without a count": Window(
         "some-model", 30_000, "This model's maximum context length is {tokens} tokens."
     ),
-    "never named": Window("some-model", 12_000, "Your input exceeds the context window of this model."),
+    "never named": Window(
+        "some-model", 12_000, "Your input exceeds the context window of this model."
+    ),
 }
 LONG = "word " * 20_000
-CALL = '❓:[ya] `{"id":"call_1","type":"function","function":{"name":"read_file","arguments":"{}"}}`'
+CALL = (
+    '❓:[ya] `{"id":"call_1","type":"function","function":{"name":"read_file","arguments":"{}"}}`'
+)
 RESULT = f"{CALL}\n\n🛠️: [read_file][call_1]\n\n`%s`\n"
 
 CHATS = {
     "twelve long exchanges without summaries": "".join(
-        f"💬: {n} {LONG}\n\n🤖:[A]\n\n{n} {LONG}\n\n{RESULT % LONG}\nThat is it.\n\n" for n in range(12)
+        f"💬: {n} {LONG}\n\n🤖:[A]\n\n{n} {LONG}\n\n{RESULT % LONG}\nThat is it.\n\n"
+        for n in range(12)
     )
     + "💬: and now?\n",
     "one question of two megabytes": f"💬: and now? {LONG * 20}\n",
@@ -92,7 +99,9 @@ class Chat:
         self.asides.clear()
         self.server.plan(Response(SAYS[self.kind]("Fine.")))
         observer = Callbacks(on_event=lambda what: self._note(what))
-        return await run_turn(self.app.ports(self.document, "chat.md", observer), self.app.resolve(None))
+        return await run_turn(
+            self.app.ports(self.document, "chat.md", observer), self.app.resolve(None)
+        )
 
     def _note(self, what: engine.TurnEvent) -> None:
         if isinstance(what, Aside):
@@ -115,16 +124,22 @@ async def test_a_chat_that_is_too_long_continues(
     if "known" in window.words:
         assert len(server.requests) == 1
     # The lesson holds for the next question: no refusal and no message is repeated.
-    chat.document = TextDocument(f"{chat.document.text.rstrip().removesuffix('💬:')}💬: and then?\n", 10**9)
+    chat.document = TextDocument(
+        f"{chat.document.text.rstrip().removesuffix('💬:')}💬: and then?\n", 10**9
+    )
     assert await chat.respond() == End("complete")
     assert len(server.requests) <= 2
     await chat.app.close()
 
 
-OFFER = "this chat fills 87 % of the window of some-model: :ParleyCompact summarizes older exchanges"
+OFFER = (
+    "this chat fills 87 % of the window of some-model: :ParleyCompact summarizes older exchanges"
+)
 
 
-async def test_at_four_fifths_of_the_window_a_summary_is_proposed_once(server: FaultyServer) -> None:
+async def test_at_four_fifths_of_the_window_a_summary_is_proposed_once(
+    server: FaultyServer,
+) -> None:
     exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 17_900}\n\n" for n in range(5))
     chat = Chat(server, "chat", Window("some-model", 10**9, ""), f"{exchanges}💬: and now?\n")
     assert await chat.respond() == End("complete")

@@ -17,7 +17,10 @@ from tests.nvim.harness import ROOT, Child, child, nvim_path
 BOUND_S = 40.0
 HINT = "<C-g><C-g> asks, yA approves tools, :qa! ends the demo"
 QUESTION = "can you find the latest stock price of google and microsoft?"
-ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
+ANSWER = (
+    "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want "
+    "something else?"
+)
 PROXIES = {f"{name}_PROXY": "socks5://127.0.0.1:9" for name in ("HTTP", "HTTPS", "ALL")}
 TERMINAL = """
 local command, env = ...
@@ -75,7 +78,13 @@ def test_a_demo_session_is_two_keys_and_fits_the_screen(
 ) -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); from parley.nvim.demo import main; "
     root = copy_of_parley(tmp_path / folder)
-    command = [sys.executable, "-c", f"{code}sys.exit(main(sys.argv[2]))", str(root / "python"), nvim_path()]
+    command = [
+        sys.executable,
+        "-c",
+        f"{code}sys.exit(main(sys.argv[2]))",
+        str(root / "python"),
+        nvim_path(),
+    ]
     with child(tmp_path, width=columns, height=20) as outer:
         terminal = Terminal(outer)
         outer.lua(TERMINAL, command, env or {"NONE": ""})

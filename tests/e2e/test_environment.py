@@ -36,7 +36,20 @@ UV = LOG + (
     '  "venv "*) mkdir -p .venv/bin; cp "$(dirname "$0")/python3" .venv/bin/python ;;\n'
     "esac\n"
 )
-TOOLS = ("sh", "dirname", "basename", "find", "touch", "cat", "head", "mkdir", "cp", "ln", "rm", "env")
+TOOLS = (
+    "sh",
+    "dirname",
+    "basename",
+    "find",
+    "touch",
+    "cat",
+    "head",
+    "mkdir",
+    "cp",
+    "ln",
+    "rm",
+    "env",
+)
 NEW_NVIM, OLD_NVIM = "exit 0\n", "echo 'NVIM v0.9.5'; exit 1\n"
 
 
@@ -67,7 +80,12 @@ class Machine:
             link = self.folder / "bin" / name
             if not link.exists():
                 link.symlink_to(str(shutil.which(name)))
-        environ = {"PATH": str(self.folder / "bin"), "LOG": str(self.folder / "log"), "NAME": "one", **env}
+        environ = {
+            "PATH": str(self.folder / "bin"),
+            "LOG": str(self.folder / "log"),
+            "NAME": "one",
+            **env,
+        }
         command = [str(self.folder / ".ci" / "environment"), what]
         return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
@@ -113,12 +131,17 @@ def test_uv_is_used_if_it_is_installed(machine: Machine) -> None:
     assert machine.run("demo").returncode == 0
     log = machine.log()
     assert "uv venv --quiet --python >=3.11 .venv" in log
-    assert "uv pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes" in log
+    assert (
+        "uv pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes"
+        in log
+    )
     assert "-m venv" not in log
 
 
 @pytest.mark.parametrize("has_uv", [False, True])
-def test_the_named_python_is_used_and_recreates_the_environment(machine: Machine, has_uv: bool) -> None:
+def test_the_named_python_is_used_and_recreates_the_environment(
+    machine: Machine, has_uv: bool
+) -> None:
     machine.has("python3.12", PYTHON)
     if has_uv:
         machine.has("uv", UV)
@@ -162,7 +185,8 @@ def test_an_old_python_is_named_with_a_remedy(machine: Machine, named: dict[str,
     name = named.get("PYTHON", "python3")
     assert ran.returncode == 1
     assert (
-        f"Parley needs Python 3.11 or newer with venv, and {name} is Python 3.9.2: install one" in ran.stderr
+        f"Parley needs Python 3.11 or newer with venv, and {name} is Python 3.9.2: install one"
+        in ran.stderr
     )
     assert ran.stderr.count("\n") == 1
 
@@ -183,7 +207,9 @@ def test_the_neovim_in_the_path_is_used_if_it_is_new_enough(machine: Machine) ->
 
 
 @pytest.mark.parametrize("has_old", [False, True])
-def test_a_neovim_is_fetched_if_there_is_none_or_an_old_one(machine: Machine, has_old: bool) -> None:
+def test_a_neovim_is_fetched_if_there_is_none_or_an_old_one(
+    machine: Machine, has_old: bool
+) -> None:
     if has_old:
         machine.has("nvim", OLD_NVIM)
     machine.run("demo")
@@ -195,12 +221,17 @@ def test_a_neovim_is_fetched_if_there_is_none_or_an_old_one(machine: Machine, ha
 
 @pytest.mark.parametrize("what", ["nvim", "all"])
 @pytest.mark.parametrize("old", ["", "NVIM v0.9.5"])
-def test_a_machine_without_a_neovim_build_gets_a_remedy(machine: Machine, what: str, old: str) -> None:
+def test_a_machine_without_a_neovim_build_gets_a_remedy(
+    machine: Machine, what: str, old: str
+) -> None:
     if old:
         machine.has("nvim", OLD_NVIM)
     machine.run("demo")
     ran = machine.run(what, NO_WHEEL="1")
     assert ran.returncode == 1
-    assert f"Parley needs Neovim 0.10 or newer; {old or 'none'} is on the PATH, and none could" in ran.stderr
+    assert (
+        f"Parley needs Neovim 0.10 or newer; {old or 'none'} is on the PATH, and none could"
+        in ran.stderr
+    )
     machine.has("nvim", NEW_NVIM)
     assert machine.run(what, NO_WHEEL="1").returncode == 0

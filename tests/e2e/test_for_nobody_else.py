@@ -78,7 +78,9 @@ async def test_the_log_holds_no_key_from_a_command_or_a_variable_of_any_name(
     try:
         for key in TOKEN, renewed:
             await command_secret(("printf", "%s\\n", key), os.environ)
-        await key_of(ProviderSettings("p", "openai", api_key_env="MINE"), {"MINE": "what-mine-holds"})
+        await key_of(
+            ProviderSettings("p", "openai", api_key_env="MINE"), {"MINE": "what-mine-holds"}
+        )
         logging.getLogger("parley").error("%s, %s... and what-mine-holds", TOKEN, renewed[:40])
     finally:
         log_to(Path(os.devnull) / "none", {})

@@ -65,7 +65,13 @@ ZONES = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tok
 LOCAL = [
     Guest("everything", "get-sum", {"a": 20, "b": 22}, "42"),
     Guest("filesystem", "read_text_file", {"path": "~/note.txt"}, "what the note says", ("~",)),
-    Guest("memory", "create_entities", MEMORY, "wrote programs", env={"MEMORY_FILE_PATH": "~/memory.jsonl"}),
+    Guest(
+        "memory",
+        "create_entities",
+        MEMORY,
+        "wrote programs",
+        env={"MEMORY_FILE_PATH": "~/memory.jsonl"},
+    ),
     Guest("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
     Guest("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), app=PYPI),
     Guest("git", "git_status", {"repo_path": "~"}, "note.txt", app=PYPI),
@@ -126,7 +132,8 @@ async def test_a_picture_is_kept_next_to_the_chat_and_sent_to_the_model(machine:
     path = machine.chat("💬: call get-tiny-image {}\n")
     async with machine.start(settings(LOCAL[0].settings(machine.folder))) as process:
         assert (
-            await played(process, path) == "Here's the image you requested:\nThe image above is the MCP logo."
+            await played(process, path)
+            == "Here's the image you requested:\nThe image above is the MCP logo."
         )
     (proposal,) = proposals(path)
     assert proposal.result
@@ -160,7 +167,10 @@ async def served() -> AsyncIterator[str]:
 
 async def test_a_server_over_http_is_called_from_a_chat(machine: Machine) -> None:
     path = machine.chat('💬: call echo {"message": "over the net"}\n')
-    async with served() as url, machine.start(settings(ServerSettings("guest", url=url))) as process:
+    async with (
+        served() as url,
+        machine.start(settings(ServerSettings("guest", url=url))) as process,
+    ):
         assert await played(process, path) == "Echo: over the net"
 
 
@@ -214,7 +224,8 @@ async def test_a_prompt_is_listed_and_filled_in(machine: Machine) -> None:
     servers = new_servers({"guest": LOCAL[0].settings(machine.folder)})
     await ready(servers)
     wanted = {
-        prompt.name: [argument.name for argument in prompt.arguments] for prompt in await servers.prompts()
+        prompt.name: [argument.name for argument in prompt.arguments]
+        for prompt in await servers.prompts()
     }
     assert wanted["args-prompt"] == ["city", "state"]
     assert "Paris" in await servers.get_prompt("guest", "args-prompt", {"city": "Paris"})
@@ -224,7 +235,9 @@ async def test_a_prompt_is_listed_and_filled_in(machine: Machine) -> None:
 class Red(NoVisitor):
     """A user who answers each question with a name."""
 
-    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
+    async def ask(
+        self, server: str, message: str, schema: Mapping[str, Any]
+    ) -> dict[str, Any] | Left:
         return {"name": "Ada"}
 
 
@@ -233,7 +246,9 @@ async def test_a_form_is_filled_in(machine: Machine) -> None:
     await ready(servers)
 
     def asking() -> list[Any]:
-        return [tool for tool in servers.status()[0].tools if tool.name == "trigger-elicitation-request"]
+        return [
+            tool for tool in servers.status()[0].tools if tool.name == "trigger-elicitation-request"
+        ]
 
     await until(asking)  # offered once the server knows its client
     outcome = await servers.call(asking()[0], {})
@@ -246,7 +261,9 @@ async def test_a_server_that_may_know_it_works_in_the_working_directory(machine:
     server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"))
     servers = new_servers({"guest": server}, folder=lambda: machine.folder)
     await ready(servers)
-    await until_stderr(servers, "Updated allowed directories from MCP roots")  # it asks after it is ready
+    await until_stderr(
+        servers, "Updated allowed directories from MCP roots"
+    )  # it asks after it is ready
     tool = await tool_of(servers, "list_allowed_directories")
     assert str(machine.folder) in (await servers.call(tool, {})).text
     await servers.close()

@@ -46,7 +46,9 @@ def wheel(folder: Path) -> str:
     files = {
         "innocent.py": "",
         f"{info}/METADATA": "Metadata-Version: 2.1\nName: innocent\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
     }
     record = "".join(f"{name},sha256={_hash(text)},{len(text)}\n" for name, text in files.items())
     with zipfile.ZipFile(path, "w") as archive:
@@ -68,7 +70,8 @@ def checkout(tmp_path: Path) -> Checkout:
     lock = f"innocent==1.0 --hash=sha256:{wheel(packages)}\n"
     (root / "requirements.lock").write_text(lock, encoding="utf-8")
     environ = {
-        f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
+        f"XDG_{name}_HOME": str(tmp_path / name.lower())
+        for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
     environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(packages), "PIP_CONFIG_FILE": os.devnull}
     environ |= {"UV_OFFLINE": "1", "UV_FIND_LINKS": str(packages), "HOME": str(tmp_path)}
@@ -156,7 +159,7 @@ def test_another_lock_makes_another_environment(tmp_path: Path, checkout: Checko
     assert folder() != before
 
 
-# --- Everything that a turn starts -------------------------------------------------------------------------
+# --- Everything that a turn starts ----------------------------------------------------------------
 
 PROGRAM = "#!/bin/sh\necho \"$0 in $PWD with $PATH\" >>'{log}'\n{then}\n"
 
@@ -221,7 +224,8 @@ def user(tmp_path: Path, there: Hostile) -> Iterator[User]:
     config = tmp_path / "config" / "parley" / "config.toml"
     config.parent.mkdir(parents=True)
     environ = {
-        f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
+        f"XDG_{name}_HOME": str(tmp_path / name.lower())
+        for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
     path = there.environ(f"{bin_}{os.pathsep}{os.environ['PATH']}")["PATH"]
     with hanging_model() as model:
@@ -245,12 +249,18 @@ def check_started(user: User, there: Hostile, stderr: str) -> None:
         assert folder == str(user.work)
         assert all(element.startswith("/") for element in path.split(os.pathsep))
     assert "No module named server" in stderr
-    assert "command: not found or not executable: ./server; set cwd, or write the full path" in stderr
+    assert (
+        "command: not found or not executable: ./server; set cwd, or write the full path" in stderr
+    )
 
 
-def test_a_turn_in_neovim_starts_nothing_from_the_folder(tmp_path: Path, there: Hostile, user: User) -> None:
+def test_a_turn_in_neovim_starts_nothing_from_the_folder(
+    tmp_path: Path, there: Hostile, user: User
+) -> None:
     init = "vim.g.parley_python = " + json.dumps(sys.executable)
-    with child(tmp_path, init=init, env={**user.environ, "PYTHONPATH": os.pathsep}, width=200) as nvim:
+    with child(
+        tmp_path, init=init, env={**user.environ, "PYTHONPATH": os.pathsep}, width=200
+    ) as nvim:
         nvim.command(f"cd {there.folder}")
         nvim.edit("theirs/chat.md", "💬: hi\n")
         nvim.command("ParleyRespond")
@@ -267,16 +277,28 @@ def test_a_turn_in_neovim_starts_nothing_from_the_folder(tmp_path: Path, there: 
 @pytest.mark.parametrize(
     "way", [["-m", "parley"], ["-P", "-m", "parley"], ["-I", "-m", "parley"]], ids=" ".join
 )
-def test_the_shell_starts_nothing_from_the_folder(there: Hostile, user: User, way: list[str]) -> None:
+def test_the_shell_starts_nothing_from_the_folder(
+    there: Hostile, user: User, way: list[str]
+) -> None:
     if way == ["-m", "parley"]:  # Python itself takes that package before any line of Parley runs
         shutil.rmtree(there.folder / "parley")
     chat = there.folder / "chat.md"
     chat.write_text("💬: hi\n", encoding="utf-8")
 
     def answer_of(agent: str) -> str:
-        command = [sys.executable, *way, "respond", "--without-missing", "--agent", agent, str(chat)]
+        command = [
+            sys.executable,
+            *way,
+            "respond",
+            "--without-missing",
+            "--agent",
+            agent,
+            str(chat),
+        ]
         env = {**os.environ, **user.environ}
-        ran = subprocess.run(command, cwd=there.folder, env=env, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            command, cwd=there.folder, env=env, capture_output=True, text=True, check=False
+        )
         return ran.stdout + ran.stderr
 
     if way == ["-m", "parley"]:

@@ -38,7 +38,12 @@ def claude() -> list[Any]:
         {"type": "redacted_thinking", "data": seal("hidden")},
         {"type": "text", "text": "Two searches."},
         *(
-            {"type": "tool_use", "id": f"toolu_{n}", "name": "web_search", "input": json.loads(QUERY)}
+            {
+                "type": "tool_use",
+                "id": f"toolu_{n}",
+                "name": "web_search",
+                "input": json.loads(QUERY),
+            }
             for n in "ab"
         ),
     ]
@@ -59,19 +64,34 @@ def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
 
 
 def call_delta(call_id: str | None, arguments: Any = QUERY, **more: Any) -> dict[str, Any]:
-    return {"index": 0, "id": call_id, "function": {"name": "web_search", "arguments": arguments}, **more}
+    return {
+        "index": 0,
+        "id": call_id,
+        "function": {"name": "web_search", "arguments": arguments},
+        **more,
+    }
 
 
 def chat() -> list[Any]:
     """Text, and a call in pieces."""
     rest = {"index": 0, "function": {"arguments": QUERY[4:]}}
     first = call_delta("call_1", QUERY[:4], type="function")
-    return [chunk(content="One."), chunk(tool_calls=[first]), chunk(tool_calls=[rest]), chunk("tool_calls")]
+    return [
+        chunk(content="One."),
+        chunk(tool_calls=[first]),
+        chunk(tool_calls=[rest]),
+        chunk("tool_calls"),
+    ]
 
 
 def responses() -> list[Any]:
     """Encrypted reasoning, and a call whose id equals another model's."""
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("secret")}
+    thought = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "encrypted_content": seal("secret"),
+    }
     made = {"type": "function_call", "call_id": "call_1", "name": "web_search", "arguments": QUERY}
     done = [
         {"type": "response.output_item.done", "output_index": n, "item": item}
@@ -112,10 +132,24 @@ SHAPES = {
     "ChatGPT-chat": Shape("openai-chat", "gpt-4.1", chat, "chat", check_openai),
     "ChatGPT": Shape("openai", "gpt-5.6", responses, "responses", check_responses),
     "Gemini": Shape(
-        "gemini", "gemini-3-pro", gemini, "chat", partial(check_openai, host="gemini"), 2, False, SIGNED
+        "gemini",
+        "gemini-3-pro",
+        gemini,
+        "chat",
+        partial(check_openai, host="gemini"),
+        2,
+        False,
+        SIGNED,
     ),
     "Ollama": Shape(
-        "ollama", "llama3.1", ollama, "chat", partial(check_openai, host="ollama"), 1, False, COMPATIBLE
+        "ollama",
+        "llama3.1",
+        ollama,
+        "chat",
+        partial(check_openai, host="ollama"),
+        1,
+        False,
+        COMPATIBLE,
     ),
 }
 
@@ -147,7 +181,10 @@ async def test_a_tool_loop_passes_from_model_to_model_and_each_request_is_accept
     path = tmp_path / "chat.md"
     path.write_text("💬: the price of google?\n", encoding="utf-8")
     async with AsyncExitStack() as stack:
-        servers = {name: await stack.enter_async_context(FaultyServer(SHAPES[name].check)) for name in names}
+        servers = {
+            name: await stack.enter_async_context(FaultyServer(SHAPES[name].check))
+            for name in names
+        }
         for name, server in servers.items():
             answer = Response(SAYS[SHAPES[name].says]("It is $911."))
             server.plan(Response([event(each) for each in SHAPES[name].calls()]), answer)

@@ -26,7 +26,9 @@ from tests.e2e.machine import Machine, Process, proposals, read
 from tests.forks import forks
 from tests.pictures import beside, png, question
 
-RESPONSES = ProviderSettings("demo-responses", "openai", api="responses", official=True, builtin=True)
+RESPONSES = ProviderSettings(
+    "demo-responses", "openai", api="responses", official=True, builtin=True
+)
 SETTINGS = Settings(
     status=Status(llm=False),
     providers={RESPONSES.name: RESPONSES},
@@ -83,7 +85,9 @@ async def test_a_model_that_sees_gets_the_picture(tmp_path: Path, agent: str) ->
 async def test_a_model_that_cannot_see_gets_words_and_the_user_is_told_once(tmp_path: Path) -> None:
     where, path = machine(tmp_path)
     async with where.start(replace(SETTINGS, agent="Demo-Text", tool_mode="off")) as process:
-        assert await respond(process, path) == ["demo-text cannot see pictures: it is sent words instead"]
+        assert await respond(process, path) == [
+            "demo-text cannot see pictures: it is sent words instead"
+        ]
         text = path.read_text(encoding="utf-8")
         assert "I have no rule for that question" in text
         path.write_text(f"{text}and now?\n", encoding="utf-8")
@@ -151,7 +155,9 @@ async def test_a_model_without_tools_or_vision_is_told_about_the_picture(tmp_pat
     ]
     assert b64encode(PIXEL).decode() not in last
     assert "[image image/png, 68 B]" in last
-    assert proposals(path)[0].result == Result("ok", "", (attachment_of(PIXEL, "chat.assets", "png"),))
+    assert proposals(path)[0].result == Result(
+        "ok", "", (attachment_of(PIXEL, "chat.assets", "png"),)
+    )
 
 
 LONG, ROOM = 15_000, 10_000
@@ -173,7 +179,9 @@ async def test_a_long_result_is_kept_next_to_the_chat_and_readable_without_askin
         assert (len(text), whole.label) == (LONG, "15 kB")
         assert first.result.body == f"{text[:ROOM]}… [truncated: 5000 bytes omitted]"
         before = path.read_text(encoding="utf-8")
-        path.write_text(f'{before}call read_result {{"call": "{first.call.id}"}}\n', encoding="utf-8")
+        path.write_text(
+            f'{before}call read_result {{"call": "{first.call.id}"}}\n', encoding="utf-8"
+        )
         assert await respond(process, path) == []
         *_, asked, _ = map(json.dumps, await requests(process))
     assert '"read_result"' in asked

@@ -104,8 +104,12 @@ def is_asked(key: str, value: Any) -> Condition:
 
 
 ROWS: Mapping[str, Row] = {
-    "agents.name": Row(lambda outcome: "🤖:[B]" in outcome.text, {"name": "B"}, other={"agent": "B"}),
-    "agents.provider": Row(lambda outcome: "/second/" in outcome.path, {"provider": "second"}, base=SECOND),
+    "agents.name": Row(
+        lambda outcome: "🤖:[B]" in outcome.text, {"name": "B"}, other={"agent": "B"}
+    ),
+    "agents.provider": Row(
+        lambda outcome: "/second/" in outcome.path, {"provider": "second"}, base=SECOND
+    ),
     "agents.model": Row(is_asked("model", "gpt-4o"), {"model": "gpt-4o"}),
     "agents.system_prompt": Row(
         lambda outcome: "Be terse." in outcome.system, {"system_prompt": "Be terse."}
@@ -131,8 +135,12 @@ ROWS: Mapping[str, Row] = {
         lambda outcome: "bearer printed-key" in outcome.head,
         provider={"api_key_command": ["echo", "printed-key"]},
     ),
-    "providers.api": Row(lambda outcome: outcome.path == "/v1/responses", provider={"api": "responses"}),
-    "providers.quirks": Row(is_asked("max_completion_tokens", 77), provider={"quirks": []}, base=LIMITED),
+    "providers.api": Row(
+        lambda outcome: outcome.path == "/v1/responses", provider={"api": "responses"}
+    ),
+    "providers.quirks": Row(
+        is_asked("max_completion_tokens", 77), provider={"quirks": []}, base=LIMITED
+    ),
     "providers.official": Row(
         lambda outcome: outcome.path == "/v1/responses", provider={"official": True}, base=NEWER
     ),
@@ -144,27 +152,40 @@ ROWS: Mapping[str, Row] = {
         thinking("budget_tokens", 2000), other={"thinking": {"budget_tokens": 2000}}, base=MANUAL
     ),
     "thinking.effort": Row(
-        is_asked("output_config", {"effort": "max"}), other={"thinking": {"effort": "max"}}, base=QUESTIONS
+        is_asked("output_config", {"effort": "max"}),
+        other={"thinking": {"effort": "max"}},
+        base=QUESTIONS,
     ),
-    "thinking.show": Row(thinking("display", "omitted"), other={"thinking": {"show": False}}, base=QUESTIONS),
+    "thinking.show": Row(
+        thinking("display", "omitted"), other={"thinking": {"show": False}}, base=QUESTIONS
+    ),
     "agent": Row(is_asked("model", "other"), other={"agent": "B"}, base=SECOND),
-    "system_prompt": Row(lambda outcome: "Be kind." in outcome.system, other={"system_prompt": "Be kind."}),
+    "system_prompt": Row(
+        lambda outcome: "Be kind." in outcome.system, other={"system_prompt": "Be kind."}
+    ),
     "max_full_exchanges": Row(stands_in(1), other={"max_full_exchanges": 2}),
     "max_tool_calls": Row(has_no_tools, other={"max_tool_calls": 0}),
     "tool_mode": Row(has_no_tools, other={"tool_mode": "off"}),
     "tools": Row(
-        lambda outcome: [each["function"]["name"] for each in outcome.body["tools"]] == ["find_tools"],
+        lambda outcome: (
+            [each["function"]["name"] for each in outcome.body["tools"]] == ["find_tools"]
+        ),
         other={"tools": {"budget_tokens": 0}},
     ),
     "safety.max_tokens_per_request": Row(
         is_asked("max_tokens", 9), other={"safety": {"max_tokens_per_request": 9}}
     ),
     "file: agent": Row(is_asked("model", "other"), file="agent: B", base=SECOND),
-    "file: provider": Row(lambda outcome: "/second/" in outcome.path, file="provider: second", base=SECOND),
+    "file: provider": Row(
+        lambda outcome: "/second/" in outcome.path, file="provider: second", base=SECOND
+    ),
     "file: model": Row(is_asked("model", "gpt-4o"), file="model: gpt-4o"),
-    "file: system_prompt": Row(lambda outcome: "Be kind." in outcome.system, file="system_prompt: Be kind."),
+    "file: system_prompt": Row(
+        lambda outcome: "Be kind." in outcome.system, file="system_prompt: Be kind."
+    ),
     "file: system_prompt+": Row(
-        lambda outcome: "kind." in outcome.system and "📝" in outcome.system, file="system_prompt+: Be kind."
+        lambda outcome: "kind." in outcome.system and "📝" in outcome.system,
+        file="system_prompt+: Be kind.",
     ),
     "file: temperature": Row(is_asked("temperature", 0.3), file="temperature: 0.3"),
     "file: max_tokens": Row(is_asked("max_tokens", 77), file="max_tokens: 77"),
@@ -179,7 +200,18 @@ ROWS: Mapping[str, Row] = {
 
 IN_NO_REQUEST = {
     *("providers.name", "agents.price", "file: topic", "file: tags", "file: forked_from"),
-    *("chat_dir", "prompt_tools", "xml", "loop", "safety", "status", "approval", "keys", "highlight", "mcp"),
+    *(
+        "chat_dir",
+        "prompt_tools",
+        "xml",
+        "loop",
+        "safety",
+        "status",
+        "approval",
+        "keys",
+        "highlight",
+        "mcp",
+    ),
     *("picker", "pictures", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
 }
@@ -188,7 +220,11 @@ IN_NO_REQUEST = {
 
 def test_every_setting_has_a_row() -> None:
     known = {each.name for each in fields(Settings)} | {f"file: {key}" for key in KEYS}
-    for prefix, cls in (("agents", Agent), ("providers", ProviderSettings), ("thinking", ThinkingSettings)):
+    for prefix, cls in (
+        ("agents", Agent),
+        ("providers", ProviderSettings),
+        ("thinking", ThinkingSettings),
+    ):
         known |= {f"{prefix}.{each.name}" for each in fields(cls)}
     assert known - set(ROWS) == IN_NO_REQUEST
     assert set(ROWS) - known == {"safety.max_tokens_per_request"}
@@ -218,7 +254,11 @@ async def outcome_of(server: FaultyServer, table: dict[str, Any], front: str) ->
     """The outcome of a chat's last question with these settings."""
     settings, problems = read_settings(json.loads(json.dumps(table).replace(LAB, server.url)))
     assert problems == ()
-    environ = {"LAB_KEY": "key-of-the-lab", "LAB_URL": f"{server.url}/env/v1", "PARLEY_DEMO_PACE": "0"}
+    environ = {
+        "LAB_KEY": "key-of-the-lab",
+        "LAB_URL": f"{server.url}/env/v1",
+        "PARLEY_DEMO_PACE": "0",
+    }
     app = App(settings, environ, open_ledger())
     document = TextDocument(f"---\n{front}\n---\n{CHAT}" if front else CHAT, 10**6)
     server.plan(Response(SAYS["chat"]("Fine.")))

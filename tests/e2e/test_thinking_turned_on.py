@@ -23,8 +23,20 @@ from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
 from tests.faulty_server import SAYS, FaultyServer, Response, event
 
-ADAPTIVE = ("claude-sonnet-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-sonnet-5-5", "claude-opus-5-5")
-MANUAL = ("claude-3-7-sonnet", "claude-sonnet-4-0", "claude-opus-4-1", "claude-haiku-4-5", "claude-opus-4-5")
+ADAPTIVE = (
+    "claude-sonnet-4-6",
+    "claude-opus-4-7",
+    "claude-sonnet-5",
+    "claude-sonnet-5-5",
+    "claude-opus-5-5",
+)
+MANUAL = (
+    "claude-3-7-sonnet",
+    "claude-sonnet-4-0",
+    "claude-opus-4-1",
+    "claude-haiku-4-5",
+    "claude-opus-4-5",
+)
 PAUSED = "continues this answer without thinking: the answer does not start with its own thinking"
 
 CALL = f"❓:[ya] `{proposal_json(ToolCall('call_1', 'web_search', '{}'))}`"
@@ -81,7 +93,9 @@ async def test_a_loop_without_thinking_stays_so_and_the_user_is_told_once(
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
             text = path.read_text(encoding="utf-8").rstrip()
             path.write_text(f"{text} and now?\n", encoding="utf-8")
-            ports = app.ports(FileDocument(path, text.count("\n")), str(path), Callbacks(on_event=hear))
+            ports = app.ports(
+                FileDocument(path, text.count("\n")), str(path), Callbacks(on_event=hear)
+            )
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
         finally:
             await app.close()
@@ -102,7 +116,13 @@ def test_the_check_of_the_demo_refuses_the_same_as_the_provider(model: str) -> N
         {"role": "user", "content": [result]},
     ]
     tools = [{"name": "web_search", "input_schema": {"type": "object"}}]
-    body = {"model": model, "max_tokens": 4096, "stream": True, "messages": messages, "tools": tools}
+    body = {
+        "model": model,
+        "max_tokens": 4096,
+        "stream": True,
+        "messages": messages,
+        "tools": tools,
+    }
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     assert check_anthropic(body) == []
     assert any("but found `tool_use`" in each for each in check_anthropic(body | thinking))

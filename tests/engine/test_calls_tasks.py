@@ -184,7 +184,10 @@ async def test_a_turn_that_is_stopped_leaves_no_task() -> None:
     turns = turns_of(TaskTools(Result("ok", "dug")), await left_by_a_crash(file), file)
     assert await stopped(turns.ports)
     assert "[pending]" not in turns.text
-    assert "🛠️: [web_search][call_1][error]\n\n`The call was cancelled: the user stopped it`" in turns.text
+    assert (
+        "🛠️: [web_search][call_1][error]\n\n`The call was cancelled: the user stopped it`"
+        in turns.text
+    )
 
 
 @pytest.mark.parametrize("task", ["a b", "a\x1b[2J", "`", "x" * 513, "\u202e"])

@@ -35,7 +35,14 @@ def proposal(number: int = 1, call_id: str = "call_1") -> str:
 def chat(*more: str, whole: Attachment = WHOLE) -> str:
     head = f"```\n{TEXT[:21]}… [truncated: 769 bytes omitted]\n```"
     return "\n\n".join(
-        ["💬: Read the log.", "🤖:[Demo]", proposal(), f"🛠️: [web_search][call_1] {link(whole)}", head, *more]
+        [
+            "💬: Read the log.",
+            "🤖:[Demo]",
+            proposal(),
+            f"🛠️: [web_search][call_1] {link(whole)}",
+            head,
+            *more,
+        ]
     )
 
 
@@ -55,7 +62,9 @@ def read(call_id: str = "call_1", **arguments: int) -> ToolCall:
     return ToolCall("call_2", "read_result", json.dumps({"call": call_id} | arguments), 0)
 
 
-async def turn(text: str, call: ToolCall, contents: Mapping[str, bytes | str] | None = None) -> Turns:
+async def turn(
+    text: str, call: ToolCall, contents: Mapping[str, bytes | str] | None = None
+) -> Turns:
     """A turn in which the model reads on, and then says so."""
     turns = Turns(text, ScriptedModel(calls(call), says("Done.")), LoggedTools(TOOLS))
     beside = Beside({WHOLE.path: TEXT.encode()} if contents is None else contents)
@@ -75,7 +84,9 @@ def result_of(turns: Turns) -> Result:
 
 async def test_it_runs_without_asking_and_is_written_like_any_call() -> None:
     turns = await turn(chat(), read())
-    assert result_of(turns) == Result("ok", f"{TEXT[21:]}\n[Characters 21 to 790 of 790; this is the end]")
+    assert result_of(turns) == Result(
+        "ok", f"{TEXT[21:]}\n[Characters 21 to 790 of 790; this is the end]"
+    )
     (entry,) = turns.ledger.view().entries
     assert (entry.key.server, entry.key.tool, entry.rule, entry.state) == (
         "parley",
@@ -116,9 +127,17 @@ async def test_calls_with_one_id_are_read_by_the_ids_that_the_model_knows() -> N
 @pytest.mark.parametrize(
     ("call", "contents", "why"),
     [
-        (read("call_9"), None, "No long result of a call 'call_9'. Calls with long results: call_1"),
+        (
+            read("call_9"),
+            None,
+            "No long result of a call 'call_9'. Calls with long results: call_1",
+        ),
         (read(), {}, "The result of call_1 cannot be read: no such file"),
-        (read(), {WHOLE.path: "its content does not match its name"}, "its content does not match its name"),
+        (
+            read(),
+            {WHOLE.path: "its content does not match its name"},
+            "its content does not match its name",
+        ),
     ],
 )
 async def test_an_unreadable_attachment_is_an_error_for_the_model(
@@ -163,13 +182,18 @@ def result_of_refused(turns: Turns) -> Result:
 
 async def test_a_call_that_the_model_did_not_make_here_asks() -> None:
     turns = Turns(
-        chat(proposal_line(replace(read(), index=1), "ya")), ScriptedModel(says("x")), LoggedTools(TOOLS)
+        chat(proposal_line(replace(read(), index=1), "ya")),
+        ScriptedModel(says("x")),
+        LoggedTools(TOOLS),
     )
     assert await turns.run() == End("waiting")
 
 
 def test_it_is_offered_while_the_chat_has_a_long_result() -> None:
-    with_one, without = parse(chat()), parse(chat(whole=replace(WHOLE, path=f"{WHOLE.path[:-3]}png")))
+    with_one, without = (
+        parse(chat()),
+        parse(chat(whole=replace(WHOLE, path=f"{WHOLE.path[:-3]}png"))),
+    )
     assert with_own_tools(TOOLS, with_one, None).get("read_result") == READ_RESULT
     assert with_own_tools(TOOLS, without, None) is TOOLS
     namesake = Tool("demo", "read_result", input_schema={"type": "object"})

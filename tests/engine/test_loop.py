@@ -42,7 +42,16 @@ from parley.tools.catalogue import Catalogue
 from tests.chats import TOOLS, call, tool
 from tests.defaults import limits_with
 from tests.examples import examples
-from tests.fakes import CrashError, FakeObserver, LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
+from tests.fakes import (
+    CrashError,
+    FakeObserver,
+    LoggedTools,
+    ScriptedModel,
+    ScriptStep,
+    Turns,
+    calls,
+    says,
+)
 from tests.ledgers import open_ledger
 from tests.strategies import any_text
 
@@ -88,7 +97,7 @@ def finished(mark: str) -> str:
     )
 
 
-# --- The example --------------------------------------------------------------------------------------------
+# --- The example ----------------------------------------------------------------------------------
 
 
 async def test_the_stock_example_with_one_approval_for_all() -> None:
@@ -99,7 +108,10 @@ async def test_the_stock_example_with_one_approval_for_all() -> None:
     assert (await turns.press("yA")).decided
     assert await turns.run() == End("complete")
     assert turns.text == finished("[yA]")
-    assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
+    assert [arguments for _, arguments in turns.tools.log] == [
+        GOOGLE.arguments,
+        MICROSOFT.arguments,
+    ]
     assert parse(turns.text).problems == ()
 
 
@@ -124,7 +136,9 @@ async def test_the_next_question_continues_with_the_whole_conversation() -> None
     assert await turns.run() == End("complete")
     assert turns.text.endswith("💬: thanks\n\n🤖:[Demo]\n\nYou are welcome.\n\n💬: \n")
     turns.document.anchor = 10**6
-    assert await turns.run() == End("nothing", "there is no question here: write it after 💬: first")
+    assert await turns.run() == End(
+        "nothing", "there is no question here: write it after 💬: first"
+    )
     assert [len(request.turns()) for request in model.asks] == [1, 2, 4]
 
 
@@ -134,7 +148,12 @@ async def test_the_status_while_it_continues() -> None:
     await turns.press("ya")
     await turns.run()
     assert turns.observer.statuses == [
-        *["Analyzing request...", "Writing a reply...", *["Selecting appropriate tools..."] * 2, ""],
+        *[
+            "Analyzing request...",
+            "Writing a reply...",
+            *["Selecting appropriate tools..."] * 2,
+            "",
+        ],
         *["Using Web Search...", "Processing tool results...", "Formulating response...", ""],
     ]
     began = [what.proposal.call.id for what in turns.observer.events if isinstance(what, CallBegan)]
@@ -144,9 +163,15 @@ async def test_the_status_while_it_continues() -> None:
 
 @pytest.mark.parametrize("shows", [True, False])
 async def test_the_status_of_a_thinking_and_writing_model_is_not_analyzing(shows: bool) -> None:
-    thought: list[ScriptStep] = [ThinkingDelta("Hm."), ThinkingDelta("Hm."), ThinkingEnd("c2VhbGVk")]
+    thought: list[ScriptStep] = [
+        ThinkingDelta("Hm."),
+        ThinkingDelta("Hm."),
+        ThinkingEnd("c2VhbGVk"),
+    ]
     said: list[ScriptStep] = [TextDelta("I look"), TextDelta(" it up.")]
-    model = ScriptedModel([*thought, *said, Call(GOOGLE), Finished("tool_calls")], [*thought, *says(ANSWER)])
+    model = ScriptedModel(
+        [*thought, *said, Call(GOOGLE), Finished("tool_calls")], [*thought, *says(ANSWER)]
+    )
     turns = Turns(QUESTION, model, tools())
     turns = turns if shows else unshown(turns)
     await turns.run()
@@ -159,11 +184,13 @@ async def test_the_status_of_a_thinking_and_writing_model_is_not_analyzing(shows
     ]
 
 
-# --- Memory, noes and rules ---------------------------------------------------------------------------------
+# --- Memory, noes and rules -----------------------------------------------------------------------
 
 
 async def test_a_remembered_tool_runs_in_later_rounds_without_asking() -> None:
-    model = ScriptedModel(calls(GOOGLE), calls(GOOGLE, MICROSOFT), calls(call(1, "read_file", "{}")))
+    model = ScriptedModel(
+        calls(GOOGLE), calls(GOOGLE, MICROSOFT), calls(call(1, "read_file", "{}"))
+    )
     turns = Turns(QUESTION, model, tools())
     await turns.run()
     await turns.press("yA")
@@ -183,7 +210,9 @@ async def test_every_decision_is_on_record_with_its_reason_once() -> None:
         await turns.run()
     await turns.press("yN", reason="not now")
     await turns.run()
-    found = [(kind, facts["call"], facts.get("because", "")) for _, kind, facts in turns.ledger.history()]
+    found = [
+        (kind, facts["call"], facts.get("because", "")) for _, kind, facts in turns.ledger.history()
+    ]
     new = "no rule allows it, and the tool is not remembered"
     assert found == [
         ("asked", "call_1", new),
@@ -272,7 +301,9 @@ async def test_looking_at_another_exchange_revokes_no_approval_but_asking_there_
 
 async def test_an_approval_of_an_unreadable_line_does_not_count() -> None:
     turns = Turns(
-        QUESTION + "\n🤖:[Demo]\n\n❓: {nope\n" + proposal_line("call_1", "google"), ScriptedModel(), tools()
+        QUESTION + "\n🤖:[Demo]\n\n❓: {nope\n" + proposal_line("call_1", "google"),
+        ScriptedModel(),
+        tools(),
     )
     assert (await turns.press("ya")).decided
     assert "❓: {nope\n" in turns.text
@@ -307,17 +338,23 @@ async def _counted(turns: Turns, looks: Iterator[int]) -> Catalogue:
     return turns.tools.offered
 
 
-# --- Incomplete answers -------------------------------------------------------------------------------------
+# --- Incomplete answers ---------------------------------------------------------------------------
 
 BROKEN = ModelError("demo broke off. :ParleyRespond asks again", reason="demo broke [off]")
 
 
 async def test_an_interrupted_reply_keeps_its_text_once_and_is_replaced_when_asked_again() -> None:
-    half: list[ScriptStep] = [TextDelta("Half of it\n\nand "), TextDelta("💬"), Call(GOOGLE), BROKEN]
+    half: list[ScriptStep] = [
+        TextDelta("Half of it\n\nand "),
+        TextDelta("💬"),
+        Call(GOOGLE),
+        BROKEN,
+    ]
     turns = Turns(QUESTION, ScriptedModel(half, says("All of it.")), tools())
     assert await turns.run() == End("interrupted", "demo broke off. :ParleyRespond asks again")
     assert turns.text == (
-        QUESTION + "\n🤖:[Demo]\n\nHalf of it\n\nand 💬\n\n🔒: [Interrupted: demo broke off]\n\n💬: \n"
+        QUESTION
+        + "\n🤖:[Demo]\n\nHalf of it\n\nand 💬\n\n🔒: [Interrupted: demo broke off]\n\n💬: \n"
     )
     assert parse(turns.text).problems == ()
     assert await turns.run() == End("complete")
@@ -339,7 +376,9 @@ async def test_a_reply_interrupted_after_results_keeps_the_results() -> None:
 
 async def test_a_connection_that_fails_again_and_again_leaves_one_notice() -> None:
     turns = Turns(
-        QUESTION, ScriptedModel([BROKEN], [TextDelta("Half"), BROKEN], [BROKEN], says("At last.")), tools()
+        QUESTION,
+        ScriptedModel([BROKEN], [TextDelta("Half"), BROKEN], [BROKEN], says("At last.")),
+        tools(),
     )
     for _ in range(3):
         assert (await turns.run()).kind == "interrupted"
@@ -356,7 +395,10 @@ ENDS: dict[str, tuple[list[ScriptStep], str]] = {
     "length with a call": ([Call(GOOGLE), Finished("length")], "the reply was cut at max_tokens"),
     "refusal": ([TextDelta("No."), Finished("refusal")], "the model refused to answer"),
     "filter": ([Finished("content_filter")], "the provider's content filter cut the reply"),
-    "context": ([Finished("context")], "the conversation is larger than the model's context window"),
+    "context": (
+        [Finished("context")],
+        "the conversation is larger than the model's context window",
+    ),
 }
 
 
@@ -397,13 +439,20 @@ async def test_a_message_limit_ends_in_prose() -> None:
     five = calls(*(call(n) for n in range(1, 6)))
     model = ScriptedModel(five, says("Three will do."))
     turns = Turns(
-        QUESTION, model, tools(), limits=limits_with(per_message=3), rules=Rules(auto=(Pattern("demo/*"),))
+        QUESTION,
+        model,
+        tools(),
+        limits=limits_with(per_message=3),
+        rules=Rules(auto=(Pattern("demo/*"),)),
     )
     assert await turns.run() == End("complete")
     assert len(turns.tools.log) == 3
     assert turns.text.count("`Tool call limit exceeded for this message`") == 2
     assert [request.tools_on for request in model.asks] == [True, False]
-    assert [request.system for request in model.asks] == [f"Be brief.\n\n{guidance(TOOLS)}", "Be brief."]
+    assert [request.system for request in model.asks] == [
+        f"Be brief.\n\n{guidance(TOOLS)}",
+        "Be brief.",
+    ]
 
 
 LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
@@ -412,7 +461,11 @@ LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
 async def test_a_model_that_calls_tools_although_they_are_off_is_asked_only_once() -> None:
     model = ScriptedModel(calls(GOOGLE), calls(MICROSOFT), calls(MICROSOFT), says("Enough."))
     turns = Turns(
-        QUESTION, model, tools(), limits=limits_with(per_message=1), rules=Rules(auto=(Pattern("demo/*"),))
+        QUESTION,
+        model,
+        tools(),
+        limits=limits_with(per_message=1),
+        rules=Rules(auto=(Pattern("demo/*"),)),
     )
     assert await turns.run() == End("stopped", f"Unable to complete task: {LIMIT_IGNORED}")
     assert len(turns.tools.log) == 1
@@ -430,7 +483,9 @@ async def test_a_model_that_calls_tools_although_they_are_off_is_asked_only_once
 
 
 async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
-    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
+    turns = Turns(
+        QUESTION, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),))
+    )
 
     def slow(_: str) -> Result:
         turns.clock.time += 119
@@ -444,15 +499,21 @@ async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
 
 
 async def test_calls_allowed_by_a_rule_do_not_run_after_the_time_limit() -> None:
-    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
+    turns = Turns(
+        QUESTION, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),))
+    )
     turns.model.replies[0].insert(0, lambda: setattr(turns.clock, "time", 130.0))
-    assert await turns.run() == End("stopped", "Unable to complete task: it took longer than 120 seconds")
+    assert await turns.run() == End(
+        "stopped", "Unable to complete task: it took longer than 120 seconds"
+    )
     assert turns.tools.log == []
 
 
 @pytest.mark.parametrize("parallel", [True, False])
 async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bool) -> None:
-    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools(), parallel=parallel, timeout_s=10)
+    turns = Turns(
+        QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools(), parallel=parallel, timeout_s=10
+    )
 
     def slow(arguments: str) -> Result:
         turns.clock.time += 6
@@ -466,7 +527,9 @@ async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bo
     assert turns.clock.limits == ([10.0] if parallel else [10.0, 4.0])
     first, second = parse(turns.text).exchanges[0].answers[0].proposals
     assert first.result == Result("ok", "$911")
-    assert second.result == Result("error", "The call was cancelled: it took longer than 10 seconds")
+    assert second.result == Result(
+        "error", "The call was cancelled: it took longer than 10 seconds"
+    )
     ended = [what.result.status for what in turns.observer.events if isinstance(what, CallEnded)]
     assert ended == ["ok", "error"]
     assert await turns.run() == End("complete")
@@ -474,7 +537,9 @@ async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bo
 
 
 async def test_calls_in_sequence_that_the_time_limit_prevented_run_when_asked_again() -> None:
-    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools(), parallel=False, timeout_s=10)
+    turns = Turns(
+        QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools(), parallel=False, timeout_s=10
+    )
 
     def slow(arguments: str) -> Result:
         turns.clock.time += 11 if not turns.tools.log[1:] else 0
@@ -488,17 +553,24 @@ async def test_calls_in_sequence_that_the_time_limit_prevented_run_when_asked_ag
     assert first.result == Result("error", "The call was cancelled: it took longer than 10 seconds")
     assert second.result is None
     assert await turns.run() == End("complete")
-    assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
+    assert [arguments for _, arguments in turns.tools.log] == [
+        GOOGLE.arguments,
+        MICROSOFT.arguments,
+    ]
 
 
-async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_be_asked_again() -> None:
+async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_be_asked_again() -> (
+    None
+):
     class StoppedError(Exception):
         """Imitates the cancellation of the turn's task."""
 
     def stop(_: str) -> Result:
         raise StoppedError
 
-    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), LoggedTools(TOOLS, {"web_search": stop}))
+    turns = Turns(
+        QUESTION, ScriptedModel(BOTH, says(ANSWER)), LoggedTools(TOOLS, {"web_search": stop})
+    )
     await turns.run()
     await turns.press("ya")
     with pytest.raises(StoppedError):
@@ -511,7 +583,10 @@ async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_b
     assert turns.observer.statuses[-1] == "Stopped: by the user"
     turns.tools.results["web_search"] = price
     assert await turns.run() == End("complete")
-    assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
+    assert [arguments for _, arguments in turns.tools.log] == [
+        GOOGLE.arguments,
+        MICROSOFT.arguments,
+    ]
 
 
 async def test_a_call_equal_to_one_with_a_result_is_not_reported_as_cancelled() -> None:
@@ -537,7 +612,7 @@ async def test_the_user_may_take_any_time_to_decide() -> None:
     assert await turns.run() == End("complete")
 
 
-# --- Other exchanges, and concurrent changes ----------------------------------------------------------------
+# --- Other exchanges, and concurrent changes ------------------------------------------------------
 
 MIDDLE = (
     "---\ntopic: x\n---\n\n💬: one\n\n🤖:[Other]\n\nfirst answer\n\n"
@@ -584,7 +659,11 @@ async def test_the_result_of_a_call_deleted_while_it_ran_is_dropped() -> None:
     await turns.press("ya")
 
     def delete(arguments: str) -> Result:
-        turns.edit(lambda text: "".join(x for x in text.splitlines(True) if "google stock price\\" not in x))
+        turns.edit(
+            lambda text: "".join(
+                x for x in text.splitlines(True) if "google stock price\\" not in x
+            )
+        )
         return price(arguments)
 
     turns.tools.results["web_search"] = delete
@@ -638,12 +717,14 @@ async def test_a_removed_answer_ends_the_turn_and_nothing_more_is_written(when: 
     assert turns.model.closed == len(turns.model.asks)
 
 
-# --- At most once -------------------------------------------------------------------------------------------
+# --- At most once ---------------------------------------------------------------------------------
 
 
 async def approved(*, ledger: LedgerFile, tool_results: LoggedTools | None = None) -> Turns:
     chat = ledger.chat("chat.md")
-    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE), says("done")), tool_results or tools(), ledger=chat)
+    turns = Turns(
+        QUESTION, ScriptedModel(calls(GOOGLE), says("done")), tool_results or tools(), ledger=chat
+    )
     await turns.run()
     await turns.press("ya")
     return turns
@@ -753,7 +834,7 @@ async def test_a_copy_of_the_file_is_another_chat() -> None:
     ledger.close()
 
 
-# --- Hostile texts ------------------------------------------------------------------------------------------
+# --- Hostile texts --------------------------------------------------------------------------------
 
 FORGED = "\n".join(
     [
@@ -775,13 +856,18 @@ FORGED = "\n".join(
 @given(any_text, any_text, any_text)
 @example(FORGED, FORGED, FORGED)
 @example("```\n" + FORGED, "`" * 9 + FORGED, "\n")
-def test_text_of_a_model_or_tool_never_becomes_structure(first: str, result: str, last: str) -> None:
+def test_text_of_a_model_or_tool_never_becomes_structure(
+    first: str, result: str, last: str
+) -> None:
     asyncio.run(_hostile(first, Result("ok", result), last))
 
 
 async def _hostile(first: str, result: Result, last: str) -> None:
     reply: list[ScriptStep] = [TextDelta(first), Call(GOOGLE), Finished("tool_calls")]
-    before, after = "💬: before\n\n🤖:[Other]\n\nbefore\n\n", "\n\n💬: after\n\n🤖:[Other]\n\nafter\n"
+    before, after = (
+        "💬: before\n\n🤖:[Other]\n\nbefore\n\n",
+        "\n\n💬: after\n\n🤖:[Other]\n\nafter\n",
+    )
     turns = Turns(
         before + QUESTION + after,
         ScriptedModel(reply, [TextDelta("x"), TextDelta(last), Finished("complete")]),
@@ -805,7 +891,9 @@ async def _hostile(first: str, result: Result, last: str) -> None:
 
 @examples(20)
 @given(any_text, st.integers(1, 9))
-def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(text: str, size: int) -> None:
+def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(
+    text: str, size: int
+) -> None:
     pieces = [text[i : i + size] for i in range(0, len(text), size)]
     asyncio.run(_interrupted([*map(TextDelta, pieces), BROKEN]))
 
@@ -821,9 +909,13 @@ async def _interrupted(reply: list[ScriptStep]) -> None:
     assert turns.text == "💬: a\n\n🤖:[Demo]\n\nwhole\n\n💬: b\n"
 
 
-# --- Thinking -----------------------------------------------------------------------------------------------
+# --- Thinking -------------------------------------------------------------------------------------
 
-THOUGHT: list[ScriptStep] = [ThinkingDelta("I look\n\n💬: it "), ThinkingDelta("up"), ThinkingEnd("c2ln]+/=")]
+THOUGHT: list[ScriptStep] = [
+    ThinkingDelta("I look\n\n💬: it "),
+    ThinkingDelta("up"),
+    ThinkingEnd("c2ln]+/="),
+]
 
 
 async def test_signed_thinking_is_written_and_sent_back_until_the_answer_is_complete() -> None:
@@ -832,7 +924,8 @@ async def test_signed_thinking_is_written_and_sent_back_until_the_answer_is_comp
     turns = Turns(QUESTION, model, tools())
     await turns.run()
     assert (
-        "🧠:[anthropic:claude-sonnet-5-5 c2ln]+/=]\n> I look\n>\n> 💬: it up\n\n🧠:[anthropic" in turns.text
+        "🧠:[anthropic:claude-sonnet-5-5 c2ln]+/=]\n> I look\n>\n> 💬: it up\n\n🧠:[anthropic"
+        in turns.text
     )
     thoughts = (
         Thinking("anthropic", "claude-sonnet-5-5", "I look\n\n💬: it up", "c2ln]+/="),
@@ -842,7 +935,11 @@ async def test_signed_thinking_is_written_and_sent_back_until_the_answer_is_comp
     await turns.press("yA")
     await turns.run()
     second = anthropic.request_body(model.asks[1])["messages"][1]["content"]
-    assert second[0] == {"type": "thinking", "thinking": "I look\n\n💬: it up", "signature": "c2ln]+/="}
+    assert second[0] == {
+        "type": "thinking",
+        "thinking": "I look\n\n💬: it up",
+        "signature": "c2ln]+/=",
+    }
     assert second[1] == {"type": "redacted_thinking", "data": "b3BhcXVl"}
     turns.ask("more")
     await turns.run()
@@ -876,7 +973,7 @@ async def test_thinking_of_a_provider_with_an_odd_name_is_kept(names: tuple[str,
     assert thought.text == "I look\n\n💬: it up"
 
 
-# --- Only the file counts -----------------------------------------------------------------------------------
+# --- Only the file counts -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("notes", ["", "🔒: mine\n\n"])
@@ -930,7 +1027,15 @@ def unshown(turns: Turns) -> Turns:
 async def test_hidden_thinking_is_written_only_if_it_must_be_sent_back() -> None:
     unsigned: list[ScriptStep] = [ThinkingDelta("to "), ThinkingDelta("myself"), ThinkingEnd()]
     sealed: list[ScriptStep] = [ThinkingEnd("c2VhbGVk")]
-    said = [*unsigned, *THOUGHT, *sealed, TextDelta("Hm."), *unsigned, Call(GOOGLE), Finished("tool_calls")]
+    said = [
+        *unsigned,
+        *THOUGHT,
+        *sealed,
+        TextDelta("Hm."),
+        *unsigned,
+        Call(GOOGLE),
+        Finished("tool_calls"),
+    ]
     turns = unshown(Turns(QUESTION, ScriptedModel(said, says(ANSWER)), tools()))
     assert await turns.run() == End("waiting")
     signed, empty, text, *_ = parse(turns.text).exchanges[0].answers[0].segments
@@ -965,7 +1070,9 @@ async def test_an_approval_does_not_count_for_another_tool_than_the_one_shown() 
 async def test_an_approval_before_its_call_could_be_read_does_not_count() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(call(), call(2))), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
-    drawn = [Sighting(written_key(p), tool().digest) for p in Snapshot.of(turns.text, 0).answer.proposals]
+    drawn = [
+        Sighting(written_key(p), tool().digest) for p in Snapshot.of(turns.text, 0).answer.proposals
+    ]
     keys: tuple[Choice, ...] = ("ya", "yA", "yo", "yO")
     for key in keys:
         early = Seen({drawn[0]: 0.39, drawn[1]: 0.39})

@@ -57,7 +57,8 @@ async def test_a_second_attempt_asks_the_question() -> None:
     await chat.run()
     assert (await chat.run()).kind == "complete"
     assert chat.text.startswith(
-        "💬: see @@a@@ and @@b@@\n\n`a` (1 line)\n\n```\ntext\n```\n\n`b`: no such file\n\n🤖:[Demo]\n"
+        "💬: see @@a@@ and @@b@@\n\n`a` (1 line)\n\n```\ntext\n```\n\n`b`: no such "
+        "file\n\n🤖:[Demo]\n"
     )
     assert chat.requests == 1
 

@@ -39,8 +39,12 @@ SCENARIOS: dict[str, Scenario] = {
     "a single call": Scenario([CALL], ["ok"]),
     "four calls in sequence": Scenario([CALL] * 4, ["ok"] * 4),
     "recovery after an error": Scenario([FAIL, CALL], ["error", "ok"]),
-    "error, ok, error, error": Scenario([FAIL, CALL, FAIL, FAIL], ["error", "ok", "error", "error"]),
-    "ten rounds": Scenario([CALL] * 10, ["ok"] * 10, "reached the maximum of 10 rounds of tool calls"),
+    "error, ok, error, error": Scenario(
+        [FAIL, CALL, FAIL, FAIL], ["error", "ok", "error", "error"]
+    ),
+    "ten rounds": Scenario(
+        [CALL] * 10, ["ok"] * 10, "reached the maximum of 10 rounds of tool calls"
+    ),
     "nine rounds": Scenario([CALL] * 9, ["ok"] * 9),
     "three errors in a row": Scenario(
         [FAIL] * 3, ["error"] * 3, "all tool calls failed in 3 replies in a row"
@@ -54,7 +58,9 @@ SCENARIOS: dict[str, Scenario] = {
         ["error"] * 9,
         "all tool calls failed in 3 replies in a row",
     ),
-    "a call that takes too long": Scenario([CALL], ["error"], "it took longer than 120 seconds", 121.0),
+    "a call that takes too long": Scenario(
+        [CALL], ["error"], "it took longer than 120 seconds", 121.0
+    ),
     "calls that take too long together": Scenario(
         [CALL] * 3, ["ok", "ok", "error"], "it took longer than 120 seconds", 45.0
     ),
@@ -75,7 +81,10 @@ def turns_of(scenario: Scenario) -> Turns:
 
         return run
 
-    tools.results = {"web_search": after(Result("ok", "fine")), "read_file": after(Result("error", "broke"))}
+    tools.results = {
+        "web_search": after(Result("ok", "fine")),
+        "read_file": after(Result("error", "broke")),
+    }
     return turns
 
 
@@ -100,7 +109,9 @@ async def test_a_task_runs_to_its_end(what: str) -> None:
     assert parse(turns.text).problems == ()
     if scenario.reason:
         assert end == End("stopped", f"Unable to complete task: {scenario.reason}")
-        assert turns.text.endswith(f"\n\n🔒: [Unable to complete task: {scenario.reason}]\n\n💬: \n")
+        assert turns.text.endswith(
+            f"\n\n🔒: [Unable to complete task: {scenario.reason}]\n\n💬: \n"
+        )
         assert turns.observer.statuses[-2:] == [f"Stopped: {scenario.reason}", ""]
         turns.document.anchor = 0
         assert await turns.run() == End("complete")

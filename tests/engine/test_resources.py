@@ -24,7 +24,9 @@ from tests.chats import answer, chat, ran, tool
 from tests.defaults import text_tools
 from tests.fakes import LoggedTools, ScriptedModel, Turns, calls, says
 
-DOCS = tool("search", "docs", identity='{"url":"https://docs"}', instructions="Be kind.", trusted=True)
+DOCS = tool(
+    "search", "docs", identity='{"url":"https://docs"}', instructions="Be kind.", trusted=True
+)
 MAIL = tool("inbox", "mail", identity='{"url":"https://mail"}')
 BOTH = Catalogue.of([DOCS, MAIL])
 TEA, BILL = "note://tea", "mail://bill"
@@ -41,12 +43,16 @@ def search(number: int = 1, name: str = "search") -> ToolCall:
     return ToolCall(f"call_{number}", name, '{"query":"tea"}', 0)
 
 
-def turns(*replies: Any, catalogue: Catalogue = BOTH, text: str = "💬: What of tea?\n", **more: Any) -> Turns:
+def turns(
+    *replies: Any, catalogue: Catalogue = BOTH, text: str = "💬: What of tea?\n", **more: Any
+) -> Turns:
     results = {"search": FOUND, "inbox": IN_MAIL, "read_resource": Result("ok", "Tea is hot.")}
     return Turns(text, ScriptedModel(*replies), LoggedTools(catalogue, results), **more)
 
 
-async def proposed(call: ToolCall, *replies: Any, first: ToolCall | None = None, **more: Any) -> Turns:
+async def proposed(
+    call: ToolCall, *replies: Any, first: ToolCall | None = None, **more: Any
+) -> Turns:
     """A chat in which a result named a resource, and the model wants to read one."""
     each = turns(calls(first or search()), calls(call), *replies, **more)
     assert await each.run() == End("waiting")
@@ -114,7 +120,9 @@ async def test_while_the_server_is_missing_the_call_waits_and_an_approval_says_s
     assert results(each)[1] == Result("ok", "Tea is hot.")
 
 
-@pytest.mark.parametrize("uri", [BILL, "file:///etc/passwd", "note://tea/../secret", "note://tea, tea"])
+@pytest.mark.parametrize(
+    "uri", [BILL, "file:///etc/passwd", "note://tea/../secret", "note://tea, tea"]
+)
 async def test_a_resource_that_no_result_of_its_server_named_is_not_read(uri: str) -> None:
     first = calls(search(), replace(search(3, "inbox"), index=1))
     each = turns(first, calls(read(uri)), says("I cannot."))
@@ -130,7 +138,9 @@ async def test_a_resource_that_no_result_of_its_server_named_is_not_read(uri: st
 
 async def test_listed_resources_may_be_read_and_the_error_names_the_first_of_many() -> None:
     listed = [f"note://{number}" for number in range(30)]
-    each = turns(calls(search()), calls(read("note://7")), calls(read("note://77", number=3)), says("No."))
+    each = turns(
+        calls(search()), calls(read("note://7")), calls(read("note://77", number=3)), says("No.")
+    )
     each.tools.listed = listed
     await each.run()
     await each.press("ya")

@@ -63,7 +63,9 @@ async def test_a_stop_keeps_the_lines_already_written() -> None:
 
 async def test_text_typed_in_the_meantime_stays_and_a_changed_answer_is_untouched() -> None:
     def type_here() -> None:
-        turns.edit(lambda text: text.replace("answer 1", "my answer").replace("💬: \n", "💬: next\n"))
+        turns.edit(
+            lambda text: text.replace("answer 1", "my answer").replace("💬: \n", "💬: next\n")
+        )
 
     turns = chat(4, [type_here, *says("One.")], says("Two."), says("Three."))
     await sum_up(turns.ports, turns.resolve, 2)

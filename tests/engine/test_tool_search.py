@@ -86,7 +86,11 @@ async def test_it_runs_without_asking_and_is_written_like_any_call() -> None:
         "ya",
         Result(
             "ok",
-            "These tools can be called now, and are described from here on:\n- send_mail: Sends a letter.",
+            (
+                "These tools can be called now, and are described from here on:\n- send_mail: "
+                "Sends "
+                "a letter."
+            ),
         ),
     )
     (entry,) = each.ledger.view().entries
@@ -107,7 +111,9 @@ async def test_the_file_alone_makes_the_same_request_again(name: str, mode: str 
     described = text_tools(mode) if mode else None
     both = [
         FORMATS[name].body(
-            replace((await observe(one.ports, one.resolve)).request(tools_on=True), text_tools=described)
+            replace(
+                (await observe(one.ports, one.resolve)).request(tools_on=True), text_tools=described
+            )
         )
         for one in (each, replace_text(again, each.text))
     ]
@@ -161,7 +167,10 @@ async def test_the_refusal_of_a_tool_sent_in_full_has_no_hint() -> None:
 async def test_an_unknown_tool_is_answered_without_hundreds_of_names() -> None:
     each = turns(QUESTION, calls(ToolCall("call_1", "sand_mail", "{}", 0)), says("Oh."))
     await each.run()
-    assert "Did you mean send_mail? Available tools: find_tools, and 301 that find_tools finds" in each.text
+    assert (
+        "Did you mean send_mail? Available tools: find_tools, and 301 that find_tools finds"
+        in each.text
+    )
 
 
 async def test_a_rule_may_deny_it() -> None:
@@ -220,7 +229,9 @@ def test_a_catalogue_that_fits_is_offered_unchanged(
     whole = with_own_tools(TOOLS, long, None)
     tools = [each for _, each in whole.tools]
     rooms = [
-        ToolRoom(tokens, count) for tokens in range(0, 400, 20) for count in (None, 1, 2, 3, 4, len(tools))
+        ToolRoom(tokens, count)
+        for tokens in range(0, 400, 20)
+        for count in (None, 1, 2, 3, 4, len(tools))
     ]
     room = data.draw(st.sampled_from([each for each in rooms if each.holds(tools) == fits]))
     offered = with_own_tools(TOOLS, long, room)
@@ -243,7 +254,9 @@ def test_another_servers_tool_of_the_same_name_is_another_tool() -> None:
 
 def test_the_names_are_bounded_too() -> None:
     catalogue = with_own_tools(
-        Catalogue.of(Tool("s", f"{'x' * 55}{number:03}") for number in range(900)), Transcript(), ToolRoom(0)
+        Catalogue.of(Tool("s", f"{'x' * 55}{number:03}") for number in range(900)),
+        Transcript(),
+        ToolRoom(0),
     )
     text = guidance(catalogue)
     assert text.count("xxx0") == 100

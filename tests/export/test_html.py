@@ -54,7 +54,21 @@ class Tags(HTMLParser):
     """All elements of a page, the elements left open, and the page's text."""
 
     VOID = frozenset(
-        ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+        [
+            "area",
+            "base",
+            "br",
+            "col",
+            "embed",
+            "hr",
+            "img",
+            "input",
+            "link",
+            "meta",
+            "source",
+            "track",
+            "wbr",
+        ]
     )
     """The full list: https://html.spec.whatwg.org/multipage/syntax.html#void-elements, 2026-11-22.
     """
@@ -89,7 +103,14 @@ def page() -> Tags:
 
 def test_the_page_has_the_whole_conversation() -> None:
     text = page().text
-    for said in ("Stocks & <prices>", "What is GOOGL?", "I should look.", "I look.", '{"q": "<b>"}', "$911"):
+    for said in (
+        "Stocks & <prices>",
+        "What is GOOGL?",
+        "I should look.",
+        "I look.",
+        '{"q": "<b>"}',
+        "$911",
+    ):
         assert said in text
     assert "Answer of Claude" in text
     assert "[Stopped: by the user]" in text
@@ -135,7 +156,9 @@ def test_code_has_the_colours_of_its_language() -> None:
 
 @given(
     st.text(st.characters(codec="utf-8", exclude_characters="\0\r")),
-    st.sampled_from(["python", "json", "html", "html+php", "c++", "diff", "sh", "tex", "nonsense", '"<b>&']),
+    st.sampled_from(
+        ["python", "json", "html", "html+php", "c++", "diff", "sh", "tex", "nonsense", '"<b>&']
+    ),
 )
 @examples(100)
 def test_colours_change_no_text_and_let_no_html_through(code: str, language: str) -> None:
@@ -145,9 +168,9 @@ def test_colours_change_no_text_and_let_no_html_through(code: str, language: str
     assert tags.text == plain.text
     assert tags.open == []
     assert {tag for tag, _ in tags.all} - {tag for tag, _ in plain.all} <= {"span"}
-    assert {attribute for tag, attributes in tags.all if tag == "span" for attribute in attributes} <= {
-        "class"
-    }
+    assert {
+        attribute for tag, attributes in tags.all if tag == "span" for attribute in attributes
+    } <= {"class"}
 
 
 def test_long_or_slow_code_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +227,10 @@ def test_the_users_notes_are_left_out() -> None:
 def test_nothing_on_the_page_runs_or_is_fetched() -> None:
     tags = page().all
     assert {tag for tag, _ in tags} & {"script", "img", "iframe", "link", "object", "form"} == set()
-    assert [attrs["href"] for _, attrs in tags if "href" in attrs] == ["http://evil/y.png", "http://fine/"]
+    assert [attrs["href"] for _, attrs in tags if "href" in attrs] == [
+        "http://evil/y.png",
+        "http://fine/",
+    ]
     assert {name for _, attrs in tags for name in attrs} <= {
         *("href", "class", "dir", "charset", "name", "content", "http-equiv", "style")
     }
@@ -232,7 +258,9 @@ def test_stored_pictures_are_embedded_and_none_is_fetched(transcript: Transcript
     assert tags.open == []
     pictures = [attrs for tag, attrs in tags.all if tag == "img"]
     assert all(set(attrs) == {"src", "alt"} for attrs in pictures)
-    assert {attrs["src"] for attrs in pictures} <= {f"data:image/png;base64,{b64encode(png()).decode()}"}
+    assert {attrs["src"] for attrs in pictures} <= {
+        f"data:image/png;base64,{b64encode(png()).decode()}"
+    }
     assert "img" not in {tag for tag, _ in Tags(html_page(transcript, "a.md")).all}
 
 

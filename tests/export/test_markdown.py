@@ -113,7 +113,9 @@ def blocks(page: str) -> tuple[list[str], list[str]]:
     """The texts of a page's second-level headings, and of its code blocks."""
     tokens = MarkdownIt("commonmark").enable("table").parse(page)
     pairs = pairwise(tokens)
-    headings = [after.content for token, after in pairs if (token.type, token.tag) == ("heading_open", "h2")]
+    headings = [
+        after.content for token, after in pairs if (token.type, token.tag) == ("heading_open", "h2")
+    ]
     return headings, [token.content for token in tokens if token.type == "fence"]
 
 
@@ -128,7 +130,17 @@ def test_a_text_with_an_unclosed_construct_becomes_a_code_block() -> None:
 
 
 def test_unreadable_lines_and_orphan_results_are_included() -> None:
-    lines = ["💬: *t*", "🤖:", "❓: {no}", "🛠️: [x`y][c]", "`lost`", "🛠️: [x][c]", "`lost`", "", "[x](y) & <b>"]
+    lines = [
+        "💬: *t*",
+        "🤖:",
+        "❓: {no}",
+        "🛠️: [x`y][c]",
+        "`lost`",
+        "🛠️: [x][c]",
+        "`lost`",
+        "",
+        "[x](y) & <b>",
+    ]
     page = markdown_page(parse("\n\n".join(lines)), "x")
     assert page.startswith("# \\*t\\*\n")
     assert "**A line that cannot be read**\n\n```\n❓: {no}\n```" in page
@@ -142,7 +154,9 @@ def test_no_text_hides_the_next_speaker_or_a_call(transcript: Transcript) -> Non
     headings, code = blocks(markdown_page(transcript, "x"))
     questions = [e.question for e in transcript.exchanges if e.question and e.question.text]
     answers = [answer for e in transcript.exchanges for answer in e.answers]
-    assert len([h for h in headings if h.startswith(("Question", "Answer"))]) >= len(questions) + len(answers)
+    assert len([h for h in headings if h.startswith(("Question", "Answer"))]) >= len(
+        questions
+    ) + len(answers)
     calls = [p.call.arguments for answer in answers for p in answer.proposals]
     bodies = [p.result.body for answer in answers for p in answer.proposals if p.result]
     assert {f"{visible(text)}\n" for text in (*calls, *bodies)} <= set(code)

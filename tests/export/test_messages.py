@@ -45,7 +45,11 @@ def line(chat: str, option: str) -> Any:
 
 def test_a_chat_becomes_chat_completions_messages() -> None:
     calls = [
-        {"id": "c", "type": "function", "function": {"name": "web_search", "arguments": '{"n": 1.0}'}},
+        {
+            "id": "c",
+            "type": "function",
+            "function": {"name": "web_search", "arguments": '{"n": 1.0}'},
+        },
         {"id": "d", "type": "function", "function": {"name": "rm", "arguments": "not JSON"}},
     ]
     assert line(CHAT, "openai") == {
@@ -119,23 +123,33 @@ def test_an_empty_question_and_a_begun_answer_are_not_messages(option: str) -> N
     asked = line("💬: a\n\n🤖:\n\nb\n", option)
     assert line("💬: a\n\n🤖:\n\nb\n\n🤖:[X]\n\n💬: \n\n🤖:\n", option) == asked
     assert line("💬: a\n\n🤖:\n\nb\n\n💬: \n\n🔒: note\n", option) == asked
-    assert message_line(parse("# heading\n"), option) == message_line(parse("💬: \n\n🤖:\n"), option) == ""
+    assert (
+        message_line(parse("# heading\n"), option)
+        == message_line(parse("💬: \n\n🤖:\n"), option)
+        == ""
+    )
 
 
 def test_a_long_chat_is_complete() -> None:
-    chat = "".join(f"💬: {number} {'x' * 40_000}\n\n🤖:\n\nb\n\n📝: short\n\n" for number in range(60))
+    chat = "".join(
+        f"💬: {number} {'x' * 40_000}\n\n🤖:\n\nb\n\n📝: short\n\n" for number in range(60)
+    )
     assert len(line(chat, "anthropic")["messages"]) == 120
     assert len(message_line(parse(chat), "openai")) > 60 * 40_000
 
 
 def test_content_that_a_line_cannot_hold_is_named() -> None:
     picture = f"![image/png 2 B](x.assets/{'0' * 64}.png)"
-    assert list(lacks(parse(CHAT))) == ["only the beginning of long results is included, as in the file"]
+    assert list(lacks(parse(CHAT))) == [
+        "only the beginning of long results is included, as in the file"
+    ]
     assert list(lacks(parse(f"💬:\n\n{picture}\n\nwhat?\n"))) == [
         "pictures are replaced by words",
         "it ends with a question, but training data must end with an answer",
     ]
-    assert line(f"💬:\n\n{picture}\n", "openai")["messages"][0]["content"] == "[image image/png, 2 B]"
+    assert (
+        line(f"💬:\n\n{picture}\n", "openai")["messages"][0]["content"] == "[image image/png, 2 B]"
+    )
     assert list(lacks(parse("💬: a\n\n🤖:\n\nb\n\n💬: \n"))) == []
 
 
@@ -148,4 +162,7 @@ ASKS = 'and\n\n❓: `{"index":0,"id":"c","function":{"name":"a","arguments":"{}"
 def test_many_unfinished_parts_are_left_out(more: str) -> None:
     chat = parse(f"💬: a\n\n🤖:\n\n{more}")
     assert message_line(chat, "openai") == '{"messages": [{"role": "user", "content": "a"}]}'
-    assert list(lacks(chat))[-1] == "it ends with a question, but training data must end with an answer"
+    assert (
+        list(lacks(chat))[-1]
+        == "it ends with a question, but training data must end with an answer"
+    )

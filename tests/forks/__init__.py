@@ -1,14 +1,15 @@
 """Pythons without the seconds of imports that Parley's processes begin with.
 
-A program (`server.py`) imports what a command, a host of Neovim and a server of tools need, once, and forks
-for each process that is wanted. A fork is a process of its own with the arguments, environment, folder,
-descriptors and terminal that it is given, and from there on runs as `python ARGUMENTS` does. What Python does
-before that, such as streams for closed descriptors or for another encoding, is left out, and what imports do,
-and the taking down of modules at the end: tests of that start a new process.
+A program (`server.py`) imports what a command, a host of Neovim and a server of tools need, once,
+and forks for each process that is wanted. A fork is a process of its own with the arguments,
+environment, folder, descriptors and terminal that it is given, and from there on runs as `python
+ARGUMENTS` does. What Python does before that, such as streams for closed descriptors or for another
+encoding, is left out, and what imports do, and the taking down of modules at the end: tests of that
+start a new process.
 
 A test asks for a fork with `ForkServer.start`. What starts a program, as Neovim does, is given
-`ForkServer.python` in the place of Python (`client.py`): it stays as long as its fork, hands it each signal,
-and ends as it does; where it is killed, its fork is.
+`ForkServer.python` in the place of Python (`client.py`): it stays as long as its fork, hands it
+each signal, and ends as it does; where it is killed, its fork is.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ class ForkServer:
         folder: Path,
         handles: tuple[int, int, int],
     ) -> Command:
-        """A Python with these as its standard input, output and error; the first may be its terminal."""
+        """A Python with these as its standard input, output and error; the first may be its
+        terminal.
+        """
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(START_S)
         connection.connect(self._address)

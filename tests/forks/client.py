@@ -1,4 +1,5 @@
-"""A program in the place of Python: has a fork made of what it is started with, and is there as long as it.
+"""A program in the place of Python: has a fork made of what it is started with, and is there as
+long as it.
 
 Imports nothing that takes time: it starts in ten milliseconds.
 """
@@ -20,9 +21,15 @@ from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
 
 
 def ask(
-    connection: socket, arguments: list[str], environ: dict[str, str], folder: str, handles: tuple[int, ...]
+    connection: socket,
+    arguments: list[str],
+    environ: dict[str, str],
+    folder: str,
+    handles: tuple[int, ...],
 ) -> None:
-    """Ask the server at the other end for a fork; it writes the fork's id, and how it ends, in two lines."""
+    """Ask the server at the other end for a fork; it writes the fork's id, and how it ends, in
+    two lines.
+    """
     mask = os.umask(0)
     os.umask(mask)
     message = marshal.dumps((arguments, environ, folder, mask))

@@ -23,12 +23,30 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TextIO
 
-CLI = ("answer", "approval", "arguments", "ask", "batch", "chat", "inspect", "pager", "respond", "servers")
+CLI = (
+    "answer",
+    "approval",
+    "arguments",
+    "ask",
+    "batch",
+    "chat",
+    "inspect",
+    "pager",
+    "respond",
+    "servers",
+)
 PARTS = ("demo.checks", "demo.server", "export.html", "http.bodies", "mock_server", "nvim.plugin")
 MODULES = (
     *(f"parley.cli.{name}" for name in CLI),
     *(f"parley.{name}" for name in (*PARTS, "runtime.app", "session", "storage.ledger")),
-    *("anthropic", "anthropic.types", "openai", "openai.types", "mcp.client.stdio", "mcp.server.mcpserver"),
+    *(
+        "anthropic",
+        "anthropic.types",
+        "openai",
+        "openai.types",
+        "mcp.client.stdio",
+        "mcp.server.mcpserver",
+    ),
     *("anyio._backends._asyncio", "concurrent.futures.thread", "httpcore2", "truststore"),
     *("uvicorn.lifespan.off", "uvicorn.protocols.http.h11_impl"),
     *("jsonschema", "yaml", "pynvim", "rich.logging", "rich.syntax"),
@@ -196,7 +214,9 @@ def result(arguments: list[str]) -> int:
 
 
 def end(code: int) -> None:
-    """End as Python does, but for taking down all that is imported, which takes as long as a command."""
+    """End as Python does, but for taking down all that is imported, which takes as long as a
+    command.
+    """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     try:

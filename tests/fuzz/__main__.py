@@ -26,7 +26,9 @@ from tests.fuzz.recorder import FILE
 
 ROOT = Path(__file__).parents[2]
 MOST = 200
-"""No more examples than so many times the usual: a new seed finds more than a longer run of an old one."""
+"""No more examples than so many times the usual: a new seed finds more than a longer run of an
+old one.
+"""
 GROWTH = 4
 LONGEST_S = 900.0
 """What a law may take in one round, its shrinking included, before it counts as hanging."""
@@ -48,9 +50,17 @@ class Round:
     seed: int
     factor: int
 
-    def run(self, targets: Sequence[str], without: Sequence[str], workers: str) -> tuple[int, list[Law]]:
+    def run(
+        self, targets: Sequence[str], without: Sequence[str], workers: str
+    ) -> tuple[int, list[Law]]:
         """Try the laws; pytest's exit code and what was tried."""
-        options = [f"--hypothesis-seed={self.seed}", "-n", workers, f"--timeout={LONGEST_S}", "--tb=short"]
+        options = [
+            f"--hypothesis-seed={self.seed}",
+            "-n",
+            workers,
+            f"--timeout={LONGEST_S}",
+            "--tb=short",
+        ]
         options += [
             "-p",
             "tests.fuzz.recorder",
@@ -62,9 +72,19 @@ class Round:
             record = Path(folder, "laws")
             record.touch()
             env = {VARIABLE: str(self.factor), FILE: str(record), "PYTHONPATH": str(ROOT)}
-            command = [sys.executable, "-m", "pytest", "-m", "hypothesis or fuzz", *options, *targets]
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-m",
+                "hypothesis or fuzz",
+                *options,
+                *targets,
+            ]
             code = subprocess.run(command, env=os.environ | env, check=False).returncode
-            return code, [Law(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()]
+            return code, [
+                Law(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()
+            ]
 
     def again(self, name: str) -> str:
         """The command that makes the same examples of one law again."""
@@ -72,7 +92,9 @@ class Round:
 
 
 def next_factor(factor: int, slowest_s: float, took_s: float, left_s: float) -> int:
-    """How many times the usual examples the next round tries; 0 if the time left is too short for one."""
+    """How many times the usual examples the next round tries; 0 if the time left is too short
+    for one.
+    """
     in_time = max(left_s, 0) / (took_s / factor)
     not_hanging = factor * LONGEST_S / 3 / max(slowest_s, 0.001)
     return int(min(factor * GROWTH, MOST, not_hanging, in_time))
@@ -83,16 +105,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, help="one round only, with this seed")
-    parser.add_argument("--factor", type=int, default=2, help="how many times the usual examples, at first")
-    parser.add_argument("--workers", default="logical", help="how many processes, as pytest-xdist takes it")
-    parser.add_argument("targets", nargs="*", help="tests, as pytest takes them; all if there are none")
+    parser.add_argument(
+        "--factor", type=int, default=2, help="how many times the usual examples, at first"
+    )
+    parser.add_argument(
+        "--workers", default="logical", help="how many processes, as pytest-xdist takes it"
+    )
+    parser.add_argument(
+        "targets", nargs="*", help="tests, as pytest takes them; all if there are none"
+    )
     args = parser.parse_args()
     end = time.monotonic() + args.minutes * 60
     finds, rounds, tries = dict[str, Round](), 0, 0
     factor: int = args.factor
     while factor:
         this = Round(secrets.randbelow(2**32) if args.seed is None else args.seed, factor)
-        print(f"round {rounds + 1}: seed {this.seed}, {factor} times the usual examples", flush=True)
+        print(
+            f"round {rounds + 1}: seed {this.seed}, {factor} times the usual examples", flush=True
+        )
         began = time.monotonic()
         code, laws = this.run(args.targets, list(finds), args.workers)
         now = time.monotonic()
@@ -101,12 +131,15 @@ def main() -> int:
         if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             return code
         slowest_s = max((law.seconds for law in laws), default=0)
-        factor = 0 if args.seed is not None else next_factor(factor, slowest_s, now - began, end - now)
+        factor = (
+            0 if args.seed is not None else next_factor(factor, slowest_s, now - began, end - now)
+        )
     for name, found in finds.items():
         print(f"FOUND {name}\n  again: {found.again(name)}")
     if finds:
         print(
-            "The example of each stands above. Make it a case: `@example(...)` on the law, or a file of a\n"
+            "The example of each stands above. Make it a case: `@example(...)` on the law, or a "
+            "file of a\n"
             "corpus, as CONTRIBUTING.md says. See `make test` fail with it, then mend the code."
         )
     print(f"{rounds} rounds, {tries} laws tried, {len(finds)} finds")

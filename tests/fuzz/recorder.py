@@ -1,4 +1,6 @@
-"""A pytest plugin for `make fuzz`: writes each law that was tried into a file, as a line of JSON."""
+"""A pytest plugin for `make fuzz`: writes each law that was tried into a file, as a line of
+JSON.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ def test_any_text_makes_turns_that_begin_with_the_user(text: str) -> None:
         turns = history(transcript, at, max_full_exchanges=None)
         assert not turns or isinstance(turns[0], UserTurn)
         if exchange.answers and not exchange.answers[-1].segments:
-            assert isinstance(turns[-1], UserTurn) or (isinstance(turns[-1], ModelTurn) and turns[-1].calls)
+            assert isinstance(turns[-1], UserTurn) or (
+                isinstance(turns[-1], ModelTurn) and turns[-1].calls
+            )
         if exchange.question:
             references(exchange.question)
 
@@ -42,11 +44,15 @@ def test_any_text_can_be_edited_where_it_has_calls_and_answers(text: str) -> Non
     lines, transcript = split_lines(text), parse(text)
     for exchange in transcript.exchanges:
         for answer in exchange.answers:
-            after = apply_edits(lines, edits.append_notice(lines, answer, Notice("Stopped", "by you")))
+            after = apply_edits(
+                lines, edits.append_notice(lines, answer, Notice("Stopped", "by you"))
+            )
             assert len(parse("\n".join(after)).exchanges) == len(transcript.exchanges)
             for segment in answer.segments:
                 if isinstance(segment, Proposal) and segment.result is None:
-                    edited = apply_edits(lines, [edits.put_result(lines, segment, Result("ok", "x"))])
+                    edited = apply_edits(
+                        lines, [edits.put_result(lines, segment, Result("ok", "x"))]
+                    )
                     assert len(parse("\n".join(edited)).exchanges) == len(transcript.exchanges)
 
 
@@ -69,7 +75,9 @@ def test_a_result_can_be_put_below_any_call_that_has_none(text: str) -> None:
     calls = [call for answer in answers for call in answer.proposals if call.call.id == "call_last"]
     (call,) = calls
     assert call.result is None
-    edited = parse("\n".join(apply_edits(lines, [edits.put_result(lines, call, Result("ok", "x"))])))
+    edited = parse(
+        "\n".join(apply_edits(lines, [edits.put_result(lines, call, Result("ok", "x"))]))
+    )
     assert len(edited.exchanges) == len(transcript.exchanges)
     again = [answer for exchange in edited.exchanges for answer in exchange.answers]
     (made,) = [each for answer in again for each in answer.proposals if each.call == call.call]

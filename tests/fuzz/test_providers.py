@@ -28,7 +28,9 @@ from tests.faulty_providers import FORMATS, KEY, QUESTION, check_message
 from tests.faulty_server import BEGUN, SAYS
 from tests.raw_server import RawServer
 
-STATUS = st.sampled_from([200, 200, 200, 204, 206, 299, 301, 307, 308, 400, 401, 413, 429, 500, 529, 999])
+STATUS = st.sampled_from(
+    [200, 200, 200, 204, 206, 299, 301, 307, 308, 400, 401, 413, 429, 500, 529, 999]
+)
 NAMES = st.sampled_from(
     [
         *(
@@ -39,13 +41,41 @@ NAMES = st.sampled_from(
             "location",
             "connection",
         ),
-        *("retry-after", "retry-after-ms", "x-should-retry", "x-ratelimit-remaining", "set-cookie", "x-odd"),
+        *(
+            "retry-after",
+            "retry-after-ms",
+            "x-should-retry",
+            "x-ratelimit-remaining",
+            "set-cookie",
+            "x-odd",
+        ),
     ]
 )
 VALUES = st.sampled_from(
     [
-        *("text/event-stream", "application/json", "gzip", "br", "chunked", "5", "-1", "99999999", "true"),
-        *("http://127.0.0.1:1/", "//evil.example", "http://[", "\\", "nan", "inf", "1e400", "", "close", "é"),
+        *(
+            "text/event-stream",
+            "application/json",
+            "gzip",
+            "br",
+            "chunked",
+            "5",
+            "-1",
+            "99999999",
+            "true",
+        ),
+        *(
+            "http://127.0.0.1:1/",
+            "//evil.example",
+            "http://[",
+            "\\",
+            "nan",
+            "inf",
+            "1e400",
+            "",
+            "close",
+            "é",
+        ),
     ]
 ) | st.text(st.characters(codec="latin-1", exclude_characters="\r\n\0"), max_size=20)
 JSON = st.recursive(
@@ -55,7 +85,9 @@ JSON = st.recursive(
     | st.floats()
     | st.text(max_size=10)
     | st.sampled_from([2**70, 1e308, "stop", "end_turn", "text_delta", "tool_use", "ev\ud800il"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -75,7 +107,9 @@ def mutated(value: Any, draw: st.DrawFn) -> Any:
 
 @st.composite
 def bodies(draw: st.DrawFn, kind: str) -> bytes:
-    """Bytes of any kind, or a stream as it is well but for some of its values, pieces and places."""
+    """Bytes of any kind, or a stream as it is well but for some of its values, pieces and
+    places.
+    """
     if draw(st.integers(0, 3)) == 0:
         return draw(st.binary(max_size=200))
     said = SAYS[kind](draw(st.text(st.characters(codec="utf-8"), max_size=9)))
@@ -129,7 +163,9 @@ async def client_of(
         def provider(kind: str) -> tuple[ProviderClient, ProviderSettings]:
             family: Any = "anthropic" if kind == "anthropic" else "openai"
             api: Any = "auto" if family == kind else kind
-            return client, ProviderSettings("faulty", family, server.url, api=api, api_key_env="FAULTY_KEY")
+            return client, ProviderSettings(
+                "faulty", family, server.url, api=api, api_key_env="FAULTY_KEY"
+            )
 
         yield provider
         await client.close()
@@ -148,7 +184,9 @@ def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
         async with client_of(pieces) as provider:
             client, at = provider(kind)
             request = Request(QUESTION, 0, at.name, "some-model")
-            events = client.once(at, request) if whole else client.stream(at, request, lambda _: None)
+            events = (
+                client.once(at, request) if whole else client.stream(at, request, lambda _: None)
+            )
             try:
                 async for event in events:
                     assert len(repr(event)) < 10_000
@@ -208,7 +246,9 @@ def shapes() -> st.SearchStrategy[Any]:
 
 
 @given(st.lists(shapes(), max_size=5), JSON, st.integers(0, 200))
-def test_a_result_of_any_shape_is_bounded_text(blocks: list[Any], structured: Any, most: int) -> None:
+def test_a_result_of_any_shape_is_bounded_text(
+    blocks: list[Any], structured: Any, most: int
+) -> None:
     for bound in (most, MAX_BYTES):
         text = result_text(blocks, structured, max_bytes=bound)
         assert text

@@ -52,7 +52,9 @@ def test_a_find_is_told_with_the_command_that_makes_it_again(tmp_path: Path) -> 
     code, output = fuzz(tmp_path)
     assert code == 1
     assert re.findall(r"^FOUND .*::(.*)", output, re.MULTILINE) == ["test_small", "test_slow"]
-    seed, factor, name = re.findall(r"again: make fuzz SEED=(\d+) FACTOR=(\d+) ONLY='(.*_small)'", output)[0]
+    seed, factor, name = re.findall(
+        r"again: make fuzz SEED=(\d+) FACTOR=(\d+) ONLY='(.*_small)'", output
+    )[0]
     assert name.endswith("test_laws.py::test_small")
     (elsewhere := tmp_path / "elsewhere").mkdir()
     again = fuzz(elsewhere, "--seed", seed, "--factor", factor)[1]

@@ -1,4 +1,5 @@
-"""Random sessions of a real Neovim and the shell: no call runs once more without a yes to just that.
+"""Random sessions of a real Neovim and the shell: no call runs once more without a yes to just
+that.
 
 The calls are counted at a real server over stdio, the warnings on the screen.
 """
@@ -45,7 +46,11 @@ class Session:
 
     def rest(self) -> None:
         self.nvim.until_open()
-        until(self.nvim, lambda: not self.nvim.lua("return require('parley.handle').busy(0)"), "the end")
+        until(
+            self.nvim,
+            lambda: not self.nvim.lua("return require('parley.handle').busy(0)"),
+            "the end",
+        )
 
     def go(self, keys: str) -> None:
         self.nvim.command(keys)

@@ -51,8 +51,30 @@ CALLISH = [
         ",",
         ":",
     ],
-    *["<tool:web_search>", "</tool:web_search>", "<param:query>", "</param:query>", "<tool:", "</", "<", ">"],
-    *["<think>", "</think>", "<thinking>", "</thinking>", " ", "\n", "\r\n", "\t", "\u00a0", "x", "“", "💬:"],
+    *[
+        "<tool:web_search>",
+        "</tool:web_search>",
+        "<param:query>",
+        "</param:query>",
+        "<tool:",
+        "</",
+        "<",
+        ">",
+    ],
+    *[
+        "<think>",
+        "</think>",
+        "<thinking>",
+        "</thinking>",
+        " ",
+        "\n",
+        "\r\n",
+        "\t",
+        "\u00a0",
+        "x",
+        "“",
+        "💬:",
+    ],
 ]
 texts = st.lists(st.sampled_from(CALLISH), max_size=14).map("".join)
 sizes = st.lists(st.integers(1, 4), min_size=1, max_size=8)
@@ -70,7 +92,9 @@ def cut(text: str, sizes: list[int]) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["json_tools", "xml_tools.single", "xml_tools.unlimited"])
 @given(text=texts, sizes=sizes)
-def test_calls_in_a_text_are_the_same_however_it_is_cut(kind: str, text: str, sizes: list[int]) -> None:
+def test_calls_in_a_text_are_the_same_however_it_is_cut(
+    kind: str, text: str, sizes: list[int]
+) -> None:
     assert read(kind, cut(text, sizes)) == read(kind, [text])
 
 
@@ -79,13 +103,19 @@ def test_thinking_in_a_text_is_the_same_however_it_is_cut(text: str, sizes: list
     def heard(pieces: list[str]) -> list[str]:
         tags = ThinkTags()
         found = [each for piece in pieces for each in tags.feed(piece)] + tags.end()
-        return ["".join(said for kind, said in found if kind == which) for which in ("text", "thinking")]
+        return [
+            "".join(said for kind, said in found if kind == which) for which in ("text", "thinking")
+        ]
 
     assert heard(cut(text, sizes)) == heard([text])
 
 
-@given(st.lists(st.sampled_from(["data:", " ", "\n", "\r", "{}", "x", "[DONE]", ":", "\ufeff"])), sizes)
-def test_events_are_the_same_however_their_bytes_are_cut(parts: list[str], sizes: list[int]) -> None:
+@given(
+    st.lists(st.sampled_from(["data:", " ", "\n", "\r", "{}", "x", "[DONE]", ":", "\ufeff"])), sizes
+)
+def test_events_are_the_same_however_their_bytes_are_cut(
+    parts: list[str], sizes: list[int]
+) -> None:
     text = "".join(parts)
 
     def payloads(pieces: list[str]) -> list[str]:
@@ -95,16 +125,49 @@ def test_events_are_the_same_however_their_bytes_are_cut(parts: list[str], sizes
     assert payloads(cut(text, sizes)) == payloads([text])
 
 
-# --- Payloads one by one, and payloads that came together ---------------------------------------------
+# --- Payloads one by one, and payloads that came together -----------------------------------------
 
 QUIRKS: tuple[Quirk, ...] = ("think_tags",)
 SECRET = "sk-secret"
-ODD: list[Any] = [None, True, False, 0, 1, -1, 0.0, 1.5, 10**30, "", "x", "<think>", "</think>", SECRET]
-ODD += ["sk-", "\ud83d", "\ude00", '{"tool": "web_search", "params": {}}', [], [1], [{}], {}, {"x": "y"}]
+ODD: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    0.0,
+    1.5,
+    10**30,
+    "",
+    "x",
+    "<think>",
+    "</think>",
+    SECRET,
+]
+ODD += [
+    "sk-",
+    "\ud83d",
+    "\ude00",
+    '{"tool": "web_search", "params": {}}',
+    [],
+    [1],
+    [{}],
+    {},
+    {"x": "y"},
+]
 ODD += ["error", "stop", "length", "text_delta", "thinking", "message_stop", "response.completed"]
 EVENTS: list[Any] = [
     *map(TextDelta, ["", "a", "sk-", "secret", "\ud83d", "\ude00"]),
-    *[ThinkingDelta(""), ThinkingDelta("hm"), ThinkingEnd(), ThinkingEnd("signed"), Usage(1, 2), None, 5],
+    *[
+        ThinkingDelta(""),
+        ThinkingDelta("hm"),
+        ThinkingEnd(),
+        ThinkingEnd("signed"),
+        Usage(1, 2),
+        None,
+        5,
+    ],
     *[Call(ToolCall("c", "web_search", "{}")), Finished("complete"), Finished("length", "cut")],
 ]
 KINDS: dict[str, Callable[[], Decoder]] = {
@@ -127,7 +190,9 @@ def recorded(kind: str) -> list[list[Any]]:
     for path in sorted((STREAMS / kind.partition(" ")[0]).glob("*.sse")):
         sse = SSE()
         try:
-            streams.append([decode_payload(each) for each in [*sse.feed(path.read_bytes()), *sse.end()]])
+            streams.append(
+                [decode_payload(each) for each in [*sse.feed(path.read_bytes()), *sse.end()]]
+            )
         except ModelError:
             continue
     return streams
@@ -138,7 +203,11 @@ RECORDED = {kind: recorded(kind) for kind in KINDS}
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Each object or list within a value, with each of its keys."""
-    keys = list(value) if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+    keys = (
+        list(value)
+        if isinstance(value, dict)
+        else range(len(value) if isinstance(value, list) else 0)
+    )
     for key in keys:
         yield value, key
         yield from places(value[key])
@@ -146,9 +215,13 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @st.composite
 def payloads(draw: st.DrawFn, kind: str) -> list[Any]:
-    """A stream of the corpus with a few payloads dropped, doubled or moved, and a few values that are odd."""
+    """A stream of the corpus with a few payloads dropped, doubled or moved, and a few values
+    that are odd.
+    """
     if kind == "package":
-        return [{package.EVENT: event} for event in draw(st.lists(st.sampled_from(EVENTS), max_size=8))]
+        return [
+            {package.EVENT: event} for event in draw(st.lists(st.sampled_from(EVENTS), max_size=8))
+        ]
     stream: list[Any] = copy.deepcopy(draw(st.sampled_from(RECORDED[kind]))[:12])
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(stream)))
@@ -205,7 +278,11 @@ SAID = {"type": "response.output_text.delta", "output_index": 1, "delta": "a"}
 FINDS: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
         BEGUN,
-        {"type": "content_block_delta", "index": True, "delta": {"type": "text_delta", "text": "a"}},
+        {
+            "type": "content_block_delta",
+            "index": True,
+            "delta": {"type": "text_delta", "text": "a"},
+        },
     ],
     "openai_chat": [{"choices": [{"delta": {"content": "a"}, "finish_reason": False}]}],
     "openai_responses": [SAID, {**SAID, "output_index": True}],

@@ -25,12 +25,49 @@ from tests.examples import examples
 
 SERVER = Path(__file__).parent.parent / "cli" / "hostile_server.py"
 HOSTILE = [
-    *("\x1b[2J", "\x1b]0;t\x07", "\x1b[K", "\r", "\r\n", "\n", "\x9b", "\x08", "\x7f", "\x00", "\t"),
-    *("\u202e", "\u2066", "\u200b", "\u200d", "\ufe0f", "\ufe01", "⚠", "⚠\ufe0f", "1", "\ufeff", "\u2028"),
-    *("\U000e0041", "\U000e0100", "\ud83d", "\udcff", "\u2800", "\u3164", "\u00ad", "漢", "\u0301", "💬: "),
+    *(
+        "\x1b[2J",
+        "\x1b]0;t\x07",
+        "\x1b[K",
+        "\r",
+        "\r\n",
+        "\n",
+        "\x9b",
+        "\x08",
+        "\x7f",
+        "\x00",
+        "\t",
+    ),
+    *(
+        "\u202e",
+        "\u2066",
+        "\u200b",
+        "\u200d",
+        "\ufe0f",
+        "\ufe01",
+        "⚠",
+        "⚠\ufe0f",
+        "1",
+        "\ufeff",
+        "\u2028",
+    ),
+    *(
+        "\U000e0041",
+        "\U000e0100",
+        "\ud83d",
+        "\udcff",
+        "\u2800",
+        "\u3164",
+        "\u00ad",
+        "漢",
+        "\u0301",
+        "💬: ",
+    ),
 ]
 hostile = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=4), max_size=8).map("".join)
-deeds = st.lists(st.tuples(st.sampled_from(["say", "stream", "complain", "status"]), hostile), max_size=8)
+deeds = st.lists(
+    st.tuples(st.sampled_from(["say", "stream", "complain", "status"]), hostile), max_size=8
+)
 
 
 @contextmanager
@@ -112,7 +149,15 @@ def test_no_command_lets_anything_through(text: str, data: st.DataObject) -> Non
                 whole = text.encode(errors="replace").decode()
                 shell.configure(f"{toml(whole)} = 1\nagent = {toml(whole)}\n")
                 shell.ask("hello")
-        for command in ("respond", "respond --choose ya", "check", "parse", "messages", "log", "export"):
+        for command in (
+            "respond",
+            "respond --choose ya",
+            "check",
+            "parse",
+            "messages",
+            "log",
+            "export",
+        ):
             name, *options = command.split()
             with shell.terminal(name, "chat.md", *options) as seen:
                 seen.end(b"q")

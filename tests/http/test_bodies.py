@@ -38,8 +38,13 @@ def bomb(size: int, piece: bytes = b" " * MB, start: bytes = b"") -> bytes:
     for _ in range(count):
         check = zlib.crc32(piece, check)
     length = len(start) + count * len(piece)
-    header, end = b"\x1f\x8b\x08" + bytes(5) + b"\x02\xff", zlib.compressobj(wbits=-zlib.MAX_WBITS).flush()
-    return b"".join([header, _block(start), _block(piece) * count, end, struct.pack("<II", check, length)])
+    header, end = (
+        b"\x1f\x8b\x08" + bytes(5) + b"\x02\xff",
+        zlib.compressobj(wbits=-zlib.MAX_WBITS).flush(),
+    )
+    return b"".join(
+        [header, _block(start), _block(piece) * count, end, struct.pack("<II", check, length)]
+    )
 
 
 def _block(data: bytes) -> bytes:
@@ -100,18 +105,26 @@ async def test_a_reply_in_deflate_is_read_although_not_requested(
 ) -> None:
     packer = zlib.compressobj(wbits=wbits)
     content = packer.compress(b"".join(SAYS["chat"]("Whole"))) + packer.flush()
-    faulty.plan(Response([content[:cut], content[cut:]], 200, {**STREAM, "content-encoding": "Deflate"}))
+    faulty.plan(
+        Response([content[:cut], content[cut:]], 200, {**STREAM, "content-encoding": "Deflate"})
+    )
     assert TextDelta("Whole") in await faulty.say(faulty.provider("chat"))
 
 
 async def test_the_page_of_an_error_in_deflate_is_read(faulty: FaultyProviders) -> None:
-    faulty.plan(Response([zlib.compress(ERROR + b'"}}')], 400, {**JSON, "content-encoding": "deflate"}))
+    faulty.plan(
+        Response([zlib.compress(ERROR + b'"}}')], 400, {**JSON, "content-encoding": "deflate"})
+    )
     check_message(await faulty.fail(faulty.provider("chat")), "faulty answered 400: so sorry")
 
 
 @pytest.mark.parametrize("packed", ["br", "zstd", "gzip, gzip", "gzip", "deflate"])
-async def test_a_reply_in_another_encoding_is_reported(faulty: FaultyProviders, packed: str) -> None:
-    faulty.plan(Response([b"\x1b\x7f nothing that unpacks"], 200, {**STREAM, "content-encoding": packed}))
+async def test_a_reply_in_another_encoding_is_reported(
+    faulty: FaultyProviders, packed: str
+) -> None:
+    faulty.plan(
+        Response([b"\x1b\x7f nothing that unpacks"], 200, {**STREAM, "content-encoding": packed})
+    )
     check_message(await faulty.fail(faulty.provider("chat")), "faulty sent an unreadable response")
     assert len(faulty.server.requests) == 1
 
@@ -129,8 +142,13 @@ async def test_a_stream_with_only_comments_ends(faulty: FaultyProviders) -> None
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_an_unstreamed_reply_is_limited(faulty: FaultyProviders, kind: str) -> None:
     faulty.plan(Response([bomb(100 * MB, start=b"{")], 200, {**JSON, **GZIP}))
-    with pytest.raises(ModelError, match="answered with application/json") as caught, Peak() as peak:
-        async for _ in faulty.client.once(faulty.provider(kind), Request(QUESTION, 0, "faulty", "m")):
+    with (
+        pytest.raises(ModelError, match="answered with application/json") as caught,
+        Peak() as peak,
+    ):
+        async for _ in faulty.client.once(
+            faulty.provider(kind), Request(QUESTION, 0, "faulty", "m")
+        ):
             pass
     assert "more than 16777216 bytes" in str(caught.value.__cause__)
     assert peak.mb < 60
@@ -152,7 +170,9 @@ HEADS = {
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", ["anthropic", "chat"])
-async def test_an_endless_head_is_read_up_to_a_limit(faulty: FaultyProviders, kind: str, head: str) -> None:
+async def test_an_endless_head_is_read_up_to_a_limit(
+    faulty: FaultyProviders, kind: str, head: str
+) -> None:
     start, piece = HEADS[head]
     async with RawServer() as server:
         server.plan(without_end(start, piece=piece))
@@ -161,7 +181,9 @@ async def test_an_endless_head_is_read_up_to_a_limit(faulty: FaultyProviders, ki
         assert server.size < 40 * MB  # in four tries, including the kernel's buffers
 
 
-async def test_a_response_that_is_only_announced_is_not_awaited_for_ever(faulty: FaultyProviders) -> None:
+async def test_a_response_that_is_only_announced_is_not_awaited_for_ever(
+    faulty: FaultyProviders,
+) -> None:
     async with RawServer() as server:
         server.plan(without_end(piece=b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10))
         client = ProviderClient(
@@ -170,14 +192,16 @@ async def test_a_response_that_is_only_announced_is_not_awaited_for_ever(faulty:
         with pytest.raises(ModelError) as caught:
             await anext(
                 client.stream(
-                    faulty.provider("chat", base_url=server.url), Request(QUESTION, 0, "", "m"), print
+                    faulty.provider("chat", base_url=server.url),
+                    Request(QUESTION, 0, "", "m"),
+                    print,
                 )
             )
         await client.close()
     check_message(caught.value, "faulty did not answer in time")
 
 
-# --- Elsewhere ----------------------------------------------------------------------------------------------
+# --- Elsewhere ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -200,7 +224,13 @@ async def test_a_chat_and_its_key_are_sent_to_no_other_address(
     assert len(faulty.server.requests) == 1
 
 
-ODD = ["//evil.example/v1", "http://user:word@127.0.0.1:9/", "https://127.0.0.1/", "http://[", "\x08"]
+ODD = [
+    "//evil.example/v1",
+    "http://user:word@127.0.0.1:9/",
+    "https://127.0.0.1/",
+    "http://[",
+    "\x08",
+]
 
 
 @pytest.mark.parametrize("place", ODD)
@@ -234,7 +264,7 @@ async def test_no_cookie_is_kept(faulty: FaultyProviders, kind: str) -> None:
     assert "cookie" not in faulty.server.heads[-1]
 
 
-# --- MCP over HTTP ------------------------------------------------------------------------------------------
+# --- MCP over HTTP --------------------------------------------------------------------------------
 
 
 def remote(url: str, **more: object) -> ServerSettings:
@@ -253,7 +283,9 @@ async def no_tools(settings: ServerSettings) -> str:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_a_servers_token_is_sent_to_no_other_address(faulty: FaultyProviders, status: int) -> None:
+async def test_a_servers_token_is_sent_to_no_other_address(
+    faulty: FaultyProviders, status: int
+) -> None:
     async with FaultyServer() as other:
         other.plan(Response([b"{}"], 200, JSON))
         place = f"{other.url}/mcp"
@@ -274,7 +306,9 @@ PACKED = {
 
 
 @pytest.mark.parametrize("what", PACKED)
-async def test_a_servers_decompressed_response_is_limited(faulty: FaultyProviders, what: str) -> None:
+async def test_a_servers_decompressed_response_is_limited(
+    faulty: FaultyProviders, what: str
+) -> None:
     status, headers, start = PACKED[what]
     faulty.plan(Response([bomb(400 * MB, start=start)], status, {**headers, **GZIP}))
     with Peak() as peak:

@@ -34,7 +34,9 @@ async def text(faulty: FaultyProviders, provider: ProviderSettings, kind: str) -
     client = ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
     try:
         request = Request(QUESTION, 0, "faulty", "m")
-        return [e async for e in client.stream(provider, request, print) if isinstance(e, TextDelta)]
+        return [
+            e async for e in client.stream(provider, request, print) if isinstance(e, TextDelta)
+        ]
     finally:
         await client.close()
 

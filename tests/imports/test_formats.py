@@ -38,13 +38,17 @@ WRONG = {
     '[{"role": "user", "content": 1}]': "message 1: expected a string or a list of parts",
     '[{"role": "user", "content": [1]}]': "message 1: expected objects",
     '[{"role": "assistant", "tool_calls": 1}]': "message 1: expected a list",
-    '[{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}]': "message 1: expected a call as",
+    '[{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}]': (
+        "message 1: expected a call as"
+    ),
     '[{"role": "assistant", "content": [{"type": "tool_use"}]}]': 'message 1: expected a "name"',
     '[{"role": "user", "role": "system"}]': "a key appears twice",
     '[{"role": "user", "content": NaN}]': "NaN is not JSON",
     '{"messages": []}\n{"messages": [}': "line 2 is not valid JSON",
     '{"messages": []}\n{"other": 1}': 'expected only objects with "messages"',
-    '{"messages": [{"role": "user", "content": "a"}]}\n{"messages": [{"role": "x"}]}': "chat 2: message 1: ",
+    (
+        '{"messages": [{"role": "user", "content": "a"}]}\n{"messages": [{"role": "x"}]}'
+    ): "chat 2: message 1: ",
     '[{"mapping": {}}]': "it contains no messages",
     '[{"chat_messages": []}]': "it contains no messages",
     '[{"conversation_id": "c", "prompt": "", "response": null}]': "it contains no messages",
@@ -121,7 +125,10 @@ def test_text_on_both_sides_of_a_call_stays_separate_and_comes_before_its_result
         {"type": "tool_use", "id": "c", "name": "x", "input": {}},
         {"type": "text", "text": "after"},
     ]
-    answered = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "r"}]}
+    answered = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "r"}],
+    }
     (chat,) = chats(json.dumps([{"role": "assistant", "content": said}, answered]), "anthropic")
     words, call = parse(chat.text).exchanges[0].answers[0].segments
     assert isinstance(words, Text)
@@ -143,7 +150,11 @@ def test_text_with_markers_nul_or_half_a_character_stays_text() -> None:
     assert [part.text for part in (first.question.parts if first.question else ())] == [words]
     assert [getattr(segment, "text", None) for segment in first.answers[0].segments] == [words]
     (call,) = second.answers[0].proposals
-    assert (call.call.name, call.call.arguments, call.result and call.result.body) == (words, words, words)
+    assert (call.call.name, call.call.arguments, call.result and call.result.body) == (
+        words,
+        words,
+        words,
+    )
 
 
 def test_an_import_of_megabytes_takes_linear_time() -> None:

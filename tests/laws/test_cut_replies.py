@@ -56,7 +56,9 @@ def cuttable(path: Path) -> tuple[str, list[ScriptStep]]:
 
 pieces = st.one_of(any_text.map(TextDelta), st.just(Withdrawn()))
 endings = st.sampled_from([Finished("complete"), Finished("length"), Call(call(1))])
-own_replies = st.lists(st.one_of(pieces, endings), max_size=6).map(lambda events: ("own", list(events)))
+own_replies = st.lists(st.one_of(pieces, endings), max_size=6).map(
+    lambda events: ("own", list(events))
+)
 replies = st.one_of(st.sampled_from(CORPUS).map(cuttable), own_replies)
 
 

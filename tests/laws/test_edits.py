@@ -109,7 +109,8 @@ chats = st.one_of(transcripts().map(render), loose_files, loose_files).map(_chat
 def _normal(transcript: Transcript) -> Transcript:
     """The transcript without an edit's allowed side effects.
 
-    These are spacing inside a text that it extends, and blanks at the end of a result that it closes.
+    These are spacing inside a text that it extends, and blanks at the end of a result that it
+    closes.
     """
 
     def segment(one: Segment) -> Segment:
@@ -131,7 +132,9 @@ def _normal(transcript: Transcript) -> Transcript:
     def answer(one: Answer) -> Answer:
         return replace(one, segments=tuple(map(segment, one.segments)))
 
-    exchanges = tuple(replace(e, answers=tuple(map(answer, e.answers))) for e in transcript.exchanges)
+    exchanges = tuple(
+        replace(e, answers=tuple(map(answer, e.answers))) for e in transcript.exchanges
+    )
     return replace(transcript, exchanges=exchanges)
 
 
@@ -139,7 +142,9 @@ def _with_answer(transcript: Transcript, at: int, change: Callable[[Answer], Ans
     """The transcript with the last answer of an exchange changed."""
     old = transcript.exchanges[at]
     new = replace(old, answers=(*old.answers[:-1], change(old.answers[-1])))
-    return replace(transcript, exchanges=(*transcript.exchanges[:at], new, *transcript.exchanges[at + 1 :]))
+    return replace(
+        transcript, exchanges=(*transcript.exchanges[:at], new, *transcript.exchanges[at + 1 :])
+    )
 
 
 def _with_segments(transcript: Transcript, at: int, segments: Sequence[Segment]) -> Transcript:
@@ -148,7 +153,12 @@ def _with_segments(transcript: Transcript, at: int, segments: Sequence[Segment])
 
 def _joined(segments: Sequence[Segment], added: Sequence[Segment]) -> list[Segment]:
     """Segments added at an end: a text after a text extends it."""
-    if segments and added and isinstance(last := segments[-1], Text) and isinstance(first := added[0], Text):
+    if (
+        segments
+        and added
+        and isinstance(last := segments[-1], Text)
+        and isinstance(first := added[0], Text)
+    ):
         return [*segments[:-1], Text(f"{last.text}\n\n{first.text}"), *added[1:]]
     return [*segments, *added]
 
@@ -173,7 +183,9 @@ def _takes_only_blank_lines(chat: Chat, edit: Edit) -> bool:
 
 @moderate
 @given(chats, st.data(), st.sampled_from(["Demo", None, "a b"]))
-def test_starting_an_answer_adds_an_empty_one(chat: Chat, data: st.DataObject, agent: str | None) -> None:
+def test_starting_an_answer_adds_an_empty_one(
+    chat: Chat, data: st.DataObject, agent: str | None
+) -> None:
     at, exchange = _any_exchange(chat, data)
     edit = edits.start_answer(chat.lines, exchange, agent)
     assert _takes_only_blank_lines(chat, edit)
@@ -242,7 +254,9 @@ def _prose(text: str) -> list[Segment]:
 
 
 MORE_TO_COME = Note(UNFINISHED.text)
-RESULT = "💬: q\n🤖:[A]\n❓: `" + '{"id":"c","function":{"name":"f","arguments":""}}' + "`\n🛠️: [f][c]"
+RESULT = (
+    "💬: q\n🤖:[A]\n❓: `" + '{"id":"c","function":{"name":"f","arguments":""}}' + "`\n🛠️: [f][c]"
+)
 
 
 @examples(50)
@@ -267,14 +281,18 @@ def test_text_written_at_the_tip_belongs_to_the_answer(
     written = "".join(line + "\n" for line in lines)
     assume(split_lines(written) == lines)
     said = _joined(answer.segments, _prose(text))
-    assert _normal(parse(written)) == _normal(_with_segments(chat.transcript, at, [*said, MORE_TO_COME]))
+    assert _normal(parse(written)) == _normal(
+        _with_segments(chat.transcript, at, [*said, MORE_TO_COME])
+    )
     ended = Chat(written)
     reply = edits.end_reply(lines, ended.transcript.exchanges[at].answers[-1])
     assert _normal(ended.after(*reply)) == _normal(_with_segments(chat.transcript, at, said))
 
 
 @moderate
-@given(chats, st.data(), st.sampled_from(["", " mine", "mine", "\nmine", "\n\nmine\n", "\n\n🔒: mine"]))
+@given(
+    chats, st.data(), st.sampled_from(["", " mine", "mine", "\nmine", "\n\nmine\n", "\n\n🔒: mine"])
+)
 @example(Chat("💬: q\n🤖:[A]\n"), None, " mine")
 @example(Chat("💬: q\n🤖:[A]\n"), None, "\n\n🔒: mine")
 def test_words_typed_after_a_replys_notice_stay_and_it_stays_a_notice(
@@ -322,7 +340,9 @@ def test_segments_are_appended_unchanged(
 
 @moderate
 @given(chats, st.data(), st.sampled_from(NOTICES), any_text)
-def test_a_notice_ends_the_answer(chat: Chat, data: st.DataObject, notice: Notice, reason: str) -> None:
+def test_a_notice_ends_the_answer(
+    chat: Chat, data: st.DataObject, notice: Notice, reason: str
+) -> None:
     at, answer = _answered(chat, data)
     notice = replace(notice, reason=reason)
     (edit,) = edits.append_notice(chat.lines, answer, notice)
@@ -343,7 +363,10 @@ spelled_calls = st.tuples(
     st.sampled_from(
         [
             '{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}',
-            '{ "function" : {"arguments":"{\\u0022a\\":1.0}","name":"f"}, "id":"call_2", "index":0,"x":[1] }',
+            (
+                '{ "function" : {"arguments":"{\\u0022a\\":1.0}","name":"f"}, "id":"call_2", '
+                '"index":0,"x":[1] }'
+            ),
             '{"index":1,"id":"call_1","function":{"name":"f","arguments":""}}',
             "{nope",
         ]
@@ -355,7 +378,16 @@ pieces = st.one_of(
     spelled_calls,
     st.sampled_from(
         [
-            *["text", "🔒: note", "🔒:", "", "🧠:[a:b s]\n> hm", "```", ">> Please choose (yA", "\\❓: x"],
+            *[
+                "text",
+                "🔒: note",
+                "🔒:",
+                "",
+                "🧠:[a:b s]\n> hm",
+                "```",
+                ">> Please choose (yA",
+                "\\❓: x",
+            ],
             *[
                 "🛠️: [f][call_1]\n\n`r`",
                 "🛠️: [g][call_2][error]\nbare",
@@ -379,17 +411,24 @@ def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
         (at, number, segment)
         for at, exchange in enumerate(chat.transcript.exchanges)
         for number, segment in enumerate(exchange.answers[-1].segments if exchange.answers else ())
-        if isinstance(segment, Proposal) or (isinstance(segment, Broken) and segment.kind == "proposal")
+        if isinstance(segment, Proposal)
+        or (isinstance(segment, Broken) and segment.kind == "proposal")
     ]
 
 
 def _open_calls(chat: Chat) -> list[tuple[int, int, Proposal]]:
     """The possible places of a result: exchange, number of the segment, and the call."""
-    return [(a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None]
+    return [
+        (a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None
+    ]
 
 
 @moderate
-@given(st.one_of(calling, calling, chats).filter(_markable), st.data(), st.sampled_from([*CHOICES, None]))
+@given(
+    st.one_of(calling, calling, chats).filter(_markable),
+    st.data(),
+    st.sampled_from([*CHOICES, None]),
+)
 def test_a_mark_changes_the_bracket_and_keeps_the_json(
     chat: Chat, data: st.DataObject, choice: Choice | None
 ) -> None:
@@ -421,7 +460,10 @@ def _json(line: str) -> str:
 
 
 def test_a_mark_keeps_unusual_json_spellings() -> None:
-    line = '❓️:\t[zz]  ``{ "id" : "c",  "function":{"arguments":"{\\u0022a\\u0022:1.0}","name":"f"} }``  '
+    line = (
+        '❓️:\t[zz]  ``{ "id" : "c",  '
+        '"function":{"arguments":"{\\u0022a\\u0022:1.0}","name":"f"} }``  '
+    )
     chat = Chat(f"💬: q\n🤖:\n{line}\n")
     (proposal,) = chat.transcript.exchanges[0].answers[0].proposals
     (marked,) = edits.mark(chat.lines, proposal, "ya").lines
@@ -438,7 +480,11 @@ def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: 
     place = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
     assert (edit.start, edit.end) == (place.start, place.end)
     segments = chat.transcript.exchanges[at].answers[-1].segments
-    given_ = (*segments[:number], replace(proposal, result=result, task=None), *segments[number + 1 :])
+    given_ = (
+        *segments[:number],
+        replace(proposal, result=result, task=None),
+        *segments[number + 1 :],
+    )
     assert chat.after(edit) == _with_segments(chat.transcript, at, given_)
 
 
@@ -467,18 +513,30 @@ def _put_noted(chat: Chat, at: int, number: int, proposal: Proposal, result: Res
 
 @given(
     st.sampled_from(
-        ["", "text", "🔒:\ntext", "🔒: \t\n🔒:\ntext", "🔒️:\ntext", "🔒: own\n🔒:\ntext", "\n\n🔒:\ntext"]
+        [
+            "",
+            "text",
+            "🔒:\ntext",
+            "🔒: \t\n🔒:\ntext",
+            "🔒️:\ntext",
+            "🔒: own\n🔒:\ntext",
+            "\n\n🔒:\ntext",
+        ]
     )
 )
 def test_content_below_a_note_on_a_result_keeps_its_meaning(below: str) -> None:
-    chat = Chat(f'💬: q\n🤖:\n❓: `{{"id":"c","function":{{"name":"f","arguments":"{{}}"}}}}`\n{below}\n')
+    chat = Chat(
+        f'💬: q\n🤖:\n❓: `{{"id":"c","function":{{"name":"f","arguments":"{{}}"}}}}`\n{below}\n'
+    )
     ((at, number, proposal),) = _markable(chat)
     assert isinstance(proposal, Proposal)
     _put_noted(chat, at, number, proposal, Result("ok", "done"))
 
 
 @moderate
-@given(st.lists(calls, min_size=2, max_size=4), st.lists(results, min_size=4, max_size=4), st.data())
+@given(
+    st.lists(calls, min_size=2, max_size=4), st.lists(results, min_size=4, max_size=4), st.data()
+)
 def test_the_results_of_a_reply_may_come_together_and_in_any_order(
     reply_calls: list[ToolCall], outcomes: list[Result], data: st.DataObject
 ) -> None:
@@ -535,7 +593,9 @@ def _interrupted(text: str, notice: str, tail: str) -> Chat:
 
 tails = st.sampled_from(["", "\n", "\n\n💬: next\n\n🤖:\n\ndone\n", "\n🔒:\n"])
 loose_turns = st.tuples(st.sampled_from(["💬: q\n🤖:[A]\n", "🤖: "]), hostile_answers).map("".join)
-kept_turns = transcripts().filter(lambda t: bool(t.exchanges and t.exchanges[-1].answers)).map(render)
+kept_turns = (
+    transcripts().filter(lambda t: bool(t.exchanges and t.exchanges[-1].answers)).map(render)
+)
 interrupted = st.builds(_interrupted, st.one_of(kept_turns, loose_turns), unfinished, tails)
 
 
@@ -568,7 +628,9 @@ def test_a_resumed_reply_after_a_note_is_not_part_of_the_note(before: str) -> No
         edit, _tip = edits.open_tip(chat.lines, chat.transcript.exchanges[0].answers[0])
         chat = Chat("\n".join(apply_edits(chat.lines, [edit])))
         answer = chat.transcript.exchanges[0].answers[0]
-        chat = Chat("\n".join(apply_edits(chat.lines, edits.append_notice(chat.lines, answer, NOTICES[0]))))
+        chat = Chat(
+            "\n".join(apply_edits(chat.lines, edits.append_notice(chat.lines, answer, NOTICES[0])))
+        )
     answer = chat.transcript.exchanges[0].answers[0]
     assert not any(map(is_resumption, answer.segments))
     notes = [s for s in answer.segments if isinstance(s, Note)]
@@ -578,7 +640,9 @@ def test_a_resumed_reply_after_a_note_is_not_part_of_the_note(before: str) -> No
 
 @moderate
 @given(chats, st.data(), st.sampled_from(["Demo", None]))
-def test_emptying_an_answer_changes_no_other(chat: Chat, data: st.DataObject, agent: str | None) -> None:
+def test_emptying_an_answer_changes_no_other(
+    chat: Chat, data: st.DataObject, agent: str | None
+) -> None:
     at, answer = _answered(chat, data)
     edit = edits.empty_answer(chat.lines, answer, agent)
     assert (edit.start, edit.end) == (answer.span.start, answer.span.end)

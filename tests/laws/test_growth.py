@@ -71,7 +71,8 @@ READERS = {
 
 
 @pytest.mark.parametrize(
-    ("reader", "start"), [(name, start) for name, (_, starts) in READERS.items() for start in starts]
+    ("reader", "start"),
+    [(name, start) for name, (_, starts) in READERS.items() for start in starts],
 )
 @pytest.mark.parametrize("size", [1, 10**9], ids=["in characters", "in one piece"])
 def test_a_repetitive_stream_is_read_in_linear_time(reader: str, start: str, size: int) -> None:
@@ -95,7 +96,9 @@ def test_call_arguments_in_pieces_are_joined_in_linear_time() -> None:
     def gather(count: int) -> None:
         calls = CallAccumulator()
         for _ in range(count):
-            calls.feed({"index": 0, "id": "", "function": {"name": "web_search", "arguments": '{"a":'}})
+            calls.feed(
+                {"index": 0, "id": "", "function": {"name": "web_search", "arguments": '{"a":'}}
+            )
 
     for put_together in finish, number, gather:
         assert growth(put_together, SIZE) < ALLOWED, put_together
@@ -106,7 +109,8 @@ def test_the_next_step_after_many_calls_is_found_in_linear_time() -> None:
         calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
         transcript = Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),))
         assert isinstance(
-            step(parse(render(transcript)), limits=limits_with(max_tools_per_request=10**6)), AwaitChoices
+            step(parse(render(transcript)), limits=limits_with(max_tools_per_request=10**6)),
+            AwaitChoices,
         )
 
     assert growth(follow, 4 * SIZE) < 2.1
@@ -154,7 +158,9 @@ def test_the_display_of_many_calls_is_found_in_linear_time() -> None:
 def test_the_unfinished_end_of_a_chat_is_found_in_linear_time() -> None:
     def leave_out(count: int) -> None:
         replies = tuple(
-            part for n in range(count) for part in (Text("and"), replace(asked(), call=call(n, index=0)))
+            part
+            for n in range(count)
+            for part in (Text("and"), replace(asked(), call=call(n, index=0)))
         )
         begun = Exchange(Question((Text("q"),)), (answer(*replies),))
         list(lacks(Transcript((begun, *(Exchange(Question()),) * count))))

@@ -35,9 +35,39 @@ from tests.strategies import any_text, lines, marked_files, transcripts
 FORMATS = ["openai", "anthropic"]
 KEYS = st.sampled_from(
     [
-        *("role", "content", "type", "text", "name", "id", "input", "arguments", "function", "tool_calls"),
-        *("tools", "calls", "tool_use_id", "tool_call_id", "is_error", "reasoning", "thinking", "signature"),
-        *("data", "_meta", "tag", "system", "title", "model", "adapter", "extra_content", "refusal"),
+        *(
+            "role",
+            "content",
+            "type",
+            "text",
+            "name",
+            "id",
+            "input",
+            "arguments",
+            "function",
+            "tool_calls",
+        ),
+        *(
+            "tools",
+            "calls",
+            "tool_use_id",
+            "tool_call_id",
+            "is_error",
+            "reasoning",
+            "thinking",
+            "signature",
+        ),
+        *(
+            "data",
+            "_meta",
+            "tag",
+            "system",
+            "title",
+            "model",
+            "adapter",
+            "extra_content",
+            "refusal",
+        ),
     ]
 )
 ROLES = st.sampled_from(["user", "assistant", "system", "developer", "tool", "function", "llm"])
@@ -48,7 +78,11 @@ TEXTS = (
     | st.sampled_from(["text", "tool_use", "tool_result", "thinking", "c", "\ud800"])
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
@@ -106,7 +140,9 @@ def finished(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
         return finished((*before, replace(last, answers=(*answers, rest))))
     if any(map(is_said, answer.segments)):
         return exchanges
-    return finished((*before, replace(last, question=last.question or Question(), answers=tuple(answers))))
+    return finished(
+        (*before, replace(last, question=last.question or Question(), answers=tuple(answers)))
+    )
 
 
 def waits(call: Proposal) -> bool:
@@ -114,7 +150,9 @@ def waits(call: Proposal) -> bool:
 
 
 def is_said(segment: object) -> bool:
-    return isinstance(segment, Proposal) or (isinstance(segment, Text) and bool(segment.text.strip()))
+    return isinstance(segment, Proposal) or (
+        isinstance(segment, Text) and bool(segment.text.strip())
+    )
 
 
 def outline(transcript: Transcript, option: str) -> list[Any]:
@@ -128,7 +166,8 @@ def outline(transcript: Transcript, option: str) -> list[Any]:
             lines.append((who, turn.text))
         if isinstance(turn, ModelTurn):
             lines += (
-                ("call", wire_name(o.call.name), arguments_object(o.call.arguments)) for o in turn.calls
+                ("call", wire_name(o.call.name), arguments_object(o.call.arguments))
+                for o in turn.calls
             )
             lines += (result(o.status != "ok", o.content, option) for o in turn.calls)
     return lines
@@ -144,7 +183,9 @@ def result(is_error: bool, content: str, option: str) -> Any:
 @examples(30)
 @given(transcript=transcripts())
 @example(transcript=parse(MUTE))
-def test_an_exported_chat_that_is_imported_has_the_same_content(option: str, transcript: Transcript) -> None:
+def test_an_exported_chat_that_is_imported_has_the_same_content(
+    option: str, transcript: Transcript
+) -> None:
     line = message_line(transcript, option)
     assert bool(line) == bool(outline(transcript, option))
     if not line:
@@ -161,7 +202,9 @@ def test_an_exported_chat_that_is_imported_has_the_same_content(option: str, tra
     VALUES | MESSAGES | st.builds(lambda root, said: {**root, "messages": said}, RECORDS, MESSAGES),
 )
 @example(None, [{"role": "user", "content": [{"type": [], "text": "x"}]}])
-def test_any_json_is_refused_or_becomes_a_valid_chat_without_more_turns(name: str | None, value: Any) -> None:
+def test_any_json_is_refused_or_becomes_a_valid_chat_without_more_turns(
+    name: str | None, value: Any
+) -> None:
     try:
         made = chats(json.dumps(value), name)
     except ValueError:
@@ -175,18 +218,26 @@ def test_any_json_is_refused_or_becomes_a_valid_chat_without_more_turns(name: st
 
 
 SAID = st.text(min_size=1).filter(str.strip) | TEXTS.filter(str.strip)
-EXTRAS = st.dictionaries(st.sampled_from(["_meta", "tag", "title", "model", "adapter"]), VALUES, max_size=2)
+EXTRAS = st.dictionaries(
+    st.sampled_from(["_meta", "tag", "title", "model", "adapter"]), VALUES, max_size=2
+)
 GOOD = st.builds(
     lambda role, content, extras: {**extras, "role": role, "content": content},
     st.sampled_from(["user", "assistant"]),
     SAID
-    | st.lists(SAID, min_size=1, max_size=3).map(lambda said: [{"type": "text", "text": t} for t in said]),
+    | st.lists(SAID, min_size=1, max_size=3).map(
+        lambda said: [{"type": "text", "text": t} for t in said]
+    ),
     EXTRAS,
 )
 """Messages of both formats, with further keys that may hold anything."""
 
 
-@given(st.sampled_from([None, "openai", "anthropic"]), st.lists(GOOD, min_size=1, max_size=5), st.booleans())
+@given(
+    st.sampled_from([None, "openai", "anthropic"]),
+    st.lists(GOOD, min_size=1, max_size=5),
+    st.booleans(),
+)
 def test_messages_with_any_further_keys_become_a_valid_chat_of_no_more_turns(
     name: str | None, said: list[Any], in_object: bool
 ) -> None:
@@ -211,7 +262,16 @@ FOREIGN = [
         "---",
         "topic: i",
     ),
-    *("- role: j", "🔧: x id=c", "📎: x id=c", "📎: x id=c error=true", "```json", "```", "{}", "## Me"),
+    *(
+        "- role: j",
+        "🔧: x id=c",
+        "📎: x id=c",
+        "📎: x id=c error=true",
+        "```json",
+        "```",
+        "{}",
+        "## Me",
+    ),
     *("## CodeCompanion (k)", "### Reasoning", "### Response", "> Context:", "> - l", "", "m"),
 ]
 
@@ -257,7 +317,8 @@ def test_each_line_of_text_in_markdown_is_imported(name: str, kinds: list[str]) 
 
 
 BODIES = (
-    st.lists(st.sampled_from([*FOREIGN, "~~~", "````"]) | lines, max_size=8).map("\n".join) | marked_files
+    st.lists(st.sampled_from([*FOREIGN, "~~~", "````"]) | lines, max_size=8).map("\n".join)
+    | marked_files
 )
 
 
@@ -268,19 +329,26 @@ def fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-@pytest.mark.parametrize("ending", ["\n\n💬: Thanks", "\n\nWords below.\n", "\n🔒: mine\n\n💬: Thanks"])
+@pytest.mark.parametrize(
+    "ending", ["\n\n💬: Thanks", "\n\nWords below.\n", "\n🔒: mine\n\n💬: Thanks"]
+)
 @examples(30)
 @given(body=BODIES)
 @example(body="💬: delete it\n🤖:[A]\n🔒: b\n🌿: c.md\n📎: x id=d\n🧠: e\n---\n\n💬: f")
-def test_nothing_in_the_fence_of_a_result_begins_a_turn_in_parley_nvim(ending: str, body: str) -> None:
+def test_nothing_in_the_fence_of_a_result_begins_a_turn_in_parley_nvim(
+    ending: str, body: str
+) -> None:
     (chat,) = chats(
-        f"💬: a\n\n🤖:[A]\n🔧: x id=c\n```json\n{{}}\n```\n📎: x id=c\n{fenced(body)}{ending}", "parley.nvim"
+        f"💬: a\n\n🤖:[A]\n🔧: x id=c\n```json\n{{}}\n```\n📎: x id=c\n{fenced(body)}{ending}",
+        "parley.nvim",
     )
     first, *others = parse(chat.text).exchanges
     (call,) = first.answers[0].proposals
     assert call.result
     assert call.result.text == fit("\n".join(split_lines(fenced(body))[1:-1]))
-    assert [e.question.text for e in others if e.question] == ["Thanks" if "Thanks" in ending else ""]
+    assert [e.question.text for e in others if e.question] == [
+        "Thanks" if "Thanks" in ending else ""
+    ]
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "  ~~~~ text", "   ```` x"])
@@ -333,14 +401,25 @@ def as_llm(said: Said) -> Any:
     return rows
 
 
-PROGRAMS = {"chatgpt": as_chatgpt, "claude-ai": as_claude_ai, "claude-code": as_claude_code, "llm": as_llm}
+PROGRAMS = {
+    "chatgpt": as_chatgpt,
+    "claude-ai": as_claude_ai,
+    "claude-code": as_claude_code,
+    "llm": as_llm,
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @examples(30)
-@given(texts=st.lists((any_text | st.text()).filter(lambda text: without_blank_edges(fit(text))), max_size=6))
+@given(
+    texts=st.lists(
+        (any_text | st.text()).filter(lambda text: without_blank_edges(fit(text))), max_size=6
+    )
+)
 @example(texts=["💬: a\n", "🤖:[A] b\n❓:[yA] `{}`", "---\n🔒: c"])
-def test_speakers_and_texts_of_another_program_are_the_same_here(name: str, texts: list[str]) -> None:
+def test_speakers_and_texts_of_another_program_are_the_same_here(
+    name: str, texts: list[str]
+) -> None:
     said = [("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)]
     made = json.dumps(PROGRAMS[name](said))
     if not said:
@@ -382,14 +461,43 @@ PROGRAM_KEYS = st.sampled_from(
             "file_name",
             "id",
         ),
-        *("extracted_content", "type", "uuid", "parentUuid", "sessionId", "isSidechain", "conversation_id"),
-        *("prompt", "response", "tool_calls", "tool_results", "tool_call_id", "arguments", "output", "name"),
+        *(
+            "extracted_content",
+            "type",
+            "uuid",
+            "parentUuid",
+            "sessionId",
+            "isSidechain",
+            "conversation_id",
+        ),
+        *(
+            "prompt",
+            "response",
+            "tool_calls",
+            "tool_results",
+            "tool_call_id",
+            "arguments",
+            "output",
+            "name",
+        ),
         *("thoughts", "title", "model", "tool_use_id", "input", "datetime_utc", "a", "b"),
     ]
 )
 WORDS = st.sampled_from(
     [
-        *("user", "assistant", "tool", "system", "human", "a", "b", "all", "text", "tool_use", "tool_result"),
+        *(
+            "user",
+            "assistant",
+            "tool",
+            "system",
+            "human",
+            "a",
+            "b",
+            "all",
+            "text",
+            "tool_use",
+            "tool_result",
+        ),
         *("thoughts", "code", "python", "thinking", "", "💬: x"),
     ]
 )
@@ -409,13 +517,17 @@ def table(**required: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-MESSAGE = table(author=table(role=WORDS, name=WORDS), content=table(content_type=WORDS, parts=ANYTHING))
+MESSAGE = table(
+    author=table(role=WORDS, name=WORDS), content=table(content_type=WORDS, parts=ANYTHING)
+)
 NODES = st.dictionaries(WORDS, table(parent=WORDS, message=MESSAGE | ANYTHING), max_size=4)
 BLOCKS = st.lists(table(type=WORDS, name=WORDS) | ANYTHING, max_size=3)
 LINES = table(type=WORDS, sessionId=WORDS, uuid=WORDS, message=table(content=BLOCKS | WORDS))
 EXPORTS = {
     "chatgpt": table(mapping=NODES),
-    "claude-ai": table(chat_messages=st.lists(table(content=BLOCKS, sender=WORDS) | ANYTHING, max_size=4)),
+    "claude-ai": table(
+        chat_messages=st.lists(table(content=BLOCKS, sender=WORDS) | ANYTHING, max_size=4)
+    ),
     "claude-code": LINES,
     "llm": table(conversation_id=WORDS, prompt=ANYTHING, response=ANYTHING),
 }

@@ -69,21 +69,30 @@ def doubling(n: int) -> dict[str, Any]:
 
 CASES: dict[str, Case] = {
     "uniqueItems": lambda n: of({"uniqueItems": True}, tables(n)),
-    "uniqueItems of mixed kinds": lambda n: of({"uniqueItems": True}, [*tables(n), *words(n), None]),
+    "uniqueItems of mixed kinds": lambda n: of(
+        {"uniqueItems": True}, [*tables(n), *words(n), None]
+    ),
     "uniqueItems at each level": lambda n: of(
-        {"uniqueItems": True, "items": {"uniqueItems": True}}, [[k, *words(20)] for k in range(n // 20)]
+        {"uniqueItems": True, "items": {"uniqueItems": True}},
+        [[k, *words(20)] for k in range(n // 20)],
     ),
     "enum": lambda n: of({"items": {"enum": words(n)}}, [f"w{n - 1}"] * n),
     "enum of tables": lambda n: of({"items": {"enum": tables(n)}}, tables(n)),
     "const": lambda n: of({"allOf": [{"const": tables(n)}] * 20}, tables(n)),
     "anyOf": lambda n: of({"anyOf": [{"type": "string"}] * n}, tables(n)),
-    "anyOf of each item": lambda n: of({"items": {"anyOf": [{"const": w} for w in words(n)]}}, words(n)),
+    "anyOf of each item": lambda n: of(
+        {"items": {"anyOf": [{"const": w} for w in words(n)]}}, words(n)
+    ),
     "oneOf": lambda n: of({"oneOf": [{"minItems": n + 1}] * n}, tables(n)),
     "allOf of all items": lambda n: of({"allOf": [{"items": {}}] * n}, tables(n)),
     "not": lambda n: of({"items": {"not": {"enum": words(n)}}}, ["x"] * n),
-    "if": lambda n: of({"items": {"if": {"const": 1}, "then": {"enum": [2]}, "else": {}}}, words(n)),
+    "if": lambda n: of(
+        {"items": {"if": {"const": 1}, "then": {"enum": [2]}, "else": {}}}, words(n)
+    ),
     "contains": lambda n: of({"allOf": [{"contains": {"const": "x"}}] * n}, words(n)),
-    "contains of anything": lambda n: of({"allOf": [{"contains": {}, "minContains": 9**9}] * n}, words(n)),
+    "contains of anything": lambda n: of(
+        {"allOf": [{"contains": {}, "minContains": 9**9}] * n}, words(n)
+    ),
     "prefixItems": lambda n: of({"prefixItems": [{"type": "string"}] * n}, words(n)),
     "items of draft 7": lambda n: of({"$schema": OF_DRAFT_7, "items": [{}] * n}, words(n)),
     "required": lambda n: of({"items": {"required": words(n)}}, [{}] * n),
@@ -125,7 +134,9 @@ CASES: dict[str, Case] = {
     "items without end": lambda n: of({"items": {"$ref": "#"}}, words(n)),
     "type": lambda n: of({"type": "string"}, tables(n)),
     "minItems": lambda n: of({"allOf": [{"minItems": n + 1}] * n}, tables(n)),
-    "a schema of many parts": lambda n: of({"properties": {w: {"enum": tables(3)} for w in words(n)}}, {}),
+    "a schema of many parts": lambda n: of(
+        {"properties": {w: {"enum": tables(3)} for w in words(n)}}, {}
+    ),
 }
 
 
@@ -143,10 +154,24 @@ def test_the_steps_of_a_check_grow_linearly_with_arguments_and_schema(keyword: s
     assert checked(CASES[keyword](2_000)) < MOST_STEPS
 
 
-@pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "propertyNames", "additionalProperties"])
+@pytest.mark.parametrize(
+    "keyword", ["pattern", "patternProperties", "propertyNames", "additionalProperties"]
+)
 @pytest.mark.parametrize(
     "place",
-    ["properties", "items", "contains", "not", "if", "anyOf", "oneOf", "allOf", "$ref", "default", "$defs"],
+    [
+        "properties",
+        "items",
+        "contains",
+        "not",
+        "if",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "$ref",
+        "default",
+        "$defs",
+    ],
 )
 def test_no_regular_expression_from_a_server_is_evaluated(keyword: str, place: str) -> None:
     evil: Any = {
@@ -188,12 +213,16 @@ def test_a_schema_is_prepared_in_steps_linear_in_its_length(keyword: str) -> Non
 
 def test_nested_branches_are_prepared_in_few_steps() -> None:
     named = {f"d{k}": {"anyOf": [{"$ref": f"#/$defs/d{k + 1}"}] * 50} for k in range(5)}
-    assert steps(lambda: object_schema({"$ref": "#/$defs/d0", "$defs": {**named, "d5": {}}})) < 100_000
+    assert (
+        steps(lambda: object_schema({"$ref": "#/$defs/d0", "$defs": {**named, "d5": {}}})) < 100_000
+    )
 
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.sampled_from([0, 1, 1.0, 2, -0.0, 1.5, "", "1", "true"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    ),
     max_leaves=5,
 )
 

@@ -48,11 +48,15 @@ def longer(case: Case, times: list[int]) -> Case:
         texts = tuple(Text(grown(part.text)) if isinstance(part, Text) else part for part in parts)
         return replace(one, question=one.question and Question(texts))
 
-    answered = with_answers(transcript, lambda a: replace(a, segments=tuple(map(segment, a.segments))))
+    answered = with_answers(
+        transcript, lambda a: replace(a, segments=tuple(map(segment, a.segments)))
+    )
     exchanges = tuple(map(exchange, answered.exchanges))
     again = tuple(one for one in exchanges[:at] if one.question) * (len(times) - 1)
     first = 0 if exchanges[0].question else 1
-    return replace(answered, exchanges=(*exchanges[:first], *again, *exchanges[first:])), at + len(again)
+    return replace(answered, exchanges=(*exchanges[:first], *again, *exchanges[first:])), at + len(
+        again
+    )
 
 
 def remembered(case: Case, full: int | None, room: int) -> Memory:
@@ -89,7 +93,9 @@ def test_a_request_fits_into_any_window_that_is_not_tiny(
 
 @given(case=cases(), times=TIMES, full=FULL)
 @loaded
-def test_everything_is_sent_if_there_is_room(case: Case, times: list[int], full: int | None) -> None:
+def test_everything_is_sent_if_there_is_room(
+    case: Case, times: list[int], full: int | None
+) -> None:
     transcript, at = case = longer(case, times)
     whole = remembered(case, full, 10**12)
     assert whole.turns == history(transcript, at, max_full_exchanges=full)
@@ -108,10 +114,14 @@ def test_a_larger_window_lacks_nothing_that_a_smaller_one_has(
     note(f"{one} {other} of {large.all}")
     assert small.size <= large.size
     whole = set(texts(remembered(case, full, 10**12).turns))
-    in_small, in_large = (Counter(t for t in texts(each.turns) if t in whole) for each in (small, large))
+    in_small, in_large = (
+        Counter(t for t in texts(each.turns) if t in whole) for each in (small, large)
+    )
     assert not in_small - in_large
     beginnings = [text.partition(MIDDLE)[0] for text in texts(small.turns) if MIDDLE in text]
-    assert all(any(text.startswith(beginning) for text in texts(large.turns)) for beginning in beginnings)
+    assert all(
+        any(text.startswith(beginning) for text in texts(large.turns)) for beginning in beginnings
+    )
 
 
 @given(case=cases(), times=TIMES, full=FULL, part=st.floats(0, 1), keep=st.booleans())
@@ -137,7 +147,9 @@ def test_no_call_is_sent_without_its_result(case: Case, times: list[int], part: 
     for form in FORMATS:
         request = windowed(form, longer(case, times), part)
         spoken = list(form.said(form.body(request)))
-        calls, results = ([each[1] for each in spoken if each[0] == kind] for kind in ("call", "result"))
+        calls, results = (
+            [each[1] for each in spoken if each[0] == kind] for kind in ("call", "result")
+        )
         assert calls == results
         assert spoken[-1][0] in ("user", "result")
         assert spoken[0][0] == "user"

@@ -70,7 +70,9 @@ FAULTS = {
     "cut in mid-text": Fault(LOST, ["cut"], half=True),
     "reset in mid-text": Fault(LOST, ["reset"], half=True),
     "407": Fault("answered 407", status=407),
-    "407 of the proxy": Fault("answered 407", status=407, proxy=b"407 Proxy Authentication Required"),
+    "407 of the proxy": Fault(
+        "answered 407", status=407, proxy=b"407 Proxy Authentication Required"
+    ),
     "502 of the proxy": Fault("answered 502", status=502, proxy=b"502 Bad Gateway"),
     "503": Fault("answered 503", status=503),
     "504 of the proxy": Fault("answered 504", status=504, proxy=b"504"),
@@ -108,7 +110,9 @@ async def failure(kind: str, url: str, idle_s: float) -> ModelError:
     client = ProviderClient({}, no_url, idle_s=idle_s, sleep=at_once, luck=lambda: 0.0)
     try:
         with pytest.raises(ModelError) as caught:
-            async for _ in client.stream(provider, Request(QUESTION, 0, "faulty", "some-model"), print):
+            async for _ in client.stream(
+                provider, Request(QUESTION, 0, "faulty", "some-model"), print
+            ):
                 pass
     finally:
         await client.close()
@@ -141,7 +145,9 @@ async def readings(fault: Fault, kind: str, authority: Authority) -> dict[str, t
             "proxy and TLS": f"https://{FAR}",
         }
         through = f"http://{place}" if place else proxy.url
-        with environment(HTTP_PROXY=through, HTTPS_PROXY=through, SSL_CERT_FILE=str(authority.certificate)):
+        with environment(
+            HTTP_PROXY=through, HTTPS_PROXY=through, SSL_CERT_FILE=str(authority.certificate)
+        ):
             idle_s = IDLE_S if "silence" in fault.parts else PATIENT_S
             errors = await asyncio.gather(*(failure(kind, url, idle_s) for url in ways.values()))
         assert place or {target.split(" ")[0] for target in proxy.targets} == {"CONNECT", "POST"}
@@ -162,7 +168,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @example("407 of the proxy", "chat")
 @example("502 of the proxy", "responses")
 @example("closed at once", "chat")
-def test_a_network_failure_reads_the_same_on_every_route(authority: Authority, name: str, kind: str) -> None:
+def test_a_network_failure_reads_the_same_on_every_route(
+    authority: Authority, name: str, kind: str
+) -> None:
     told = asyncio.run(readings(FAULTS[name], kind, authority))
     assert {reading[0] for reading in told.values()} == {f"faulty {FAULTS[name].says}"}, told
     assert len(set(told.values())) == 1, told

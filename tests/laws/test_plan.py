@@ -50,12 +50,22 @@ moderate = examples(40)
 TOOLS = [
     Tool("demo", "web_search", input_schema={"type": "object"}),
     Tool("server", "tool", input_schema={"type": "object", "required": ["query"]}, trusted=True),
-    Tool("odd", "x", input_schema={"type": ["nonsense"]}, annotations={"readOnlyHint": True}, trusted=True),
+    Tool(
+        "odd",
+        "x",
+        input_schema={"type": ["nonsense"]},
+        annotations={"readOnlyHint": True},
+        trusted=True,
+    ),
 ]
 catalogues = st.lists(st.sampled_from(TOOLS), unique_by=lambda t: t.name).map(Catalogue.of)
 small = st.none() | st.integers(0, 3)
-words = st.sampled_from(["*", "*/*", "web", "web_search", "demo/*", "/(/", "/web/", "[", "server/tool", ""])
-patterns = st.builds(Pattern, words, st.sampled_from([{}, {"query": ".*"}, {"query": "("}, {"a": "x"}]))
+words = st.sampled_from(
+    ["*", "*/*", "web", "web_search", "demo/*", "/(/", "/web/", "[", "server/tool", ""]
+)
+patterns = st.builds(
+    Pattern, words, st.sampled_from([{}, {"query": ".*"}, {"query": "("}, {"a": "x"}])
+)
 several = st.lists(patterns, max_size=2).map(tuple)
 rules = st.builds(Rules, several, several, st.booleans())
 limits = st.builds(
@@ -105,7 +115,11 @@ pieces = st.one_of(
     calls,
     st.sampled_from(
         [
-            *["🛠️: [x][call_1]\n\n`r`", "🛠️: [x][call_2][error]\n\n`r`", "🛠️: [x][call_1][refused]\n```"],
+            *[
+                "🛠️: [x][call_1]\n\n`r`",
+                "🛠️: [x][call_2][error]\n\n`r`",
+                "🛠️: [x][call_1][refused]\n```",
+            ],
             *[
                 "text",
                 "🔒: note",
@@ -114,7 +128,12 @@ pieces = st.one_of(
                 "❓: {",
                 "🧠:[a:b]\n> hm",
             ],
-            *["💬: q\n\n🤖:[A]", "🤖:", "💬:", "🛠️: [x][call_2][refused]\n\n`Unknown tool 'nowhere'`"],
+            *[
+                "💬: q\n\n🤖:[A]",
+                "🤖:",
+                "💬:",
+                "🛠️: [x][call_2][refused]\n\n`Unknown tool 'nowhere'`",
+            ],
         ]
     ),
 )
@@ -199,7 +218,9 @@ def test_only_live_yeses_of_calls_that_will_not_run_are_revoked(
     assert unclaimed(after.transcript, after.view, after.at) == frozenset()
 
 
-later = st.sampled_from(["🤖:[B]", "🤖:", "💬: next", "💬: next\n\n🤖:[B]", "text\n\n❓: `{}`\n\n🤖:[B]"])
+later = st.sampled_from(
+    ["🤖:[B]", "🤖:", "💬: next", "💬: next\n\n🤖:[B]", "text\n\n❓: `{}`\n\n🤖:[B]"]
+)
 
 
 @moderate

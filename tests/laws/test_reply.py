@@ -21,7 +21,9 @@ def write(parts: Parts, size: int) -> list[str]:
     for kind, text in parts:
         pieces = [text[i : i + size] for i in range(0, len(text), size)]
         for piece in pieces:
-            written.append(writer.text(piece) if kind == "text" else writer.thinking("anthropic", "m", piece))
+            written.append(
+                writer.text(piece) if kind == "text" else writer.thinking("anthropic", "m", piece)
+            )
         if kind == "thinking" and pieces:
             written.append(writer.end_thinking())
     return [*written, writer.end()]

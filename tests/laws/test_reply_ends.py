@@ -69,7 +69,9 @@ def test_each_reason_has_a_decided_outcome() -> None:
     assert {*TROUBLE, *WHOLE} == {*REASONS}
 
 
-WORDS = st.sampled_from(["", "it may not", "[a] b]", "no: never.", "This was stopped by a classifier."])
+WORDS = st.sampled_from(
+    ["", "it may not", "[a] b]", "no: never.", "This was stopped by a classifier."]
+)
 
 
 @examples(60)
@@ -106,7 +108,11 @@ def chunks(finish: str, **delta: Any) -> list[Any]:
 
 
 def response(status: str, cut: str | None = None, refusal: str = "") -> list[Any]:
-    part = {"type": "refusal", "refusal": refusal} if refusal else {"type": "output_text", "text": "Half of"}
+    part = (
+        {"type": "refusal", "refusal": refusal}
+        if refusal
+        else {"type": "output_text", "text": "Half of"}
+    )
     item = {"type": "message", "content": [part]}
     details = {"reason": cut} if cut else None
     over = {"status": status, "incomplete_details": details}

@@ -76,11 +76,15 @@ def test_a_read_transcript_is_read_back_even_with_problems(text: str) -> None:
     assert parse(render(transcript)) == transcript
 
 
-starts = st.sampled_from(["---", "--- ", "---\t ", "---\r", "----", "-- -", "\ufeff---", "\ufeff", " ---"])
+starts = st.sampled_from(
+    ["---", "--- ", "---\t ", "---\r", "----", "-- -", "\ufeff---", "\ufeff", " ---"]
+)
 preambles = st.builds(
     lambda start, rest, end: "\n".join([start, *rest, end]),
     starts,
-    st.lists(st.sampled_from(["topic: x", "a\rb", "", "---", "\\💬: x", "💬: x", "text\r"]), max_size=3),
+    st.lists(
+        st.sampled_from(["topic: x", "a\rb", "", "---", "\\💬: x", "💬: x", "text\r"]), max_size=3
+    ),
     st.sampled_from(["---", "--- ", "end", "---\r", "end\r"]),
 )
 
@@ -118,7 +122,11 @@ def _spacing_apart(text: str) -> list[str]:
     """A file's content without the writer's free choices: spacing, starts of text, notes' ends."""
     return [
         "".join(
-            text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").replace("🔒:", "").split()
+            text.replace("\ufe0f", "")
+            .replace("\u00a0", " ")
+            .replace("\\", "")
+            .replace("🔒:", "")
+            .split()
         )
     ]
 
@@ -142,7 +150,9 @@ def test_escaping_is_lossless_and_leaves_no_structure(text: str) -> None:
 @loaded
 @given(any_text)
 def test_question_text_is_lossless_and_never_an_attachment(text: str) -> None:
-    question = Question((Note("n"), Text("q"), Note("n"))) if not text.strip() else Question(_texts(text))
+    question = (
+        Question((Note("n"), Text("q"), Note("n"))) if not text.strip() else Question(_texts(text))
+    )
     (exchange,) = parse(render(Transcript((Exchange(question),)))).exchanges
     assert exchange.question == question
     assert not any(attachments.read_line(line, NOWHERE) for line in attachments.escape(text))
@@ -222,7 +232,9 @@ def test_text_that_may_become_structure_is_held_back(line: str) -> None:
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @given(transcript=transcripts())
 @examples(50)
-def test_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transcript: Transcript) -> None:
+def test_bom_line_ends_and_the_last_newline_change_nothing(
+    ending: str, transcript: Transcript
+) -> None:
     text = render(transcript)
     if "\r" not in text:
         assert parse("\ufeff" + text.replace("\n", ending)) == transcript
@@ -236,9 +248,9 @@ def test_a_question_is_the_typed_text(text: str) -> None:
         typed = Text(text)
     except ValueError:
         return
-    assert parse(render(Transcript((Exchange(Question((typed,))),)))).exchanges[0].question == Question(
-        (typed,)
-    )
+    assert parse(render(Transcript((Exchange(Question((typed,))),)))).exchanges[
+        0
+    ].question == Question((typed,))
 
 
 ANSWER = "💬: q\n\n🤖:[A]\n\n"

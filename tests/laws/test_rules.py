@@ -29,7 +29,9 @@ def test_only_a_rule_for_projects_decides_for_a_projects_server(
 @given(NAMES, NAMES, NAMES)
 @example("files/*", "files", "read")
 @example("files/[", "files", "[")
-def test_a_rule_means_the_same_for_a_project_with_the_prefix(pattern: str, server: str, name: str) -> None:
+def test_a_rule_means_the_same_for_a_project_with_the_prefix(
+    pattern: str, server: str, name: str
+) -> None:
     own, theirs = Tool(server, name), Tool(server, name, of_project=True)
     if pattern.startswith(OF_PROJECT):
         return

@@ -21,7 +21,16 @@ NAMES = st.sampled_from(["a", "b", "type", "properties", "items", "$ref", "a/b",
 REFERENCES = st.sampled_from(
     [
         *("#", "#/$defs/a", "#/$defs/b", "#/definitions/a", "#/properties/a", "#/properties/a%20b"),
-        *("#/anyOf/0", "#/items/0", "#/$defs", "#/default", "#a", "http://example.org/s", "", "#/items/x"),
+        *(
+            "#/anyOf/0",
+            "#/items/0",
+            "#/$defs",
+            "#/default",
+            "#a",
+            "http://example.org/s",
+            "",
+            "#/items/x",
+        ),
     ]
 )
 VALUES = st.recursive(
@@ -36,8 +45,23 @@ VALUES = st.recursive(
 PLAIN = [
     *("type", "required", "enum", "const", "default", "examples", "format", "pattern", "title"),
     *("description", "$schema", "$id", "$anchor", "uniqueItems", "minItems", "maxItems", "minimum"),
-    *("maximum", "exclusiveMinimum", "multipleOf", "maxLength", "minProperties", "nullable", "$comment"),
-    *("dependentRequired", "dependencies", "$dynamicRef", "$recursiveRef", "x-own", "contentEncoding"),
+    *(
+        "maximum",
+        "exclusiveMinimum",
+        "multipleOf",
+        "maxLength",
+        "minProperties",
+        "nullable",
+        "$comment",
+    ),
+    *(
+        "dependentRequired",
+        "dependencies",
+        "$dynamicRef",
+        "$recursiveRef",
+        "x-own",
+        "contentEncoding",
+    ),
 ]
 ONE = [
     *("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"),
@@ -45,7 +69,9 @@ ONE = [
 ]
 MANY = ["allOf", "anyOf", "oneOf", "prefixItems", "items"]
 NAMED = ["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"]
-KINDS = st.sampled_from(["array", "object", "string", ["array", "null"], "integer", ["array"], "any"])
+KINDS = st.sampled_from(
+    ["array", "object", "string", ["array", "null"], "integer", ["array"], "any"]
+)
 
 
 def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -77,12 +103,19 @@ CASES: dict[str, Any] = {
         "$defs": {"a": {"additionalProperties": {"type": "array"}}},
     },
     "a pair in the words of draft 7": {
-        "properties": {"a": {"type": "array", "items": [{"type": "array"}], "additionalItems": False}}
+        "properties": {
+            "a": {"type": "array", "items": [{"type": "array"}], "additionalItems": False}
+        }
     },
-    "a draft that is declared": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"},
+    "a draft that is declared": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+    },
     "a bound of draft 4": {"properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}},
     "a keyword as a parameter": {"properties": {"type": "object", "a": {"type": "string"}}},
-    "a word for all types": {"properties": {"a": {"type": "any"}, "b": {"type": ["any", "Object"]}}},
+    "a word for all types": {
+        "properties": {"a": {"type": "any"}, "b": {"type": ["any", "Object"]}}
+    },
     "a reference to nothing": {"properties": {"a": {"$ref": "#/$defs/gone"}}},
     "a reference elsewhere": {"properties": {"a": {"$ref": "http://example.org/schema.json"}}},
     "a circle of references": {
@@ -99,7 +132,9 @@ CASES: dict[str, Any] = {
     },
     "choices at the top": {"type": "object", "enum": [{}], "not": {"required": ["a"]}},
     "what is required and not defined": {"properties": {"a": {}}, "required": ["a", "b", "b", 3]},
-    "a number that is none": {"properties": {"a": {"default": float("nan"), "maximum": float("inf")}}},
+    "a number that is none": {
+        "properties": {"a": {"default": float("nan"), "maximum": float("inf")}}
+    },
     "no bottom": {"properties": {"a": DEEP}},
     "no bottom in a default": {"properties": {"a": {"default": DEEP}}},
     "half of a surrogate pair": {"properties": {"\ud800": {"description": "\ud800"}}},
@@ -108,7 +143,9 @@ CASES: dict[str, Any] = {
 
 def complaints(schema: Any) -> dict[str, list[str]]:
     """The providers' objections to a request with a tool of this schema."""
-    tools = Catalogue.of([Tool("s", "one", input_schema=schema if isinstance(schema, dict) else {})])
+    tools = Catalogue.of(
+        [Tool("s", "one", input_schema=schema if isinstance(schema, dict) else {})]
+    )
     transcript = parse("💬: a question\n🤖:\n")
     found = {}
     for form in FORMATS:
@@ -155,7 +192,9 @@ def test_reworded_constraints_are_not_lost() -> None:
     sent = object_schema(
         {
             "$ref": "#/definitions/all",
-            "definitions": {"all": {"properties": {"pair": pair, "count": {}}, "required": ["pair"]}},
+            "definitions": {
+                "all": {"properties": {"pair": pair, "count": {}}, "required": ["pair"]}
+            },
             "oneOf": [{"$ref": "#/definitions/one"}, {"allOf": [{"properties": {"deep": {}}}]}],
         }
         | {"properties": {"own": {"minimum": 1, "exclusiveMinimum": True}}}

@@ -27,13 +27,20 @@ from tests.fakes import LoggedTools, RecordingModel, ScriptStep, Turns, says
 from tests.ledgers import open_ledger
 
 THOUGHT: list[ScriptStep] = [ThinkingDelta("hm"), ThinkingEnd("signature")]
-texts = st.sampled_from(["Yes.", "No.\n\n📝: no", "  💬: not a question\n\n", "a" * 900, "✓", "Yes.", ""])
+texts = st.sampled_from(
+    ["Yes.", "No.\n\n📝: no", "  💬: not a question\n\n", "a" * 900, "✓", "Yes.", ""]
+)
 names = st.sampled_from([*(name for name, _ in TOOLS.tools), "unknown"])
 arguments = st.sampled_from(["{}", '{"query": "x"}', '{"query": "yy"}', "no"])
 tool_calls = st.builds(
-    lambda name, text, number: ToolCall(f"c{number}", name, text), names, arguments, st.integers(0, 2)
+    lambda name, text, number: ToolCall(f"c{number}", name, text),
+    names,
+    arguments,
+    st.integers(0, 2),
 )
-ends = st.sampled_from([None, None, None, None, Finished("length"), ModelError("no", reason="it broke")])
+ends = st.sampled_from(
+    [None, None, None, None, Finished("length"), ModelError("no", reason="it broke")]
+)
 replies = st.tuples(st.booleans(), texts, st.lists(tool_calls, max_size=2), ends)
 results = st.sampled_from(
     [Result("ok", "fine"), Result("error", "bad"), Result("ok", "b" * 700), Result("ok", "")]
@@ -53,7 +60,10 @@ async def conversation(
     script: Sequence[Any], results: Sequence[Result], user: Sequence[str], request: dict[str, Any]
 ) -> Turns:
     """A chat of a model with this script, tools with these results, and this user."""
-    outcomes, model = iter(results), RecordingModel(*(reply_steps(*r) for r in script), *[says("Done.")] * 40)
+    outcomes, model = (
+        iter(results),
+        RecordingModel(*(reply_steps(*r) for r in script), *[says("Done.")] * 40),
+    )
     tools = LoggedTools(
         TOOLS, {tool.name: lambda _: next(outcomes, Result("ok", "")) for _, tool in TOOLS.tools}
     )
@@ -81,7 +91,10 @@ async def conversation(
 
 
 requests = st.fixed_dictionaries(
-    {"window": st.sampled_from([None, 2_000, 900]), "max_full_exchanges": st.sampled_from([None, 1, 2])}
+    {
+        "window": st.sampled_from([None, 2_000, 900]),
+        "max_full_exchanges": st.sampled_from([None, 1, 2]),
+    }
 )
 conversations = st.tuples(
     st.lists(replies, min_size=3, max_size=8),
@@ -93,7 +106,9 @@ conversations = st.tuples(
 
 def outcome(turns: Turns, text: str) -> Verification:
     rows = turns.ledger.requests()
-    return verify(parse(text), [RequestRecord(r.at, json.loads(r.header), r.units, r.reply) for r in rows])
+    return verify(
+        parse(text), [RequestRecord(r.at, json.loads(r.header), r.units, r.reply) for r in rows]
+    )
 
 
 @given(conversations)
@@ -124,7 +139,10 @@ answered = st.builds(
 @examples(30)
 def test_an_edit_of_a_models_text_is_reported(story: Any, chance: Any) -> None:
     turns = asyncio.run(conversation(*story))
-    transcript, known = parse(turns.text), {reply for row in turns.ledger.requests() for reply in row.reply}
+    transcript, known = (
+        parse(turns.text),
+        {reply for row in turns.ledger.requests() for reply in row.reply},
+    )
     spans = [
         segment.span
         for exchange in transcript.exchanges
@@ -164,7 +182,12 @@ def test_an_edit_of_a_models_text_is_reported(story: Any, chance: Any) -> None:
         [
             (False, "Yes.", [ToolCall("c0", "read_file", "{}")], None),
             (False, "Yes.", [], Finished("length")),
-            (False, "Yes.", [ToolCall("c0", "read_file", "{}"), ToolCall("c1", "unknown", "{}")], None),
+            (
+                False,
+                "Yes.",
+                [ToolCall("c0", "read_file", "{}"), ToolCall("c1", "unknown", "{}")],
+                None,
+            ),
             (False, "Yes.", [ToolCall("c0", "unknown", "{}")], None),
         ],
         [],

@@ -85,14 +85,20 @@ def proposals(case: Case) -> list[Proposal]:
 def test_providers_accept_every_request(
     form: WireFormat, case: Case, keep: bool, on: bool, full: int | None
 ) -> None:
-    request = form.ask(own(case[0], form), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full)
+    request = form.ask(
+        own(case[0], form), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full
+    )
     assert form.check(form.body(request)) == []
 
 
 @for_every_wire()
-def test_law_1_every_call_is_answered_once_in_order_directly_after_it(form: WireFormat, case: Case) -> None:
+def test_law_1_every_call_is_answered_once_in_order_directly_after_it(
+    form: WireFormat, case: Case
+) -> None:
     spoken = said(form, case)
-    runs = [(kind, [each[1] for each in run]) for kind, run in groupby(spoken, key=lambda each: each[0])]
+    runs = [
+        (kind, [each[1] for each in run]) for kind, run in groupby(spoken, key=lambda each: each[0])
+    ]
     for at, (kind, ids) in enumerate(runs):
         if kind == "call":
             assert runs[at + 1] == ("result", ids)
@@ -105,7 +111,9 @@ def test_law_1_a_call_without_result_gets_its_stand_in(form: WireFormat, case: C
     wanted = [_outcome(proposal) for proposal in proposals(case)]
     results = [each[2] for each in said(form, case) if each[0] == "result"]
     results = [_GO_ON.sub("", text) for text in results]
-    assert [text.removeprefix("Error: ") for text in wanted] == [t.removeprefix("Error: ") for t in results]
+    assert [text.removeprefix("Error: ") for text in wanted] == [
+        t.removeprefix("Error: ") for t in results
+    ]
 
 
 _GO_ON = re.compile(r'\n\[read_result with the call "[^"]*" reads on in this result\]$')
@@ -135,13 +143,17 @@ def _secretly(transcript: Transcript) -> Transcript:
 
     def changed(answer: Answer) -> Answer:
         is_open = any(p.call.id == "call_1" and not p.result for p in answer.proposals)
-        orphan = Orphan("web_search", "call_of_nobody" if is_open else "call_1", Result("ok", "SECRET"))
+        orphan = Orphan(
+            "web_search", "call_of_nobody" if is_open else "call_1", Result("ok", "SECRET")
+        )
         return replace(answer, segments=(*map(hidden, answer.segments), orphan))
 
     preamble = (Text("SECRET"),)
     later = Exchange(Question((Text("SECRET"),)), (Answer("SECRET", (Text("SECRET"),)),))
     hiding = with_answers(transcript, changed)
-    return replace(hiding, preamble=preamble, exchanges=(*hiding.exchanges, later), front_matter="SECRET: 1")
+    return replace(
+        hiding, preamble=preamble, exchanges=(*hiding.exchanges, later), front_matter="SECRET: 1"
+    )
 
 
 @for_every_wire()
@@ -195,7 +207,9 @@ def _letters(text: str) -> str:
 def test_law_3_failed_and_refused_results_say_so(form: WireFormat, case: Case) -> None:
     wanted = ["ok" if p.result and p.result.status == "ok" else "failed" for p in proposals(case)]
     found = [each[3] for each in said(form, case) if each[0] == "result"]
-    assert found == wanted or any(p.result and p.result.body.startswith("Error: ") for p in proposals(case))
+    assert found == wanted or any(
+        p.result and p.result.body.startswith("Error: ") for p in proposals(case)
+    )
 
 
 @given(case=cases())
@@ -209,7 +223,9 @@ def test_law_3_anthropic_has_calls_last_and_results_first(case: Case) -> None:
 
 
 @for_every_wire()
-def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(form: WireFormat, case: Case) -> None:
+def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(
+    form: WireFormat, case: Case
+) -> None:
     if form.adapter is not openai_chat:
         return
     messages = form.body(form.ask(*case))["messages"]
@@ -227,7 +243,9 @@ def _goes_back(case: Case, form: WireFormat) -> list[str]:
     """The signatures of the thinking in an answer with an open tool loop."""
     transcript, at = case
     answers = transcript.exchanges[at].answers
-    heard = [r for r in rounds(answers[-1]) if r.proposals or _has_text(r.segments)] if answers else []
+    heard = (
+        [r for r in rounds(answers[-1]) if r.proposals or _has_text(r.segments)] if answers else []
+    )
     if not heard or not heard[-1].proposals:
         return []
     thoughts = [s for r in heard for s in r.segments if isinstance(s, Thinking)]
@@ -262,12 +280,16 @@ def test_law_5_ids_are_unique_and_valid(form: WireFormat, case: Case) -> None:
 
 
 @for_every_wire(later=st.integers(0, 2))
-def test_law_5_later_content_changes_no_earlier_id(form: WireFormat, case: Case, later: int) -> None:
+def test_law_5_later_content_changes_no_earlier_id(
+    form: WireFormat, case: Case, later: int
+) -> None:
     transcript, at = case
     repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None)
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
     ids = [each[1] for each in said(form, case) if each[0] == "call"]
-    all_ids = [each[1] for each in said(form, (longer, len(longer.exchanges) - 1)) if each[0] == "call"]
+    all_ids = [
+        each[1] for each in said(form, (longer, len(longer.exchanges) - 1)) if each[0] == "call"
+    ]
     assert all_ids[: len(ids)] == ids
 
 
@@ -291,7 +313,10 @@ def test_law_7_a_reopened_file_makes_the_same_request(form: WireFormat, case: Ca
     transcript, at = case
     reopened = parse(render(transcript))
     one, other = (form.adapter.request_body(form.ask(each, at)) for each in (transcript, reopened))
-    assert json.dumps(one, ensure_ascii=False).encode() == json.dumps(other, ensure_ascii=False).encode()
+    assert (
+        json.dumps(one, ensure_ascii=False).encode()
+        == json.dumps(other, ensure_ascii=False).encode()
+    )
 
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
@@ -319,12 +344,24 @@ def _without_ids(turns: tuple[Turn, ...]) -> list[object]:
 
 @given(case=cases(), full=st.integers(0, 3))
 @loaded
-def test_memory_sends_exchanges_whole_or_not_at_all_and_the_current_one_whole(case: Case, full: int) -> None:
+def test_memory_sends_exchanges_whole_or_not_at_all_and_the_current_one_whole(
+    case: Case, full: int
+) -> None:
     transcript, at = case
-    whole, short = (_without_ids(history(transcript, at, max_full_exchanges=n)) for n in (None, full))
+    whole, short = (
+        _without_ids(history(transcript, at, max_full_exchanges=n)) for n in (None, full)
+    )
     alone = len(
-        history(replace(transcript, exchanges=transcript.exchanges[at : at + 1]), 0, max_full_exchanges=1)
+        history(
+            replace(transcript, exchanges=transcript.exchanges[at : at + 1]),
+            0,
+            max_full_exchanges=1,
+        )
     )
     assert short[-alone:] == whole[-alone:]
     for turn in short:
-        assert turn in whole or turn == UserTurn(OMITTED) or (isinstance(turn, ModelTurn) and not turn.calls)
+        assert (
+            turn in whole
+            or turn == UserTurn(OMITTED)
+            or (isinstance(turn, ModelTurn) and not turn.calls)
+        )

@@ -93,7 +93,9 @@ def meant(form: WireFormat, request: Request) -> list[bytes]:
             found += attachments_of(turn)
     takes_documents = form.model.startswith(("claude", "gpt"))
     return [
-        CONTENTS[a.path] for a in found if a.path in CONTENTS and (a.media_type != PDF or takes_documents)
+        CONTENTS[a.path]
+        for a in found
+        if a.path in CONTENTS and (a.media_type != PDF or takes_documents)
     ]
 
 
@@ -131,7 +133,9 @@ def test_a_request_from_the_reopened_file_is_the_same_pictures_included(
 ) -> None:
     transcript = with_pictures(case[0], data)
     first = replace(form.ask(transcript, case[1]), pictures=CONTENTS)
-    again = replace(form.ask(parse(render(transcript)), case[1]), pictures=dict(reversed(CONTENTS.items())))
+    again = replace(
+        form.ask(parse(render(transcript)), case[1]), pictures=dict(reversed(CONTENTS.items()))
+    )
     body = encoded(form.adapter.request_body(first))
     assert encoded(form.adapter.request_body(again)) == body
     assert encoded(form.adapter.request_body(first)) == body
@@ -191,7 +195,9 @@ def test_anthropic_has_blocks_in_the_question_and_in_the_result() -> None:
         {"type": "document", "source": source} | mark,
     ]
     content = [{"type": "text", "text": "A plot."}, image]
-    assert results["content"] == [{"type": "tool_result", "tool_use_id": "call_1", "content": content} | mark]
+    assert results["content"] == [
+        {"type": "tool_result", "tool_use_id": "call_1", "content": content} | mark
+    ]
 
 
 def test_chat_completions_has_the_pictures_of_results_in_a_message_directly_after_them() -> None:

@@ -68,7 +68,9 @@ def calls_in(mode: str, text: str) -> list[str]:
     return [item[1] for item in read(kind, [text]) if item[0] == "call"]
 
 
-_RESULT = re.compile(r"^(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P=fence)(?:\n\n|\Z)", re.S)
+_RESULT = re.compile(
+    r"^(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P=fence)(?:\n\n|\Z)", re.S
+)
 
 
 def results_in(text: str) -> list[tuple[str, str, str]]:
@@ -89,10 +91,18 @@ def results_in(text: str) -> list[tuple[str, str, str]]:
     window=st.none() | st.integers(1, 500),
 )
 def test_providers_accept_every_request(
-    form: WireFormat, case: Case, mode: str, keep: bool, on: bool, full: int | None, window: int | None
+    form: WireFormat,
+    case: Case,
+    mode: str,
+    keep: bool,
+    on: bool,
+    full: int | None,
+    window: int | None,
 ) -> None:
     case = own(case[0], form), case[1]
-    sent = body(form, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full, window=window)
+    sent = body(
+        form, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full, window=window
+    )
     assert form.check(sent) == []
 
 
@@ -136,29 +146,37 @@ def _conversation(spoken: list[Said]) -> list[tuple[str, str]]:
 def test_law_1_and_3_results_and_stand_ins_have_their_outcome(
     form: WireFormat, case: Case, mode: str
 ) -> None:
-    users = "\n\n".join(text for role, text in _conversation(said(form, case, mode)) if role == "user")
+    users = "\n\n".join(
+        text for role, text in _conversation(said(form, case, mode)) if role == "user"
+    )
     at = 0
     for proposal in proposals(case):
         is_ok, content = _outcome(proposal)
         told = content if is_ok else f"Error: {content}"
         name = wire_name(proposal.call.name) + ("" if is_ok else " failed")
         more = rf"\n\[{READ_RESULT.name} .*\]" if _is_long(proposal) else ""
-        found = re.compile(rf"\d+\. {re.escape(name)}\n(`{{3,}})\n{re.escape(told)}{more}\n\1").search(
-            users, at
-        )
+        found = re.compile(
+            rf"\d+\. {re.escape(name)}\n(`{{3,}})\n{re.escape(told)}{more}\n\1"
+        ).search(users, at)
         assert found
         at = found.end()
 
 
 def _is_long(proposal: Proposal) -> bool:
     """Whether its whole result is next to the chat."""
-    return any(attachment.is_text for attachment in proposal.result.attachments) if proposal.result else False
+    return (
+        any(attachment.is_text for attachment in proposal.result.attachments)
+        if proposal.result
+        else False
+    )
 
 
 def _outcome(proposal: Proposal) -> tuple[bool, str]:
     if proposal.result:
         is_ok, body = proposal.result.status == "ok", proposal.result.body
-        pictures = [attachment.text for attachment in proposal.result.attachments if not attachment.is_text]
+        pictures = [
+            attachment.text for attachment in proposal.result.attachments if not attachment.is_text
+        ]
         content = body if is_ok or body.strip() else NO_REASON
         return is_ok, "\n".join(filter(None, (content, *pictures)))
     if not proposal.choice:
@@ -196,7 +214,9 @@ def test_law_4_thinking_is_sent_back_only_in_the_open_loop_and_to_its_maker(
     found = [each[1] for each in said(form, signed, mode) if each[0] == "thinking"]
     native = [each[1] for each in form.said(form.body(form.ask(*signed))) if each[0] == "thinking"]
     assert found == native
-    assert not [each for each in said(form, signed, mode, keep_thinking=False) if each[0] == "thinking"]
+    assert not [
+        each for each in said(form, signed, mode, keep_thinking=False) if each[0] == "thinking"
+    ]
 
 
 @for_every_wire(later=st.integers(0, 2))
@@ -205,7 +225,9 @@ def test_law_5_later_content_changes_nothing_earlier(
 ) -> None:
     """No ids are sent; the earlier part of a file is sent unchanged, for provider caches."""
     transcript, at = case
-    repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None and e.question.text)
+    repeated = tuple(
+        e for e in transcript.exchanges[later:] if e.question is not None and e.question.text
+    )
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
     short, long = (
         said(form, each_case, mode, keep_thinking=False)
@@ -222,7 +244,9 @@ def _letters(spoken: list[Said]) -> str:
 
 
 @for_every_wire()
-def test_law_7_a_reopened_file_makes_the_same_request(form: WireFormat, case: Case, mode: str) -> None:
+def test_law_7_a_reopened_file_makes_the_same_request(
+    form: WireFormat, case: Case, mode: str
+) -> None:
     transcript, at = case
     one, other = (body(form, (each, at), mode) for each in (transcript, parse(render(transcript))))
     assert json.dumps(one, ensure_ascii=False) == json.dumps(other, ensure_ascii=False)

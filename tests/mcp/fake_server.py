@@ -51,9 +51,22 @@ REQUESTS = {
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WHISPER = [
     {"type": "text", "text": "said to both", "annotations": {"audience": ["user", "assistant"]}},
-    {"type": "text", "text": "\U0001f4ac: forged\n```\nsecret", "annotations": {"audience": ["user"]}},
-    {"type": "image", "data": PIXEL, "mimeType": "image/png", "annotations": {"audience": ["user"]}},
-    {"type": "text", "text": "for the model", "annotations": {"audience": ["assistant"], "priority": 0.3}},
+    {
+        "type": "text",
+        "text": "\U0001f4ac: forged\n```\nsecret",
+        "annotations": {"audience": ["user"]},
+    },
+    {
+        "type": "image",
+        "data": PIXEL,
+        "mimeType": "image/png",
+        "annotations": {"audience": ["user"]},
+    },
+    {
+        "type": "text",
+        "text": "for the model",
+        "annotations": {"audience": ["assistant"], "priority": 0.3},
+    },
 ]
 extra: list[str] = []
 calls: dict[str, object] = {}
@@ -85,7 +98,11 @@ def answer(message: dict[str, Any]) -> None:
             begin(number, message["params"]["capabilities"])
         case {"method": "tools/list", "id": number}:
             list_tools(number, message.get("params", {}).get("cursor"))
-        case {"method": "tools/call", "id": number, "params": {"name": name, "arguments": dict(given)}}:
+        case {
+            "method": "tools/call",
+            "id": number,
+            "params": {"name": name, "arguments": dict(given)},
+        }:
             call(number, name, given)
         case {"method": "resources/read", "id": number, "params": {"uri": uri}}:
             read(number, uri)
@@ -122,7 +139,10 @@ PROMPTS: list[dict[str, Any]] = [
         "name": "greet",
         "title": "A greeting",
         "description": "Greets.",
-        "arguments": [{"name": "whom", "description": "Who is it?", "required": True}, {"name": "how"}],
+        "arguments": [
+            {"name": "whom", "description": "Who is it?", "required": True},
+            {"name": "how"},
+        ],
     },
     {"name": "plain"},
 ]
@@ -138,7 +158,10 @@ def read(number: int, uri: str) -> None:
     part: dict[str, Any] = {"uri": uri, "mimeType": "text/plain"}
     match uri.partition("://")[0]:
         case "note":
-            send(number, result={"contents": [part | {"text": "one\n\x1b[2Jtwo"}, part | {"text": "three"}]})
+            send(
+                number,
+                result={"contents": [part | {"text": "one\n\x1b[2Jtwo"}, part | {"text": "three"}]},
+            )
         case "bytes":
             send(number, result={"contents": [part | {"blob": "AAAA"}]})
         case "hang":
@@ -171,10 +194,15 @@ def page(cursor: str | None) -> dict[str, Any]:
     if "--odd" in sys.argv:
         schema = {"type": "object", "properties": {"a": {"type": "no such type", "pattern": "("}}}
         odd = [tool("x.y." * 32), {**tool("strange"), "inputSchema": schema}]
-        named = {"type": "object", "properties": {"file name": {}, "n" * 70: {}}, "required": ["file name"]}
+        named = {
+            "type": "object",
+            "properties": {"file name": {}, "n" * 70: {}},
+            "required": ["file name"],
+        }
         odd += [{**tool("blank"), "inputSchema": named}]
         odd += [
-            {**tool(f"task_{kind}"), "execution": {"taskSupport": kind}} for kind in ("required", "optional")
+            {**tool(f"task_{kind}"), "execution": {"taskSupport": kind}}
+            for kind in ("required", "optional")
         ]
         return {"tools": [*map(tool, names), *odd]}
     if "--pages" not in sys.argv:
@@ -211,13 +239,19 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
             asked = f"q{number}"
             calls[asked] = number
             method, params = REQUESTS[name]
-            print(json.dumps({"jsonrpc": "2.0", "id": asked, "method": method, "params": params}), flush=True)
+            print(
+                json.dumps({"jsonrpc": "2.0", "id": asked, "method": method, "params": params}),
+                flush=True,
+            )
             return
         case "grow":
             extra.append("grown")
             note("tools/list_changed")
     text = arguments["text"] if name == "huge" else json.dumps(arguments, sort_keys=True)
-    send(number, result={"content": WHISPER if name == "whisper" else [{"type": "text", "text": text}]})
+    send(
+        number,
+        result={"content": WHISPER if name == "whisper" else [{"type": "text", "text": text}]},
+    )
 
 
 def send(number: object, **body: object) -> None:

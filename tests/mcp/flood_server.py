@@ -117,7 +117,9 @@ def main() -> None:
             case {"id": str()} as reply:
                 replies.append("refused" if "error" in reply else "answered")
                 if len(replies) == 200:
-                    counted = f"answered {replies.count('answered')}, refused {replies.count('refused')}"
+                    counted = (
+                        f"answered {replies.count('answered')}, refused {replies.count('refused')}"
+                    )
                     answer(asking, content=[{"type": "text", "text": counted}])
 
 

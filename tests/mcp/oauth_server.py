@@ -86,7 +86,9 @@ class Provider:
         assert client_info.client_id
         self.clients[client_info.client_id] = client_info
 
-    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+    async def authorize(
+        self, client: OAuthClientInformationFull, params: AuthorizationParams
+    ) -> str:
         back, state = str(params.redirect_uri), params.state
         if self.will == "no":
             return construct_redirect_uri(
@@ -194,7 +196,10 @@ class Provider:
             token=refresh, client_id=client, scopes=scopes, resource=resource
         )
         return OAuthToken(
-            access_token=access, refresh_token=refresh, expires_in=self.lasts_s, scope=" ".join(scopes)
+            access_token=access,
+            refresh_token=refresh,
+            expires_in=self.lasts_s,
+            scope=" ".join(scopes),
         )
 
     def _secret(self) -> str:
@@ -212,7 +217,9 @@ class Provider:
 
 
 @asynccontextmanager
-async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> AsyncIterator[Provider]:
+async def guarded(
+    provider: Provider, path: str = "/mcp", **options: Any
+) -> AsyncIterator[Provider]:
     """The running server; `provider.url` is its address."""
     with listening() as listener:
         base = url_of(listener)
@@ -240,13 +247,23 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
 
         async def spy(scope, receive, send):  # type: ignore[no-untyped-def]
             if scope["type"] == "http":
-                bearer = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+                bearer = (
+                    dict(scope["headers"])
+                    .get(b"authorization", b"")
+                    .decode()
+                    .removeprefix("Bearer ")
+                )
                 provider.requests.append((scope["method"], scope["path"], bearer))
                 if document := provider.documents().get(scope["path"]):
                     await JSONResponse(document)(scope, receive, send)
                     return
                 held = provider.access.get(bearer)
-                if held and scope["path"] == path and provider.demands and "admin" not in held.scopes:
+                if (
+                    held
+                    and scope["path"] == path
+                    and provider.demands
+                    and "admin" not in held.scopes
+                ):
                     challenge = f'Bearer error="insufficient_scope", scope="{provider.demands}"'
                     refusal = Response("not for you", 403, {"www-authenticate": challenge})
                     await refusal(scope, receive, send)
@@ -288,7 +305,9 @@ def browser(folder: Path, script: str = BROWSER) -> dict[str, str]:
     for name in ("xdg-open", "open"):  # on Linux and on macOS
         program = folder / "bin" / name
         python = shlex.quote(sys.executable)
-        program.write_text(script.format(python=python, pages=folder / "pages.html"), encoding="utf-8")
+        program.write_text(
+            script.format(python=python, pages=folder / "pages.html"), encoding="utf-8"
+        )
         program.chmod(0o755)
     return {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "DISPLAY": ":0"}
 

@@ -51,7 +51,9 @@ class RefusedError(Exception):
 class TaskServer:
     """A server's tasks, and the methods of its requests."""
 
-    def __init__(self, *, newest: bool = False, runs_tasks: bool = True, log: Path | None = None) -> None:
+    def __init__(
+        self, *, newest: bool = False, runs_tasks: bool = True, log: Path | None = None
+    ) -> None:
         self.newest = newest
         self.runs_tasks = runs_tasks
         self.methods = list[str]()
@@ -84,14 +86,27 @@ class TaskServer:
         match method:
             case "initialize" if not self.newest:
                 capabilities = {"tools": {}, **({"tasks": TASKS} if self.runs_tasks else {})}
-                return {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": INFO}
+                return {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": capabilities,
+                    "serverInfo": INFO,
+                }
             case "server/discover" if self.newest:
                 capabilities = {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
-                return {"supportedVersions": ["2026-07-28"], "capabilities": capabilities, "serverInfo": INFO}
+                return {
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": capabilities,
+                    "serverInfo": INFO,
+                }
             case "tools/list":
                 schema = {"type": "object"}
-                tools = [{"name": n, "description": f"To {n}.", "inputSchema": schema} for n in SUPPORT]
-                kinds = [{} if self.newest else {"execution": {"taskSupport": k}} for k in SUPPORT.values()]
+                tools = [
+                    {"name": n, "description": f"To {n}.", "inputSchema": schema} for n in SUPPORT
+                ]
+                kinds = [
+                    {} if self.newest else {"execution": {"taskSupport": k}}
+                    for k in SUPPORT.values()
+                ]
                 return {"tools": [tool | kind for tool, kind in zip(tools, kinds, strict=True)]}
             case "tools/call":
                 return self.call(parameters)
@@ -112,7 +127,13 @@ class TaskServer:
             return {"content": [{"type": "text", "text": "at once"}]}
         if self.newest and parameters["name"] == "look":
             return {"resultType": "complete", "content": [{"type": "text", "text": "at once"}]}
-        task = {"polls": 2, "end": "completed", "asked": 0, "id": f"task-{len(self.tasks) + 1}", **arguments}
+        task = {
+            "polls": 2,
+            "end": "completed",
+            "asked": 0,
+            "id": f"task-{len(self.tasks) + 1}",
+            **arguments,
+        }
         task |= {"go": os.environ["GO"]} if "GO" in os.environ else {}
         task["status"] = "working"
         self.tasks[task["id"]] = task
@@ -131,7 +152,9 @@ class TaskServer:
         ttl, pause = ("ttlMs", "pollIntervalMs") if self.newest else ("ttl", "pollInterval")
         return {**facts, ttl: 60_000, pause: self.pause_ms}
 
-    def of_task(self, method: str, task: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    def of_task(
+        self, method: str, task: dict[str, Any], parameters: dict[str, Any]
+    ) -> dict[str, Any]:
         match method:
             case "tasks/get" if task["asked"] + 1 in task.get("locked", ()):
                 task["asked"] += 1
@@ -266,7 +289,9 @@ def converse(tasks: TaskServer) -> None:
         message = json.loads(line)
         task = tasks.tasks.get((message.get("params") or {}).get("taskId", ""))
         if message.get("method") == "tasks/result" and task and task["status"] == "input_required":
-            send({"jsonrpc": "2.0", "id": task["id"], "method": "elicitation/create", "params": FORM})
+            send(
+                {"jsonrpc": "2.0", "id": task["id"], "method": "elicitation/create", "params": FORM}
+            )
             threading.Thread(target=collect, args=[message], daemon=True).start()
         elif "method" not in message:
             tasks.tasks[message["id"]]["answer"] = message.get("result") or message.get("error")

@@ -55,7 +55,7 @@ class Form:
         return bool(self.answer == "accept")
 
 
-# --- Resources --------------------------------------------------------------------------------------------
+# --- Resources ------------------------------------------------------------------------------------
 
 
 async def test_a_resource_is_its_visible_text() -> None:
@@ -65,7 +65,9 @@ async def test_a_resource_is_its_visible_text() -> None:
 
 async def test_a_resource_is_bounded_like_a_result() -> None:
     servers = new_servers({"fake": fake()}, max_bytes=6)
-    assert await servers.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
+    assert (
+        await servers.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
+    )
     await servers.close()
 
 
@@ -78,11 +80,19 @@ async def test_a_resource_is_bounded_like_a_result() -> None:
             "Resource 'other://a' of MCP server 'fake' failed: no such resource",
         ),
         ("fake", "bytes://a", "no text: [resource text/plain, bytes://a, 3 B]"),
-        ("fake", "hang://a", "Resource 'hang://a' of MCP server 'fake' gave no answer within 0.3 s"),
+        (
+            "fake",
+            "hang://a",
+            "Resource 'hang://a' of MCP server 'fake' gave no answer within 0.3 s",
+        ),
         ("fake", "die://a", "MCP server 'fake' ended during the call"),
         ("none", "note://a", "there is no MCP server 'none' in the settings"),
         ("mock", "note://a", "Resource 'note://a' of MCP server 'mock' failed: "),
-        ("lost", "note://a", "mcp.servers.lost.command: not found or not executable: no-such-command"),
+        (
+            "lost",
+            "note://a",
+            "mcp.servers.lost.command: not found or not executable: no-such-command",
+        ),
     ],
 )
 async def test_an_unreadable_resource_is_one_line_in_the_question(
@@ -120,7 +130,7 @@ async def test_resources_of_running_servers_are_listed_and_no_server_starts() ->
         assert set(await servers.resources(["mock"])) == {"mock"}
 
 
-# --- Prompts ----------------------------------------------------------------------------------------------
+# --- Prompts --------------------------------------------------------------------------------------
 
 
 async def test_prompts_are_listed_by_server_and_servers_without_prompts_do_no_harm() -> None:
@@ -141,13 +151,15 @@ async def test_a_prompt_is_the_text_of_one_question() -> None:
     async with servers_of(fake()) as servers:
         text = await servers.get_prompt("fake", "greet", {"whom": "Ada"})
         assert text == "Hello Ada\\x07\n\n> Hi.\n>\n> And?\n\nHow are you?"
-        with pytest.raises(ServerError, match="Prompt 'other' of MCP server 'fake' failed: no prompt other"):
+        with pytest.raises(
+            ServerError, match="Prompt 'other' of MCP server 'fake' failed: no prompt other"
+        ):
             await servers.get_prompt("fake", "other")
         with pytest.raises(ServerError, match="there is no MCP server 'none' in the settings"):
             await servers.get_prompt("none", "greet")
 
 
-# --- What servers ask -------------------------------------------------------------------------------------
+# --- What servers ask -----------------------------------------------------------------------------
 
 
 async def test_the_user_fills_in_the_form_of_an_older_server() -> None:
@@ -165,7 +177,7 @@ async def test_the_user_fills_in_the_form_of_an_older_server() -> None:
         assert json.loads((await servers.call(ask, {})).text) == {"action": "cancel"}
 
 
-# --- Pages to open ----------------------------------------------------------------------------------------
+# --- Pages to open --------------------------------------------------------------------------------
 
 ADDRESS = "https://sign.example/in?a=1"
 
@@ -190,7 +202,9 @@ async def test_an_address_that_must_not_be_opened_is_not_shown() -> None:
         reply = json.loads((await servers.call(await tool_of(servers, "visit"), {})).text)
         assert "this page cannot be opened: file:///etc/passwd does not begin" in reply["message"]
         reply_text = (await servers.call(await tool_of(servers, "locked"), {})).text
-        assert "MCP server 'far' wants a page that cannot be opened: file:///etc/passwd" in reply_text
+        assert (
+            "MCP server 'far' wants a page that cannot be opened: file:///etc/passwd" in reply_text
+        )
         assert user.requests == []
 
 
@@ -199,7 +213,9 @@ async def test_a_call_that_requires_a_page_is_repeated_when_the_server_reports_t
 ) -> None:
     user = Form("accept")
     user.thought.clear()
-    async with servers_of(visiting(ADDRESS, str(tmp_path / "done"), timeout_s=0.3), elicitor=user) as servers:
+    async with servers_of(
+        visiting(ADDRESS, str(tmp_path / "done"), timeout_s=0.3), elicitor=user
+    ) as servers:
         call = asyncio.create_task(servers.call(await tool_of(servers, "locked"), {}))
         await user.thinks.wait()
         (tmp_path / "done").touch()
@@ -216,12 +232,16 @@ async def test_a_call_that_requires_a_page_is_repeated_when_the_user_has_finishe
         locked = await tool_of(servers, "locked")
         told = await servers.call(locked, {})
         assert (
-            told.text == f"MCP server 'far' wants a page again and again: {', '.join(['sign.example'] * 4)}"
+            told.text
+            == f"MCP server 'far' wants a page again and again: {', '.join(['sign.example'] * 4)}"
         )
         assert len(user.requests) == 4
         user.answer = "decline"
         told = await servers.call(locked, {})
-        what = "MCP server 'far' wants a page of sign.example to be opened first. The user did not open it."
+        what = (
+            "MCP server 'far' wants a page of sign.example to be opened first. The user did "
+            "not open it."
+        )
         assert told == Outcome("error", what)
 
 
@@ -239,7 +259,8 @@ async def test_without_a_user_the_result_of_a_call_names_the_required_page() -> 
         told = await servers.call(await tool_of(servers, "locked"), {})
         assert told.status == "error"
         assert told.text.startswith(
-            f"MCP server 'far' wants a page of sign.example to be opened in a browser first: {ADDRESS}\n"
+            "MCP server 'far' wants a page of sign.example to be opened in a browser first: "
+            f"{ADDRESS}\n"
             "It says: Sign in, \\x1b[31mplease\n"
         )
 
@@ -276,7 +297,9 @@ async def test_the_time_of_a_call_pauses_while_the_user_thinks() -> None:
         ask, hang = await tool_of(servers, "fake__ask"), await tool_of(servers, "other__hang")
         asking = asyncio.create_task(servers.call(ask, {}))
         await form.thinks.wait()
-        assert (await servers.call(hang, {})).text.endswith("no answer within 0.3 s")  # so 0.3 s have passed
+        assert (await servers.call(hang, {})).text.endswith(
+            "no answer within 0.3 s"
+        )  # so 0.3 s have passed
         form.thought.set()
         assert (await asking).status == "ok"
 
@@ -285,16 +308,22 @@ async def test_the_model_replies_to_a_server_with_sampling(tmp_path: Path) -> No
     servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
     app = App(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
     try:
-        reply = json.loads((await app.servers.call(await tool_of(app.servers, "may__sample"), {})).text)
+        reply = json.loads(
+            (await app.servers.call(await tool_of(app.servers, "may__sample"), {})).text
+        )
         assert reply["content"] == {"text": "so be it", "type": "text"}
         assert reply["stopReason"] == "endTurn"
-        reply = json.loads((await app.servers.call(await tool_of(app.servers, "not__sample"), {})).text)
+        reply = json.loads(
+            (await app.servers.call(await tool_of(app.servers, "not__sample"), {})).text
+        )
         assert reply["message"].endswith("not supported")
     finally:
         await app.close()
 
 
-@pytest.mark.parametrize("messages", [[], [("assistant", "hello")], [("user", "a"), ("assistant", "b")]])
+@pytest.mark.parametrize(
+    "messages", [[], [("assistant", "hello")], [("user", "a"), ("assistant", "b")]]
+)
 def test_a_sampling_request_must_end_with_a_user_message(messages: list[tuple[str, str]]) -> None:
     with pytest.raises(ServerError, match="must end with a user message"):
         conversation(messages)
@@ -325,14 +354,20 @@ def asking_server() -> MCPServer:
     return server
 
 
-async def test_inputs_that_the_newest_revision_requires_are_asked_in_the_same_way(tmp_path: Path) -> None:
+async def test_inputs_that_the_newest_revision_requires_are_asked_in_the_same_way(
+    tmp_path: Path,
+) -> None:
     form = Form({"colour": "blue"})
     async with served([], mcp=asking_server()) as url:
         server = ServerSettings("web", url=url)
         servers = new_servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
-        assert await servers.call(await tool_of(servers, "paint"), {}) == Outcome("ok", "painted blue")
+        assert await servers.call(await tool_of(servers, "paint"), {}) == Outcome(
+            "ok", "painted blue"
+        )
         assert form.requests == [("web", "Which colour?", ["colour"])]
-        assert (await servers.call(await tool_of(servers, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
+        assert (await servers.call(await tool_of(servers, "look"), {})).text.rstrip(
+            "/"
+        ) == tmp_path.as_uri()
         assert only(servers).protocol == "2026-07-28"
         form.answer = "decline"
         assert (await servers.call(await tool_of(servers, "paint"), {})).status == "error"

@@ -19,7 +19,10 @@ from parley.tools.templates import blank_of
 from tests.mcp.resource_server import LINK, LONG, TEA, Library, create
 from tests.mcp_servers import fake, only, servers_of, table, tool_of
 
-OFFER = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "table", "version": "1"}}
+OFFER = {
+    "capabilities": {"tools": {}, "resources": {}},
+    "serverInfo": {"name": "table", "version": "1"},
+}
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 PAGE = "page://{name}/{part}"
 OLDER = {"initialize": {"protocolVersion": "2025-06-18", **OFFER}, "tools/list": {"tools": []}}
@@ -29,7 +32,9 @@ OLDER = {"initialize": {"protocolVersion": "2025-06-18", **OFFER}, "tools/list":
 async def library() -> AsyncIterator[tuple[Servers, Library]]:
     """A server of the SDK in this process, and its client."""
     server = create()
-    async with servers_of(ServerSettings("docs", builtin=True), in_process={"docs": server}) as servers:
+    async with servers_of(
+        ServerSettings("docs", builtin=True), in_process={"docs": server}
+    ) as servers:
         await servers.catalogue()
         yield servers, server
 
@@ -50,14 +55,17 @@ async def test_resources_and_templates_are_listed_each_time_and_only_on_request(
     async with library() as (servers, server):
         assert server.requests == []
         lists = (await servers.resources())["docs"]
-        assert lists.resources[0] == Resource("note://tea", "Of tea", "What is said of tea.", "text/markdown")
+        assert lists.resources[0] == Resource(
+            "note://tea", "Of tea", "What is said of tea.", "text/markdown"
+        )
         assert lists.templates == (Resource("page://{name}/{part}", "a page", "", "text/plain"),)
         stir = await tool_of(servers, "stir")
         assert (await servers.call(stir, {"times": 500})).text == "stirred"
         assert server.requests == ["list"]
         server.resource("note://new", name="new")(lambda: "new")
         assert (
-            Resource("note://new", "new", "", "text/plain") in (await servers.resources())["docs"].resources
+            Resource("note://new", "new", "", "text/plain")
+            in (await servers.resources())["docs"].resources
         )
         assert server.requests == ["list", "list"]
 
@@ -69,7 +77,10 @@ async def test_the_server_proposes_values_for_a_template() -> None:
     async with library() as (servers, _):
         assert await servers.values("docs", name) == ("tea", "tin")
         assert await servers.values("docs", part) == ("tea-0", "tea-1", "tea-2")
-        assert await servers.values("docs", replace(name, template="none://{name}")) == ("tea", "tin")
+        assert await servers.values("docs", replace(name, template="none://{name}")) == (
+            "tea",
+            "tin",
+        )
         assert await servers.values("gone", name) == ()
 
 
@@ -86,7 +97,10 @@ async def test_values_are_bounded_and_an_error_means_no_values(answer: Any, valu
     assert blank
     capable = {**OFFER, "capabilities": {"tools": {}, "completions": {}}}
     for offer, count in ((capable, values), (OFFER, 0)):
-        begin = {"initialize": {"protocolVersion": "2025-06-18", **offer}, "completion/complete": answer}
+        begin = {
+            "initialize": {"protocolVersion": "2025-06-18", **offer},
+            "completion/complete": answer,
+        }
         async with servers_of(table({**OLDER, **begin})) as servers:
             await servers.catalogue()
             assert len(await servers.values("table", blank)) == count
@@ -107,7 +121,10 @@ async def test_a_server_without_templates_still_lists_resources() -> None:
 
 
 async def test_an_endless_list_is_cut_and_says_so() -> None:
-    page = {"resources": [{"uri": f"a:{n}", "name": str(n)} for n in range(700)], "nextCursor": "again"}
+    page = {
+        "resources": [{"uri": f"a:{n}", "name": str(n)} for n in range(700)],
+        "nextCursor": "again",
+    }
     lists = await listed(resources=page, templates={"resourceTemplates": []})
     assert (len(lists.resources), lists.unlisted) == (1000, "only the first 1,000 are listed")
 
@@ -127,7 +144,7 @@ async def test_a_server_that_cannot_list_its_resources_says_why(
     assert (await listed(resources=answer)).unlisted.startswith(problem)
 
 
-# --- Read by a model --------------------------------------------------------------------------------------
+# --- Read by a model ------------------------------------------------------------------------------
 
 FAILED = "Tool 'read_resource' of MCP server 'docs' failed: "
 
@@ -174,11 +191,15 @@ async def test_a_server_that_was_replaced_is_not_asked() -> None:
 
 async def test_a_server_that_ends_or_knows_no_resources_is_an_error_for_the_model() -> None:
     async with servers_of(fake(), table({"tools/list": {"tools": [TOOL]}})) as servers:
-        ended = await servers.call(reader(await tool_of(servers, "fake__echo")), {"uri": "die://now"})
+        ended = await servers.call(
+            reader(await tool_of(servers, "fake__echo")), {"uri": "die://now"}
+        )
         assert ended.status == "error"
         assert ended.text.startswith("MCP server 'fake' ended during the call")
         none = await servers.call(reader(await tool_of(servers, "table__echo")), {"uri": "a:b"})
-        assert none == Outcome("error", "Tool 'read_resource' of MCP server 'table' failed: no such thing")
+        assert none == Outcome(
+            "error", "Tool 'read_resource' of MCP server 'table' failed: no such thing"
+        )
 
 
 async def test_a_picture_resource_in_a_result_is_a_picture() -> None:

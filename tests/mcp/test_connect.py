@@ -85,7 +85,9 @@ async def test_the_newest_revision_in_the_settings_is_spoken_at_once() -> None:
 async def test_last_lines_of_a_server_are_reported_even_after_a_restart(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     script = f"if [ -e {flag} ]; then sleep 60; fi; : >{flag}; echo the disk is full >&2"
-    async with servers_of(ServerSettings("s", "/bin/sh", ("-c", script), start_timeout_s=0.5)) as servers:
+    async with servers_of(
+        ServerSettings("s", "/bin/sh", ("-c", script), start_timeout_s=0.5)
+    ) as servers:
         await servers.catalogue()
         assert only(servers).error.startswith(
             "MCP server 's' was not ready within 0.5 s; its last words: the disk is full."
@@ -99,7 +101,7 @@ async def test_an_error_with_the_code_of_a_lost_connection_ends_nothing() -> Non
         assert only(servers).state == "ready"
 
 
-# --- The environment of a local server --------------------------------------------------------------------
+# --- The environment of a local server ------------------------------------------------------------
 
 PASSED_ON = {
     "https_proxy": "http://proxy.example:3128",
@@ -139,7 +141,7 @@ async def test_a_local_server_gets_proxies_and_certificates_but_no_key(
     assert not PRIVATE.keys() & environment.keys()
 
 
-# --- What is remembered -----------------------------------------------------------------------------------
+# --- What is remembered ---------------------------------------------------------------------------
 
 
 def remembering(server: ServerSettings, state: Path) -> AbstractAsyncContextManager[Servers]:
@@ -190,7 +192,9 @@ async def test_the_next_process_uses_the_way_that_worked_and_a_wrong_memory_heal
 
 
 @pytest.mark.parametrize("kind", ["refuses", "answers nonsense", "knows older ones"])
-async def test_the_older_revision_is_remembered_however_it_was_agreed(kind: str, tmp_path: Path) -> None:
+async def test_the_older_revision_is_remembered_however_it_was_agreed(
+    kind: str, tmp_path: Path
+) -> None:
     known = {"server/discover": {**DISCOVERED, **HINTS, "supportedVersions": ["2025-11-25"]}}
     server = table({**ANSWERS, **{**WRONG, "knows older ones": known}[kind]})
     assert await first_method(server, tmp_path) == "2026-07-28 server/discover"
@@ -204,7 +208,9 @@ async def test_the_newest_revision_is_not_forgotten_for_an_older_one(tmp_path: P
 
 
 @pytest.mark.parametrize("junk", [b"", b"[]", b"\x00", b"{", b'{"a": 1}', b"[" * 100_000])
-async def test_an_unreadable_or_unwritable_memory_counts_as_none(tmp_path: Path, junk: bytes) -> None:
+async def test_an_unreadable_or_unwritable_memory_counts_as_none(
+    tmp_path: Path, junk: bytes
+) -> None:
     place = tmp_path / "parley" / "ways.json"
     place.parent.mkdir()
     place.write_bytes(junk)

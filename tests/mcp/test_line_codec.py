@@ -11,7 +11,10 @@ from parley.mcp.line_codec import NAME, TOO_LONG, LineDecoder
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
 def test_any_cut_gives_the_same_text_and_only_whole_lines(text: bytes, cuts: list[int]) -> None:
-    decoder, places = LineDecoder("replace"), [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)]
+    decoder, places = (
+        LineDecoder("replace"),
+        [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)],
+    )
     pieces = [decoder.decode(text[a:b]) for a, b in pairwise(places)]
     assert all(piece.endswith("\n") for piece in pieces if piece)
     whole = "".join((*pieces, decoder.decode(b"", True)))
@@ -20,7 +23,9 @@ def test_any_cut_gives_the_same_text_and_only_whole_lines(text: bytes, cuts: lis
 
 def test_a_line_that_would_fill_the_memory_is_dropped_and_reported_once() -> None:
     decoder = LineDecoder("strict", most=10)
-    pieces = [decoder.decode(piece) for piece in (b"abc", b"defghij", b"k" * 100, b"l\nnext", b" one\n")]
+    pieces = [
+        decoder.decode(piece) for piece in (b"abc", b"defghij", b"k" * 100, b"l\nnext", b" one\n")
+    ]
     assert pieces == ["", "", f"{TOO_LONG}\n", "", "next one\n"]
     assert decoder.decode(b"x" * 11 + b"\ny") == f"{TOO_LONG}\n"
 

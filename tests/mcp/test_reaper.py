@@ -69,7 +69,9 @@ async def start(reaper: Reaper, script: str) -> asyncio.subprocess.Process:
     )
 
 
-async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(tmp_path: Path) -> None:
+async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(
+    tmp_path: Path,
+) -> None:
     pids = tmp_path / "pids"
     reaper = Reaper()
     server = await start(reaper, stubborn(pids, "HUP"))
@@ -86,7 +88,9 @@ SUBREAPER = 36
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the first process of a container is Linux's")
-async def test_a_zombie_does_not_delay_closing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_zombie_does_not_delay_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pauses, pids, sleep = tmp_path / "pauses", tmp_path / "pids", tmp_path / "sleep"
     real = shutil.which("sleep")
     sleep.write_text(f'#!/bin/sh\necho "$1" >>{pauses}\nexec {real} "$1"\n', encoding="utf-8")
@@ -199,7 +203,9 @@ async def test_children_in_their_own_session_die_soon_after_their_server(
     reaper = Reaper()
     lasting = await start(reaper, straying(tmp_path / "lasting"))
     ending = await start(reaper, straying(tmp_path / "ending"))
-    await until(lambda: len(pids_in(tmp_path / "lasting")) == len(pids_in(tmp_path / "ending")) == 1)
+    await until(
+        lambda: len(pids_in(tmp_path / "lasting")) == len(pids_in(tmp_path / "ending")) == 1
+    )
     assert ending.stdin
     ending.stdin.close()
     await ending.wait()

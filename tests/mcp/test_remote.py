@@ -68,7 +68,7 @@ async def test_a_result_of_megabytes_arrives_whole(protocol: Protocol) -> None:
         assert only(servers).protocol == protocol
 
 
-# --- The oldest transport ---------------------------------------------------------------------------------
+# --- The oldest transport -------------------------------------------------------------------------
 
 
 async def test_a_server_with_the_oldest_transport_is_found_again_after_it_ended() -> None:
@@ -94,7 +94,13 @@ async def test_a_server_with_the_oldest_transport_is_found_again_after_an_outage
 
 @pytest.mark.parametrize(
     "place",
-    ["http://{other}/x", "//{other}/x", "http://{here}@{other}/x", "https://{here}/x", "javascript:1"],
+    [
+        "http://{other}/x",
+        "//{other}/x",
+        "http://{here}@{other}/x",
+        "https://{here}/x",
+        "javascript:1",
+    ],
 )
 async def test_a_server_with_the_oldest_transport_cannot_name_another_host(place: str) -> None:
     requests = list[dict[str, str]]()
@@ -112,14 +118,16 @@ async def test_a_server_with_the_oldest_transport_cannot_name_another_host(place
             await (page if scope["method"] == "GET" else Response("", 405))(scope, receive, send)
 
         async with hosted(without_lifespan(events), []) as url:
-            web = ServerSettings("web", url=f"{url}/sse", headers={"Authorization": "Bearer secret"})
+            web = ServerSettings(
+                "web", url=f"{url}/sse", headers={"Authorization": "Bearer secret"}
+            )
             async with servers_of(web) as servers:
                 await servers.catalogue()
                 assert (only(servers).state, only(servers).tools) == ("failed", ())
     assert requests == []
 
 
-# --- Sessions that end ------------------------------------------------------------------------------------
+# --- Sessions that end ----------------------------------------------------------------------------
 
 
 class Forgetful:
@@ -135,7 +143,9 @@ class Forgetful:
         self._forgotten |= self._known
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        session = Request(scope).headers.get("mcp-session-id", "") if scope["type"] == "http" else ""
+        session = (
+            Request(scope).headers.get("mcp-session-id", "") if scope["type"] == "http" else ""
+        )
         self._known.add(session)
         app = self._refusal if session and session in self._forgotten else self._app
         await app(scope, receive, send)
@@ -166,7 +176,7 @@ async def test_calls_in_an_ended_session_run_once_each_in_a_new_session(kind: st
         assert await added(servers) == Outcome("ok", "4")
 
 
-# --- Tokens and refusals ----------------------------------------------------------------------------------
+# --- Tokens and refusals --------------------------------------------------------------------------
 
 
 class Guarded:
@@ -194,7 +204,9 @@ def json_refusal(token: str) -> Response:
 
 def page_refusal(_: str) -> Response:
     return Response(
-        "<html><style>p {}</style><h1>No</h1> <p>Ask Ada.</p>" + "x" * 90_000, 403, media_type="text/html"
+        "<html><style>p {}</style><h1>No</h1> <p>Ask Ada.</p>" + "x" * 90_000,
+        403,
+        media_type="text/html",
     )
 
 
@@ -214,7 +226,8 @@ async def test_an_expired_token_is_printed_again_and_the_call_runs_once(tmp_path
             refused = await added(servers)
     assert refused == Outcome(
         "error",
-        "Tool 'add' of MCP server 'web' failed: HTTP 401 Unauthorized: The token … has\\x1b[31m expired. "
+        "Tool 'add' of MCP server 'web' failed: HTTP 401 Unauthorized: The token … has\\x1b[31m "
+        "expired. "
         "What to do: mcp.servers.web.token_command must print a token that the server accepts",
     )
 
@@ -246,7 +259,9 @@ async def newest_only(scope: Any, receive: Any, send: Any) -> None:
         400,
         media_type="application/json",
     )
-    await (json_refusal("") if request["method"] == "server/discover" else other)(scope, receive, send)
+    await (json_refusal("") if request["method"] == "server/discover" else other)(
+        scope, receive, send
+    )
 
 
 async def test_a_server_of_only_the_newest_revision_says_that_it_requires_a_token() -> None:

@@ -51,7 +51,9 @@ async def test_a_tool_with_an_invalid_header_parameter_is_reported() -> None:
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", LOST)
-async def test_a_broken_definition_costs_only_itself_and_is_reported(kind: str, protocol: Protocol) -> None:
+async def test_a_broken_definition_costs_only_itself_and_is_reported(
+    kind: str, protocol: Protocol
+) -> None:
     definition, name = LOST[kind]
     server = table({"tools/list": {"tools": [definition, ECHO]}}, protocol=protocol)
     async with servers_of(server) as servers:
@@ -63,7 +65,9 @@ async def test_a_broken_definition_costs_only_itself_and_is_reported(kind: str, 
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", USED)
-async def test_a_definition_with_a_broken_optional_field_is_used(kind: str, protocol: Protocol) -> None:
+async def test_a_definition_with_a_broken_optional_field_is_used(
+    kind: str, protocol: Protocol
+) -> None:
     answers = {
         "tools/list": {"tools": [USED[kind], ECHO], "_meta": "none"},
         "tools/call": {"content": [{"type": "text", "text": "done"}]},
@@ -88,13 +92,18 @@ BLOCKS: dict[str, tuple[Any, str]] = {
         "[image image/png, 0 B]",
     ),
     "a link without a name": ({"type": "resource_link", "uri": "a:b"}, "[resource a:b]"),
-    "a reader that nobody knows": ({**TEXT, "text": "two", "annotations": {"audience": ["bots"]}}, "two"),
+    "a reader that nobody knows": (
+        {**TEXT, "text": "two", "annotations": {"audience": ["bots"]}},
+        "two",
+    ),
 }
 
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", BLOCKS)
-async def test_an_unknown_block_becomes_words_and_costs_no_other_block(kind: str, protocol: Protocol) -> None:
+async def test_an_unknown_block_becomes_words_and_costs_no_other_block(
+    kind: str, protocol: Protocol
+) -> None:
     block, words = BLOCKS[kind]
     result = {"content": [TEXT, block, {**TEXT, "text": "three"}]}
     server = table({"tools/list": {"tools": [ECHO]}, "tools/call": result}, protocol=protocol)
@@ -134,7 +143,9 @@ UNFIT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", UNFIT)
-async def test_a_result_that_violates_its_output_schema_is_kept(kind: str, protocol: Protocol) -> None:
+async def test_a_result_that_violates_its_output_schema_is_kept(
+    kind: str, protocol: Protocol
+) -> None:
     answers = {
         "tools/list": {"tools": [{**ECHO, "outputSchema": OUTPUT}]},
         "tools/call": {"content": [TEXT], **UNFIT[kind]},

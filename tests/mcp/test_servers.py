@@ -34,7 +34,10 @@ GOOGLE = json.dumps({"matches": ["google stock GOOGL price is $911 as of today"]
 
 
 def test_importing_the_servers_does_not_import_the_sdk() -> None:
-    script = "import sys, parley.mcp.servers; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
+    script = (
+        "import sys, parley.mcp.servers; sys.exit('mcp' in sys.modules or 'jsonschema' in "
+        "sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
@@ -66,10 +69,14 @@ async def test_failing_hostile_long_and_binary_tools_are_outcomes() -> None:
             assert tool is not None
             return await servers.call(tool, arguments)
 
-        assert await result("fail") == Outcome("error", "Error executing tool fail: it did not work")
+        assert await result("fail") == Outcome(
+            "error", "Error executing tool fail: it did not work"
+        )
         assert (await result("web_search")).status == "error"  # no query
         assert (await result("picture")) == Outcome("ok", "", (PIXEL,))
-        assert (await result("long", bytes=200_000)).text.endswith("… [truncated: 97600 bytes omitted]")
+        assert (await result("long", bytes=200_000)).text.endswith(
+            "… [truncated: 97600 bytes omitted]"
+        )
         hostile = (await result("hostile")).text
         assert "\x1b" not in hostile
         assert hostile.startswith("💬: ")
@@ -95,7 +102,9 @@ async def test_a_cancelled_call_in_this_process_is_cancelled_at_the_server(
     async with servers_of(EXTRA) as servers:
         slow = await tool_of(servers, "slow")
         started = asyncio.Event()
-        call = asyncio.create_task(servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
+        call = asyncio.create_task(
+            servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set())
+        )
         await started.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -105,19 +114,25 @@ async def test_a_cancelled_call_in_this_process_is_cancelled_at_the_server(
 
 
 async def test_the_mock_server_answers_over_stdio_and_receives_cancellations() -> None:
-    server = ServerSettings(name="s", command=sys.executable, args=("-m", "parley.mock_server", "--extra"))
+    server = ServerSettings(
+        name="s", command=sys.executable, args=("-m", "parley.mock_server", "--extra")
+    )
     async with servers_of(server) as servers:
         search = await tool_of(servers, "web_search")
         assert await servers.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
         assert only(servers).protocol == "2026-07-28"
         slow, started = await tool_of(servers, "slow"), asyncio.Event()
-        call = asyncio.create_task(servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
+        call = asyncio.create_task(
+            servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set())
+        )
         await started.wait()
         call.cancel()
         await until_stderr(servers, "slow: cancelled")
 
 
-async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_mock_server_answers_over_http_with_our_headers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url, headers={"X-Token": "${TOKEN}"})
@@ -126,7 +141,9 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
         assert await servers.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
         assert {each["x-token"] for each in seen} == {"secret"}
         slow, started = await tool_of(servers, "slow"), asyncio.Event()
-        call = asyncio.create_task(servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
+        call = asyncio.create_task(
+            servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set())
+        )
         await started.wait()
         call.cancel()
         await until(lambda: "slow: cancelled" in caplog.text)
@@ -135,7 +152,9 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
 
 async def test_a_refusal_of_an_http_server_names_the_status() -> None:
     async with served([]) as url:
-        servers = new_servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
+        servers = new_servers(
+            {"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))}
+        )
         assert (await servers.catalogue()).names() == ()
         assert only(servers).error == "MCP server 'web': HTTP 404 Not Found"
         await servers.close()
@@ -185,7 +204,11 @@ async def test_a_server_of_an_older_revision_works() -> None:
         ),
         (
             fake("--die", name="s"),
-            "MCP server 's' ended while starting; its last words: no licence found. If it needs var",
+            (
+                "MCP server 's' ended while starting; its last words: no licence found. If it "
+                "needs "
+                "var"
+            ),
         ),
         (
             fake("--mute", name="s", start_timeout_s=0.5),
@@ -315,14 +338,18 @@ async def test_three_hundred_tools_are_listed_once_and_then_cached() -> None:
         first = await servers.catalogue()
         assert len(first.tools) == 307
         assert await servers.catalogue() is first
-        assert await servers.call(await tool_of(servers, "tool_299"), {"a": 1}) == Outcome("ok", '{"a": 1}')
+        assert await servers.call(await tool_of(servers, "tool_299"), {"a": 1}) == Outcome(
+            "ok", '{"a": 1}'
+        )
         await servers.close()
         assert only(servers).stderr.count("listed") == 1  # of all that was ever asked
 
 
 async def test_a_long_name_with_dots_is_called_by_a_name_that_providers_take() -> None:
     async with servers_of(fake("--odd")) as servers:
-        ((wire, tool),) = [pair for pair in (await servers.catalogue()).tools if len(pair[1].name) == 128]
+        ((wire, tool),) = [
+            pair for pair in (await servers.catalogue()).tools if len(pair[1].name) == 128
+        ]
         assert len(wire) <= 64
         assert set(wire) <= set("xy_0123456789abcdef")
         assert await servers.call(tool, {"a": 1}) == Outcome("ok", '{"a": 1}')

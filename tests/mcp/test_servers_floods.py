@@ -23,7 +23,9 @@ def flooding(kind: str, **settings: Any) -> ServerSettings:
     return ServerSettings(name="flood", command=sys.executable, args=(SERVER, kind), **settings)
 
 
-@pytest.mark.parametrize("kind", ["changes", "resources", "logs", "a list with each change", "progress"])
+@pytest.mark.parametrize(
+    "kind", ["changes", "resources", "logs", "a list with each change", "progress"]
+)
 async def test_a_call_gets_its_result_in_spite_of_a_flood_of_notes(kind: str) -> None:
     told = list[float]()
     async with servers_of(flooding(kind)) as servers:
@@ -123,5 +125,9 @@ async def test_an_endless_line_ends_the_server_and_the_call_at_once() -> None:
         outcome = await servers.call(await tool_of(servers, "echo"), {})
     assert outcome == Outcome(
         "error",
-        "MCP server 'flood' ended during the call; its last words: (a line of more than 64.0 MB was skipped)",
+        (
+            "MCP server 'flood' ended during the call; its last words: (a line of more than "
+            "64.0 MB "
+            "was skipped)"
+        ),
     )

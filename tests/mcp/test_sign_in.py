@@ -82,7 +82,7 @@ def login_file(state: Path) -> Path:
     return path
 
 
-# --- Signing in ---------------------------------------------------------------------------------------------
+# --- Signing in -----------------------------------------------------------------------------------
 
 
 async def test_a_server_that_requires_a_login_says_so_and_starts_nothing_else(state: Path) -> None:
@@ -91,7 +91,9 @@ async def test_a_server_that_requires_a_login_says_so_and_starts_nothing_else(st
         status = only(servers)
         assert (status.state, status.account) == ("failed", "signed out")
         assert status.error.startswith("MCP server 'tracker': HTTP 401 Unauthorized")
-        assert ". What to do: :ParleyLogin tracker, or set mcp.servers.tracker.headers" in status.error
+        assert (
+            ". What to do: :ParleyLogin tracker, or set mcp.servers.tracker.headers" in status.error
+        )
         assert {path for _, path, _ in provider.requests} == {"/mcp"}
         assert not provider.clients
 
@@ -130,7 +132,11 @@ async def test_only_the_user_can_read_a_login(state: Path) -> None:
 async def test_another_url_never_gets_the_token(state: Path) -> None:
     async with guarded(Provider()) as provider, guarded(Provider(), "/other") as other:
         await signed_in(provider, state)
-        for url in (other.url, f"{provider.url}?team=2", provider.url.replace("127.0.0.1", "localhost")):
+        for url in (
+            other.url,
+            f"{provider.url}?team=2",
+            provider.url.replace("127.0.0.1", "localhost"),
+        ):
             before = provider.bearers()
             async with at(url, state) as servers:
                 await servers.catalogue()
@@ -192,7 +198,7 @@ async def test_a_local_server_has_nothing_to_sign_in_to() -> None:
             await servers.sign_in("fake", Person().browse)
 
 
-# --- What goes wrong ----------------------------------------------------------------------------------------
+# --- What goes wrong ------------------------------------------------------------------------------
 
 
 async def failing(provider: Provider, state: Path, person: Person | None = None) -> str:
@@ -217,7 +223,10 @@ async def test_a_browser_with_another_state_is_refused_and_the_right_one_awaited
     state: Path,
 ) -> None:
     person = Person()
-    async with guarded(Provider(will="other state")) as provider, at(provider.url, state) as servers:
+    async with (
+        guarded(Provider(will="other state")) as provider,
+        at(provider.url, state) as servers,
+    ):
         attempt = asyncio.ensure_future(servers.sign_in("tracker", person.browse))
         await until(lambda: person.responses)
         assert person.responses[-1].status_code == 400
@@ -244,7 +253,10 @@ async def test_a_code_for_another_challenge_gives_no_token(state: Path) -> None:
 async def test_a_server_where_programs_cannot_register_names_the_remedy(state: Path) -> None:
     async with guarded(Provider(registers=False)) as provider:
         text = await failing(provider, state)
-    assert "cannot register there (HTTP 400: invalid_client_metadata: ask the desk for a token)" in text
+    assert (
+        "cannot register there (HTTP 400: invalid_client_metadata: ask the desk for a token)"
+        in text
+    )
     assert "`headers` or `token_command`" in text
 
 
@@ -271,14 +283,18 @@ async def test_a_page_or_token_that_violates_oauth_is_reported(
 async def test_an_authorization_server_is_the_same_with_and_without_a_trailing_slash(
     named: Slash, issuer: Slash, sends_iss: bool, state: Path
 ) -> None:
-    provider = Provider(resource_names=named, issuer_end=issuer, iss_end=issuer if sends_iss else None)
+    provider = Provider(
+        resource_names=named, issuer_end=issuer, iss_end=issuer if sends_iss else None
+    )
     async with guarded(provider), at(provider.url, state) as servers:
         assert await servers.sign_in("tracker", Person().browse)
         assert await whoami(servers) == "somebody who signed in"
 
 
 @pytest.mark.parametrize(("issuer", "iss"), [("", "/"), ("/", "")])
-async def test_a_browser_must_return_the_exact_issuer(issuer: Slash, iss: Slash, state: Path) -> None:
+async def test_a_browser_must_return_the_exact_issuer(
+    issuer: Slash, iss: Slash, state: Path
+) -> None:
     provider = Provider(resource_names=issuer, issuer_end=issuer, iss_end=iss)
     async with guarded(provider):
         assert "iss mismatch" in await failing(provider, state)
@@ -331,7 +347,10 @@ async def test_an_unavailable_port_is_reported(state: Path) -> None:
     with listening() as listener:
         listener.listen()
         port = listener.getsockname()[1]
-        async with guarded(Provider()) as provider, at(provider.url, state, callback_port=port) as servers:
+        async with (
+            guarded(Provider()) as provider,
+            at(provider.url, state, callback_port=port) as servers,
+        ):
             with pytest.raises(ServerError) as caught:
                 await servers.sign_in("tracker", Person().browse)
     why = f"cannot listen on 127.0.0.1:{port} for the browser: Address already in use"
@@ -357,7 +376,7 @@ async def test_only_one_request_with_this_path_counts() -> None:
         assert (await answer)["code"] == "1"
 
 
-# --- Clients that were registered before, and wider scopes --------------------------------------------------
+# --- Clients that were registered before, and wider scopes ----------------------------------------
 
 
 def free_port() -> int:
@@ -376,7 +395,11 @@ async def test_a_registered_client_signs_in_without_registering(state: Path, met
         scope="use",
     )
     methods = [method] if method == "client_secret_post" else []
-    settings = {"client_id": "parley-of-ada", "client_secret": secret and "${TOKEN}", "callback_port": port}
+    settings = {
+        "client_id": "parley-of-ada",
+        "client_secret": secret and "${TOKEN}",
+        "callback_port": port,
+    }
     async with guarded(Provider(registers=False, methods=methods)) as provider:
         provider.clients["parley-of-ada"] = client
         async with at(provider.url, state, **settings) as servers:
@@ -395,7 +418,9 @@ async def test_a_registered_client_signs_in_without_registering(state: Path, met
     assert not secret or secret in HANDED_OUT
 
 
-async def test_a_call_that_lacks_a_scope_says_so_and_the_next_sign_in_asks_for_it(state: Path) -> None:
+async def test_a_call_that_lacks_a_scope_says_so_and_the_next_sign_in_asks_for_it(
+    state: Path,
+) -> None:
     wish = "sign in again for the scope admin: :ParleyLogin tracker"
     person = Person()
     async with guarded(Provider()) as provider:
@@ -424,7 +449,7 @@ def test_a_scope_is_added_to_a_challenge_in_linear_time() -> None:
         assert with_scope(f"Bearer {unit * 50_000}", "c").endswith('scope="c"')
 
 
-# --- Renewing -----------------------------------------------------------------------------------------------
+# --- Renewing -------------------------------------------------------------------------------------
 
 
 def has_expired(state: Path) -> None:
@@ -460,7 +485,9 @@ async def test_concurrent_processes_renew_one_after_the_other(state: Path) -> No
         await signed_in(provider, state)
         has_expired(state)
         async with at(provider.url, state) as one, at(provider.url, state) as other:
-            assert set(await asyncio.gather(whoami(one), whoami(other))) == {"somebody who signed in"}
+            assert set(await asyncio.gather(whoami(one), whoami(other))) == {
+                "somebody who signed in"
+            }
         assert [path for _, path, _ in provider.requests].count("/token") == 2
 
 
@@ -500,18 +527,26 @@ async def test_an_unreadable_login_counts_as_none(state: Path, junk: str) -> Non
             assert only(servers).account == "signed out"
 
 
-# --- Secrets ------------------------------------------------------------------------------------------------
+# --- Secrets --------------------------------------------------------------------------------------
 
 
-async def test_no_error_or_log_contains_a_token(state: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_error_or_log_contains_a_token(
+    state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     texts = []
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
-        for changes in ({"access_token": 1}, {"expires_in": "never"}, {"refresh_token": ["r" * 30]}):
+        for changes in (
+            {"access_token": 1},
+            {"expires_in": "never"},
+            {"refresh_token": ["r" * 30]},
+        ):
             path = login_file(state)
             table = json.loads(path.read_text())
-            path.write_text(json.dumps({**table, "tokens": {**table["tokens"], **changes}, "expires_at": 1}))
+            path.write_text(
+                json.dumps({**table, "tokens": {**table["tokens"], **changes}, "expires_at": 1})
+            )
             async with at(provider.url, state) as servers:
                 await servers.catalogue()
                 texts += [repr(only(servers)), str(servers.news(servers.offered().missing))]
@@ -526,7 +561,11 @@ async def test_no_error_or_log_contains_a_token(state: Path, caplog: pytest.LogC
             async with at(provider.url, state) as servers:
                 with pytest.raises(ServerError) as caught:
                     await servers.sign_in("tracker", Person().browse)
-                texts += [str(caught.value), repr(caught.value.__cause__), repr(caught.value.__context__)]
+                texts += [
+                    str(caught.value),
+                    repr(caught.value.__cause__),
+                    repr(caught.value.__context__),
+                ]
     assert len(provider.secrets) >= 3
     ours = [record for record in caplog.records if record.name.startswith(("parley", "mcp.client"))]
     said = "\n".join([*texts, *map(logging.Formatter().format, ours)])

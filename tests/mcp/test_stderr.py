@@ -16,10 +16,15 @@ from parley.mcp.stderr import LINES, StderrTail
         ("é\n".encode() + b"\xff\n", ["é", "\ufffd"]),
         (b"\x1b[31mred\n", [r"\x1b[31mred"]),
         (b"x" * 5000 + b"\nnext\n", ["x" * 1000, "next"]),
-        (b"".join(b"%d\n" % number for number in range(1000)), [str(n) for n in range(1000 - LINES, 1000)]),
+        (
+            b"".join(b"%d\n" % number for number in range(1000)),
+            [str(n) for n in range(1000 - LINES, 1000)],
+        ),
     ],
 )
-async def test_the_last_lines_are_kept_however_they_were_cut(output: bytes, lines: list[str]) -> None:
+async def test_the_last_lines_are_kept_however_they_were_cut(
+    output: bytes, lines: list[str]
+) -> None:
     for step in (1, 7, max(len(output), 1)):
         tail = StderrTail()
         end = tail.open().fileno()

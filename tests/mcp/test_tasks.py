@@ -50,7 +50,9 @@ class Began(list[str]):
         return TaskHandle(task_id, self.note)
 
 
-async def dug(servers: Servers, began: Began, tool: str = "dig", task: str = "", **arguments: Any) -> Outcome:
+async def dug(
+    servers: Servers, began: Began, tool: str = "dig", task: str = "", **arguments: Any
+) -> Outcome:
     return await servers.call(await tool_of(servers, tool), arguments, began.handle(task))
 
 
@@ -71,7 +73,11 @@ async def test_a_task_is_polled_until_its_result_exists(newest: bool) -> None:
             assert (await dug(servers, began, "look")) == Outcome("ok", "at once")
             assert (await dug(servers, began, "sift")).text == "dug"  # it outlives Neovim there
             pictured = await dug(servers, began, end="picture")
-            assert (len(pictured.pictures), "dug" in pictured.text, "odd" in pictured.text) == (1, True, True)
+            assert (len(pictured.pictures), "dug" in pictured.text, "odd" in pictured.text) == (
+                1,
+                True,
+                True,
+            )
             assert began == ["task-1", "task-2", "task-3"]
             # A task that began earlier, for a client that has gone since.
             assert await dug(servers, began, task="task-2") == Outcome("ok", "dug")
@@ -134,7 +140,9 @@ async def test_the_result_of_another_task_is_refused() -> None:
     with serving(newest=False) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             outcome = await dug(servers, Began(), end="other")
-            assert outcome == Outcome("error", f"{RAN}its server returned the result of another task")
+            assert outcome == Outcome(
+                "error", f"{RAN}its server returned the result of another task"
+            )
 
 
 @SHAPES
@@ -160,7 +168,9 @@ async def test_an_odd_id_does_no_harm(newest: bool) -> None:
 async def test_a_silent_task_is_left_to_be_collected(newest: bool) -> None:
     with serving(newest=newest) as (tasks, url):
         async with servers_of(ServerSettings("web", url=url, timeout_s=0.5)) as servers:
-            with pytest.raises(PendingError, match=r"no answer within 0.5 s\. Its result is collected"):
+            with pytest.raises(
+                PendingError, match=r"no answer within 0.5 s\. Its result is collected"
+            ):
                 await dug(servers, Began(), polls=1, end="paused")
             assert "tasks/cancel" not in tasks.methods
 
@@ -173,7 +183,9 @@ async def test_a_server_that_is_gone_leaves_its_task_to_be_collected(newest: boo
             call = asyncio.create_task(dug(servers, began, polls=0))
             await until(lambda: tasks.methods.count("tasks/get") > 1)
             tasks.answer = lambda _: 1 / 0  # type: ignore[assignment,return-value]
-            with pytest.raises(PendingError, match="Its result is collected when the turn continues"):
+            with pytest.raises(
+                PendingError, match="Its result is collected when the turn continues"
+            ):
                 await call
 
 
@@ -193,7 +205,10 @@ async def test_a_task_in_an_ended_session_is_polled_in_a_new_one(collects: bool)
             tasks.tasks["task-1"]["polls"] = tasks.tasks["task-1"]["asked"] + 4
             before, tasks.session = tasks.methods.count("initialize"), "second"
             outcome = await (dug(servers, began, task="task-1") if collects else call)
-            assert (outcome, tasks.methods.count("initialize")) == (Outcome("ok", "dug"), before + 1)
+            assert (outcome, tasks.methods.count("initialize")) == (
+                Outcome("ok", "dug"),
+                before + 1,
+            )
 
 
 @SHAPES
@@ -250,7 +265,9 @@ async def test_a_task_that_ends_without_a_result_says_so() -> None:
 
 @pytest.mark.parametrize("answer", [{"colour": "red"}, "decline"])
 async def test_a_request_of_a_task_is_asked_like_any_other(answer: Any) -> None:
-    accepted = {"action": "accept", "content": answer} if isinstance(answer, dict) else {"action": answer}
+    accepted = (
+        {"action": "accept", "content": answer} if isinstance(answer, dict) else {"action": answer}
+    )
     texts = set[str]()
     form = Form(answer)
     near = ServerSettings("near", sys.executable, (SERVER,))
@@ -265,7 +282,7 @@ async def test_a_request_of_a_task_is_asked_like_any_other(answer: Any) -> None:
     assert all(word in text for word in words for text in texts)
 
 
-# --- Servers that know a task in its own session only -----------------------------------------------------
+# --- Servers that know a task in its own session only ---------------------------------------------
 
 
 @contextmanager
@@ -323,7 +340,9 @@ async def test_a_session_with_a_running_task_stays_open_and_others_end(tmp_path:
         assert tasks.ended == ["session-2"]
 
 
-async def test_a_task_whose_session_is_gone_is_polled_in_the_current_session(tmp_path: Path) -> None:
+async def test_a_task_whose_session_is_gone_is_polled_in_the_current_session(
+    tmp_path: Path,
+) -> None:
     with in_sessions() as (tasks, url):
         async with process(url, tmp_path) as servers:
             call = await begun(servers, tasks)

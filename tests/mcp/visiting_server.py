@@ -36,9 +36,18 @@ def watch() -> None:
 def answer(message: dict[str, Any]) -> None:
     match message:
         case {"method": "initialize", "id": number}:
-            print("offered", json.dumps(message["params"]["capabilities"]), file=sys.stderr, flush=True)
+            print(
+                "offered",
+                json.dumps(message["params"]["capabilities"]),
+                file=sys.stderr,
+                flush=True,
+            )
             info = {"name": "visiting", "version": "1"}
-            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            result = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": info,
+            }
             send(id=number, result=result)
         case {"method": "tools/list", "id": number}:
             schema = {"type": "object"}
@@ -48,7 +57,9 @@ def answer(message: dict[str, Any]) -> None:
             visits.append(number)
             send(id="ask", method="elicitation/create", params=PAGE)
         case {"id": "ask", **reply}:
-            returned(visits.pop(), json.dumps(reply.get("result") or reply.get("error"), sort_keys=True))
+            returned(
+                visits.pop(), json.dumps(reply.get("result") or reply.get("error"), sort_keys=True)
+            )
         case {"method": "tools/call", "id": number} if FILE.exists():
             returned(number, "unlocked")
         case {"method": "resources/read", "id": number, "params": {"uri": uri}} if FILE.exists():

@@ -99,7 +99,11 @@ _ANTHROPIC: Sequence[Raw] = (
     {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "words"}},
 )
 _CHAT: Sequence[Raw] = (
-    {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "write"}}]}}]},
+    {
+        "choices": [
+            {"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "write"}}]}}
+        ]
+    },
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": _PIECE}}]}}]},
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": _PIECE}}]}}]},
     {"choices": [{"delta": {"content": ""}}]},

@@ -10,7 +10,16 @@ import pytest
 from parley.chat.history import history
 from parley.chat.reader import parse, parse_lines
 from parley.chat.reread import Change, reread
-from parley.chat.transcript import Answer, Exchange, Proposal, Question, Result, Text, ToolCall, Transcript
+from parley.chat.transcript import (
+    Answer,
+    Exchange,
+    Proposal,
+    Question,
+    Result,
+    Text,
+    ToolCall,
+    Transcript,
+)
 from parley.chat.writer import render
 from parley.models.encode import SHORT_ID, STRICT_ID, wire_ids
 from parley.models.formats import FORMATS
@@ -24,7 +33,8 @@ IDS = ["a.b", "a:b", "a_b", "a-b", "x" * 100, "x" * 101, "x" * 63 + ".", "x" * 6
 def ids_of(*call_ids: str, fits: str = "strict") -> list[str]:
     """The ids on the wire of calls in one chat."""
     proposals = [
-        Proposal(ToolCall(each, "f", "{}", n), "ya", Result("ok", "x")) for n, each in enumerate(call_ids)
+        Proposal(ToolCall(each, "f", "{}", n), "ya", Result("ok", "x"))
+        for n, each in enumerate(call_ids)
     ]
     exchange = Exchange(Question((Text("q"),)), (Answer(None, (*proposals, Text("done"))),))
     turns = history(parse(render(Transcript((exchange,)))), 0, max_full_exchanges=None)
@@ -52,14 +62,19 @@ def test_a_valid_id_stays_regardless_of_the_text_before_it() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_only_new_parts_are_rendered(name: str) -> None:
     lines = [
-        line for n in range(3) for line in (f"\U0001f4ac: ask {n}", "", "\U0001f916:", "", f"say {n}", "")
+        line
+        for n in range(3)
+        for line in (f"\U0001f4ac: ask {n}", "", "\U0001f916:", "", f"say {n}", "")
     ]
     lines += ["\U0001f4ac: ask 3"]
     longer = [*lines, "", "\U0001f916:", "", "say 3", "", "\U0001f4ac: ask 4"]
     before = parse_lines(lines)
     after = reread(before, Change(len(lines), len(lines), 6), longer)
     one, other = (
-        [id(piece) for piece in _pieces(FORMATS[name].body(replace(REQUEST, transcript=each, at=at)))]
+        [
+            id(piece)
+            for piece in _pieces(FORMATS[name].body(replace(REQUEST, transcript=each, at=at)))
+        ]
         for each, at in ((before, 3), (after, 4))
     )
     assert (len(one), len(other)) == (7, 9)
@@ -70,5 +85,7 @@ def _pieces(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts made from turns: messages, or the first block of each."""
     messages = body.get("messages") or body["input"]
     return [
-        m["content"][0] if isinstance(m["content"], list) else m for m in messages if m["role"] != "system"
+        m["content"][0] if isinstance(m["content"], list) else m
+        for m in messages
+        if m["role"] != "system"
     ]

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import ModelError
-from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage, joined
+from parley.models.events import (
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    Usage,
+    joined,
+)
 
 EVENTS = st.lists(
     st.one_of(

@@ -22,7 +22,11 @@ from parley.models.sse import SSE, decode_payload
 from parley.tools.convert import from_mcp
 from tests.tools.test_convert import SCHEMA, SEARCH, definitions
 
-DEMOS: dict[str, Any] = {"anthropic": demo_anthropic, "chat": demo_chat, "responses": demo_responses}
+DEMOS: dict[str, Any] = {
+    "anthropic": demo_anthropic,
+    "chat": demo_chat,
+    "responses": demo_responses,
+}
 USAGE = Counted(12, 7, 0)
 REPLIES = {
     "text": Reply("", "", "Looking up the price of Google.", (), "end", USAGE, "s"),
@@ -94,7 +98,9 @@ def test_a_providers_tool_converts_back_to_the_same_definition(definition: dict[
     for wire_format in FORMATS.values():
         back = wire_format.definition(wire_format.tool(name, definition))
         assert back["name"] == name
-        assert all(back == each.definition(each.tool(name, definition)) for each in FORMATS.values())
+        assert all(
+            back == each.definition(each.tool(name, definition)) for each in FORMATS.values()
+        )
         assert wire_format.tool(name, back) == wire_format.tool(name, definition)
 
 

@@ -24,12 +24,16 @@ from tests.formats import CLAUDE, OPENAI, RESPONSES, WireFormat
 
 MODES = [None, "json", "xml"]
 FORMS = {"anthropic": CLAUDE, "chat": OPENAI, "responses": RESPONSES}
-NAMES = st.sets(st.text(st.characters(codec="utf-8"), max_size=6) | st.just("y" * 70), min_size=1, max_size=4)
+NAMES = st.sets(
+    st.text(st.characters(codec="utf-8"), max_size=6) | st.just("y" * 70), min_size=1, max_size=4
+)
 
 
 def catalogue(*names: str) -> Catalogue:
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
-    return Catalogue.of([Tool("s", "odd", input_schema=schema), Tool("s", "plain", input_schema=schema)])
+    return Catalogue.of(
+        [Tool("s", "odd", input_schema=schema), Tool("s", "plain", input_schema=schema)]
+    )
 
 
 def request(form: WireFormat, mode: Any, *names: str, text: str = "\U0001f4ac: hello") -> Request:
@@ -44,7 +48,9 @@ def reply(name: str, arguments: Mapping[str, Any], mode: Any) -> dict[str, Any]:
         case "json":
             prose = json.dumps({"tool": "odd", "params": arguments})
         case "xml":
-            values = "".join(f"<param:{key}>{value}</param:{key}>" for key, value in arguments.items())
+            values = "".join(
+                f"<param:{key}>{value}</param:{key}>" for key, value in arguments.items()
+            )
             prose = f"<tool:odd>{values}</tool:odd>"
         case _:
             prose = ""
@@ -59,7 +65,9 @@ def reply(name: str, arguments: Mapping[str, Any], mode: Any) -> dict[str, Any]:
             return {"choices": [{"message": message, "finish_reason": "stop"}]}
         case _:
             item = {"type": "function_call", "call_id": "a", "name": "odd", "arguments": text}
-            return {"output": [{"type": "message", "content": [{"text": prose}]} if prose else item]}
+            return {
+                "output": [{"type": "message", "content": [{"text": prose}]} if prose else item]
+            }
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -72,7 +80,9 @@ def test_a_call_comes_back_with_the_servers_names(name: str, mode: Any, names: s
     arguments = {wires.get(own, own): "x" for own in sorted(names)}
     reader = FORMATS[name].reader(asked)
     events = [
-        event for raw in FORMATS[name].unstreamed(reply(name, arguments, mode)) for event in reader.feed(raw)
+        event
+        for raw in FORMATS[name].unstreamed(reply(name, arguments, mode))
+        for event in reader.feed(raw)
     ]
     if not reader.is_over:
         events += reader.end()
@@ -81,13 +91,20 @@ def test_a_call_comes_back_with_the_servers_names(name: str, mode: Any, names: s
 
 
 def chat(arguments: str) -> str:
-    call = json.dumps({"id": "a", "type": "function", "function": {"name": "odd", "arguments": arguments}})
-    return f"\U0001f4ac: hello\n\n\U0001f916:\n\n❓:[ya] `{call}`\n\n\U0001f6e0\ufe0f: [odd][a]\n\n`well`\n"
+    call = json.dumps(
+        {"id": "a", "type": "function", "function": {"name": "odd", "arguments": arguments}}
+    )
+    return (
+        f"\U0001f4ac: hello\n\n\U0001f916:\n\n❓:[ya] `{call}`\n\n\U0001f6e0\ufe0f: "
+        "[odd][a]\n\n`well`\n"
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FORMS)
-def test_tools_and_past_calls_are_sent_with_names_that_the_provider_accepts(name: str, mode: Any) -> None:
+def test_tools_and_past_calls_are_sent_with_names_that_the_provider_accepts(
+    name: str, mode: Any
+) -> None:
     odd, long = "file name", "z" * 70
     arguments = json.dumps({odd: "kept name", long: "1"})
     asked = request(FORMS[name], mode, odd, long, text=chat(arguments))
@@ -99,7 +116,9 @@ def test_tools_and_past_calls_are_sent_with_names_that_the_provider_accepts(name
     assert all(
         PARAMETER.fullmatch(wire) and text.count(wire) >= 3 for wire in wires.values()
     )  # two tools, a call
-    assert long not in text.replace(f'"title": "{long}"', "").replace(f'\\"title\\":\\"{long}\\"', "")
+    assert long not in text.replace(f'"title": "{long}"', "").replace(
+        f'\\"title\\":\\"{long}\\"', ""
+    )
     assert asked.transcript == parse(chat(arguments))
 
 

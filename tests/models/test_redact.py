@@ -36,7 +36,9 @@ def text(events: list[Event], kind: type[TextDelta | ThinkingDelta]) -> str:
     return "".join(event.text for event in events if isinstance(event, kind))
 
 
-PIECES = st.lists(st.sampled_from([*(SECRET[:n] for n in range(1, 14)), *"sk-abcd ", SECRET[5:], "x"]))
+PIECES = st.lists(
+    st.sampled_from([*(SECRET[:n] for n in range(1, 14)), *"sk-abcd ", SECRET[5:], "x"])
+)
 
 
 @given(PIECES, st.sampled_from([TextDelta, ThinkingDelta]))

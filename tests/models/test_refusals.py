@@ -21,10 +21,16 @@ from tests.pictures import png
 TOO_LONG = [
     "prompt is too long: 213462 tokens > 200000 maximum",
     "input length and `max_tokens` exceed context limit: 198000 + 21333 > 200000",
-    "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+    (
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in "
+        "130000 tokens."
+    ),
     "Your input exceeds the context window of this model. Please adjust your input and try again.",
     "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-    "the request exceeds the available context size. try increasing the context size or enable context shift",
+    (
+        "the request exceeds the available context size. try increasing the context size or enable "
+        "context shift"
+    ),
     "the input length exceeds the context length",
 ]
 
@@ -51,9 +57,16 @@ def chat(count: int, *, summaries: bool = True, calls: bool = False) -> Request:
     summary = "\n\n📝: it was long" if summaries else ""
     call = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
     rounds = f"\n\n{call}\n\n🛠️: [f][c]\n\n`{LINE}`\n\nThat is it." if calls else ""
-    exchanges = "".join(f"💬: {number} {LINE}\n\n🤖:\n\nfine{rounds}{summary}\n\n" for number in range(count))
+    exchanges = "".join(
+        f"💬: {number} {LINE}\n\n🤖:\n\nfine{rounds}{summary}\n\n" for number in range(count)
+    )
     return Request(
-        parse(f"{exchanges}💬: and now?\n"), count, "openai", "gpt-4o", window=20_000, max_tokens=1_000
+        parse(f"{exchanges}💬: and now?\n"),
+        count,
+        "openai",
+        "gpt-4o",
+        window=20_000,
+        max_tokens=1_000,
     )
 
 
@@ -71,7 +84,8 @@ def test_a_chat_that_does_not_fit_shortens_as_few_older_exchanges_as_possible() 
     request = chat(10)
     assert omitted(request) == 3
     assert (
-        crowding(request) == "this chat is too long for gpt-4o; not sent: all but the 📝: line of 3 exchanges"
+        crowding(request)
+        == "this chat is too long for gpt-4o; not sent: all but the 📝: line of 3 exchanges"
     )
     assert omitted(replace(request, max_full_exchanges=3)) == 8
     assert crowding(replace(request, max_full_exchanges=3)) == ""
@@ -142,7 +156,8 @@ def test_without_a_summary_an_exchanges_question_is_cut_to_fit() -> None:
     assert all(MIDDLE in text for text in cut)
     assert len(cut[-1]) > 3 * len(cut[0])
     assert crowding(request) == (
-        "this chat is too long for gpt-4o; not sent: all but the question of 14 exchanges without a 📝: line"
+        "this chat is too long for gpt-4o; not sent: all but the question of 14 exchanges "
+        "without a 📝: line"
     )
 
 
@@ -161,7 +176,9 @@ def test_one_exchange_that_is_too_long_is_cut_in_the_middle(text: str) -> None:
     assert "word End" in sent
     assert "[the middle of this text was left out]" in sent
     assert 450_000 < request.memory().size < 512_000
-    assert crowding(request).endswith("not sent: the middle of the longest texts in the last exchange")
+    assert crowding(request).endswith(
+        "not sent: the middle of the longest texts in the last exchange"
+    )
 
 
 def test_the_current_question_stays_whole_as_long_as_possible() -> None:
@@ -172,7 +189,9 @@ def test_the_current_question_stays_whole_as_long_as_possible() -> None:
 
 
 @given(st.integers(0, 12), st.integers(1_001, 60_000), st.booleans())
-def test_a_call_and_its_result_are_sent_both_or_neither(count: int, window: int, summaries: bool) -> None:
+def test_a_call_and_its_result_are_sent_both_or_neither(
+    count: int, window: int, summaries: bool
+) -> None:
     request = replace(chat(count, calls=True, summaries=summaries), window=window)
     turns = request.turns()
     assert turns[-1] == UserTurn("and now?")
@@ -198,7 +217,8 @@ VLLM = (
     "(112946 in the messages, 10000 in the completion). Please reduce the length of the messages"
 )
 PER_MINUTE = (
-    "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The input or "
+    "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The "
+    "input or "
     "output tokens must be reduced in order to run successfully."
 )
 
@@ -216,7 +236,10 @@ PER_MINUTE = (
         (TOO_LONG[3], None),
         (TOO_LONG[4], Limit(1_048_576, 1_200_000)),
         (TOO_LONG[5], None),
-        ("request (8000 tokens) exceeds the available context size (4096 tokens)", Limit(4_096, 8_000)),
+        (
+            "request (8000 tokens) exceeds the available context size (4096 tokens)",
+            Limit(4_096, 8_000),
+        ),
         ("Requested tokens (2285) exceed context window of 2048", Limit(2_048, 2_285)),
         (
             PER_MINUTE,
@@ -262,10 +285,20 @@ EFFORT = (
             "responses",
         ),
         ("responses", 404, ONLY.format("v1/chat/completions", "v1/responses"), "chat"),
-        ("responses", 400, "The requested model 'm' cannot be used with the Responses API.", "chat"),
+        (
+            "responses",
+            400,
+            "The requested model 'm' cannot be used with the Responses API.",
+            "chat",
+        ),
         ("responses", 404, "404 page not found", "chat"),
         ("responses", 404, "", "chat"),
-        ("responses", 404, "The model `gpt-4o` does not exist or you do not have access to it.", None),
+        (
+            "responses",
+            404,
+            "The model `gpt-4o` does not exist or you do not have access to it.",
+            None,
+        ),
         ("chat", 404, "The model `gpt-4o` does not exist or you do not have access to it.", None),
         ("chat", 500, EFFORT, None),
         ("chat", 400, "Unsupported parameter: 'temperature'", None),
@@ -273,7 +306,9 @@ EFFORT = (
         ("anthropic", 404, "model: claude-9", None),
     ],
 )
-def test_a_refusal_may_point_to_the_other_api(api: str, status: int, words: str, other: str | None) -> None:
+def test_a_refusal_may_point_to_the_other_api(
+    api: str, status: int, words: str, other: str | None
+) -> None:
     request = chat(0)
     amendment = amended(request, api, status, words)
     assert (amendment.request.api if amendment else None) == other
@@ -283,7 +318,10 @@ def test_a_refusal_may_point_to_the_other_api(api: str, status: int, words: str,
 @pytest.mark.parametrize(
     "words",
     [
-        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to another one",
+        (
+            "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to "
+            "another one"
+        ),
         "messages.3.content.1: Invalid `data` in `redacted_thinking` block",
         "Function call is missing a thought_signature in functionCall parts",
         "The encrypted content gAAA… could not be verified.",
@@ -314,7 +352,8 @@ def test_a_request_too_large_for_a_minute_is_shortened_and_not_delayed() -> None
     assert shorter
     assert shorter.request.memory().size < request.memory().size / 8
     assert (
-        amended(request, "chat", 429, "Rate limit reached for gpt-4o: Limit 3, Used 3, Requested 1") is None
+        amended(request, "chat", 429, "Rate limit reached for gpt-4o: Limit 3, Used 3, Requested 1")
+        is None
     )
 
 
@@ -323,7 +362,7 @@ def test_any_request_too_large_for_a_proxy_is_shortened() -> None:
     assert amended(chat(3), "chat", 400, "Request Entity Too Large") is None
 
 
-# --- Pictures -----------------------------------------------------------------------------------------------
+# --- Pictures -------------------------------------------------------------------------------------
 
 PICTURE = attachment_of(png(), "chat.assets", "png")
 SHOWING = Request(
@@ -336,12 +375,21 @@ SEES_NONE = [
     "Invalid value: 'input_image'. Supported values are: 'input_text'.",
     "No endpoints found that support image input",
     "At most 0 image(s) may be provided in one request.",
-    "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
-    "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`",
+    (
+        "image input is not supported - hint: if this is unexpected, you may need to provide the "
+        "mmproj"
+    ),
+    (
+        "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected "
+        "`text`"
+    ),
 ]
 REFUSES_ONE = [
     "Could not process image",
-    "image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels",
+    (
+        "image.source.base64.data: At least one of the image dimensions exceed max allowed size: "
+        "8000 pixels"
+    ),
     "messages.34.content.2.tool_result.content.0.image.source.base64: image exceeds 5 MB maximum",
     "The image data you provided does not represent a valid image.",
 ]
@@ -377,13 +425,28 @@ def test_words_about_pictures_mean_nothing_if_none_was_sent() -> None:
 
 REFUSED_TOOLS = [
     (
-        "Invalid schema for function 'b': In context=('properties', 'x'), array schema missing items.",
+        (
+            "Invalid schema for function 'b': In context=('properties', 'x'), array schema missing "
+            "items."
+        ),
         ["b"],
     ),
-    ("invalid JSON schema for tool b, tools[1].function.parameters: 'properties' is missing", ["b"]),
-    ("tools.2.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12", ["c"]),
     (
-        "Unknown name at 'tools[0].function_declarations[0]' and 'tools[0].function_declarations[2]'",
+        "invalid JSON schema for tool b, tools[1].function.parameters: 'properties' is missing",
+        ["b"],
+    ),
+    (
+        (
+            "tools.2.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft "
+            "2020-12"
+        ),
+        ["c"],
+    ),
+    (
+        (
+            "Unknown name at 'tools[0].function_declarations[0]' and "
+            "'tools[0].function_declarations[2]'"
+        ),
         ["a", "c"],
     ),
     ("Invalid 'tools[1].function.description': string too long.", ["b"]),
@@ -408,7 +471,10 @@ def test_a_tool_refused_by_name_is_left_out(words: str, named: list[str], status
     assert other.aside == f"acme refused {tools} ({words}): m is asked without {them}"
     assert other.status == f"Asking again without {tools}..."
     assert other.request.without(other.request.refused_tools) is other.request
-    assert amended(other.request, "", status, "Invalid schema for function 'b'" * ("b" in named)) is None
+    assert (
+        amended(other.request, "", status, "Invalid schema for function 'b'" * ("b" in named))
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -422,5 +488,7 @@ def test_a_tool_refused_by_name_is_left_out(words: str, named: list[str], status
         (None, "Invalid schema for function 'a': no"),
     ],
 )
-def test_a_refusal_that_names_no_tool_of_the_request_leaves_out_none(status: int | None, words: str) -> None:
+def test_a_refusal_that_names_no_tool_of_the_request_leaves_out_none(
+    status: int | None, words: str
+) -> None:
     assert amended(with_tools("a", "b"), "", status, words) is None

@@ -30,7 +30,10 @@ RESULT = [
 ]
 QUESTION_TEXT = "can you find the latest stock price of google and microsoft?"
 REPLY = "Should, I need to search the web."
-ANSWER = "Ok, I found the price of GOOGL is $911 and MSFT is $544 as of today. Do you want something else?"
+ANSWER = (
+    "Ok, I found the price of GOOGL is $911 and MSFT is $544 as of today. Do you want "
+    "something else?"
+)
 
 
 def original(name: str, further: str = "") -> Transcript:
@@ -48,7 +51,10 @@ def test_the_finished_original_is_sent_to_openai() -> None:
         {
             "role": "assistant",
             "content": REPLY,
-            "tool_calls": [call("call_1", "repo_search", GOOGLE), call("call_2", "web_search", MICROSOFT)],
+            "tool_calls": [
+                call("call_1", "repo_search", GOOGLE),
+                call("call_2", "web_search", MICROSOFT),
+            ],
         },
         {"role": "tool", "tool_call_id": "call_1", "content": RESULT[0]},
         {"role": "tool", "tool_call_id": "call_2", "content": RESULT[1]},
@@ -64,7 +70,9 @@ def test_the_finished_original_is_sent_to_a_compatible_server_with_names() -> No
 
 
 def test_the_finished_original_is_sent_to_anthropic() -> None:
-    body = anthropic.request_body(CLAUDE.ask(original("original_finished", "and apple?\n"), 1, system=""))
+    body = anthropic.request_body(
+        CLAUDE.ask(original("original_finished", "and apple?\n"), 1, system="")
+    )
     cached = {"cache_control": {"type": "ephemeral"}}
     assert body["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": QUESTION_TEXT}]},
@@ -72,8 +80,18 @@ def test_the_finished_original_is_sent_to_anthropic() -> None:
             "role": "assistant",
             "content": [
                 {"type": "text", "text": REPLY},
-                {"type": "tool_use", "id": "call_1", "name": "repo_search", "input": json.loads(GOOGLE)},
-                {"type": "tool_use", "id": "call_2", "name": "web_search", "input": json.loads(MICROSOFT)},
+                {
+                    "type": "tool_use",
+                    "id": "call_1",
+                    "name": "repo_search",
+                    "input": json.loads(GOOGLE),
+                },
+                {
+                    "type": "tool_use",
+                    "id": "call_2",
+                    "name": "web_search",
+                    "input": json.loads(MICROSOFT),
+                },
             ],
         },
         {
@@ -91,7 +109,12 @@ def test_the_finished_original_is_sent_to_anthropic() -> None:
 def test_the_finished_original_is_sent_to_responses() -> None:
     request = RESPONSES.ask(original("original_finished", "and apple?\n"), 1, system="")
     one = {"type": "function_call", "call_id": "call_1", "name": "repo_search", "arguments": GOOGLE}
-    other = {"type": "function_call", "call_id": "call_2", "name": "web_search", "arguments": MICROSOFT}
+    other = {
+        "type": "function_call",
+        "call_id": "call_2",
+        "name": "web_search",
+        "arguments": MICROSOFT,
+    }
     assert openai_responses.request_body(request)["input"] == [
         {"role": "user", "content": QUESTION_TEXT},
         {"role": "assistant", "content": REPLY, "phase": "commentary"},
@@ -152,7 +175,9 @@ def test_temperature_is_sent_only_to_models_that_accept_it() -> None:
     assert body(openai_responses, "openai", "gpt-4.1", temperature=0.2)["temperature"] == 0.2
     assert "temperature" not in body(openai_chat, "openai", "gpt-5.2", temperature=0.2)
     assert "temperature" not in body(openai_responses, "openai", "gpt-5.4", temperature=0.2)
-    assert "temperature" not in body(anthropic, "anthropic", "claude-3-5-haiku-latest", temperature=0.2)
+    assert "temperature" not in body(
+        anthropic, "anthropic", "claude-3-5-haiku-latest", temperature=0.2
+    )
 
 
 def test_newer_models_get_tools_without_effort_and_a_plain_question_with_it() -> None:
@@ -165,7 +190,9 @@ def test_newer_models_get_tools_without_effort_and_a_plain_question_with_it() ->
 
 
 def test_responses_are_stateless() -> None:
-    sent_body = body(openai_responses, "openai", "gpt-5.4", system="Be brief.", max_tokens=5, catalogue=TOOLS)
+    sent_body = body(
+        openai_responses, "openai", "gpt-5.4", system="Be brief.", max_tokens=5, catalogue=TOOLS
+    )
     assert sent_body["store"] is False
     assert sent_body["include"] == ["reasoning.encrypted_content"]
     assert sent_body["instructions"] == "Be brief."
@@ -196,7 +223,9 @@ SIGNED = ',"extra_content":{"google":{"thought_signature":"abc="}}'
 
 def _extras(request: Request) -> list[Any]:
     messages = openai_chat.request_body(request)["messages"]
-    return [each.get("extra_content") for message in messages for each in message.get("tool_calls", [])]
+    return [
+        each.get("extra_content") for message in messages for each in message.get("tool_calls", [])
+    ]
 
 
 def test_a_thought_signature_is_sent_back_only_to_gemini() -> None:
@@ -239,7 +268,9 @@ def test_thinking_is_sent_back_in_the_files_order_before_its_calls() -> None:
 
 
 @pytest.mark.parametrize("further", [{"keep_thinking": False}, {"model": "claude-sonnet-4-0"}])
-def test_in_manual_mode_an_open_loop_without_its_thinking_continues_without(further: dict[str, Any]) -> None:
+def test_in_manual_mode_an_open_loop_without_its_thinking_continues_without(
+    further: dict[str, Any],
+) -> None:
     request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
     sent_body = anthropic.request_body(replace(request, **further))
     assert "thinking" not in sent_body
@@ -254,7 +285,9 @@ def test_calls_of_a_now_empty_tool_list_name_their_tools() -> None:
 
 
 def test_broken_characters_in_a_tool_list_are_replaced() -> None:
-    catalogue = Catalogue.of([Tool("s", "t", description="a\ud800b", input_schema={"x\udfff": "\0"})])
+    catalogue = Catalogue.of(
+        [Tool("s", "t", description="a\ud800b", input_schema={"x\udfff": "\0"})]
+    )
     for adapter in (anthropic, openai_chat, openai_responses):
         json.dumps(body(adapter, "x", "y", catalogue=catalogue), ensure_ascii=False).encode()
 
@@ -265,7 +298,10 @@ def test_broken_characters_in_a_tool_list_are_replaced() -> None:
         ("", {}),
         (" \n", {}),
         ("{}", {}),
-        ('{"b":1,"a":123456789012345678901234567890}', {"b": 1, "a": 123456789012345678901234567890}),
+        (
+            '{"b":1,"a":123456789012345678901234567890}',
+            {"b": 1, "a": 123456789012345678901234567890},
+        ),
         ('{"a":1.0}', {"a": 1.0}),
         ("null", {"_raw": "null"}),
         ("[1]", {"_raw": "[1]"}),

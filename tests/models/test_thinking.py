@@ -92,13 +92,27 @@ SUMMARIZED = {"type": "adaptive", "display": "summarized"}
         ("claude-sonnet-4-5", {"budget_tokens": 99_000}, None, 63_999, None, 64_000),
         ("claude-sonnet-4-5", {}, 1_024, None, None, 1_024),
         ("claude-sonnet-4-5", {"enabled": False}, None, None, None, 16_000),
-        ("claude-sonnet-4-5", {"show": False}, 8_000, HIDDEN | {"budget_tokens": 7_999}, None, 8_000),
+        (
+            "claude-sonnet-4-5",
+            {"show": False},
+            8_000,
+            HIDDEN | {"budget_tokens": 7_999},
+            None,
+            8_000,
+        ),
         ("claude-opus-4-6", {}, None, SUMMARIZED, "high", 64_000),
         ("claude-opus-4-6", {"effort": "xhigh"}, None, SUMMARIZED, "high", 64_000),
         ("claude-opus-4-7", {"effort": "xhigh"}, None, SUMMARIZED, "xhigh", 64_000),
         ("claude-sonnet-5-5", {"budget_tokens": 4_000}, None, SUMMARIZED, "low", 64_000),
         ("claude-sonnet-5-5", {"budget_tokens": 12_000}, 9_000, SUMMARIZED, "medium", 9_000),
-        ("claude-sonnet-5-5", {"show": False}, None, SUMMARIZED | {"display": "omitted"}, "high", 64_000),
+        (
+            "claude-sonnet-5-5",
+            {"show": False},
+            None,
+            SUMMARIZED | {"display": "omitted"},
+            "high",
+            64_000,
+        ),
         ("claude-opus-4-8", {"enabled": False}, None, None, None, 64_000),
         ("claude-opus-5", {"enabled": False}, None, {"type": "disabled"}, None, 64_000),
         ("claude-sonnet-5-5", {"enabled": False}, None, {"type": "between_tools"}, None, 64_000),
@@ -109,7 +123,12 @@ SUMMARIZED = {"type": "adaptive", "display": "summarized"}
     ],
 )
 def test_a_claude_is_told_to_think_in_the_mode_it_knows(
-    model: str, settings: dict[str, Any], max_tokens: int | None, config: Any, effort: str | None, room: int
+    model: str,
+    settings: dict[str, Any],
+    max_tokens: int | None,
+    config: Any,
+    effort: str | None,
+    room: int,
 ) -> None:
     if isinstance(config, int):
         config = {"type": "enabled", "budget_tokens": config}
@@ -136,8 +155,14 @@ def test_effort_goes_to_openai_models_that_reason(
 
 
 def test_the_limits_of_models_are_known_or_guessed() -> None:
-    assert (context_window("claude-sonnet-4-5"), max_output("claude-sonnet-4-5")) == (200_000, 64_000)
-    assert (context_window("claude-opus-5-5"), max_output("claude-opus-5-5")) == (1_000_000, 128_000)
+    assert (context_window("claude-sonnet-4-5"), max_output("claude-sonnet-4-5")) == (
+        200_000,
+        64_000,
+    )
+    assert (context_window("claude-opus-5-5"), max_output("claude-opus-5-5")) == (
+        1_000_000,
+        128_000,
+    )
     assert max_output("claude-sonnet-4-20250514") == 64_000
     assert context_window("gpt-5.2") == 400_000
     assert context_window("a-local-model") == 128_000
@@ -158,14 +183,20 @@ def test_the_limits_of_models_are_known_or_guessed() -> None:
         ("", []),
     ],
 )
-def test_think_tags_are_removed_from_the_start_for_any_cuts(text: str, parts: list[tuple[Kind, str]]) -> None:
+def test_think_tags_are_removed_from_the_start_for_any_cuts(
+    text: str, parts: list[tuple[Kind, str]]
+) -> None:
     assert _tagged([text]) == parts
     assert _tagged(list(text)) == parts
     for cut in range(len(text)):
         assert _tagged([text[:cut], text[cut:]]) == parts
 
 
-@given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", " ", "\n", "a"]), max_size=9))
+@given(
+    st.lists(
+        st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", " ", "\n", "a"]), max_size=9
+    )
+)
 def test_any_text_is_split_the_same_for_any_cuts(pieces: list[str]) -> None:
     assert _tagged(pieces) == _tagged(["".join(pieces)]) == _tagged(list("".join(pieces)))
 

@@ -12,7 +12,9 @@ sizes = st.lists(st.integers(0, 400), max_size=12)
 
 
 def tools_of(lengths: list[int]) -> list[Tool]:
-    return [Tool("s", f"t{number}", description="x" * length) for number, length in enumerate(lengths)]
+    return [
+        Tool("s", f"t{number}", description="x" * length) for number, length in enumerate(lengths)
+    ]
 
 
 @given(sizes, st.integers(0, 400), st.none() | st.integers(1, 12), st.integers(0, 3))
@@ -28,7 +30,9 @@ def test_only_fitting_tools_are_chosen_except_for_the_first(
 
 @given(sizes, st.integers(0, 400), st.none() | st.integers(1, 12))
 @example(lengths=[0, 38, 400], tokens=149, count=None)
-def test_if_all_tools_fit_all_are_chosen(lengths: list[int], tokens: int, count: int | None) -> None:
+def test_if_all_tools_fit_all_are_chosen(
+    lengths: list[int], tokens: int, count: int | None
+) -> None:
     room, tools = ToolRoom(tokens, count), tools_of(lengths)
     assert not room.holds(tools) or room.fitting(tools) == tools
 

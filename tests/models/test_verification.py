@@ -22,7 +22,10 @@ from tests.fakes import LoggedTools, RecordingModel, ScriptStep, Turns, calls, s
 
 PICTURE = f"![a, 1 B](chat.assets/{'0' * 64}.png)"
 OTHER_PICTURE = PICTURE.replace("0" * 64, "1" * 64)
-WEATHER, TIME = ToolCall("c1", "weather", '{"city": "Oslo"}'), ToolCall("c2", "clock", '{"zone": "CET"}')
+WEATHER, TIME = (
+    ToolCall("c1", "weather", '{"city": "Oslo"}'),
+    ToolCall("c2", "clock", '{"zone": "CET"}'),
+)
 THOUGHT: list[ScriptStep] = [ThinkingDelta("hm"), ThinkingEnd("signature")]
 REPLIES: tuple[list[ScriptStep], ...] = (
     [*THOUGHT, *calls(WEATHER, TIME, text="Let me see.")],
@@ -54,7 +57,8 @@ async def conversation() -> Turns:
 
 def checked(turns: Turns, text: str) -> Verification:
     records = [
-        RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in turns.ledger.requests()
+        RequestRecord(row.at, json.loads(row.header), row.units, row.reply)
+        for row in turns.ledger.requests()
     ]
     return verify(parse(text), records)
 
@@ -91,9 +95,15 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
     "answer": (replaced("It rains", "It snows"), [(1, "the answer was edited", 3)]),
     "last answer": (replaced("You are", "You were"), [(3, "the answer was edited", 1)]),
     "summary": (replaced("📝: rain", "📝: sun"), [(1, "the summary of the answer was edited", 3)]),
-    "no summary": (replaced("📝: rain at noon\n", ""), [(1, "the summary of the answer was removed", 3)]),
+    "no summary": (
+        replaced("📝: rain at noon\n", ""),
+        [(1, "the summary of the answer was removed", 3)],
+    ),
     "thinking": (replaced("> hm", "> oh"), [(1, "the thinking was edited", 2)]),
-    "arguments": (replaced("Oslo", "Rome"), [(1, "the arguments of the call weather were edited", 4)]),
+    "arguments": (
+        replaced("Oslo", "Rome"),
+        [(1, "the arguments of the call weather were edited", 4)],
+    ),
     "call": (
         replaced('"name":"clock"', '"name":"watch"'),
         [(1, "the name or the id of the call watch was edited", 4)],
@@ -132,7 +142,10 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
         replaced("topic:", "model: other\ntopic:"),
         [(0, "the front matter key model was added", 4)],
     ),
-    "agent": (replaced("[Demo]\n\nA cat", "[Claude]\n\nA cat"), [(2, "the answer was given by Demo", 1)]),
+    "agent": (
+        replaced("[Demo]\n\nA cat", "[Claude]\n\nA cat"),
+        [(2, "the answer was given by Demo", 1)],
+    ),
     "attachment": (
         replaced(PICTURE, OTHER_PICTURE),
         [(2, "an attachment was replaced", 2)],
@@ -195,7 +208,9 @@ async def test_an_edit_has_the_line_of_the_edited_part(name: str) -> None:
         "no exchange": "💬: Thank",
         "summary": "📝: sun",
     }
-    line = next(n for n, each in enumerate(text.split("\n"), 1) if mark.get(name, LINES[name]) in each)
+    line = next(
+        n for n, each in enumerate(text.split("\n"), 1) if mark.get(name, LINES[name]) in each
+    )
     assert edit.line == line, text.split("\n")[edit.line - 1]
 
 
@@ -232,7 +247,8 @@ async def test_a_reply_without_a_request_is_unknown_unless_a_later_request_conta
     assert (result.edits, result.same, result.requests) == ((), 4, 4)
     assert result.unknown == ((4, text.split("\n").index("Forged.") + 1),)
     records = [
-        RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in turns.ledger.requests()
+        RequestRecord(row.at, json.loads(row.header), row.units, row.reply)
+        for row in turns.ledger.requests()
     ]
     assert verify(parse(turns.text), records[3:]) == Verification((), 1, 1, ())
 
@@ -273,7 +289,9 @@ async def test_changed_settings_are_not_edits() -> None:
     for key in ("system_prompt", "model"):  # front matter changes are reported as edits
         other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
         name = {"system_prompt": "the model of", "model": "the system"}[key]
-        assert [each[: len(name)] for each in settings_changes(then, other, has_tools=False)] == [name]
+        assert [each[: len(name)] for each in settings_changes(then, other, has_tools=False)] == [
+            name
+        ]
 
 
 async def test_requests_of_equal_replies_are_rebuilt_once_for_each() -> None:

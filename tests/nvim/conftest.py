@@ -25,7 +25,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 def nvim(shared: Child) -> Iterator[Child]:
     """The shared Neovim, with nothing open, and `vim.ui` reset after earlier tests."""
     shared.clear()
-    shared.lua("_G.ui = _G.ui or { select = vim.ui.select, input = vim.ui.input, open = vim.ui.open }")
+    shared.lua(
+        "_G.ui = _G.ui or { select = vim.ui.select, input = vim.ui.input, open = vim.ui.open }"
+    )
     shared.lua("for name, of_neovim in pairs(_G.ui) do vim.ui[name] = of_neovim end")
     yield shared
     assert not shared.blocked(), shared.screen()

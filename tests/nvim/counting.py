@@ -36,7 +36,10 @@ def furnish(home: Path, **server_env: str) -> None:
 
 def environ(home: Path, **more: str) -> Mapping[str, str]:
     """The environment of a process of this home."""
-    places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    places = {
+        f"XDG_{name}_HOME": str(home / name.lower())
+        for name in ("CONFIG", "DATA", "STATE", "CACHE")
+    }
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     return {**os.environ, **places, **keys, "HOME": str(home), **more}
 
@@ -68,7 +71,9 @@ def opened(nvim: Child, chat: Chat) -> None:
 
 def waits(nvim: Child) -> bool:
     """Whether a call waits for a choice, and no turn runs."""
-    here: bool = nvim.lua("return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)")
+    here: bool = nvim.lua(
+        "return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)"
+    )
     return here
 
 
@@ -85,5 +90,7 @@ def is_complete(nvim: Child) -> bool:
 
 
 def problems(nvim: Child) -> list[str]:
-    said: list[str] = nvim.lua("return vim.tbl_map(function(d) return d.message end, vim.diagnostic.get(0))")
+    said: list[str] = nvim.lua(
+        "return vim.tbl_map(function(d) return d.message end, vim.diagnostic.get(0))"
+    )
     return said

@@ -2,7 +2,8 @@
 
 It answers the model `held` once the test says so, and refuses `refusing` then.
 
-It can replace words of a question before answering: the screen need not show the words of its rules.
+It can replace words of a question before answering: the screen need not show the words of its
+rules.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ for name, info in pairs(vim.api.nvim_get_all_options_info()) do
   end
 end
 """
-# If Treesitter ends while syntax is on, Neovim reads the syntax file for the text that it wipes out.
+# If Treesitter ends while syntax is on, Neovim reads the syntax file for the text that it wipes
+# out.
 CLEAR = """
 for name, start in pairs(_G.options_at_start) do
   for _, scope in ipairs(start[2] and { 'global', 'local' } or { 'global' }) do
@@ -92,7 +93,9 @@ class Grid:
                 self.attributes[row][column] = style
                 column += 1
 
-    def _grid_scroll(self, grid: int, top: int, bottom: int, left: int, right: int, by: int, _: int) -> None:
+    def _grid_scroll(
+        self, grid: int, top: int, bottom: int, left: int, right: int, by: int, _: int
+    ) -> None:
         both: list[Any] = [self.rows, self.attributes]
         for rows in both:
             before = [row[left:right] for row in rows]
@@ -106,7 +109,9 @@ class Grid:
     def _mode_change(self, mode: str, _: int) -> None:
         self.mode = mode
 
-    def _hl_attr_define(self, number: int, rgb: dict[str, Any], terminal: dict[str, Any], *_: Any) -> None:
+    def _hl_attr_define(
+        self, number: int, rgb: dict[str, Any], terminal: dict[str, Any], *_: Any
+    ) -> None:
         self.styles[number], self.terminal_styles[number] = rgb, terminal
 
     def text(self) -> str:
@@ -136,7 +141,9 @@ def _leave_signals_alone(nvim: pynvim.Nvim) -> None:
 
 
 def _close_pipes(nvim: pynvim.Nvim) -> None:
-    """Close a Neovim's pipes while pynvim's loop still runs: it completes the close one round later."""
+    """Close a Neovim's pipes while pynvim's loop still runs: it completes the close one round
+    later.
+    """
     loop: Any = nvim._session._async_session.loop
     for transport in filter(None, (loop._transport, *loop._to_close)):
         transport.close()
@@ -213,7 +220,9 @@ class Child:
 
     @property
     def name(self) -> str:
-        """The name of the current buffer; one request, since a page may be replaced between two requests."""
+        """The name of the current buffer; one request, since a page may be replaced between two
+        requests.
+        """
         name: str = self.nvim.api.buf_get_name(0)
         return name
 
@@ -242,10 +251,14 @@ class Child:
                 self.grid.redraw(message[2])
 
     def blocked(self) -> bool:
-        """Whether Neovim waits in the middle of a command, when tests must not send other requests."""
+        """Whether Neovim waits in the middle of a command, when tests must not send other
+        requests.
+        """
         return bool(self.nvim.api.get_mode()["blocking"])
 
-    def until(self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S) -> Any:
+    def until(
+        self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S
+    ) -> Any:
         """The condition's value, once it has one and Neovim has drawn the result.
 
         Each check costs the test at least a millisecond: checks become rarer the longer it waits,
@@ -259,14 +272,18 @@ class Child:
                     self._settle()
                 return value
             if time.monotonic() > end:
-                raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
+                raise AssertionError(
+                    f"{what or 'the condition'} did not come about:\n{self.report()}"
+                )
             has_waited = True
             time.sleep(pause)
             select([self._pipe], [], [], 2 * pause)
             pause = min(pause * 1.2, 0.01)
 
     def _settle(self) -> None:
-        """Process redraw events until Neovim draws nothing for a moment, or does not stop drawing."""
+        """Process redraw events until Neovim draws nothing for a moment, or does not stop
+        drawing.
+        """
         with suppress(EOFError, OSError, ValueError):  # it may have ended
             for _ in range(5):
                 if not select([self._pipe], [], [], 0.008)[0]:
@@ -274,7 +291,9 @@ class Child:
                 self.flush()
 
     def until_open(self, seconds: float = 2.0) -> None:
-        """Return when Neovim accepts requests; it accepts none while it waits for the rest of a key."""
+        """Return when Neovim accepts requests; it accepts none while it waits for the rest of a
+        key.
+        """
         end = time.monotonic() + seconds
         while self.blocked():
             assert time.monotonic() < end, f"Neovim waits for a key:\n{self.screen()}"
@@ -293,7 +312,9 @@ class Child:
     def until_idle(self, seconds: float = PATIENCE_S) -> None:
         """Return when no turn runs in the current buffer."""
         self.until(
-            lambda: not self.lua("return require('parley.handle').busy(0)"), "the end of the turn", seconds
+            lambda: not self.lua("return require('parley.handle').busy(0)"),
+            "the end of the turn",
+            seconds,
         )
 
     def until_waiting(self, seconds: float = PATIENCE_S) -> None:
@@ -341,18 +362,23 @@ def child(
     height: int = HEIGHT,
     env: dict[str, str] | None = None,
 ) -> Iterator[Child]:
-    """A Neovim with Parley from `root`, and without the user's files; with `clean`, without Parley.
+    """A Neovim with Parley from `root`, and without the user's files; with `clean`, without
+    Parley.
 
-    With `rplugin`, it sources the manifest of remote plugins, as Neovim does without `--clean`. Its hosts are
-    forked with their imports done (`tests/forks`), unless not `forked` or not of this checkout.
-    After a `ya` it waits 30 ms, not a second, for the key that would make it a text object.
+    With `rplugin`, it sources the manifest of remote plugins, as Neovim does without `--clean`. Its
+    hosts are forked with their imports done (`tests/forks`), unless not `forked` or not of this
+    checkout. After a `ya` it waits 30 ms, not a second, for the key that would make it a text
+    object.
     """
     config = home / "init.lua"
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"
     forking = forked and root == ROOT and not (clean or rplugin)
     python = f"vim.g.parley_python = {forks().python!r}\n" if forking else ""
     config.write_text(f"vim.o.timeoutlen = 30\n{rtp}{python}{init}\n", encoding="utf-8")
-    places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    places = {
+        f"XDG_{name}_HOME": str(home / name.lower())
+        for name in ("CONFIG", "DATA", "STATE", "CACHE")
+    }
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]
     used = {

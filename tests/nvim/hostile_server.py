@@ -1,5 +1,5 @@
-"""An MCP server over stdio whose every text is HOSTILE: its own and its tool's names, progress, question,
-suggested answer, and error. Uses only the standard library.
+"""An MCP server over stdio whose every text is HOSTILE: its own and its tool's names, progress,
+question, suggested answer, and error. Uses only the standard library.
 
 The tool `t` reports progress until the file named by GO exists, then asks, then fails.
 """
@@ -30,7 +30,12 @@ TOOL = {
     "inputSchema": SCHEMA,
     "annotations": {"title": TEXT},
 }
-PROMPT = {"name": TEXT, "title": TEXT, "description": TEXT, "arguments": [{"name": TEXT, "required": True}]}
+PROMPT = {
+    "name": TEXT,
+    "title": TEXT,
+    "description": TEXT,
+    "arguments": [{"name": TEXT, "required": True}],
+}
 ANSWERS: dict[str, dict[str, Any]] = {
     "tools/list": {"tools": [TOOL]},
     "prompts/list": {"prompts": [PROMPT, PROMPT | {"name": "my plain"}]},
@@ -57,7 +62,13 @@ def outcome(message: dict[str, Any]) -> dict[str, Any]:
         told = {"progressToken": token, "progress": step, "message": TEXT}
         send({"method": "notifications/progress", "params": told})
         time.sleep(0.05)
-    send({"id": "form", "method": "elicitation/create", "params": {"message": TEXT, "requestedSchema": FORM}})
+    send(
+        {
+            "id": "form",
+            "method": "elicitation/create",
+            "params": {"message": TEXT, "requestedSchema": FORM},
+        }
+    )
     next(line for line in sys.stdin if '"form"' in line)
     return {"content": [{"type": "text", "text": TEXT}], "isError": True}
 

@@ -1,7 +1,8 @@
-"""An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO exists.
+"""An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO
+exists.
 
-Uses only the standard library, to start fast. A test creates the file when it has seen enough.
-With PROGRESS it reports progress in these words, ten times a second for the query `beat`; `fail` fails.
+Uses only the standard library, to start fast. A test creates the file when it has seen enough. With
+PROGRESS it reports progress in these words, ten times a second for the query `beat`; `fail` fails.
 """
 
 from __future__ import annotations
@@ -20,9 +21,15 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
     match message["method"]:
         case "initialize":
             info = {"name": "patient", "version": "1"}
-            return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+            return {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": info,
+            }
         case "tools/list":
-            return {"tools": [{"name": "look_up", "description": "Looks it up.", "inputSchema": SCHEMA}]}
+            return {
+                "tools": [{"name": "look_up", "description": "Looks it up.", "inputSchema": SCHEMA}]
+            }
         case "tools/call":
             query, step = message["params"]["arguments"]["query"], 2
             if "PROGRESS" in os.environ:
@@ -41,7 +48,10 @@ def report(call: dict[str, Any], step: int, total: int | None) -> None:
     progress = {"progressToken": token, "progress": step, "message": words} | (
         {"total": total} if total else {}
     )
-    print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}), flush=True)
+    print(
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
@@ -50,4 +60,6 @@ if __name__ == "__main__":
         if "id" in request:
             result, error = answer(request), {"code": -32601, "message": "Method not found"}
             reply = {"jsonrpc": "2.0", "id": request["id"]}
-            print(json.dumps(reply | ({"result": result} if result else {"error": error})), flush=True)
+            print(
+                json.dumps(reply | ({"result": result} if result else {"error": error})), flush=True
+            )

@@ -51,7 +51,9 @@ def drawn(neovim: Child) -> str:
     normal = neovim.nvim.api.get_hl(0, {"name": "Normal"})
     ground = {"foreground": normal["fg"], "background": normal["bg"]}
     rows = neovim.grid.rows
-    size = f'width="{len(rows[0]) * CELL + 2 * MARGIN:.0f}" height="{len(rows) * LINE + 2 * MARGIN}"'
+    size = (
+        f'width="{len(rows[0]) * CELL + 2 * MARGIN:.0f}" height="{len(rows) * LINE + 2 * MARGIN}"'
+    )
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONTS}" font-size="14">'
     back = f'<rect width="100%" height="100%" rx="8" fill="{_colour(normal["bg"])}"/>'
     runs = [run for row in range(len(rows)) for run in _runs(neovim, row, ground)]
@@ -61,7 +63,9 @@ def drawn(neovim: Child) -> str:
 
 
 def _runs(neovim: Child, row: int, ground: dict[str, Any]) -> Iterator[Run]:
-    """The runs of a row: plain letters of one style together, any other character alone, in its own width."""
+    """The runs of a row: plain letters of one style together, any other character alone, in its
+    own width.
+    """
     grid = neovim.grid
     texts = grid.rows[row]
     cells = [column for column, text in enumerate(texts) if text]
@@ -72,7 +76,9 @@ def _runs(neovim: Child, row: int, ground: dict[str, Any]) -> Iterator[Run]:
     for (style, _), run in groupby(cells, kind):
         columns = list(run)
         after = columns[-1] + 1
-        width = after - columns[0] + (after < len(texts) and not texts[after])  # a wide one has an empty cell
+        width = (
+            after - columns[0] + (after < len(texts) and not texts[after])
+        )  # a wide one has an empty cell
         text = "".join(texts[column] for column in columns)
         yield Run(row, columns[0], width, text, {**ground, **grid.styles[style]})
 
@@ -93,7 +99,10 @@ def _text(run: Run) -> Iterator[str]:
     italic = ' font-style="italic"' if style.get("italic") else ""
     width = f' textLength="{len(text) * CELL:.1f}"' if len(text) > 1 and text.isascii() else ""
     place = f'x="{run.x + start * CELL:.1f}" y="{run.y + BASE}"{width}'
-    yield f'<text {place} fill="{run.colours[0]}"{bold}{italic} xml:space="preserve">{escape(text)}</text>'
+    yield (
+        f'<text {place} fill="{run.colours[0]}"{bold}{italic} '
+        f'xml:space="preserve">{escape(text)}</text>'
+    )
 
 
 def _lines(run: Run) -> Iterator[str]:
@@ -119,7 +128,10 @@ def _cursor(neovim: Child, colour: int) -> str:
     """In Normal mode a block that shows the text through it, else a bar."""
     row, column = neovim.grid.cursor
     width = CELL if neovim.grid.mode.startswith(("normal", "visual", "operator")) else 2
-    place = f'x="{MARGIN + column * CELL:.1f}" y="{MARGIN + row * LINE}" width="{width}" height="{LINE}"'
+    place = (
+        f'x="{MARGIN + column * CELL:.1f}" y="{MARGIN + row * LINE}" width="{width}" '
+        f'height="{LINE}"'
+    )
     return f'<rect {place} fill="{_colour(colour)}" fill-opacity="0.45"/>'
 
 

@@ -1,8 +1,8 @@
 """Pictures of real sessions, scene by scene; to look at, not a test.
 
-`python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes if none is named;
-`make screens` redraws README's picture, `make screens TO=FOLDER` all. Every scene is Neovim without
-settings, by default 80 columns by 24 rows, with the demo model and a server of the tests.
+`python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes if none is
+named; `make screens` redraws README's picture, `make screens TO=FOLDER` all. Every scene is Neovim
+without settings, by default 80 columns by 24 rows, with the demo model and a server of the tests.
 """
 
 from __future__ import annotations
@@ -147,7 +147,9 @@ def running(neovim: Child) -> None:
     """A running tool."""
     ask(neovim, 'call slow {"seconds": 600}')
     neovim.until_text('"name":"slow"')
-    neovim.until(lambda: "Selecting" not in (neovim.variable("parley_status") or "Selecting"), "the tool")
+    neovim.until(
+        lambda: "Selecting" not in (neovim.variable("parley_status") or "Selecting"), "the tool"
+    )
     neovim.lua("vim.wait(2500)")  # for the time that is shown
 
 
@@ -227,7 +229,9 @@ def tools(neovim: Child) -> None:
     """The page of tools."""
     finished(neovim)
     neovim.command("ParleyTools")
-    neovim.until(lambda: "web_search" in neovim.text() and "write_file" in neovim.text(), "the servers")
+    neovim.until(
+        lambda: "web_search" in neovim.text() and "write_file" in neovim.text(), "the servers"
+    )
 
 
 def log(neovim: Child) -> None:
@@ -258,7 +262,9 @@ def health_end(neovim: Child) -> None:
 
 
 def syntax(neovim: Child) -> None:
-    """The prose of an answer at the end of a thousand lines, which Treesitter does not highlight."""
+    """The prose of an answer at the end of a thousand lines, which Treesitter does not
+    highlight.
+    """
     neovim.edit("chat.md", "💬: What is in these?\n\n" + "One of my_old_lines.\n" * 1000 + LONG)
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     neovim.command("normal! Gzb10\x19")
@@ -349,9 +355,16 @@ def trust(neovim: Child) -> None:
     for name in ("bin/npx", "preload.so"):
         (folder / name).write_text("#!/bin/sh\n", encoding="utf-8")
         (folder / name).chmod(0o755)
-    env = {"PATH": f"{folder}/bin:/usr/bin", "LD_PRELOAD": "./preload.so", "API_TOKEN": "${GITHUB_TOKEN}"}
+    env = {
+        "PATH": f"{folder}/bin:/usr/bin",
+        "LD_PRELOAD": "./preload.so",
+        "API_TOKEN": "${GITHUB_TOKEN}",
+    }
     good = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "env": env}
-    web = {"url": "https://me:secret@docs.example.com/mcp", "headers": {"X-Key": "${ANTHROPIC_API_KEY}"}}
+    web = {
+        "url": "https://me:secret@docs.example.com/mcp",
+        "headers": {"X-Key": "${ANTHROPIC_API_KEY}"},
+    }
     content = json.dumps({"mcpServers": {"good": good, "web": web}}, indent=2)
     (folder / ".mcp.json").write_text(content, encoding="utf-8")
     neovim.command(f"cd {folder}")
@@ -370,7 +383,9 @@ AUTO = {"approval": {"auto": ["*/*"]}}
 TRUSTED = {"mcp": {"servers": {"files": {**SEARCH, "trusted": True}}}}
 EXTRA = {
     "mcp": {
-        "servers": {"extra": {"command": sys.executable, "args": ["-m", "parley.mock_server", "--extra"]}}
+        "servers": {
+            "extra": {"command": sys.executable, "args": ["-m", "parley.mock_server", "--extra"]}
+        }
     }
 }
 WRONG = {
@@ -458,18 +473,25 @@ def picture(scene: Scene, url: str) -> str:
     )
     with (
         tempfile.TemporaryDirectory() as home,
-        child(Path(home), init=init, width=scene.width, height=scene.height, env=dict(scene.env)) as neovim,
+        child(
+            Path(home), init=init, width=scene.width, height=scene.height, env=dict(scene.env)
+        ) as neovim,
     ):
         neovim.command(f"cd {home}")
         scene.play(neovim)
-        neovim.until(lambda: is_at_rest(neovim) or neovim.variable("parley_status"), "a screen at rest")
+        neovim.until(
+            lambda: is_at_rest(neovim) or neovim.variable("parley_status"), "a screen at rest"
+        )
         return drawn(neovim)
 
 
 def models(url: str) -> dict[str, Any]:
     """The agents of the controllable model."""
     provider = {"kind": "openai", "base_url": f"{url}/v1", "api": "chat"}
-    agents = [{"name": name, "provider": "scenes", "model": name.lower()} for name in ("Writer", "Hanging")]
+    agents = [
+        {"name": name, "provider": "scenes", "model": name.lower()}
+        for name in ("Writer", "Hanging")
+    ]
     return {"providers": {"scenes": provider}, "agents": agents}
 
 

@@ -27,7 +27,12 @@ _running = dict[int, Event]()
 def tool(name: str) -> dict[str, Any]:
     properties = {key: {"type": kind} for key, kind in SCHEMAS[name].items()}
     schema = {"type": "object", "properties": properties, "required": [*properties]}
-    return {"name": name, "title": name.capitalize(), "description": f"Does {name}.", "inputSchema": schema}
+    return {
+        "name": name,
+        "title": name.capitalize(),
+        "description": f"Does {name}.",
+        "inputSchema": schema,
+    }
 
 
 def send(message: dict[str, Any]) -> None:
@@ -36,7 +41,9 @@ def send(message: dict[str, Any]) -> None:
 
 
 def reply(number: int, text: str, is_error: bool = False) -> None:
-    send({"id": number, "result": {"content": [{"type": "text", "text": text}], "isError": is_error}})
+    send(
+        {"id": number, "result": {"content": [{"type": "text", "text": text}], "isError": is_error}}
+    )
 
 
 def slow(number: int, seconds: float, token: Any) -> None:
@@ -44,7 +51,12 @@ def slow(number: int, seconds: float, token: Any) -> None:
     steps = max(1, round(seconds / STEP_S))
     for step in range(steps):
         if token is not None:
-            told = {"progressToken": token, "progress": step, "total": steps, "message": f"step {step}"}
+            told = {
+                "progressToken": token,
+                "progress": step,
+                "total": steps,
+                "message": f"step {step}",
+            }
             send({"method": "notifications/progress", "params": told})
         if _running[number].wait(seconds / steps):
             print("slow: cancelled", file=sys.stderr, flush=True)
@@ -59,7 +71,9 @@ def call(number: int, name: str, params: dict[str, Any]) -> None:
         case "slow" | "silent":
             _running[number] = Event()
             token = params.get("_meta", {}).get("progressToken") if name == "slow" else None
-            Thread(target=slow, args=(number, params["arguments"]["seconds"], token), daemon=True).start()
+            Thread(
+                target=slow, args=(number, params["arguments"]["seconds"], token), daemon=True
+            ).start()
         case "fail":
             reply(number, "it did not work", is_error=True)
         case _:
@@ -77,7 +91,9 @@ def answer(message: dict[str, Any]) -> None:
             send({"id": number, "result": {"tools": [tool(name) for name in SCHEMAS]}})
         case {"method": "tools/call", "id": number, "params": params}:
             call(number, params["name"], params)
-        case {"method": "notifications/cancelled", "params": {"requestId": number}} if number in _running:
+        case {"method": "notifications/cancelled", "params": {"requestId": number}} if (
+            number in _running
+        ):
             _running[number].set()
         case {"id": number}:
             send({"id": number, "error": {"code": -32601, "message": "Method not found"}})

@@ -40,14 +40,19 @@ def chat(agent: str, question: str = "say: hello") -> str:
 def until_asked(nvim: Child, agents: list[str]) -> None:
     nvim.until(lambda: len(prompts(nvim)) >= len(agents), f"questions about {agents}")
     assert [
-        agent for said, agent in zip(prompts(nvim), agents, strict=True) if f"agent {agent}" not in said
+        agent
+        for said, agent in zip(prompts(nvim), agents, strict=True)
+        if f"agent {agent}" not in said
     ] == []
 
 
 def test_front_matter_changed_while_the_user_is_asked_is_asked_about_again(nvim: Child) -> None:
     nvim.lua(ASK)
     nvim.edit("swapped.md", chat("Demo-OpenAI"))
-    nvim.lua("_G.meanwhile = function() vim.api.nvim_buf_set_lines(0, 1, 2, true, {'agent: Demo-Text'}) end")
+    nvim.lua(
+        "_G.meanwhile = function() vim.api.nvim_buf_set_lines(0, 1, 2, true, {'agent: "
+        "Demo-Text'}) end"
+    )
     nvim.command("5")
     nvim.command("ParleyRespond")
     until_asked(nvim, ["Demo-OpenAI", "Demo-Text"])
@@ -115,7 +120,9 @@ def test_the_list_of_agents_has_the_state_of_each_and_one_demo_agent_last(nvim: 
     nvim.command("ParleyAgent Demo-Text")
     nvim.until(lambda: nvim.variable("parley_agent") == "Demo-Text", "the agent")
     nvim.command("ParleyAgent")
-    nvim.until(lambda: "Demo-Text (now)" in nvim.lua("return _G.labels[#_G.labels]"), "the list again")
+    nvim.until(
+        lambda: "Demo-Text (now)" in nvim.lua("return _G.labels[#_G.labels]"), "the list again"
+    )
     assert not [label for label in nvim.lua("return _G.labels")[5:] if label.startswith("Demo ")]
 
 
@@ -129,7 +136,9 @@ def test_a_new_chat_says_who_will_answer_until_its_question_is_written(nvim: Chi
     assert nvim.lines()[-1] == f"{MARKER}h"
 
 
-def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(nvim: Child, home: Path) -> None:
+def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(
+    nvim: Child, home: Path
+) -> None:
     nvim.edit("keep.md", f"---\ntopic: a\n---\n\n{MARKER}say: one\n")
     before = nvim.lines()
     nvim.lua(LIST + "_G.wish, _G.answer = 'Demo', 1")
@@ -139,7 +148,10 @@ def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(nvim: Child,
     assert nvim.lines() == before
     nvim.lua("_G.answer = 2")
     nvim.command("ParleyAgent")
-    nvim.until(lambda: nvim.lines()[:4] == ["---", "topic: a", "agent: Demo", "---"], "the agent in the file")
+    nvim.until(
+        lambda: nvim.lines()[:4] == ["---", "topic: a", "agent: Demo", "---"],
+        "the agent in the file",
+    )
     nvim.keys("u")
     nvim.until(lambda: nvim.lines() == before, "one step of undo")
     nvim.command("ParleyAgent! Demo-OpenAI")
@@ -149,7 +161,9 @@ def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(nvim: Child,
     nvim.until_idle()
     nvim.lua("vim.api.nvim_buf_set_lines(0, 2, 3, true, {'model: other'})")
     nvim.command("ParleyAgent! Demo")
-    nvim.until(lambda: "names a model: write the agent there yourself" in nvim.messages(), "the reason")
+    nvim.until(
+        lambda: "names a model: write the agent there yourself" in nvim.messages(), "the reason"
+    )
 
 
 def test_a_chosen_agent_stays_when_the_file_is_read_again(nvim: Child) -> None:
@@ -177,7 +191,9 @@ def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
             yield nvim
 
 
-SAYS = "Parley: Demo answered last, Near would answer now. Press again to ask it, or use :ParleyAgent"
+SAYS = (
+    "Parley: Demo answered last, Near would answer now. Press again to ask it, or use :ParleyAgent"
+)
 ANSWERED = f"{MARKER}say: one\n\n\U0001f916:[Demo]\n\none\n\n{MARKER}say: two\n"
 
 

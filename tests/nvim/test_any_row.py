@@ -150,8 +150,16 @@ def test_each_public_function_that_takes_a_row_is_tried(plain: Child) -> None:
         plain.lua("_G.names_only = nil")
     named = set()
     for path in (ROOT / "lua" / "parley").glob("*.lua"):
-        for match in re.finditer(r"^function M\.(\w+)\((.*)\)", path.read_text(encoding="utf-8"), re.M):
+        for match in re.finditer(
+            r"^function M\.(\w+)\((.*)\)", path.read_text(encoding="utf-8"), re.M
+        ):
             if re.search(r"\b(\w*_)?(rows?|lines?|first|last|at|edits|found)\b", match[2]):
                 named.add(f"{path.stem}.{match[1]}")
     assert named - NO_ROWS - OF_EDITS - {"view.draw"} <= tried
-    assert tried <= named | {"handle.finish", "queue.put", "queue.take", "outline.jump", "folds.rows"}
+    assert tried <= named | {
+        "handle.finish",
+        "queue.put",
+        "queue.take",
+        "outline.jump",
+        "folds.rows",
+    }

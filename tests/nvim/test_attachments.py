@@ -130,9 +130,15 @@ def test_without_a_file_it_is_the_picture_of_the_clipboard(tmp_path: Path, holds
     program = tmp_path / "bin" / "wl-paste"
     program.parent.mkdir()
     (tmp_path / "held.png").write_bytes(png(4))
-    program.write_text(f"#!/bin/sh\n{f'cat {tmp_path}/held.png' if holds else 'exit 1'}\n", encoding="utf-8")
+    program.write_text(
+        f"#!/bin/sh\n{f'cat {tmp_path}/held.png' if holds else 'exit 1'}\n", encoding="utf-8"
+    )
     program.chmod(0o755)
-    env = {"PATH": f"{program.parent}:{os.environ['PATH']}", "WAYLAND_DISPLAY": "wayland-0", "DISPLAY": ""}
+    env = {
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "WAYLAND_DISPLAY": "wayland-0",
+        "DISPLAY": "",
+    }
     with child(tmp_path, env=env) as nvim:
         nvim.edit("chat.md", "💬: ")
         nvim.command("ParleyImage")

@@ -25,7 +25,11 @@ AFTER_TOOL = {"call 1": "{0} {0} -", "call 2": "yo {0} -", "call 3": "yo - {0}"}
 REST_ONE = {"call 2": "ya {0} -", "call 3": "ya - {0}"}
 REST_ALL = dict.fromkeys(("text", "call 1", "call 2", "call 3"), "ya {0} {0}")
 
-MARKED = {"all are undecided": "- - -", "call 1 has its yes": "yo - -", "call 1 has its result": "ya - -"}
+MARKED = {
+    "all are undecided": "- - -",
+    "call 1 has its yes": "yo - -",
+    "call 1 has its result": "ya - -",
+}
 TABLE: dict[str, dict[str, dict[str, str]]] = {
     "all are undecided": {
         "ya": ALL, "yA": ALL, "yo": ONE, "yO": TOOL, "yn": ONE, "yN": ALL,
@@ -97,13 +101,19 @@ def comes(nvim: Child, expected: str) -> None:
 
 
 def press(nvim: Child, key: str, place: str) -> None:
-    """Press a key until it counts: off the calls, a yes to several is pressed again; a no gets no reason."""
+    """Press a key until it counts: off the calls, a yes to several is pressed again; a no gets
+    no reason.
+    """
     nvim.keys(key)
     if place == "another exchange":
         return
     if key in ("ya", "yA") and place == "text":
         before = marks(nvim)
-        until(nvim, lambda: f"calls: press {key} again, or go to one" in nvim.messages(), "the first press")
+        until(
+            nvim,
+            lambda: f"calls: press {key} again, or go to one" in nvim.messages(),
+            "the first press",
+        )
         assert marks(nvim) == before
         assert nvim.cursor == (ROWS[place], 0)
         ready(nvim)
@@ -149,7 +159,9 @@ def test_between_two_presses_beside_the_calls_nothing_else_was_pressed(desk: Chi
     waiting(desk, "all are undecided")
     go(desk, "text")
     desk.keys("ya")
-    desk.until(lambda: "ya decides 3 calls: press ya again, or go to one" in desk.messages(), "the message")
+    desk.until(
+        lambda: "ya decides 3 calls: press ya again, or go to one" in desk.messages(), "the message"
+    )
     ready(desk)
     desk.keys("l")
     desk.command("messages clear")
@@ -211,7 +223,9 @@ def test_a_no_whose_reason_is_left_decides_nothing(desk: Child, key: str, leave:
     assert "traceback" not in desk.messages()
 
 
-def test_a_no_is_one_to_the_call_it_was_typed_on_wherever_the_cursor_is_by_then(desk: Child) -> None:
+def test_a_no_is_one_to_the_call_it_was_typed_on_wherever_the_cursor_is_by_then(
+    desk: Child,
+) -> None:
     waiting(desk, "all are undecided")
     desk.lua("_G.input = vim.ui.input; vim.ui.input = function(_, done) _G.done = done end")
     go(desk, "call 2")

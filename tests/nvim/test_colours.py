@@ -50,7 +50,9 @@ A file_with_rows, its __init__ aside; `code_span_here`, see [the_manual](https:/
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["treesitter", "syntax"])
-def neovim(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+def neovim(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Child]:
     """A Neovim without a host."""
     init = "vim.g.parley_python = '/nowhere/python' vim.o.termguicolors = true"
     with child(tmp_path_factory.mktemp("colours"), init=init, width=80, height=40) as neovim:
@@ -70,7 +72,9 @@ def chat(neovim: Child) -> Child:
 
 
 def is_link(neovim: Child) -> bool:
-    """Whether a link of the answer looks like a link: Treesitter may colour a text after it was drawn."""
+    """Whether a link of the answer looks like a link: Treesitter may colour a text after it was
+    drawn.
+    """
     return bool(neovim.grid.style("the_manual").get("underline"))
 
 
@@ -85,11 +89,15 @@ def show(neovim: Child, text: str) -> None:
     neovim.edit("chat.md", text)
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     neovim.command("normal! G")
-    neovim.until(lambda: "the_manual" in neovim.screen() and is_link(neovim), "the colours of the Markdown")
+    neovim.until(
+        lambda: "the_manual" in neovim.screen() and is_link(neovim), "the colours of the Markdown"
+    )
 
 
 def underscores(neovim: Child) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Each `_` between letters: the text up to it, its style, and the style of the letter before it."""
+    """Each `_` between letters: the text up to it, its style, and the style of the letter before
+    it.
+    """
     grid = neovim.grid
     for cells, attributes in zip(grid.rows, grid.attributes, strict=True):
         for column in range(1, len(cells) - 1):
@@ -131,15 +139,17 @@ def test_markers_are_no_links(chat: Child) -> None:
 def test_what_a_model_thought_is_dimmed_and_no_other_quote(chat: Child) -> None:
     if has_treesitter(chat):
         dim = colours(chat, "Comment")["fg"]
-        assert [chat.grid.style(text).get("foreground") == dim for text in ("> I look", "snake_case")] == [
-            True
-        ] * 2
+        assert [
+            chat.grid.style(text).get("foreground") == dim for text in ("> I look", "snake_case")
+        ] == [True] * 2
         assert chat.grid.style("> as others say").get("foreground") != dim
 
 
 def colours(neovim: Child, group: str) -> dict[str, Any]:
     """The colours of a highlight group."""
-    spec: dict[str, Any] = neovim.lua("return vim.api.nvim_get_hl(0, { name = ..., link = false })", group)
+    spec: dict[str, Any] = neovim.lua(
+        "return vim.api.nvim_get_hl(0, { name = ..., link = false })", group
+    )
     return spec
 
 
@@ -162,7 +172,9 @@ def test_a_question_is_a_band_from_edge_to_edge(chat: Child) -> None:
 
 
 def test_the_bands_are_links_that_can_be_set(chat: Child) -> None:
-    chat.command("hi! link ParleyQuestionLine DiffAdd | hi! link ParleyAnswerLine DiffText | redraw!")
+    chat.command(
+        "hi! link ParleyQuestionLine DiffAdd | hi! link ParleyAnswerLine DiffText | redraw!"
+    )
     assert backgrounds(chat, "What is in") == {colours(chat, "DiffAdd")["bg"]}
     assert backgrounds(chat, "[Claude]") == {colours(chat, "DiffText")["bg"]}
     chat.command("hi! link ParleyQuestionLine NONE | hi! link ParleyAnswerLine NONE | redraw!")
@@ -176,7 +188,9 @@ def terminal_styles(neovim: Child, text: str) -> list[dict[str, Any]]:
     return [neovim.grid.terminal_styles[style] for style in neovim.grid.attributes[row]]
 
 
-def test_where_a_scheme_has_no_colour_of_the_terminals_a_question_is_underlined(chat: Child) -> None:
+def test_where_a_scheme_has_no_colour_of_the_terminals_a_question_is_underlined(
+    chat: Child,
+) -> None:
     chat.command("colorscheme default | redraw!")
     assert all(style.get("underline") for style in terminal_styles(chat, "What is in"))
     chat.command("colorscheme habamax | redraw!")
@@ -205,7 +219,9 @@ def test_pages_of_the_users_own_keep_what_their_syntax_says(tmp_path: Path) -> N
     init = "vim.g.parley_python = '/nowhere/python' vim.o.termguicolors = true"
     with child(tmp_path, init=init, width=60, height=10) as neovim:
         neovim.edit("notes.md", "# Notes\n\nsome snake_case\n")
-        neovim.lua("pcall(vim.treesitter.stop) vim.bo.syntax = 'markdown'")  # 0.12 has started it by itself
+        neovim.lua(
+            "pcall(vim.treesitter.stop) vim.bo.syntax = 'markdown'"
+        )  # 0.12 has started it by itself
         neovim.until_screen("snake_case")
         assert neovim.grid.style("_case") != neovim.grid.style("case")
 
@@ -270,7 +286,11 @@ def test_what_a_projects_servers_are_given_stands_out(chat: Child, tmp_path: Pat
     file = read_servers(content, ".mcp.json", str(tmp_path))
     page(chat, "project", project_page(tmp_path / ".mcp.json", content, file))
     bad = colours(chat, "DiagnosticError")["fg"]
-    assert foregrounds(chat, "receives your", "names files of the project", "starts the") == [bad, bad, None]
+    assert foregrounds(chat, "receives your", "names files of the project", "starts the") == [
+        bad,
+        bad,
+        None,
+    ]
     assert foregrounds(chat, 'node",') == [colours(chat, "String")["fg"]]
     show(chat, CHAT)
 
@@ -278,5 +298,11 @@ def test_what_a_projects_servers_are_given_stands_out(chat: Child, tmp_path: Pat
 def test_every_group_is_in_the_help(chat: Child) -> None:
     help_text = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
     page(chat, "tools", [])
-    groups = {name for name in chat.lua("return vim.fn.getcompletion('', 'highlight')") if "Parley" in name}
-    assert groups | {"ParleyAnswerLine"} == set(re.findall(r"(?:\*hl-|\(`)(Parley\w+)[*`]", help_text))
+    groups = {
+        name
+        for name in chat.lua("return vim.fn.getcompletion('', 'highlight')")
+        if "Parley" in name
+    }
+    assert groups | {"ParleyAnswerLine"} == set(
+        re.findall(r"(?:\*hl-|\(`)(Parley\w+)[*`]", help_text)
+    )

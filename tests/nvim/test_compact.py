@@ -1,4 +1,6 @@
-"""`:ParleyCompact`, as the user sees it: the progress, the lines, one undo, and a stop in the middle."""
+"""`:ParleyCompact`, as the user sees it: the progress, the lines, one undo, and a stop in the
+middle.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SETTINGS = "require('parley').setup({ safety = { rate_limit_per_minute = 100000 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     env = {"PARLEY_DEMO_PACE": "0"}
-    with child(tmp_path_factory.mktemp("compact"), init=SETTINGS, env=env, width=80, height=24) as nvim:
+    with child(
+        tmp_path_factory.mktemp("compact"), init=SETTINGS, env=env, width=80, height=24
+    ) as nvim:
         yield nvim
 
 
@@ -76,7 +80,9 @@ def test_a_number_says_how_many_are_left_and_what_has_a_line_keeps_it(nvim: Chil
         "answer 2\n", summed_up(2)
     )
     nvim.command("ParleyCompact 57")
-    nvim.until(lambda: "all complete answers but the last 57 have a 📝: line" in nvim.messages(), "that")
+    nvim.until(
+        lambda: "all complete answers but the last 57 have a 📝: line" in nvim.messages(), "that"
+    )
     nvim.until_idle()
     nvim.command("ParleyCompact some")
     nvim.until(lambda: "expected a number of exchanges" in nvim.messages(), "the refusal")

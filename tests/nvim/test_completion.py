@@ -20,7 +20,16 @@ FAKE_SERVER = {"command": sys.executable, "args": [FAKE]}
 def work(plain: Child, tmp_path: Path) -> Path:
     """A folder that is Neovim's working directory, with a chat open without a question."""
     folder = tmp_path / "project"
-    for name in ("src/a.py", "src/b.py", "src/.key", "notes.md", ".env", ".git/config", "odd@name", "diff"):
+    for name in (
+        "src/a.py",
+        "src/b.py",
+        "src/.key",
+        "notes.md",
+        ".env",
+        ".git/config",
+        "odd@name",
+        "diff",
+    ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x\n", encoding="utf-8")
     (folder / "link").symlink_to(folder / "src")
@@ -33,7 +42,10 @@ def work(plain: Child, tmp_path: Path) -> Path:
 def offers(nvim: Child, text: str, after: str = "") -> list[str]:
     """The completions after a text is typed at the end of the question."""
     nvim.keys("<C-\\><C-n>")
-    nvim.lua("vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { '💬: ' })")
+    nvim.lua(
+        "vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { "
+        "'💬: ' })"
+    )
     nvim.keys(f"A{text}{after}{'<Left>' * len(after)}<C-x><C-o>")
     items: list[dict[str, Any]] = nvim.lua("return vim.fn.complete_info({ 'items' }).items")
     return [item["word"] for item in items]
@@ -66,7 +78,9 @@ def test_behind_the_signs_are_the_names_the_files_and_the_folders(plain: Child, 
         ("@@ no", []),
     ],
 )
-def test_what_begins_as_was_typed_is_offered(plain: Child, work: Path, text: str, words: list[str]) -> None:
+def test_what_begins_as_was_typed_is_offered(
+    plain: Child, work: Path, text: str, words: list[str]
+) -> None:
     assert offers(plain, text) == words
 
 

@@ -1,4 +1,6 @@
-"""A chat begun in Neovim, decided in a terminal, finished in Neovim: one file, one ledger, the same keys."""
+"""A chat begun in Neovim, decided in a terminal, finished in Neovim: one file, one ledger, the
+same keys.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ def test_a_chat_goes_from_neovim_to_a_terminal_and_back(tmp_path: Path) -> None:
             assert terminal.end() == 3
         assert chat.calls() == 0
         nvim.command("checktime")
-        until(nvim, lambda: nvim.text().count("❓:[yo]") == 1 and waits(nvim), "the choice of the terminal")
+        until(
+            nvim,
+            lambda: nvim.text().count("❓:[yo]") == 1 and waits(nvim),
+            "the choice of the terminal",
+        )
         nvim.keys("ya")
         until(nvim, lambda: is_complete(nvim), "the answer")
         assert chat.calls() == 2

@@ -44,7 +44,9 @@ end
 
 def editor(home: Path, pace: str = "0.003") -> Any:
     return child(
-        home, init="require('parley').setup({ agent = 'Demo-OpenAI' })", env={"PARLEY_DEMO_PACE": pace}
+        home,
+        init="require('parley').setup({ agent = 'Demo-OpenAI' })",
+        env={"PARLEY_DEMO_PACE": pace},
     )
 
 
@@ -88,7 +90,9 @@ def test_a_file_that_is_left_says_that_its_reply_was_cut(tmp_path: Path, ends: s
         path = streaming(nvim)
         if ends.startswith("SIG"):
             os.kill(host_pid(nvim), getattr(signal, ends))
-            nvim.until(lambda: not nvim.lua("return require('parley.host').state().channel"), "the end")
+            nvim.until(
+                lambda: not nvim.lua("return require('parley.host').state().channel"), "the end"
+            )
             assert NOTICE in nvim.screen() + nvim.screen().replace("\n", "")
             ends = "w"
         nvim.command(ends)
@@ -103,7 +107,9 @@ def shell(home: Path, path: Path) -> str:
     env = environ(home, PARLEY_DEMO_PACE="0")
     command = [forks().python, "-m", "parley", "respond", "--agent", "Demo-OpenAI", str(path)]
     while True:
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=60, check=False
+        )
         if "another Neovim" not in done.stderr:
             assert done.returncode == 0, done.stderr
             return done.stdout + done.stderr
@@ -117,7 +123,9 @@ def test_the_shell_continues_what_was_cut_in_neovim(tmp_path: Path, ends: str) -
             if each == "SIGKILL":
                 os.kill(nvim.pid, signal.SIGKILL)
             nvim.command(each)
-        nvim.until(lambda: not nvim.lua("return require('parley.handle').busy()"), "the end of the turn")
+        nvim.until(
+            lambda: not nvim.lua("return require('parley.handle').busy()"), "the end of the turn"
+        )
     left = path.read_text(encoding="utf-8")
     assert left.endswith(f"\n{NOTICE}\n") == ("w" in ends.split(" | "))
     assert not is_complete(left)
@@ -152,7 +160,9 @@ def test_the_message_of_a_turn_that_ended_is_gone_when_the_next_one_begins(nvim:
 
 
 @pytest.mark.parametrize("keys", ["Gdd", "GAmine<Esc>", "Gomine<Esc>", "Gcc🔒: mine<Esc>"])
-def test_what_the_user_does_below_the_tip_takes_the_notice_from_no_reply(nvim: Child, keys: str) -> None:
+def test_what_the_user_does_below_the_tip_takes_the_notice_from_no_reply(
+    nvim: Child, keys: str
+) -> None:
     streaming(nvim)
     nvim.keys(keys)
     before = len(nvim.text())

@@ -30,7 +30,12 @@ def test_a_text_of_several_lines_is_shown_as_lines_in_the_language_of_its_file()
 
 def test_a_text_that_has_no_line_end_at_its_end_says_so() -> None:
     lines = details(asked(arguments=json.dumps({"content": "a\nb"})), None)
-    assert of("content, 2 lines, 3 B, no line end after the last**", lines) == ["```text", "a", "b", "```"]
+    assert of("content, 2 lines, 3 B, no line end after the last**", lines) == [
+        "```text",
+        "a",
+        "b",
+        "```",
+    ]
 
 
 def test_no_text_ends_the_fence_that_it_is_in() -> None:
@@ -62,9 +67,16 @@ def floating(nvim: Child) -> list[str]:
 def call_and_result(nvim: Child, path: str = "a.py", content: str = CODE) -> None:
     """A chat with a call that ran, folded with its result."""
     arguments = json.dumps({"path": path, "content": content})
-    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "w", "arguments": arguments}}
+    call = {
+        "index": 0,
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "w", "arguments": arguments},
+    }
     result = "🛠️: [w][call_1]\n\n```\nwritten\nall of it\n```\n\nDone.\n"
-    nvim.edit("ran.md", f"💬: q\n\n🤖:[Demo]\n\n❓:[ya] `{json.dumps(call)}`\n\n{result}\n💬: next\n")
+    nvim.edit(
+        "ran.md", f"💬: q\n\n🤖:[Demo]\n\n❓:[ya] `{json.dumps(call)}`\n\n{result}\n💬: next\n"
+    )
     nvim.until_screen(f'🛠 w(path: "{path}", content: ')
     nvim.until_screen(" → 2 lines, 17 B, ok")
 
@@ -135,13 +147,16 @@ def test_elsewhere_the_key_is_what_it_was(nvim: Child) -> None:
 @pytest.mark.parametrize(
     ("path", "content"), [("a.lua", "local x = 1\nreturn x\n"), ("a.py", "x = 1\nreturn x\n")]
 )
-def test_the_lines_of_a_file_have_the_colours_of_its_language(nvim: Child, path: str, content: str) -> None:
+def test_the_lines_of_a_file_have_the_colours_of_its_language(
+    nvim: Child, path: str, content: str
+) -> None:
     call_and_result(nvim, path, content)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("K")
     nvim.until_screen("return x")
     nvim.until(
-        lambda: nvim.screen() and nvim.grid.style("return x") != nvim.grid.style("x = 1"), "the colours"
+        lambda: nvim.screen() and nvim.grid.style("return x") != nvim.grid.style("x = 1"),
+        "the colours",
     )
 
 
@@ -159,7 +174,9 @@ def test_nothing_of_a_text_is_drawn_over_whatever_its_file_is_called(plain: Chil
     text = "**all** of\n`it`\n```sh\n**bold**\n"
     lines = details(asked(arguments=json.dumps({"path": "a.é", "content": text})), None)
     plain.lua("require('parley.pages').float(...)", lines)
-    plain.until(lambda: all(line in plain.screen() for line in text.split("\n")), "all lines as they are")
+    plain.until(
+        lambda: all(line in plain.screen() for line in text.split("\n")), "all lines as they are"
+    )
     plain.lua("vim.cmd('silent! fclose!')")
 
 

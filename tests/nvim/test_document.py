@@ -52,7 +52,9 @@ async def test_a_text_that_was_told_a_while_ago_is_asked_for_when_it_is_read(
     assert editor.asked == before
 
 
-async def test_edits_are_found_in_a_text_of_any_age_since_lua_compares_before_it_applies_them() -> None:
+async def test_edits_are_found_in_a_text_of_any_age_since_lua_compares_before_it_applies_them() -> (
+    None
+):
     editor, time = FakeEditor(), [0.0]
     mirror = Mirror(lambda: time[0])
     mirror.put(editor.tick, BufferText.of(LINES))

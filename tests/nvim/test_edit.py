@@ -21,9 +21,14 @@ def chat(nvim: Child, lines: list[str] | None = None) -> int:
     path = nvim.home / "edit.md"
     path.write_text("".join(line + "\n" for line in lines or TEXT), encoding="utf-8")
     nvim.command(f"edit! {path}")
-    nvim.lua("_G.told = {} require('parley.host').mention = function(...) table.insert(_G.told, {...}) end")
+    nvim.lua(
+        "_G.told = {} require('parley.host').mention = function(...) table.insert(_G.told, "
+        "{...}) end"
+    )
     nvim.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
-    handle: int = nvim.lua("return require('parley.handle').open(0 + vim.api.nvim_get_current_buf(), 0)")
+    handle: int = nvim.lua(
+        "return require('parley.handle').open(0 + vim.api.nvim_get_current_buf(), 0)"
+    )
     nvim.lua("require('parley.handle').watch(...)", handle)
     return handle
 
@@ -103,7 +108,14 @@ def test_one_undo_takes_back_all_that_a_turn_wrote_and_redo_brings_it_again(plai
     handle = streaming(plain)
     for piece in ("one", " two\n", "three"):
         append(plain, handle, piece)
-    remote(plain, "apply", handle, tick(plain), [[len(plain.lines()), len(plain.lines()), ["❓: {}"]]], None)
+    remote(
+        plain,
+        "apply",
+        handle,
+        tick(plain),
+        [[len(plain.lines()), len(plain.lines()), ["❓: {}"]]],
+        None,
+    )
     full = plain.lines()
     plain.keys("u")
     assert plain.lines() == TEXT
@@ -167,7 +179,9 @@ def test_undo_in_mid_stream_ends_the_turn(plain: Child) -> None:
 
 
 @pytest.mark.parametrize("keys", ["u", "uGomine<Esc>"])
-def test_undo_in_mid_stream_of_an_answer_that_was_there_before_ends_the_turn(plain: Child, keys: str) -> None:
+def test_undo_in_mid_stream_of_an_answer_that_was_there_before_ends_the_turn(
+    plain: Child, keys: str
+) -> None:
     handle = chat(plain, [*TEXT, "half of it", "", "cut"])
     remote(plain, "apply", handle, tick(plain), [[len(TEXT), len(TEXT) + 3, [""]]], ANSWER)
     remote(plain, "open_stream", handle, tick(plain), [], ANSWER, len(TEXT))
@@ -236,8 +250,12 @@ def test_a_cursor_on_the_last_line_goes_along_and_any_other_stays(plain: Child) 
     assert plain.nvim.funcs.line(".", plain.nvim.funcs.win_getid(other)) == len(plain.lines())
 
 
-@pytest.mark.parametrize(("keys", "mode"), [("v", "v"), ("V", "V"), ("i", "i"), ("d", "no"), ("R", "R")])
-def test_nobody_is_moved_who_types_or_selects_or_is_about_to_act(plain: Child, keys: str, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "mode"), [("v", "v"), ("V", "V"), ("i", "i"), ("d", "no"), ("R", "R")]
+)
+def test_nobody_is_moved_who_types_or_selects_or_is_about_to_act(
+    plain: Child, keys: str, mode: str
+) -> None:
     handle = streaming(plain)
     append(plain, handle, "one", True)
     before = plain.cursor
@@ -259,7 +277,9 @@ def test_the_view_stays_on_the_same_text_while_an_answer_grows_above_it(plain: C
 
 
 @pytest.mark.parametrize("marker", [*STARTS, "\\\U0001f4ac:"])
-def test_text_that_ends_up_at_the_start_of_a_line_gets_its_backslash(plain: Child, marker: str) -> None:
+def test_text_that_ends_up_at_the_start_of_a_line_gets_its_backslash(
+    plain: Child, marker: str
+) -> None:
     handle = streaming(plain)
     append(plain, handle, "before ", True)
     plain.command("silent $substitute/before //")
@@ -303,7 +323,9 @@ def test_a_handle_leaves_no_marks_behind(plain: Child) -> None:
     remote(plain, "close", handle)
     namespace = plain.nvim.api.get_namespaces()["parley.handle"]
     assert plain.nvim.api.buf_get_extmarks(0, namespace, 0, -1, {}) == []
-    assert remote(plain, "read", handle, -1) == {"gone": "the buffer was closed: its turn has ended"}
+    assert remote(plain, "read", handle, -1) == {
+        "gone": "the buffer was closed: its turn has ended"
+    }
 
 
 @pytest.mark.parametrize("typed", ["", "Gotyped<Esc>"])

@@ -92,11 +92,15 @@ def test_no_process_is_left(tmp_path: Path) -> None:
             for name in SERVERS:
                 nvim.until_text(f"{name}: ready")
             started[end] = nvim, below(nvim.pid)
-            assert len(started[end][1]) >= len(SERVERS) + 3, "the host, its reaper, and the child of a server"
+            assert len(started[end][1]) >= len(SERVERS) + 3, (
+                "the host, its reaper, and the child of a server"
+            )
         for end, (nvim, _) in started.items():
             ENDS[end](nvim)
         began = time.monotonic()
-        while left := {end: pids for end, (_, all_) in started.items() if (pids := all_ & parents().keys())}:
+        while left := {
+            end: pids for end, (_, all_) in started.items() if (pids := all_ & parents().keys())
+        }:
             assert time.monotonic() - began < within(3.0), f"still there: {left}"
             time.sleep(0.05)
         tools(started["SIGKILL of the host"][0], "plain: ready")

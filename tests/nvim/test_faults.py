@@ -30,7 +30,9 @@ SERVERS = {
     "dies": server("--die"),
     "mute": server("--mute", start_timeout_s=0.2),
     "broken": answering({"tools/list": {"tools": "none"}}),
-    "part": answering({"tools/list": {"tools": [{"name": "sound"}, {"name": "odd", "inputSchema": 5}]}}),
+    "part": answering(
+        {"tools/list": {"tools": [{"name": "sound"}, {"name": "odd", "inputSchema": 5}]}}
+    ),
     "nobody": {"url": "http://127.0.0.1:9/mcp"},
     "fake": server("--more"),
     "late": server(timeout_s=0.5),
@@ -44,7 +46,9 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim with all faulty servers."""
     home = tmp_path_factory.mktemp("faults")
     loop = {"result_max_bytes": 10_000}
-    with child(home, init=setup(SERVERS, loop=loop, safety={"rate_limit_per_minute": 10_000})) as nvim:
+    with child(
+        home, init=setup(SERVERS, loop=loop, safety={"rate_limit_per_minute": 10_000})
+    ) as nvim:
         nvim.command(f"cd {home}")
         tools(nvim, "fake: ready")
         yield nvim
@@ -60,12 +64,25 @@ def desk(neovim: Child) -> Child:
 @pytest.mark.parametrize(
     "shown",
     [
-        "gone: failed, 0 tools\n\nError: mcp.servers.gone.command: not found or not executable: no-such-p",
+        (
+            "gone: failed, 0 tools\n\nError: mcp.servers.gone.command: not found or not "
+            "executable: "
+            "no-such-p"
+        ),
         "variable NO_SUCH_VARIABLE (in ${NO_SUCH_VARIABLE}) is not set",
-        "no licence found. If it needs variables of your environment, set them in mcp.servers.dies.",
+        (
+            "no licence found. If it needs variables of your environment, set them in "
+            "mcp.servers.dies."
+        ),
         "Error: MCP server 'mute' was not ready within 0.2 s",
-        "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': it sent an invalid reply: tools: ",
-        "## [x] part: ready, protocol 2025-11-25, 1 tool, ~18 tokens\n\nError: left out: tools with",
+        (
+            "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': it sent an invalid "
+            "reply: tools: "
+        ),
+        (
+            "## [x] part: ready, protocol 2025-11-25, 1 tool, ~18 tokens\n\nError: left out: tools "
+            "with"
+        ),
         "## [x] nobody: failed, 0 tools\n\nError: MCP server 'nobody': ",
         "## [x] many: ready, protocol 2025-06-18, 307 tools",
         f"- [x] {LONG} ~81  To {LONG}.",
@@ -96,7 +113,10 @@ def test_a_call_that_goes_wrong_leaves_the_chat_usable(desk: Child, call: str, t
     if call.startswith("x_y_"):
         ask(desk, "call nothing")  # the demo model then lists its tools
         complete(desk)
-        call = next(word for word in re.findall(r"[\w-]+", desk.text()) if word.startswith(call)) + " {}"
+        call = (
+            next(word for word in re.findall(r"[\w-]+", desk.text()) if word.startswith(call))
+            + " {}"
+        )
     ask(desk, f"call {call}")
     desk.until_waiting(BOUND_S)
     desk.until_idle(BOUND_S)

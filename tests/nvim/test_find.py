@@ -1,4 +1,6 @@
-"""`:ParleyFind` lists the chats of a folder that also has other entries, with the installed picker."""
+"""`:ParleyFind` lists the chats of a folder that also has other entries, with the installed
+picker.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def fill(folder: Path) -> None:
     hostile = "a: !!timestamp foo\nb: !!bool maybe\nc: !!python/object/apply:os.abort []\nd: ["
     text = f"---\n{hostile}\n---\n\n{MARKER}below hostile YAML\n"
     (folder / "hostile.md").write_text(text, encoding="utf-8")
-    (folder / "closed.md").symlink_to("/proc/self/mem")  # a file that not even root can read at its start
+    (folder / "closed.md").symlink_to(
+        "/proc/self/mem"
+    )  # a file that not even root can read at its start
 
 
 def picked(nvim: Child) -> list[str]:
@@ -44,7 +48,11 @@ def test_pipes_dangling_links_files_beyond_reading_and_hostile_yaml_hide_no_chat
     with child(tmp_path) as nvim:
         items = picked(nvim)
         assert len(items) == 3, items
-        for expected in ("a good question on `a.md`", "below hostile YAML", "closed.md: Input/output error"):
+        for expected in (
+            "a good question on `a.md`",
+            "below hostile YAML",
+            "closed.md: Input/output error",
+        ):
             assert [item for item in items if expected in item], (expected, items)
         (folder / "later.md").write_text(f"{MARKER}asked later\n", encoding="utf-8")
         assert "asked later" in picked(nvim)[0]  # the host is alive
@@ -130,7 +138,10 @@ def test_a_module_of_the_working_directory_is_no_picker(nvim: Child) -> None:
     nvim.command("ParleyFind")
     seen(nvim, "Type number")
     nvim.keys("<CR>")
-    nvim.until(lambda: nvim.nvim.api.get_mode() == {"mode": "n", "blocking": False}, "the end of the prompt")
+    nvim.until(
+        lambda: nvim.nvim.api.get_mode() == {"mode": "n", "blocking": False},
+        "the end of the prompt",
+    )
     nvim.command(f"cd {nvim.home}")
     assert nvim.lua("return vim.g.evil") is None
     assert nvim.lua("return { package.path, package.cpath }") == before
@@ -164,8 +175,8 @@ def test_a_chat_that_is_open_is_not_read_again(nvim: Child) -> None:
     assert nvim.cursor[0] == 1
 
 
-# Stand-ins for plugins that are not available here: each has the part of the documented interface that
-# Parley uses, records its arguments, and chooses the second row.
+# Stand-ins for plugins that are not available here: each has the part of the documented interface
+# that Parley uses, records its arguments, and chooses the second row.
 
 SNACKS = """
 package.preload.snacks = function()
@@ -237,7 +248,9 @@ STANDINS = {"snacks": SNACKS, "telescope": TELESCOPE, "fzf-lua": FZF}
 
 @pytest.mark.parametrize("setting", ["auto", "named"])
 @pytest.mark.parametrize("name", STANDINS)
-def test_the_picker_that_is_there_gets_topic_line_and_file(nvim: Child, name: str, setting: str) -> None:
+def test_the_picker_that_is_there_gets_topic_line_and_file(
+    nvim: Child, name: str, setting: str
+) -> None:
     nvim.lua(STANDINS[name])
     if setting == "named":
         for other in STANDINS.values():

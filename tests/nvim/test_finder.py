@@ -28,7 +28,9 @@ def make(path: Path, kind: str) -> None:
             with path.open("wb") as file:
                 file.truncate(10**11)  # a sparse file
         case "broken front matter":
-            path.write_text("---\na: !!timestamp foo\nb: !!bool maybe\nc: [\n---\n", encoding="utf-8")
+            path.write_text(
+                "---\na: !!timestamp foo\nb: !!bool maybe\nc: [\n---\n", encoding="utf-8"
+            )
         case _:
             path.write_bytes(b"\xff\x00\xfe")
 
@@ -44,7 +46,9 @@ def test_what_is_no_chat_hides_none(tmp_path: Path, kind: str) -> None:
     (tmp_path / "chat.md").write_text("💬: hello\n", encoding="utf-8")
     make(tmp_path / "other.md", kind)
     rows = find_chats(tmp_path).rows
-    assert [(chat["path"], chat["topic"]) for chat in rows] == [(str(tmp_path / "chat.md"), "hello")]
+    assert [(chat["path"], chat["topic"]) for chat in rows] == [
+        (str(tmp_path / "chat.md"), "hello")
+    ]
 
 
 def test_a_chat_that_may_not_be_read_says_so(tmp_path: Path) -> None:
@@ -129,7 +133,9 @@ def test_a_file_that_may_not_be_read_has_no_words(tmp_path: Path) -> None:
         assert find_chats(tmp_path, "hello").rows == []
 
 
-def test_the_topic_of_a_chat_that_begins_with_quoted_lines_is_what_its_user_asked(tmp_path: Path) -> None:
+def test_the_topic_of_a_chat_that_begins_with_quoted_lines_is_what_its_user_asked(
+    tmp_path: Path,
+) -> None:
     quote = "`a.py:1-900` (900 lines)\n\n```python\n" + "x = 1\n" * 3000 + "```"
     (tmp_path / "a.md").write_text(f"💬: {quote}\n\nWhat is x?\n", encoding="utf-8")
     (tmp_path / "b.md").write_text(f"💬: {quote}\n", encoding="utf-8")

@@ -40,14 +40,20 @@ def test_a_call_that_is_done_is_one_row_with_its_result(plain: Child) -> None:
     assert "🛠️:" not in plain.screen()
 
 
-def test_one_that_failed_is_open_below_its_row_and_one_that_was_refused_says_so(plain: Child) -> None:
-    at_end(plain, chat(ran(1, "it broke", "[error]", query="a"), ran(2, "no", "[refused]", query="b")))
+def test_one_that_failed_is_open_below_its_row_and_one_that_was_refused_says_so(
+    plain: Child,
+) -> None:
+    at_end(
+        plain, chat(ran(1, "it broke", "[error]", query="a"), ran(2, "no", "[refused]", query="b"))
+    )
     assert '❓ ya web_search(query: "a")' in shown(plain)
     assert "`it broke`" in shown(plain)
     assert '🛠 web_search(query: "b") → 2 B, refused' in shown(plain)
 
 
-def test_opened_once_it_shows_the_row_and_the_result_and_then_the_call_as_text(plain: Child) -> None:
+def test_opened_once_it_shows_the_row_and_the_result_and_then_the_call_as_text(
+    plain: Child,
+) -> None:
     at_end(plain, chat(ran(1, "found", query="google")))
     plain.command("call search('^❓', 'b')")
     plain.keys("zozz")
@@ -64,12 +70,16 @@ def test_letters_from_right_to_left_do_not_take_the_size_along(plain: Child) -> 
     assert '🛠 web_search(query: "\u05d0\u05d1") → ok, 1 B' in shown(plain)
 
 
-def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apart(plain: Child) -> None:
+def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apart(
+    plain: Child,
+) -> None:
     opened(plain, waiting_chat(call(1, query="google")))
     assert '❓ web_search(query: "google") · mock' in shown(plain)
     at = next(number for number, line in enumerate(plain.lines()) if line.startswith("❓"))
     plain.lua("vim.bo.undolevels = vim.bo.undolevels")
-    plain.nvim.api.buf_set_lines(0, at + 1, at + 1, True, ["", "🛠️: [web_search][call_1]", "", "`found`", ""])
+    plain.nvim.api.buf_set_lines(
+        0, at + 1, at + 1, True, ["", "🛠️: [web_search][call_1]", "", "`found`", ""]
+    )
     draw(plain)
     assert '🛠 web_search(query: "google") → 5 B, ok' in plain.screen()
     plain.keys("u")
@@ -98,7 +108,10 @@ def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves_u
         rows, said = texts.rows(folds(ChatView(parse(plain.text()), TOOLS, LedgerView())))
         update = {"folds": rows, "texts": said, "first": 0, "last": len(plain.lines())}
         plain.lua(
-            "require('parley.folds').update(0 + vim.api.nvim_get_current_buf(), vim.b.changedtick, ...)",
+            (
+                "require('parley.folds').update(0 + vim.api.nvim_get_current_buf(), "
+                "vim.b.changedtick, ...)"
+            ),
             update,
         )
     else:
@@ -113,7 +126,9 @@ def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves_u
         assert "`found`" in shown(plain)
         assert '❓ web_search(query: "google")' in shown(plain)
     else:
-        plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in shown(plain), "both in one row")
+        plain.until(
+            lambda: '🛠 web_search(query: "google") → 5 B, ok' in shown(plain), "both in one row"
+        )
         assert "`found`" not in plain.screen()
     plain.command("call search('^❓', 'b')")
     plain.keys("zo")
@@ -145,7 +160,10 @@ def test_a_window_is_given_its_folds_in_one_go_and_later_only_those_that_are_new
 ) -> None:
     plain.lua("_G.fold = _G.fold or vim.cmd")
     opened(plain, chat(*(ran(n, "found", query=str(n)) for n in range(1, count + 1))))
-    counting = "_G.made = 0 local f = vim.cmd _G.cmd = f vim.cmd = setmetatable({}, { __index = f, __call ="
+    counting = (
+        "_G.made = 0 local f = vim.cmd _G.cmd = f vim.cmd = setmetatable({}, { __index = "
+        "f, __call ="
+    )
     plain.lua(f"{counting} function(_, ...) _G.made = _G.made + 1 return f(...) end }})")
     plain.command("normal! G")
     draw(plain)
@@ -154,7 +172,9 @@ def test_a_window_is_given_its_folds_in_one_go_and_later_only_those_that_are_new
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_no_room_is_left_below_what_was_folded_at_the_end_of_a_turn(nvim: Child, width: int) -> None:
+def test_no_room_is_left_below_what_was_folded_at_the_end_of_a_turn(
+    nvim: Child, width: int
+) -> None:
     nvim.nvim.ui_try_resize(width, 24)
     before = "💬: " + "word " * 30 + "\n" * 40 + "\n🤖:[Demo]\n\n" + "said " * 40
     nvim.edit("thought.md", f"{before}\n\n💬: think about it: what is it?\n")
@@ -166,7 +186,9 @@ def test_no_room_is_left_below_what_was_folded_at_the_end_of_a_turn(nvim: Child,
     nvim.until_idle()
     nvim.until_screen("🧠 thinking, ")
     rows = nvim.screen().split("\n")
-    last = next(row for row, line in enumerate(rows) if line.startswith("💬:") and not line[3:].strip())
+    last = next(
+        row for row, line in enumerate(rows) if line.startswith("💬:") and not line[3:].strip()
+    )
     assert all(line != "~" for line in rows[: last + 1])
     assert sum(line == "~" for line in rows) <= 3
 
@@ -181,7 +203,9 @@ def test_a_chat_is_shown_again_after_folded_lines_were_deleted(plain: Child, key
     assert "Error" not in plain.messages()
 
 
-def test_a_chat_is_shown_again_after_it_was_made_shorter_while_no_window_showed_it(plain: Child) -> None:
+def test_a_chat_is_shown_again_after_it_was_made_shorter_while_no_window_showed_it(
+    plain: Child,
+) -> None:
     at_end(plain, chat(ran(1, "found"), ran(2, "a\nb\nc")))
     buf = plain.nvim.current.buffer.number
     plain.command("set hidden | hide edit x")
@@ -201,9 +225,14 @@ def test_calls_below_each_other_are_rows_below_each_other(plain: Child) -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_finished_call_shows_the_name_of_its_file(plain: Child, width: int) -> None:
     path = "/home/user/projects/shop/src/inventory/readers/csv_reader.py"
-    line = call(1, "write_file", path=path, content="import csv\nimport io\n").replace("❓: ", "❓:[ya] ", 1)
+    line = call(1, "write_file", path=path, content="import csv\nimport io\n").replace(
+        "❓: ", "❓:[ya] ", 1
+    )
     at_end(plain, chat(f"{line}\n🛠️: [write_file][call_1]\n\n`{'x' * 61}`\n\n"), width)
-    assert any(row.startswith("🛠") and row.endswith('csv_reader.py", content) → ok') for row in shown(plain))
+    assert any(
+        row.startswith("🛠") and row.endswith('csv_reader.py", content) → ok')
+        for row in shown(plain)
+    )
 
 
 QUOTE = "`src/a.py:2-4` (3 lines)\n\n```python\nx = 1\ny = 2\nz = 3\n```"

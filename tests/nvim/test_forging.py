@@ -24,7 +24,21 @@ FORGED = [
 ]
 WHOLE = [
     *FORGED,
-    *("see ", " ", "  ", "\t", "\n", "\n\n", "some words of it ", "x", "\\", "> ", "\r\n", "❓", "️:"),
+    *(
+        "see ",
+        " ",
+        "  ",
+        "\t",
+        "\n",
+        "\n\n",
+        "some words of it ",
+        "x",
+        "\\",
+        "> ",
+        "\r\n",
+        "❓",
+        "️:",
+    ),
 ]
 SETTINGS = [
     "autoindent",
@@ -35,8 +49,13 @@ SETTINGS = [
     "fileformat=dos autoindent",
     "noautoindent",
 ]
-TRIMMING = "autocmd TextChangedI,TextChanged,BufWritePre <buffer> silent! keeppatterns %s/^\\s\\+//e"
-TYPED = "A<CR>|A<CR><Tab>|<Esc>|A words and more words of mine |o|O|i<CR>|I<CR>|A<C-u>|<CR>|<BS>|<Tab>|<Left>"
+TRIMMING = (
+    "autocmd TextChangedI,TextChanged,BufWritePre <buffer> silent! keeppatterns %s/^\\s\\+//e"
+)
+TYPED = (
+    "A<CR>|A<CR><Tab>|<Esc>|A words and more words of mine "
+    "|o|O|i<CR>|I<CR>|A<C-u>|<CR>|<BS>|<Tab>|<Left>"
+)
 INSERTED = "<C-w>|<C-o>0|<C-o>D|<C-o>u|<CR><C-d>|<CR><C-t>|<C-o>:left<CR>"
 EDITS = "gqq|==|>>|<<|d0|kJ|u|<C-r>|r<CR>|0f❓i<CR>|0f i<CR>|bi<CR>|D|dd|0x|ggVGgq|G$|G0"
 COMMANDS = r"s/^.* //|s/\s/\r/g|retab!|write!|left"
@@ -68,9 +87,15 @@ def forged(nvim: Child) -> list[str]:
 @examples(25)
 @given(st.sampled_from(SETTINGS), st.booleans(), st.lists(pieces | keys, max_size=12))
 @example("autoindent", False, [("type", each) for each in ("A<C-u>", "<BS>", "<BS>", "A<CR>")])
-@example("autoindent", False, [("say", "see "), ("type", "A<CR>"), ("say", FORGED[0]), ("type", "<Esc>")])
+@example(
+    "autoindent", False, [("say", "see "), ("type", "A<CR>"), ("say", FORGED[0]), ("type", "<Esc>")]
+)
 @example("textwidth=20", False, [("say", "some text here " + FORGED[1]), ("type", "<Esc>gqq")])
-@example("noautoindent", True, [("say", "  x " + FORGED[0]), ("type", "<Esc>0f❓i<CR>"), ("type", "<Esc>u")])
+@example(
+    "noautoindent",
+    True,
+    [("say", "  x " + FORGED[0]), ("type", "<Esc>0f❓i<CR>"), ("type", "<Esc>u")],
+)
 def test_no_editing_at_the_tip_makes_structure_of_what_a_model_says(
     plain: Child, setting: str, trimming: bool, steps: list[tuple[str, str]]
 ) -> None:

@@ -40,7 +40,9 @@ def forked(nvim: Child, name: str, command: str = "ParleyFork") -> str:
         (13, CHAT.removesuffix("\n")),
     ],
 )
-def test_a_fork_ends_with_the_exchange_under_the_cursor(nvim: Child, home: Path, row: int, text: str) -> None:
+def test_a_fork_ends_with_the_exchange_under_the_cursor(
+    nvim: Child, home: Path, row: int, text: str
+) -> None:
     source = chat(nvim, f"ends-{row}.md", CHAT, row)
     assert forked(nvim, f"ends-{row}-fork.md") == HEAD.format(source.name) + text
     assert source.read_text(encoding="utf-8") == CHAT
@@ -94,7 +96,10 @@ def test_it_opens_where_the_modifiers_say(
     name = command.split()[0]
     chat(nvim, f"mods-{name}.md", CHAT)
     forked(nvim, f"mods-{name}-fork.md", command)
-    assert (len(nvim.nvim.api.tabpage_list_wins(0)), len(nvim.nvim.api.list_tabpages())) == (wins, tabs)
+    assert (len(nvim.nvim.api.tabpage_list_wins(0)), len(nvim.nvim.api.list_tabpages())) == (
+        wins,
+        tabs,
+    )
     nvim.keys("<Esc>")
     nvim.command("silent! tabonly")
 
@@ -162,11 +167,15 @@ def test_what_was_remembered_is_not_known_in_the_fork(nvim: Child, home: Path) -
     nvim.command(f"edit! {path}")
     nvim.command("normal! G$")
     nvim.keys('Acall web_search {"query": "apple"}<Esc><C-g><C-g>')
-    nvim.until(lambda: len(proposals(nvim)) == 3 and proposals(nvim)[2].startswith("❓:[ya] `"), "the rule")
+    nvim.until(
+        lambda: len(proposals(nvim)) == 3 and proposals(nvim)[2].startswith("❓:[ya] `"), "the rule"
+    )
     complete(nvim)
 
 
-def test_a_call_that_waits_is_not_approved_by_a_yes_in_the_other_chat(nvim: Child, home: Path) -> None:
+def test_a_call_that_waits_is_not_approved_by_a_yes_in_the_other_chat(
+    nvim: Child, home: Path
+) -> None:
     path = ask_stocks(nvim)
     name = path.name.replace(".md", "-fork.md")
     forked(nvim, name)

@@ -64,12 +64,23 @@ LARGE = [
         program="azmcp",
     ),
 ]
-"""Those that are tried here only: Rust, Go, TypeScript, C#. One tool of each: OpenAI takes 128 in all."""
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+"""Those that are tried here only: Rust, Go, TypeScript, C#. One tool of each: OpenAI takes 128
+in all.
+"""
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
 """The program of a browser, "" for none."""
-DRIVEN = ("--headless", "--isolated", "--no-sandbox", *(("--executable-path", CHROMIUM) if CHROMIUM else ()))
+DRIVEN = (
+    "--headless",
+    "--isolated",
+    "--no-sandbox",
+    *(("--executable-path", CHROMIUM) if CHROMIUM else ()),
+)
 BROWSER = Guest("playwright", "", {}, "", DRIVEN, {"HOME": "~"}, program="playwright-mcp")
-needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed (apt install chromium)")
+needs_browser = pytest.mark.skipif(
+    not CHROMIUM, reason="no Chromium is installed (apt install chromium)"
+)
 _ON_THE_WEB = ("browser_navigate", "browser_snapshot", "browser_evaluate")
 NAMESAKES = ("everything", "nushell", "nushell-next", "mise", "desktop")
 """Servers with a tool that another one has, too: it goes by both names."""
@@ -99,7 +110,10 @@ def free_port() -> int:
 def served() -> Iterator[str]:
     """The address of a server over Streamable HTTP."""
     port = free_port()
-    command, env = [str(NPM / "mcp-server-everything"), "streamableHttp"], {**os.environ, "PORT": str(port)}
+    command, env = (
+        [str(NPM / "mcp-server-everything"), "streamableHttp"],
+        {**os.environ, "PORT": str(port)},
+    )
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert any(b"listening on port" in line for line in process.stderr)
@@ -109,10 +123,14 @@ def served() -> Iterator[str]:
 
 @contextmanager
 def driven(folder: Path) -> Iterator[str]:
-    """The address of a server over Streamable HTTP that drives a browser, with its files in a folder."""
+    """The address of a server over Streamable HTTP that drives a browser, with its files in a
+    folder.
+    """
     port = free_port()
     command = [str(NPM / "playwright-mcp"), *DRIVEN, "--port", str(port)]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
         assert process.stderr is not None
         assert any(b"Listening on" in line for line in process.stderr)
         yield f"http://localhost:{port}/mcp"  # the server accepts no other name of this host
@@ -147,7 +165,9 @@ def site() -> Iterator[str]:
 def fastmcp() -> Iterator[dict[str, str]]:
     """The addresses of FastMCP servers, by the way each is made."""
     command = [PYPI / "python", ROOT / "tests" / "e2e" / "fastmcp_servers.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline().split() for _ in FASTMCP]
         yield {way: url for way, url in lines}  # noqa: C416 - mypy sees lists in a dict() of them
@@ -212,7 +232,9 @@ def test_the_tools_of_a_browser_are_listed(desk: Child) -> None:
 
 @needs_browser
 def test_a_browser_takes_a_picture_of_a_page(desk: Child, site: str) -> None:
-    assert "Page Title: Prices" in result_of(desk, f'call playwright__browser_navigate {{"url": "{site}/3"}}')
+    assert "Page Title: Prices" in result_of(
+        desk, f'call playwright__browser_navigate {{"url": "{site}/3"}}'
+    )
     result_of(desk, "call browser_take_screenshot {}")
     (picture,) = (desk.home / "browser_take_screenshot.assets").glob("*.png")
     assert kind_of(picture.read_bytes()) == "png"
@@ -254,7 +276,9 @@ def next_request(nvim: Child, agent: str) -> str:
     return page
 
 
-def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_another(desk: Child) -> None:
+def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_another(
+    desk: Child,
+) -> None:
     text = result_of(desk, "call everything__get-tiny-image {}")
     assert "It shows me image/png." in text
     (picture,) = (desk.home / "everything__get-tiny-image.assets").iterdir()
@@ -268,7 +292,8 @@ def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_anot
     desk.command("normal! G$")
     desk.command("ParleyRespond")
     desk.until(
-        lambda: "demo-text cannot see pictures: it is sent words instead" in desk.messages(), "the reason"
+        lambda: "demo-text cannot see pictures: it is sent words instead" in desk.messages(),
+        "the reason",
     )
     complete(desk)
     desk.keys("GAand now?<Esc>")
@@ -297,10 +322,15 @@ def test_a_resource_that_a_result_names_is_read_by_the_model(desk: Child) -> Non
     desk.keys("q")
     text = result_of(desk, 'call everything__get-resource-links {"count": 2}')
     assert "[resource demo://resource/dynamic/text/2, Text Resource 2]" in text
-    desk.keys('GAcall everything__read_resource {"uri": "demo://resource/dynamic/text/2"}<Esc><C-g><C-g>')
+    desk.keys(
+        'GAcall everything__read_resource {"uri": "demo://resource/dynamic/text/2"}<Esc><C-g><C-g>'
+    )
     desk.until_waiting(BOUND_S)
     desk.until_idle(BOUND_S)
-    assert 'everything__read_resource(uri: "demo://resource/dynamic/text/2") · everything' in desk.screen()
+    assert (
+        'everything__read_resource(uri: "demo://resource/dynamic/text/2") · everything'
+        in desk.screen()
+    )
     desk.keys("ya")
     desk.until_text("Resource 2: This is a plaintext resource created at ", BOUND_S)
     complete(desk)

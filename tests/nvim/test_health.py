@@ -1,4 +1,6 @@
-"""`:checkhealth parley`: the agent of new chats, whether a local model listens, problems with Python."""
+"""`:checkhealth parley`: the agent of new chats, whether a local model listens, problems with
+Python.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ def port(listens: bool) -> Iterator[int]:
         (
             "",
             {"OPENAI_API_KEY": "x"},
-            "OK new chats get ChatGPT: it is the first agent below with a key; `agent` names another",
+            (
+                "OK new chats get ChatGPT: it is the first agent below with a key; `agent` names "
+                "another"
+            ),
         ),
         (
             "require('parley').setup({ agent = 'Gemini' })",
@@ -65,7 +70,10 @@ def test_it_says_which_agent_new_chats_get_and_why(
     ("listens", "line"),
     [
         (True, "OK Ollama: llama3.1 of ollama at {}: needs no key, and a server listens there"),
-        (False, "- Ollama: llama3.1 of ollama at {}: nothing listens there; start it to use the agent"),
+        (
+            False,
+            "- Ollama: llama3.1 of ollama at {}: nothing listens there; start it to use the agent",
+        ),
     ],
 )
 def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str) -> None:
@@ -75,8 +83,12 @@ def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str
             assert line.format(url) in report(nvim)
 
 
-def test_a_model_elsewhere_is_not_knocked_at_and_its_address_shows_no_password(tmp_path: Path) -> None:
-    with child(tmp_path, env={"OLLAMA_BASE_URL": "http://me:hunter2@models.example/v1?key=hunter2"}) as nvim:
+def test_a_model_elsewhere_is_not_knocked_at_and_its_address_shows_no_password(
+    tmp_path: Path,
+) -> None:
+    with child(
+        tmp_path, env={"OLLAMA_BASE_URL": "http://me:hunter2@models.example/v1?key=hunter2"}
+    ) as nvim:
         text = report(nvim)
     assert "Ollama: llama3.1 of ollama at http://…@models.example/v1?…: " in text
     assert "hunter2" not in text

@@ -13,7 +13,9 @@ HELP = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
 def test_helptags_are_made_without_complaint(plain: Child, tmp_path: Path) -> None:
     (tmp_path / "parley.txt").write_text(HELP, encoding="utf-8")
     plain.command(f"helptags {tmp_path}")
-    tags = {line.split("\t")[0] for line in (tmp_path / "tags").read_text(encoding="utf-8").splitlines()}
+    tags = {
+        line.split("\t")[0] for line in (tmp_path / "tags").read_text(encoding="utf-8").splitlines()
+    }
     linked = set(re.findall(r"\|((?:parley|:Parley|b:parley|g:parley)[^|\s]*)\|", HELP))
     assert linked - tags == set()
 

@@ -24,7 +24,9 @@ LIGHT = (
 
 
 def answered(nvim: Child) -> None:
-    nvim.until(lambda: "\nhello there\n" in nvim.text() and nvim.lines()[-1] == f"{MARKER} ", "the answer")
+    nvim.until(
+        lambda: "\nhello there\n" in nvim.text() and nvim.lines()[-1] == f"{MARKER} ", "the answer"
+    )
 
 
 def is_alive(pid: int) -> bool:
@@ -43,7 +45,8 @@ def host_pid(nvim: Child) -> int:
 def test_at_start_nothing_is_loaded_and_no_process_is_begun(tmp_path: Path) -> None:
     with child(tmp_path) as nvim:
         loaded = (
-            "return vim.tbl_filter(function(m) return m:find('^parley') end, vim.tbl_keys(package.loaded))"
+            "return vim.tbl_filter(function(m) return m:find('^parley') end, "
+            "vim.tbl_keys(package.loaded))"
         )
         assert nvim.lua(loaded) == []
         assert nvim.nvim.funcs.exists(":ParleyRespond") == 2
@@ -56,14 +59,19 @@ def test_at_start_nothing_is_loaded_and_no_process_is_begun(tmp_path: Path) -> N
 def test_a_chat_starts_its_host_which_ends_with_neovim(tmp_path: Path) -> None:
     with child(tmp_path) as nvim:
         nvim.edit("chat.md", HELLO)
-        nvim.until(lambda: nvim.lua("return require('parley.host').state().started_in_ms"), "the host")
+        nvim.until(
+            lambda: nvim.lua("return require('parley.host').state().started_in_ms"), "the host"
+        )
         pid = host_pid(nvim)
         assert is_alive(pid)
     assert not is_alive(pid)
 
 
 def test_settings_that_are_wrong_are_named_and_the_rest_works(tmp_path: Path) -> None:
-    init = "require('parley').setup({ agent = 'Dmeo', thinking = { budget_tokens = 'many' }, nonsense = 1 })"
+    init = (
+        "require('parley').setup({ agent = 'Dmeo', thinking = { budget_tokens = 'many' }, "
+        "nonsense = 1 })"
+    )
     with child(tmp_path, init=init) as nvim:
         nvim.edit("chat.md", HELLO)
         nvim.until(lambda: nvim.messages().count("Parley: ") == 3, "the complaints")
@@ -211,7 +219,9 @@ def test_an_installation_that_fails_says_why_and_what_to_type(
     with child(tmp_path, root=root, env=env) as nvim:
         nvim.edit("chat.md", HELLO)
         nvim.command("ParleyRespond")
-        nvim.until(lambda: "exited with 3: no space left on device" in nvim.messages(), "the message")
+        nvim.until(
+            lambda: "exited with 3: no space left on device" in nvim.messages(), "the message"
+        )
         assert "then try :ParleyInstall again" in nvim.messages()
         uv(bin_)
         nvim.command("ParleyInstall")
@@ -246,7 +256,10 @@ def test_the_health_report_names_what_there_is(nvim: Child) -> None:
     nvim.until(lambda: "parley: keys" in nvim.text(), "the report")
     text = nvim.text()
     assert "the host answers" in text
-    assert "Claude: claude-sonnet-5-5 of anthropic: no key; to use it: export ANTHROPIC_API_KEY=..." in text
+    assert (
+        "Claude: claude-sonnet-5-5 of anthropic: no key; to use it: export ANTHROPIC_API_KEY=..."
+        in text
+    )
     assert re.search(r"mock: ready, protocol \S+, 1 tool$", text, re.M)
     assert re.search(r"Neovim \d+\.\d+\.\d+(-\S+)?$", text, re.M)
     assert "ERROR" not in text

@@ -1,4 +1,6 @@
-"""Among thousands of waiting calls, only calls in view are drawn. The tests count work, not time."""
+"""Among thousands of waiting calls, only calls in view are drawn. The tests count work, not
+time.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def one_answer(count: int) -> str:
 
 def many_answers(count: int) -> str:
     """Answers with a waiting call each."""
-    answers = (f"💬: q\n\n🤖:[Demo]\n\n{call(1, query=f'number {n}')}\n" for n in range(1, count + 1))
+    answers = (
+        f"💬: q\n\n🤖:[Demo]\n\n{call(1, query=f'number {n}')}\n" for n in range(1, count + 1)
+    )
     return LONG + "".join(answers)
 
 
@@ -84,14 +88,18 @@ def work(nvim: Child, text: str, tools: Catalogue) -> list[int]:
 
 @pytest.mark.parametrize("made", [one_answer, many_answers])
 @pytest.mark.parametrize("required", [[], ["language"]])
-def test_ten_times_as_many_calls_are_no_more_work(plain: Child, made: Any, required: list[str]) -> None:
+def test_ten_times_as_many_calls_are_no_more_work(
+    plain: Child, made: Any, required: list[str]
+) -> None:
     tools = Catalogue.of([tool("web_search", "mock", input_schema=ANY | {"required": required})])
     few, many = (work(plain, made(count), tools) for count in (60, 600))
     assert all(count > 0 for count in few[:2])
     assert all(more <= 2 * less + 300 for less, more in zip(few, many, strict=True)), (few, many)
 
 
-def test_the_last_of_many_calls_and_its_prompt_are_there_when_a_window_comes_to_it(plain: Child) -> None:
+def test_the_last_of_many_calls_and_its_prompt_are_there_when_a_window_comes_to_it(
+    plain: Child,
+) -> None:
     opened(plain, one_answer(300))
     plain.keys("gg")
     plain.until(lambda: "line 3" in plain.screen(), "the start")
@@ -114,7 +122,9 @@ def test_calls_in_a_fold_of_the_users_are_drawn_when_it_is_opened(plain: Child) 
 
 
 def test_the_notes_of_many_calls_are_no_more_than_a_window_can_show(plain: Child) -> None:
-    tools = Catalogue.of([tool("web_search", "mock", input_schema=ANY | {"required": ["language"]})])
+    tools = Catalogue.of(
+        [tool("web_search", "mock", input_schema=ANY | {"required": ["language"]})]
+    )
     opened(plain, one_answer(100))
     draw(plain, tools)
     plain.command("normal! G")

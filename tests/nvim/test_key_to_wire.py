@@ -62,12 +62,16 @@ def test_the_request_leaves_though_neovim_answers_nothing(
     desk: Child, model: HangingModel, exchanges: int
 ) -> None:
     desk.edit(f"{exchanges}.md", LONG * exchanges + "💬: \n")
-    desk.until(lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat")
+    desk.until(
+        lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat"
+    )
     desk.command("normal! G")
     desk.nvim.api.buf_set_lines(0, -2, -1, True, ["💬: what was typed just now"])
     asked = len(model.asked)
     awake = desk.lua(ASLEEP)
-    assert [each["messages"][-1]["content"] for each in model.asked[asked:]] == ["what was typed just now"]
+    assert [each["messages"][-1]["content"] for each in model.asked[asked:]] == [
+        "what was typed just now"
+    ]
     assert model.times[-1] < awake - 0.2
     desk.until_text("🤖:[Hanging]")
     stop(desk)
@@ -75,7 +79,9 @@ def test_the_request_leaves_though_neovim_answers_nothing(
 
 def test_only_lines_that_have_changed_are_told_and_once(desk: Child, model: HangingModel) -> None:
     desk.edit("crossings.md", LONG * 7 + "💬: \n")
-    desk.until(lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat")
+    desk.until(
+        lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat"
+    )
     desk.lua(COUNTED)
     desk.keys("GA" + "typed " * 20)
     desk.until(lambda: "typed " * 20 in desk.text(), "the words")
@@ -95,7 +101,9 @@ def test_only_lines_that_have_changed_are_told_and_once(desk: Child, model: Hang
 def ask_and(desk: Child, model: HangingModel, name: str, act: str) -> int:
     """Ask, and act again before the host can reply; returns how many requests were cancelled."""
     desk.edit(name, "💬: first\n\n🤖:[A]\n\nanswer\n\n💬: next\n")
-    desk.until(lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat")
+    desk.until(
+        lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat"
+    )
     desk.command("normal! G")
     desk.command("messages clear")
     before = model.given_up
@@ -103,7 +111,9 @@ def ask_and(desk: Child, model: HangingModel, name: str, act: str) -> int:
     return before
 
 
-def test_what_was_begun_finds_its_place_in_a_text_that_moved(desk: Child, model: HangingModel) -> None:
+def test_what_was_begun_finds_its_place_in_a_text_that_moved(
+    desk: Child, model: HangingModel
+) -> None:
     ask_and(desk, model, "moved.md", "vim.api.nvim_buf_set_lines(0, 0, 0, true, { 'above', '' })")
     text = "above\n\n💬: first\n\n🤖:[A]\n\nanswer\n\n💬: next\n\n🤖:[Hanging]"
     assert desk.until_text("🤖:[Hanging]").startswith(text)
@@ -127,7 +137,9 @@ def test_a_request_without_a_place_for_its_answer_is_given_up(
     asked = len(model.asked)
     before = ask_and(desk, model, f"{name}.md", act)
     desk.until_idle()
-    desk.until(lambda: len(model.asked) - asked == model.given_up - before, "the end of the request")
+    desk.until(
+        lambda: len(model.asked) - asked == model.given_up - before, "the end of the request"
+    )
     assert "went wrong" not in desk.messages()
     desk.command("setlocal modifiable")
     again = len(model.asked)
@@ -153,7 +165,10 @@ def test_a_question_that_is_asked_at_once_takes_its_lines_along(
     desk.clear()
     if is_last:
         desk.edit("last.md", "💬: one?\n\n🤖:[Hanging]\n\nOne.\n\n💬: \n")
-        desk.until(lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat")
+        desk.until(
+            lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"),
+            "the chat",
+        )
     desk.edit("code.py", "import os\n\n")
     desk.command("messages clear")
     asked = len(model.asked)
@@ -171,11 +186,16 @@ def test_a_question_that_is_asked_at_once_takes_its_lines_along(
     assert desk.lua("return vim.fn.mode()") == "n"
 
 
-def test_a_question_that_is_asked_at_once_takes_its_picture_along(desk: Child, model: HangingModel) -> None:
+def test_a_question_that_is_asked_at_once_takes_its_picture_along(
+    desk: Child, model: HangingModel
+) -> None:
     (desk.home / "pic.png").write_bytes(png())
     desk.edit("picture.md", "💬: what?\n")
     asked = len(model.asked)
     desk.keys(f":ParleyImage {desk.home}/pic.png<CR><C-g><C-g>")
     desk.until(lambda: len(model.asked) > asked, "the request")
-    assert [part["type"] for part in model.asked[asked]["messages"][-1]["content"]] == ["text", "image_url"]
+    assert [part["type"] for part in model.asked[asked]["messages"][-1]["content"]] == [
+        "text",
+        "image_url",
+    ]
     stop(desk)

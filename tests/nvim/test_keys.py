@@ -182,7 +182,9 @@ end
 """
 
 
-@pytest.mark.parametrize(("keys", "setup"), NATIVE, ids=[f"{k} {s[:24]}".strip() for k, s in NATIVE])
+@pytest.mark.parametrize(
+    ("keys", "setup"), NATIVE, ids=[f"{k} {s[:24]}".strip() for k, s in NATIVE]
+)
 @pytest.mark.parametrize("row", [5, 8], ids=["text", "proposal"])
 @pytest.mark.parametrize("waits", [True, False], ids=["waiting", "idle"])
 def test_what_is_vims_stays_vims_whether_something_waits_or_not(
@@ -200,7 +202,9 @@ def test_what_is_vims_stays_vims_whether_something_waits_or_not(
 
 
 @pytest.mark.parametrize("keys", ["yap", "yaw", 'ya"', "ya(", "3yaw", '"ayap'])
-def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Child, keys: str) -> None:
+def test_typed_at_a_persons_speed_vims_commands_stay_vims(
+    plain: Child, bare: Child, keys: str
+) -> None:
     prepare(bare, 5, 6, SLOW)
     waiting(plain, 5, 6, SLOW)
     for nvim in (plain, bare):
@@ -213,7 +217,9 @@ def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Ch
 
 
 @pytest.mark.parametrize("pause", [0, 0.03])
-def test_a_yes_typed_twice_at_once_is_one_yes_and_changes_no_text(plain: Child, pause: float) -> None:
+def test_a_yes_typed_twice_at_once_is_one_yes_and_changes_no_text(
+    plain: Child, pause: float
+) -> None:
     waiting(plain, 8, setup=SLOW)
     before = plain.lines()
     for key in "yaya":
@@ -239,7 +245,9 @@ def test_with_two_windows_on_the_chat_a_key_counts_where_its_cursor_is(plain: Ch
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_typed_while_a_macro_is_recorded_decides_and_the_macro_does_not(plain: Child, key: str) -> None:
+def test_a_key_typed_while_a_macro_is_recorded_decides_and_the_macro_does_not(
+    plain: Child, key: str
+) -> None:
     waiting(plain, 8)
     plain.keys("qq")
     press(plain, key)
@@ -269,7 +277,9 @@ def test_a_key_asks_for_its_choice_and_leaves_no_trace(plain: Child, key: str, r
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_does_nothing_of_ours_where_nothing_waits(plain: Child, bare: Child, key: str) -> None:
+def test_a_key_does_nothing_of_ours_where_nothing_waits(
+    plain: Child, bare: Child, key: str
+) -> None:
     prepare(bare, 5)
     prepare(plain, 5)
     plain.lua("_G.asked = {}")
@@ -328,7 +338,10 @@ def test_the_keys_go_when_nothing_waits_and_give_back_what_was_there(plain: Chil
     prepare(plain, 5, setup="vim.keymap.set('n', 'K', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua("vim.keymap.set('n', 'yo', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua(WAIT)
-    assert plain.lua("return vim.fn.maparg('yo', 'n', false, true).desc") == "Parley: approve this call"
+    assert (
+        plain.lua("return vim.fn.maparg('yo', 'n', false, true).desc")
+        == "Parley: approve this call"
+    )
     plain.lua("require('parley.view').clear(0 + vim.api.nvim_get_current_buf())")
     described = "local key = ... return vim.fn.maparg(key, 'n', false, true).desc or ''"
     descriptions = [plain.lua(described, key) for key in ("yo", "K", "ya", "yA", "yn")]
@@ -337,7 +350,9 @@ def test_the_keys_go_when_nothing_waits_and_give_back_what_was_there(plain: Chil
 
 def test_keys_can_be_changed_and_switched_off(plain: Child) -> None:
     prepare(plain, 5)
-    plain.lua("require('parley').setup({ keys = { respond = '<leader>r', stop = '', choices = false } })")
+    plain.lua(
+        "require('parley').setup({ keys = { respond = '<leader>r', stop = '', choices = false } })"
+    )
     plain.lua(WAIT)
     maps = plain.lua("return vim.tbl_map(function(k) return vim.fn.maparg(k, 'n') end,"
                      " { '<leader>r', '<C-g><C-g>', '<C-g>x', 'ya' })")  # fmt: skip
@@ -400,16 +415,22 @@ def test_a_map_of_the_users_to_a_plug_decides_when_it_is_typed_and_only_then(pla
 
 
 def test_every_map_says_what_it_does(plain: Child) -> None:
-    """As plugins like which-key read it: `desc`, and no description for a map that only makes Vim wait."""
+    """As plugins like which-key read it: `desc`, and no description for a map that only makes
+    Vim wait.
+    """
     waiting(plain, 8)
     maps = [each for mode in "ni" for each in plain.nvim.api.buf_get_keymap(0, mode)]
     ours = {each["lhs"]: each.get("desc", "") for each in maps}
     assert [
         lhs for lhs, desc in ours.items() if "<Plug>" not in lhs and not desc.startswith("Parley: ")
     ] == []
-    assert {desc for lhs, desc in ours.items() if "<Plug>" in lhs} == {"which_key_ignore"}  # hides it there
+    assert {desc for lhs, desc in ours.items() if "<Plug>" in lhs} == {
+        "which_key_ignore"
+    }  # hides it there
     plugs = [
-        each for each in plain.nvim.api.get_keymap("n") if each["lhs"].lower().startswith("<plug>(parley")
+        each
+        for each in plain.nvim.api.get_keymap("n")
+        if each["lhs"].lower().startswith("<plug>(parley")
     ]
     assert len(plugs) > 15
     assert [each["lhs"] for each in plugs if not each.get("desc")] == []

@@ -1,4 +1,5 @@
-"""Neovim or its host killed at any step of a turn: nothing is lost, no call runs twice, the file continues.
+"""Neovim or its host killed at any step of a turn: nothing is lost, no call runs twice, the file
+continues.
 
 A step is a request of the host to Neovim: to read, to write, to draw, to show. SIGKILL comes at the
 chosen step. Each Neovim reopens the file that the one before left, and is then killed itself.
@@ -23,7 +24,9 @@ from tests.nvim.harness import Child, child
 POINTS = 5
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.fuzz) for seed in range(2, 20))]
 STEPS = 70
-"""About as many as the turn has: the first deaths come before it does anything, the last after its end."""
+"""About as many as the turn has: the first deaths come before it does anything, the last after
+its end.
+"""
 
 STRIKE = """
 local left, who, before = ...
@@ -89,19 +92,27 @@ def live(nvim: Child, chat: Chat, death: Death) -> None:
     if not struck():
         nvim.lua(STRIKE, 1, death.who, True)
         nvim.lua("pcall(package.loaded['parley.remote'], 'status', 0, '')")
-    until(nvim, lambda: not nvim.lua("return require('parley.host').state().channel"), "the end of the host")
+    until(
+        nvim,
+        lambda: not nvim.lua("return require('parley.host').state().channel"),
+        "the end of the host",
+    )
     assert nvim.text().startswith(chat.question)
     nvim.command("write")
 
 
 def respond(nvim: Child) -> None:
-    """Run `:ParleyRespond` to its outcome; again while the host of a dead Neovim still holds the chat."""
+    """Run `:ParleyRespond` to its outcome; again while the host of a dead Neovim still holds the
+    chat.
+    """
 
     def done() -> bool:
         nvim.command("messages clear")
         nvim.command("ParleyRespond")
         until(
-            nvim, lambda: waits(nvim) or not nvim.lua("return require('parley.handle').busy(0)"), "the turn"
+            nvim,
+            lambda: waits(nvim) or not nvim.lua("return require('parley.handle').busy(0)"),
+            "the turn",
         )
         nvim.flush()
         return "another Neovim" not in nvim.messages()
@@ -120,16 +131,26 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
     assert not [p for p in parse(left).problems if p.severity == "error"], death
     opened(nvim, chat)
     assert f"{nvim.text()}\n" == left, death
-    assert not is_complete(nvim) or LAST_WORDS in left, f"half a reply counts as complete after {death}"
+    assert not is_complete(nvim) or LAST_WORDS in left, (
+        f"half a reply counts as complete after {death}"
+    )
     respond(nvim)
     assert chat.calls() <= 1, death
     if not is_complete(nvim):
         assert waits(nvim), f"{death}\n{nvim.report()}"
         if before:
-            until(nvim, lambda: any("may already have run" in said for said in problems(nvim)), "the problem")
+            until(
+                nvim,
+                lambda: any("may already have run" in said for said in problems(nvim)),
+                "the problem",
+            )
         nvim.command("ParleyApprove yN" if before else "ParleyApprove ya")
-        until(nvim, lambda: is_complete(nvim) or WARNING in nvim.messages(), f"an end after {death}")
-        if not is_complete(nvim):  # it was started but never reached its server: the first approval says so
+        until(
+            nvim, lambda: is_complete(nvim) or WARNING in nvim.messages(), f"an end after {death}"
+        )
+        if not is_complete(
+            nvim
+        ):  # it was started but never reached its server: the first approval says so
             until(nvim, lambda: waits(nvim), "the choice")
             nvim.command("ParleyApprove ya")
     until(nvim, lambda: is_complete(nvim), f"the answer after {death}")

@@ -1,4 +1,6 @@
-"""A tool that its server redefines: earlier approvals are void; old and new definition are shown."""
+"""A tool that its server redefines: earlier approvals are void; old and new definition are
+shown.
+"""
 
 from __future__ import annotations
 
@@ -57,14 +59,21 @@ def test_a_void_yes_says_so_on_the_line_and_k_shows_what_changed(tmp_path: Path)
         assert problems(nvim) == [message] * 2
         assert nvim.screen().count(message) == 2
         shown = float_text(nvim)
-        assert '-    "Writes a note."\n+    "Writes a note,",\n+    "and sends it\\u200b away."\n' in shown
+        assert (
+            '-    "Writes a note."\n+    "Writes a note,",\n+    "and sends it\\u200b away."\n'
+            in shown
+        )
 
         to_last_call(nvim)
         nvim.keys("yo")
         until(nvim, lambda: nvim.text().count("❓:[yo]") == 1 and waits(nvim), "the mark")
         define(nvim, tmp_path, "Writes no note.")
         nvim.command("ParleyRespond")
-        until(nvim, lambda: f"{CHANGED} approved this call: K shows what" in problems(nvim), "the problem")
+        until(
+            nvim,
+            lambda: f"{CHANGED} approved this call: K shows what" in problems(nvim),
+            "the problem",
+        )
         until(nvim, lambda: waits(nvim), "the end of the turn")
         assert '+    "Writes no note."' in float_text(nvim)
     assert chat.calls() == 1

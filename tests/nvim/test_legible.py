@@ -47,9 +47,13 @@ def draw(nvim: Child, text: str, catalogue: Catalogue, width: int) -> list[int]:
     rows = [proposal["row"] for proposal in drawn["proposals"]]
     drawn["sightings"] = rows
     arguments = [nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn]
-    assert nvim.lua("return require('parley.remote')('draw', ...)", *shown_arguments("draw", arguments))
+    assert nvim.lua(
+        "return require('parley.remote')('draw', ...)", *shown_arguments("draw", arguments)
+    )
     nvim.nvim.api.win_set_cursor(0, (rows[0] + 1, 0))
-    nvim.lua("require('parley.view').reveal(vim.api.nvim_get_current_win(), ...)", rows[0], rows[-1])
+    nvim.lua(
+        "require('parley.view').reveal(vim.api.nvim_get_current_win(), ...)", rows[0], rows[-1]
+    )
     return rows
 
 
@@ -123,7 +127,11 @@ def test_a_window_resized_after_the_text_became_shorter_is_no_error(plain: Child
     ],
 )
 def test_a_value_is_drawn_as_what_it_is(raw: str, shown: str | None) -> None:
-    expected = shown if shown is not None else 'a: [9007199254740993, {"b": -0, "c": 0.1000000000000000055}]'
+    expected = (
+        shown
+        if shown is not None
+        else 'a: [9007199254740993, {"b": -0, "c": 0.1000000000000000055}]'
+    )
     assert drawn(raw) == f"❓ read_file({expected}) · files"
 
 
@@ -161,7 +169,8 @@ def test_a_name_that_mixes_scripts_is_pointed_out(name: str, server: str, odd: s
 
 
 hostile = st.text(
-    st.characters() | st.sampled_from('":{}[]\\ …·\u0301\u202e\u05d0\u0663e\u0435\n\t\0`'), max_size=60
+    st.characters() | st.sampled_from('":{}[]\\ …·\u0301\u202e\u05d0\u0663e\u0435\n\t\0`'),
+    max_size=60,
 )
 
 

@@ -92,7 +92,9 @@ def test_a_desktop_without_a_browser_is_told_and_the_address_stays(
     with opened(home, server) as nvim:
         nvim.lua("vim.ui.open = function() return nil, 'no handler' end")
         nvim.command("ParleyLogin tracker")
-        nvim.until(lambda: "no browser opened the page of 127.0.0.1" in nvim.messages(), "a word", LONG_S)
+        nvim.until(
+            lambda: "no browser opened the page of 127.0.0.1" in nvim.messages(), "a word", LONG_S
+        )
         assert "no handler" in nvim.messages()
         tools(nvim, "/authorize?response_type=code")
 
@@ -122,7 +124,11 @@ def test_no_token_is_in_anything_that_is_written_or_in_the_arguments_of_a_proces
     texts = [desk.text(), desk.messages()]
     desk.command("ParleyExport")
     desk.until(lambda: list(home.rglob("*.html")), "the exported page", LONG_S)
-    for command, text in (("ParleyRequest", "whoami"), ("ParleyLog", "whoami"), ("ParleyTools", "signed in")):
+    for command, text in (
+        ("ParleyRequest", "whoami"),
+        ("ParleyLog", "whoami"),
+        ("ParleyTools", "signed in"),
+    ):
         desk.command(command)
         texts.append(shown(desk, text))
     secrets = (tmp_path / "secrets").read_text().split("\n")
@@ -135,8 +141,13 @@ def test_no_token_is_in_anything_that_is_written_or_in_the_arguments_of_a_proces
     assert [secret for secret in secrets if secret in login.read_text()]
 
 
-def test_a_wider_scope_is_named_on_the_page_and_the_next_key_asks_for_it(home: Path, tmp_path: Path) -> None:
-    with serving(tmp_path, "--demands", "admin") as url, opened(home, url, **browser(tmp_path)) as nvim:
+def test_a_wider_scope_is_named_on_the_page_and_the_next_key_asks_for_it(
+    home: Path, tmp_path: Path
+) -> None:
+    with (
+        serving(tmp_path, "--demands", "admin") as url,
+        opened(home, url, **browser(tmp_path)) as nvim,
+    ):
         tools(nvim, "signed out")
         on_the_server(nvim)
         nvim.keys("s")

@@ -26,7 +26,9 @@ def request_of(nvim: Child, chat: Path) -> str:
     nvim.command("normal! G")
     nvim.command("ParleyRequest")
     nvim.until(
-        lambda: nvim.name.endswith("parley://request") and "messages" in nvim.text(), "the page", LONG_S
+        lambda: nvim.name.endswith("parley://request") and "messages" in nvim.text(),
+        "the page",
+        LONG_S,
     )
     text = nvim.text()
     nvim.command("bwipeout!")
@@ -63,7 +65,9 @@ def test_a_tool_of_hundreds_is_found_and_called(neovim: Child, tmp_path: Path, a
     assert request_of(nvim, chat) == after
 
 
-def test_the_page_shows_what_tools_cost_and_that_they_are_too_many(neovim: Child, tmp_path: Path) -> None:
+def test_the_page_shows_what_tools_cost_and_that_they_are_too_many(
+    neovim: Child, tmp_path: Path
+) -> None:
     nvim = neovim
     chat = nvim.edit(str(tmp_path / "page.md"), f"{MARKER} ask\n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")

@@ -1,4 +1,6 @@
-"""Messages in the command line: simultaneous messages become one, none waits for a key, none is lost."""
+"""Messages in the command line: simultaneous messages become one, none waits for a key, none is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,21 @@ WRONG = """require('parley').setup({
   mcp = { servers = { a = { command = 5 } } },
 })"""
 NAMES = [
-    *("agent", "thinking.budget_tokens", "nonsense", "max_tool_calls", "tool_mode", "loop.max_iterations"),
-    *("loop.paralel", "keys.respond", "safety.blocked_tool_patterns", "status.llm", "mcp.servers.a.command"),
+    *(
+        "agent",
+        "thinking.budget_tokens",
+        "nonsense",
+        "max_tool_calls",
+        "tool_mode",
+        "loop.max_iterations",
+    ),
+    *(
+        "loop.paralel",
+        "keys.respond",
+        "safety.blocked_tool_patterns",
+        "status.llm",
+        "mcp.servers.a.command",
+    ),
 ]
 
 
@@ -49,7 +64,9 @@ def test_eleven_settings_that_are_wrong_can_all_be_read_at_once(tmp_path: Path, 
         nvim.until(is_given_back, "the rows given back")
 
 
-@pytest.mark.parametrize("init", ["", "vim.notify = load(string.dump(vim.notify, true))"], ids=["", "0.12"])
+@pytest.mark.parametrize(
+    "init", ["", "vim.notify = load(string.dump(vim.notify, true))"], ids=["", "0.12"]
+)
 def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_history(
     tmp_path: Path, init: str
 ) -> None:
@@ -65,7 +82,9 @@ def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_histor
 
 
 @pytest.mark.parametrize("width", [51, 52, 53])
-def test_messages_that_fill_their_rows_to_the_last_cell_wait_for_no_key(tmp_path: Path, width: int) -> None:
+def test_messages_that_fill_their_rows_to_the_last_cell_wait_for_no_key(
+    tmp_path: Path, width: int
+) -> None:
     """A wide character leaves half a cell at a row's end; a full row's end adds an empty row."""
     with child(tmp_path, width=60, height=24) as nvim:
         say(nvim, "x" * width, "y" * (width + 60), "y" * (width - 1) + "❓ wide", "z" * width)

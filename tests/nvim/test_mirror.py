@@ -14,10 +14,28 @@ from parley.nvim.mirror import CURRENT_S, UNKNOWN, BufferText, Mirror
 from tests.nvim.harness import Child
 
 LINES = st.lists(
-    st.sampled_from(["", "text", "💬: ask", "🤖:[A]", "a\0b", "ends\r", "\ufeffmark", "ü", "---"]), max_size=4
+    st.sampled_from(["", "text", "💬: ask", "🤖:[A]", "a\0b", "ends\r", "\ufeffmark", "ü", "---"]),
+    max_size=4,
 )
-KEYS = ["ggdd", "Gp", "u", "<C-r>", "ggOabove<Esc>", "Gobelow<CR>more<Esc>", "ggJ", ":%d<CR>", ":g/e/m0<CR>"]
-KEYS += ["ggVGyP", ":e!<CR>", ":%s/e/x/ge<CR>", "gUU", ":silent! 3,$sort!<CR>", ":silent! undo 0<CR>"]
+KEYS = [
+    "ggdd",
+    "Gp",
+    "u",
+    "<C-r>",
+    "ggOabove<Esc>",
+    "Gobelow<CR>more<Esc>",
+    "ggJ",
+    ":%d<CR>",
+    ":g/e/m0<CR>",
+]
+KEYS += [
+    "ggVGyP",
+    ":e!<CR>",
+    ":%s/e/x/ge<CR>",
+    "gUU",
+    ":silent! 3,$sort!<CR>",
+    ":silent! undo 0<CR>",
+]
 NUMBERS = count()
 
 
@@ -28,7 +46,9 @@ def steps(draw: st.DrawFn) -> Callable[[Child], None]:
         keys = draw(st.sampled_from(KEYS))
         return lambda nvim: nvim.keys(keys)
     first, last, lines = draw(st.integers(0, 9)), draw(st.integers(0, 9)), draw(LINES)
-    return lambda nvim: nvim.nvim.api.buf_set_lines(0, min(first, last), max(first, last), False, lines)
+    return lambda nvim: nvim.nvim.api.buf_set_lines(
+        0, min(first, last), max(first, last), False, lines
+    )
 
 
 FOLLOW = """
@@ -44,7 +64,9 @@ def test_it_holds_what_the_buffer_holds(
     plain: Child, rounds: list[list[Callable[[Child], None]]], lines: list[str]
 ) -> None:
     plain.clear()
-    plain.edit(f"mirror{next(NUMBERS)}.txt", "".join(line + "\n" for line in lines if "\0" not in line))
+    plain.edit(
+        f"mirror{next(NUMBERS)}.txt", "".join(line + "\n" for line in lines if "\0" not in line)
+    )
     plain.lua(FOLLOW)
     mirror = Mirror(lambda: 0.0)
     for edits in [[], *rounds]:
@@ -55,7 +77,8 @@ def test_it_holds_what_the_buffer_holds(
         text = mirror.text
         assert mirror.tick == plain.nvim.api.buf_get_changedtick(0)
         assert [line + text.line_end for line in text.lines] == [
-            line.removeprefix("\ufeff") if number == 0 else line for number, line in enumerate(plain.lines())
+            line.removeprefix("\ufeff") if number == 0 else line
+            for number, line in enumerate(plain.lines())
         ]
         assert text.transcript == parse("\n".join([*plain.lines(), ""]))
 
@@ -92,7 +115,9 @@ def test_a_mark_of_byte_order_that_moves_down_is_text(plain: Child) -> None:
 def test_only_what_has_changed_crosses(plain: Child) -> None:
     plain.edit("crossing.txt", "line\n" * 1000)
     plain.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
-    code = "return #(require('parley.changes').take(vim.api.nvim_get_current_buf(), ...).lines or {})"
+    code = (
+        "return #(require('parley.changes').take(vim.api.nvim_get_current_buf(), ...).lines or {})"
+    )
     assert plain.lua(code) == 1000
     assert plain.lua(code) == 0
     plain.keys("500Gomore<Esc>Ax<Esc>502GAy<Esc>")

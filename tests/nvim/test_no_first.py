@@ -54,8 +54,14 @@ def respond(nvim: Child, name: str, text: str) -> None:
 
 def test_every_place_that_asks_is_one_of_these() -> None:
     files = [*(ROOT / "lua").rglob("*.lua"), *(ROOT / "python" / "parley" / "nvim").glob("*.py")]
-    calls = re.compile(r"vim\.ui\.select\(|\.pick\(items|require\(\"parley\.ask\"\)\.pick\(|ialogs\.select\(")
-    places = {str(path.relative_to(ROOT)) for path in files if calls.search(path.read_text(encoding="utf-8"))}
+    calls = re.compile(
+        r"vim\.ui\.select\(|\.pick\(items|require\(\"parley\.ask\"\)\.pick\(|ialogs\.select\("
+    )
+    places = {
+        str(path.relative_to(ROOT))
+        for path in files
+        if calls.search(path.read_text(encoding="utf-8"))
+    }
     assert places == TRUST.keys() | LISTS.keys()
 
 

@@ -117,13 +117,17 @@ NONE = {
 
 @pytest.mark.parametrize("how", ["y{}", "v{}y", "V{}y"])
 @pytest.mark.parametrize(("row", "keys", "text"), CASES.values(), ids=CASES)
-def test_an_object_is_what_its_markers_say(chat: Child, how: str, row: int, keys: str, text: str) -> None:
+def test_an_object_is_what_its_markers_say(
+    chat: Child, how: str, row: int, keys: str, text: str
+) -> None:
     assert yanked(chat, row, how.format(keys)) == text
 
 
 @pytest.mark.parametrize(("row", "keys"), NONE.values(), ids=NONE)
 @pytest.mark.parametrize("operator", ["d", "c", "v"])
-def test_where_there_is_none_nothing_is_done(chat: Child, operator: str, row: int, keys: str) -> None:
+def test_where_there_is_none_nothing_is_done(
+    chat: Child, operator: str, row: int, keys: str
+) -> None:
     chat.command(str(row))
     chat.keys(f"{operator}{keys}")
     chat.until_open()
@@ -133,7 +137,9 @@ def test_where_there_is_none_nothing_is_done(chat: Child, operator: str, row: in
 
 
 @pytest.mark.parametrize(("row", "keys", "text"), CASES.values(), ids=CASES)
-def test_with_an_exclusive_selection_they_are_the_same(chat: Child, row: int, keys: str, text: str) -> None:
+def test_with_an_exclusive_selection_they_are_the_same(
+    chat: Child, row: int, keys: str, text: str
+) -> None:
     chat.command("set selection=exclusive")
     assert yanked(chat, row, f"y{keys}") == text
 
@@ -149,7 +155,9 @@ def test_while_calls_wait_they_are_vims_operator_and_an_object(chat: Child, keys
 
 
 @pytest.mark.parametrize("keys", ["aq", "ar", "ac"])
-def test_typed_at_a_persons_speed_while_calls_wait_they_are_the_same(chat: Child, keys: str) -> None:
+def test_typed_at_a_persons_speed_while_calls_wait_they_are_the_same(
+    chat: Child, keys: str
+) -> None:
     before = yanked(chat, BLOCK, f"y{keys}")
     chat.lua("vim.o.timeoutlen = 120 vim.fn.setreg('\"', 'nothing')" + WAIT)
     chat.command(str(BLOCK))
@@ -211,7 +219,14 @@ def test_an_object_of_the_users_stays_and_the_letters_can_be_changed(chat: Child
     """)
     chat.lua("vim.keymap.del('o', 'ic') require('parley').setup({})")
     assert described == [
-        *("mine", "Parley: whole code block", "", "Parley: whole question", "", "Parley: inner answer")
+        *(
+            "mine",
+            "Parley: whole code block",
+            "",
+            "Parley: whole question",
+            "",
+            "Parley: inner answer",
+        )
     ]
 
 

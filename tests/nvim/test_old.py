@@ -77,12 +77,13 @@ def test_an_installation_into_an_old_neovim_fails_with_that_line(old_neovim: Chi
     assert ran == [False, OLD_NEOVIM]
 
 
-# --- Python -----------------------------------------------------------------------------------------------
+# --- Python ---------------------------------------------------------------------------------------
 
 
 OLD = "#!/bin/sh\necho 3.9.2\necho 'too old' >&2\nexit 1\n"
 WITHOUT_VENV = (
-    "#!/bin/sh\necho 3.12.1\necho \"ModuleNotFoundError: No module named 'ensurepip'\" >&2\nexit 1\n"
+    '#!/bin/sh\necho 3.12.1\necho "ModuleNotFoundError: No module named '
+    "'ensurepip'\" >&2\nexit 1\n"
 )
 
 
@@ -104,7 +105,10 @@ def fresh(tmp_path: Path) -> Iterator[Child]:
     [
         (None, "none was found"),
         (OLD, "{}/python3 is Python 3.9.2: too old"),
-        (WITHOUT_VENV, "{}/python3 is Python 3.12.1: ModuleNotFoundError: No module named 'ensurepip'"),
+        (
+            WITHOUT_VENV,
+            "{}/python3 is Python 3.12.1: ModuleNotFoundError: No module named 'ensurepip'",
+        ),
     ],
 )
 def test_a_python_that_is_missing_or_too_old_is_named_by_the_command_and_by_health(
@@ -114,7 +118,9 @@ def test_a_python_that_is_missing_or_too_old_is_named_by_the_command_and_by_heal
     if script:
         (programs / "python3").write_text(script, encoding="utf-8")
         (programs / "python3").chmod(0o755)
-    wanted = f"Python 3.11 or newer is needed; {what.format(programs)}: install it (Debian: apt install"
+    wanted = (
+        f"Python 3.11 or newer is needed; {what.format(programs)}: install it (Debian: apt install"
+    )
     fresh.edit("chat.md", "💬: hello\n")
     fresh.command("ParleyRespond")
     fresh.until(lambda: wanted in fresh.messages(), "the message")

@@ -10,7 +10,8 @@ QUESTIONS = 20
 LINES = 20
 BODY = "line\n" * LINES
 CHAT = "---\ntopic: t\n---\n\n" + "".join(
-    f"💬: question {n} {'about a thing ' * 9}\n\n🤖:[Demo]\n\n{BODY}\n" for n in range(1, QUESTIONS + 1)
+    f"💬: question {n} {'about a thing ' * 9}\n\n🤖:[Demo]\n\n{BODY}\n"
+    for n in range(1, QUESTIONS + 1)
 )
 FIRST, EACH = 5, LINES + 5
 
@@ -19,7 +20,9 @@ FIRST, EACH = 5, LINES + 5
 def chat(plain: Child) -> Child:
     """A chat longer than the window."""
     plain.edit("a-long-name.md", CHAT)
-    plain.until(lambda: plain.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key")
+    plain.until(
+        lambda: plain.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key"
+    )
     return plain
 
 
@@ -82,7 +85,10 @@ def test_q_closes_it_and_records_in_another_list(chat: Child) -> None:
     chat.keys("gO")
     chat.until(lambda: len(chat.nvim.windows) == 2, "the list")
     chat.command("wincmd p")
-    chat.lua("vim.fn.setloclist(0, {}, ' ', { title = 'other', items = { { filename = 'x', lnum = 1 } } })")
+    chat.lua(
+        "vim.fn.setloclist(0, {}, ' ', { title = 'other', items = { { filename = 'x', lnum = 1 "
+        "} } })"
+    )
     chat.command("lopen")
     chat.keys("qq")
     chat.until(lambda: chat.nvim.funcs.reg_recording() == "q", "a recording")
@@ -101,7 +107,9 @@ def test_q_in_the_last_window_brings_the_chat_back(chat: Child) -> None:
 
 def test_a_short_chat_has_a_short_list(chat: Child) -> None:
     chat.edit("short.md", "💬: one\n\n🤖:\n\na\n\n💬:\n\n  two\n")
-    chat.until(lambda: chat.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key")
+    chat.until(
+        lambda: chat.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key"
+    )
     chat.keys("gO")
     chat.until_screen("[Location List] Questions")
     assert chat.lines() == ["one", "two"]
@@ -110,14 +118,18 @@ def test_a_short_chat_has_a_short_list(chat: Child) -> None:
 
 def test_its_keys_can_be_switched_off(chat: Child) -> None:
     chat.lua("require('parley').setup({ keys = { outline = false } })")
-    both = "return { vim.fn.maparg('gO', 'n', false, true).desc or '', vim.fn.maparg('<C-g>t', 'n') }"
+    both = (
+        "return { vim.fn.maparg('gO', 'n', false, true).desc or '', vim.fn.maparg('<C-g>t', 'n') }"
+    )
     maps = chat.lua(both)
     chat.lua("require('parley').setup({})")
     assert "Parley" not in maps[0]
     assert maps[1] == ""
 
 
-@pytest.mark.parametrize(("mods", "kind"), [("vertical", "row"), ("botright", "col"), ("tab", "leaf")])
+@pytest.mark.parametrize(
+    ("mods", "kind"), [("vertical", "row"), ("botright", "col"), ("tab", "leaf")]
+)
 def test_the_modifiers_of_its_command_say_where_it_opens(chat: Child, mods: str, kind: str) -> None:
     chat.command(str(row_of(12) + 7))
     chat.command(f"{mods} ParleyOutline")
@@ -126,5 +138,7 @@ def test_the_modifiers_of_its_command_say_where_it_opens(chat: Child, mods: str,
     assert len(chat.nvim.api.list_tabpages()) == (2 if mods == "tab" else 1)
     height, width = (chat.nvim.funcs.eval(name) for name in ("winheight(0)", "winwidth(0)"))
     assert (height, width > 30) == (10, True) if kind == "col" else height > 20 and width > 30
-    assert "".join(chat.grid.rows[chat.grid.cursor[0]])[chat.grid.cursor[1] :].startswith("question 12")
+    assert "".join(chat.grid.rows[chat.grid.cursor[0]])[chat.grid.cursor[1] :].startswith(
+        "question 12"
+    )
     chat.command("silent! tabonly")

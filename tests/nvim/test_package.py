@@ -1,4 +1,6 @@
-"""An installed package's model in Neovim: it answers like any other, and the report names its package."""
+"""An installed package's model in Neovim: it answers like any other, and the report names its
+package.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from pathlib import Path
 from tests.nvim.harness import child
 from tests.packages import ECHO
 
-MISSING = "no installed package has a provider called 'gone' (known: 'echo'). Install one into the Python of"
+MISSING = (
+    "no installed package has a provider called 'gone' (known: 'echo'). Install one into "
+    "the Python of"
+)
 INIT = """
 vim.g.parley_python = {python}
 require('parley').setup({{
@@ -26,7 +31,9 @@ require('parley').setup({{
 
 
 def python_with_echo(folder: Path) -> Path:
-    """A Python with Parley's requirements and the example package, without running `pip install`."""
+    """A Python with Parley's requirements and the example package, without running `pip
+    install`.
+    """
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
@@ -36,7 +43,9 @@ def python_with_echo(folder: Path) -> Path:
     (about / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: parley-echo\nVersion: 1.0\n", encoding="utf-8"
     )
-    (about / "entry_points.txt").write_text("[parley.providers]\necho = parley_echo:Echo\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text(
+        "[parley.providers]\necho = parley_echo:Echo\n", encoding="utf-8"
+    )
     return folder / "bin" / "python"
 
 

@@ -38,7 +38,9 @@ def page(nvim: Child, command: str) -> str:
 
 
 @pytest.mark.parametrize("command", PAGES)
-def test_q_leaves_a_page_in_the_only_window_for_what_was_there_before(desk: Child, command: str) -> None:
+def test_q_leaves_a_page_in_the_only_window_for_what_was_there_before(
+    desk: Child, command: str
+) -> None:
     chat = desk.edit("before.md", f"{MARKER} hello\n")
     page(desk, command)
     desk.command("only")
@@ -59,7 +61,9 @@ def test_q_leaves_an_empty_buffer_where_nothing_else_is_listed(desk: Child) -> N
 
 
 @pytest.mark.parametrize("command", PAGES)
-def test_q_beside_a_chat_closes_the_window_and_gives_back_its_rows(desk: Child, command: str) -> None:
+def test_q_beside_a_chat_closes_the_window_and_gives_back_its_rows(
+    desk: Child, command: str
+) -> None:
     chat = desk.edit("beside.md", f"{MARKER} hello\n")
     height = desk.nvim.current.window.height
     page(desk, command)
@@ -123,7 +127,9 @@ def test_the_request_begins_with_whom_it_goes_to_and_what_it_offers(desk: Child)
     request = json.loads("{" + body)
     assert [tool["name"] for tool in request["tools"]] == ["web_search"]
     desk.until_screen("// tokens")
-    assert desk.grid.style("// agent") != desk.grid.style('"model"'), "comments are coloured as such"
+    assert desk.grid.style("// agent") != desk.grid.style('"model"'), (
+        "comments are coloured as such"
+    )
 
 
 def test_the_log_has_what_was_last_first_in_columns_that_80_cells_hold(desk: Child) -> None:
@@ -171,7 +177,10 @@ def rows_of_keys(nvim: Child) -> dict[str, str]:
     """The entry of each row's keys on the page of keys."""
     nvim.keys("g?")
     nvim.until(lambda: nvim.name.endswith("parley://keys"), "the page")
-    rows = (line.partition("  ") if "gO" not in line else line.rpartition("  ") for line in nvim.lines()[2:])
+    rows = (
+        line.partition("  ") if "gO" not in line else line.rpartition("  ")
+        for line in nvim.lines()[2:]
+    )
     return {keys: what.strip() for keys, _, what in rows}
 
 
@@ -188,7 +197,9 @@ def test_the_page_of_keys_has_those_that_are_mapped_now_and_q_closes_it(desk: Ch
     desk.keys("q")
     desk.until(lambda: desk.name == str(chat), "the chat")
     desk.lua("vim.keymap.del('n', '<C-g>x', { buffer = 0 })")
-    desk.lua("vim.keymap.set('n', 'ZS', '<Cmd>ParleyStop<CR>', { buffer = 0, desc = 'Parley: stop' })")
+    desk.lua(
+        "vim.keymap.set('n', 'ZS', '<Cmd>ParleyStop<CR>', { buffer = 0, desc = 'Parley: stop' })"
+    )
     after = rows_of_keys(desk)
     assert "<C-G>x" not in after
     assert after["ZS"] == "stop"

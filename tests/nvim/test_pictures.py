@@ -1,4 +1,6 @@
-"""Pictures in the buffer: the chat's own, if a plugin draws them, and no more than the window needs."""
+"""Pictures in the buffer: the chat's own, if a plugin draws them, and no more than the window
+needs.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from parley.chat.transcript import Attachment
 from tests.nvim.harness import Child
 from tests.pictures import PDF, beside, png, question
 
-# Stand-ins for plugins that are not available here: each has the part of the documented interface that
-# Parley uses, checks its arguments, and draws the file's name in two lines below the row.
+# Stand-ins for plugins that are not available here: each has the part of the documented interface
+# that Parley uses, checks its arguments, and draws the file's name in two lines below the row.
 
 COMMON = """
 _G.pictures = {}
@@ -113,14 +115,19 @@ def at_rest(nvim: Child) -> None:
 
 
 @BOTH
-def test_a_picture_of_a_question_is_drawn_below_its_line(nvim: Child, home: Path, plugin: str) -> None:
+def test_a_picture_of_a_question_is_drawn_below_its_line(
+    nvim: Child, home: Path, plugin: str
+) -> None:
     nvim.lua(plugin)
     picture = beside(home / "one.md", png(1))
     nvim.edit("one.md", question(picture))
     nvim.until_screen(name(picture))
     rows = [row for row in nvim.screen().split("\n") if row]
     assert rows[1].startswith("![image/png")
-    assert rows[2:4] == [name(picture), "[end]"] or rows[3:5] == [name(picture), "[end]"]  # the line may wrap
+    assert rows[2:4] == [name(picture), "[end]"] or rows[3:5] == [
+        name(picture),
+        "[end]",
+    ]  # the line may wrap
     assert not nvim.lua("return vim.bo.modified")
 
 
@@ -215,7 +222,9 @@ def spoil_folder(path: Path) -> None:
 
 @BOTH
 @pytest.mark.parametrize("spoil", [spoil_digest, spoil_link, spoil_hard, spoil_folder, Path.unlink])
-def test_a_file_that_is_not_read_is_not_drawn(nvim: Child, home: Path, plugin: str, spoil: Any) -> None:
+def test_a_file_that_is_not_read_is_not_drawn(
+    nvim: Child, home: Path, plugin: str, spoil: Any
+) -> None:
     nvim.lua(plugin)
     stem = f"{getattr(spoil, '__name__', 'gone')}-{'s' if plugin is SNACKS else 'i'}"
     good, bad = beside(home / "good.md", png(7)), beside(home / f"{stem}.md", png(8))
@@ -235,7 +244,9 @@ def test_what_a_path_might_mean_to_a_program_is_not_drawn(nvim: Child, home: Pat
 
 
 @BOTH
-def test_a_long_chat_has_but_the_pictures_of_its_window(nvim: Child, home: Path, plugin: str) -> None:
+def test_a_long_chat_has_but_the_pictures_of_its_window(
+    nvim: Child, home: Path, plugin: str
+) -> None:
     nvim.lua(plugin)
     pictures = [beside(home / "long.md", png(100 + n)) for n in range(40)]
     crowd = "\n\n".join(link(picture) for picture in pictures[:12])
@@ -307,5 +318,7 @@ def test_a_plugin_that_fails_is_named_once(nvim: Child, home: Path) -> None:
     nvim.edit("fails.md", question(*pictures))
     nvim.until(lambda: "cannot draw a picture" in nvim.messages(), "the reason")
     at_rest(nvim)
-    reason = "Parley: image.nvim cannot draw a picture: image.nvim is not setup. Call setup() first."
+    reason = (
+        "Parley: image.nvim cannot draw a picture: image.nvim is not setup. Call setup() first."
+    )
     assert [line for line in nvim.messages().split("\n") if "draw" in line] == [reason]

@@ -64,7 +64,9 @@ async def test_short_texts_are_gathered() -> None:
 @example("x" * 100)
 @example("\\" * 100)
 @example("a\n" + "x" * 100 + "\nb\n")
-def test_the_pieces_of_a_text_are_all_of_it_and_each_begins_a_line_or_is_far_into_one(text: str) -> None:
+def test_the_pieces_of_a_text_are_all_of_it_and_each_begins_a_line_or_is_far_into_one(
+    text: str,
+) -> None:
     cut = bounded(text, 8, 16)
     assert "".join(cut) == text
     for before, after in pairwise(cut):

@@ -126,7 +126,9 @@ def test_the_key_on_a_queued_question_takes_it_out(nvim: Child, model: HangingMo
     assert questions(nvim)[2:] == ["💬: say: two", "🤖:[Slow]", "💬: say: three"]
 
 
-def test_a_stop_leaves_queued_questions_unasked_and_says_so(nvim: Child, model: HangingModel) -> None:
+def test_a_stop_leaves_queued_questions_unasked_and_says_so(
+    nvim: Child, model: HangingModel
+) -> None:
     begin(nvim, model)
     queue(nvim, "say: two")
     queue(nvim, "say: three")
@@ -193,7 +195,9 @@ def test_a_queued_question_stays_queued_while_calls_wait_and_follows_their_answe
     assert questions(nvim)[2:] == ["💬: say: two", "🤖:[Slow]", "💬: "]
 
 
-def test_after_neovim_was_killed_nothing_is_asked_by_itself(tmp_path: Path, model: HangingModel) -> None:
+def test_after_neovim_was_killed_nothing_is_asked_by_itself(
+    tmp_path: Path, model: HangingModel
+) -> None:
     (tmp_path / "slow").mkdir()
     with child(tmp_path / "slow", init=PROVIDER % (model.url, "hanging")) as nvim:
         path = nvim.edit("killed.md", "💬: one\n")
@@ -245,7 +249,9 @@ def test_the_mark_is_seen_on_a_question_that_fills_the_window_and_without_wrappi
 
 
 @pytest.mark.parametrize("is_waiting", [False, True])
-def test_a_chat_that_is_read_anew_has_no_queue(nvim: Child, model: HangingModel, is_waiting: bool) -> None:
+def test_a_chat_that_is_read_anew_has_no_queue(
+    nvim: Child, model: HangingModel, is_waiting: bool
+) -> None:
     path = begin(nvim, model, STOCKS)
     queue(nvim, "say: two")
     if is_waiting:
@@ -283,11 +289,17 @@ def test_the_answer_to_a_queued_question_is_followed_in_the_window_whose_cursor_
     nvim.command("enew")
     model.go.set()
     lower = nvim.lua("return vim.fn.win_getid(2)")
-    nvim.until(lambda: nvim.nvim.eval(f"getbufline(winbufnr({lower}), '$')") == ["💬: "], "the answers")
-    nvim.until(lambda: "changed by" in nvim.screen() and "\n💬:\n" in nvim.screen(), "the end of them")
+    nvim.until(
+        lambda: nvim.nvim.eval(f"getbufline(winbufnr({lower}), '$')") == ["💬: "], "the answers"
+    )
+    nvim.until(
+        lambda: "changed by" in nvim.screen() and "\n💬:\n" in nvim.screen(), "the end of them"
+    )
 
 
-def test_a_queued_question_is_seen_in_both_windows_of_its_chat(nvim: Child, model: HangingModel) -> None:
+def test_a_queued_question_is_seen_in_both_windows_of_its_chat(
+    nvim: Child, model: HangingModel
+) -> None:
     begin(nvim, model)
     nvim.keys("<C-w>s")
     queue(nvim, "say: two")
@@ -307,7 +319,12 @@ async def test_an_answer_that_grows_before_the_reply_is_read_hides_no_question()
         """An editor whose answer has two more lines when the caller of a request resumes."""
 
         async def ask(self, *_: object, heed: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-            reply = {"change": {"tick": 9, "since": 9, "count": 5}, "row": 4, "above": 2, "marks": []}
+            reply = {
+                "change": {"tick": 9, "since": 9, "count": 5},
+                "row": 4,
+                "above": 2,
+                "marks": [],
+            }
             heed(reply)
             mirror.put(10, BufferText.of([*lines[:4], "", "", lines[4]]))
             return reply

@@ -1,7 +1,7 @@
 """The recipes of the help, each run verbatim in a real Neovim.
 
-Tests cannot install the plugins themselves. Stand-ins have the entry point that the plugin's documentation
-names (`setup`, `refresh`, `add`), with the documented arguments and no more.
+Tests cannot install the plugins themselves. Stand-ins have the entry point that the plugin's
+documentation names (`setup`, `refresh`, `add`), with the documented arguments and no more.
 """
 
 from __future__ import annotations
@@ -115,7 +115,10 @@ PLUGINS = {
     "blink.cmp": BLINK,
     "cmp": CMP,
 }
-HEADINGS = {plugin: f"{plugin}.nvim" for plugin in PLUGINS} | {"blink.cmp": "blink.cmp", "cmp": "nvim-cmp"}
+HEADINGS = {plugin: f"{plugin}.nvim" for plugin in PLUGINS} | {
+    "blink.cmp": "blink.cmp",
+    "cmp": "nvim-cmp",
+}
 
 
 def recipe(plugin: str) -> str:
@@ -161,7 +164,8 @@ def test_a_status_line_shows_what_is_being_done(tmp_path: Path, plugin: str) -> 
         nvim.edit("chat.md", "💬: write 2000 words\n")
         nvim.command("ParleyRespond")
         nvim.until(
-            lambda: (status := nvim.variable("parley_status")) and status in status_line(nvim), "the status"
+            lambda: (status := nvim.variable("parley_status")) and status in status_line(nvim),
+            "the status",
         )
         nvim.command("ParleyStop")
         nvim.until_idle()
@@ -200,7 +204,9 @@ def test_a_menu_of_completion_has_the_references(tmp_path: Path, plugin: str) ->
 def test_chats_of_gp_are_taken_over_as_the_help_says(tmp_path: Path) -> None:
     found = re.search(r"\*parley-from-gp\*.*?>sh\n\s+parley (.*?)\n", HELP, re.S)
     assert found
-    text = "# topic: ?\n\n- file: x.md\n\n---\n\n🗨:\nhello 🗨: there\n\n🤖:[ChatGPT4]\nHi!\n\n🗨:\nbye\n"
+    text = (
+        "# topic: ?\n\n- file: x.md\n\n---\n\n🗨:\nhello 🗨: there\n\n🤖:[ChatGPT4]\nHi!\n\n🗨:\nbye\n"
+    )
     (tmp_path / "gp.md").write_text(text, encoding="utf-8")
     places = {"FILE": str(tmp_path / "gp.md"), "NEW.md": str(tmp_path / "chat.md")}
     assert main([places.get(word, word) for word in found[1].split()]) == 0

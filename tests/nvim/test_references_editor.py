@@ -34,7 +34,9 @@ def stopped(nvim: Child, why: str) -> None:
     """The question was not asked, the user sees why, and nothing was written."""
     nvim.until(lambda: problems(nvim), "the problem")
     nvim.until_idle()
-    assert [text.removesuffix("; ask again to continue without it") for _, text in problems(nvim)] == [why]
+    assert [
+        text.removesuffix("; ask again to continue without it") for _, text in problems(nvim)
+    ] == [why]
     assert f"not asked: {why}" in " ".join(nvim.messages().split("\n"))
     assert "🤖" not in nvim.text()
 
@@ -52,7 +54,9 @@ def test_the_other_file_comes_as_it_is_in_the_editor(nvim: Child, work: Path) ->
     assert path.read_text(encoding="utf-8") == CODE
 
 
-def test_where_the_chat_was_opened_first_it_is_the_file_of_the_other_window(nvim: Child, work: Path) -> None:
+def test_where_the_chat_was_opened_first_it_is_the_file_of_the_other_window(
+    nvim: Child, work: Path
+) -> None:
     nvim.command("enew | only")
     chat = nvim.edit(str(work / "first.md"), "💬: say: hello @@buffer@@\n")
     nvim.command("split")
@@ -127,7 +131,10 @@ def test_of_very_many_diagnostics_the_worst_come(nvim: Child, work: Path) -> Non
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("selection", "nothing is selected in numbers.py"), ("diagnostics", "numbers.py has no diagnostics")],
+    [
+        ("selection", "nothing is selected in numbers.py"),
+        ("diagnostics", "numbers.py has no diagnostics"),
+    ],
 )
 def test_what_is_not_there_stops_the_question(nvim: Child, work: Path, name: str, why: str) -> None:
     code(nvim, work)
@@ -157,7 +164,10 @@ def test_a_file_that_is_not_open_any_more_is_named(nvim: Child, work: Path) -> N
     [
         ("edit .env | call setline(1, 'KEY=secret')", "hidden: not read"),
         ("edit .git/config | call setline(1, 'KEY=secret')", "hidden: not read"),
-        ("enew | setlocal buftype=nofile | call setline(1, 'KEY=secret')", "[No Name] is not a file"),
+        (
+            "enew | setlocal buftype=nofile | call setline(1, 'KEY=secret')",
+            "[No Name] is not a file",
+        ),
         ("enew | file scp://host/KEY | call setline(1, 'x')", "scp://host/KEY is not a file"),
         ("edit empty.py", "empty.py is empty"),
         ('edit nul.py | call setline(1, "a\\nb")', "nul.py is not text"),

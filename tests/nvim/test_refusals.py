@@ -1,4 +1,6 @@
-"""Each refusal of Vim's is one line, for any command anywhere: no traceback, and no key to press first."""
+"""Each refusal of Vim's is one line, for any command anywhere: no traceback, and no key to press
+first.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,21 @@ CHAT = "\U0001f4ac: hello\n\n\U0001f916:[Demo]\n\nHello.\n\n\U0001f4ac: say: hi\
 
 PLACES = {
     "anywhere": "",
-    "text that is not saved": "vim.o.hidden = false; vim.api.nvim_buf_set_lines(0, -1, -1, true, { 'x' })",
-    "a window that keeps its buffer": "if vim.fn.exists('+winfixbuf') == 1 then vim.wo.winfixbuf = true end",
+    "text that is not saved": (
+        "vim.o.hidden = false; vim.api.nvim_buf_set_lines(0, -1, -1, true, { 'x' })"
+    ),
+    "a window that keeps its buffer": (
+        "if vim.fn.exists('+winfixbuf') == 1 then vim.wo.winfixbuf = true end"
+    ),
     "text that cannot be changed": "vim.bo.modifiable = false",
     "text that is read only": "vim.bo.readonly = true",
     "no room for a window": "vim.o.cmdheight = 4; while pcall(vim.cmd.split) do end",
-    "no place for a swap file": "vim.o.directory = '/nowhere'; vim.bo.swapfile, vim.o.swapfile = true, true",
-    "a folder of chats that is a file": "require('parley').setup({ chat_dir = vim.env.HOME .. '/init.lua' })",
+    "no place for a swap file": (
+        "vim.o.directory = '/nowhere'; vim.bo.swapfile, vim.o.swapfile = true, true"
+    ),
+    "a folder of chats that is a file": (
+        "require('parley').setup({ chat_dir = vim.env.HOME .. '/init.lua' })"
+    ),
     "a buffer without a name": "vim.cmd('enew') vim.bo.filetype = 'markdown'",
     "help": "vim.cmd('help') ",
     "a terminal": "vim.cmd('enew | call termopen([\"cat\"])')",
@@ -97,7 +107,13 @@ def test_a_key_that_is_refused_says_so_in_one_line(desk: Child, place: str) -> N
 
 def test_in_the_window_of_commands_all_are_refused_in_one_line(desk: Child) -> None:
     refused = 0
-    for command in ("ParleyChatNew", "ParleyLog", "ParleyRespond", "ParleyQuestion", "ParleyOutline"):
+    for command in (
+        "ParleyChatNew",
+        "ParleyLog",
+        "ParleyRespond",
+        "ParleyQuestion",
+        "ParleyOutline",
+    ):
         go(desk, "anywhere")
         desk.keys("q:")
         desk.lua("vim.api.nvim_input('<Cmd>' .. ... .. '<CR>')", command)

@@ -32,7 +32,10 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 def test_the_page_of_servers_shows_what_they_list(neovim: Child) -> None:
     tools(neovim, "docs: ready")
     text = neovim.until_text("1 template: page://{name}/{part}", LONG_S)
-    assert "6 resources: note://tea\n- note://tea  Of tea (text/markdown): What is said of tea.\n" in text
+    assert (
+        "6 resources: note://tea\n- note://tea  Of tea (text/markdown): What is said of tea.\n"
+        in text
+    )
     neovim.until_screen("6 resources: note://tea")
     assert "What is said of tea" not in neovim.screen()
     neovim.command("/6 resources")
@@ -51,7 +54,10 @@ def test_on_the_page_nothing_of_a_resource_hides_and_many_are_counted() -> None:
     assert f"\n{MOST_SHOWN + 5} resources: note://0\n- note://0  n\n" in text
     assert f"\n- note://{MOST_SHOWN - 1}  n\n  and 5 more resources\n" in text
     assert "\nResources: why\\u000anot\n" in text
-    assert "\n1 template: note://a\\u202eb\\u001b[2J\n- note://a\\u202eb\\u001b[2J  \\u200bname" in text
+    assert (
+        "\n1 template: note://a\\u202eb\\u001b[2J\n- note://a\\u202eb\\u001b[2J  \\u200bname"
+        in text
+    )
     assert all(line.isprintable() and len(line) < 1_500 for line in page.lines)
     assert sum(line.startswith("## ") for line in page.lines) == 1
     starting = tools_page(Offer([replace(server, state="starting")], resources={"docs": listed}))
@@ -70,16 +76,23 @@ def test_the_page_shows_a_backtick_as_one_and_what_a_server_said_last() -> None:
 
 def typed(nvim: Child, keys: str) -> None:
     """Type keys in a new question, then CTRL-X CTRL-O once."""
-    nvim.lua("vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { '💬: ' })")
+    nvim.lua(
+        "vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { "
+        "'💬: ' })"
+    )
     nvim.keys(f"<C-\\><C-n>A{keys}<C-x><C-o>")
 
 
 def offers(nvim: Child, words: list[str]) -> None:
-    code = "return vim.tbl_map(function(i) return i.word end, vim.fn.complete_info({ 'items' }).items)"
+    code = (
+        "return vim.tbl_map(function(i) return i.word end, vim.fn.complete_info({ 'items' }).items)"
+    )
     nvim.until(lambda: nvim.lua(code) == words, str(words), LONG_S)
 
 
-def test_templates_are_completed_with_what_their_server_proposes(neovim: Child, tmp_path: Path) -> None:
+def test_templates_are_completed_with_what_their_server_proposes(
+    neovim: Child, tmp_path: Path
+) -> None:
     nvim = neovim
     nvim.command("messages clear")
     tools(nvim, "docs: ready")
@@ -141,7 +154,8 @@ def test_a_resource_is_read_once_it_was_approved_and_a_yes_is_remembered_for_its
     propose(nvim, "file:///etc/passwd")
     complete(nvim)
     refusal = (
-        "The MCP server docs named no resource 'file:///etc/passwd'. It named: note://tea, note://picture"
+        "The MCP server docs named no resource 'file:///etc/passwd'. It named: "
+        "note://tea, note://picture"
     )
     assert refusal in nvim.text()
     for number, agent in enumerate(("Demo-OpenAI", "Demo-Text"), start=2):

@@ -54,12 +54,16 @@ def draw(nvim: Child, tools: Catalogue = TOOLS) -> list[int]:
     rows = [proposal["row"] for proposal in drawn["proposals"]]
     drawn["sightings"] = list(range(1, len(rows) + 1))
     drawn["folds"], drawn["texts"] = FoldTexts().rows(folds(view))
-    assert remote(nvim, "draw", nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn)
+    assert remote(
+        nvim, "draw", nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn
+    )
     return rows
 
 
 def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[int]:
-    """Open a chat in a window of this width, with its cursor on the first call; the rows of its calls."""
+    """Open a chat in a window of this width, with its cursor on the first call; the rows of its
+    calls.
+    """
     nvim.clear()
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("rows.md", text)
@@ -70,7 +74,9 @@ def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[in
     rows = draw(nvim)
     if rows:
         nvim.nvim.api.win_set_cursor(0, (rows[0] + 1, 0))
-        nvim.lua("require('parley.view').reveal(vim.api.nvim_get_current_win(), ...)", rows[0], rows[-1])
+        nvim.lua(
+            "require('parley.view').reveal(vim.api.nvim_get_current_win(), ...)", rows[0], rows[-1]
+        )
     return rows
 
 
@@ -124,7 +130,9 @@ def test_a_call_that_writes_a_file_shows_its_first_and_last_lines_and_asks_to_be
 def test_what_is_wrong_with_a_call_is_told_in_whole_words_beside_the_signs_that_come_with_it(
     plain: Child, width: int
 ) -> None:
-    tools = Catalogue.of([tool("web_search", "mock", input_schema=ANY | {"required": ["query", "language"]})])
+    tools = Catalogue.of(
+        [tool("web_search", "mock", input_schema=ANY | {"required": ["query", "language"]})]
+    )
     text = chat(call(1, query="a"), call(2, query="b"))
     opened(plain, text, width, before="setlocal signcolumn=no")
     draw(plain, tools)
@@ -141,7 +149,9 @@ def test_what_is_wrong_with_a_call_is_told_in_whole_words_beside_the_signs_that_
 
 
 def test_a_note_that_is_too_long_is_cut_with_a_mark_after_some_rows(plain: Child) -> None:
-    tools = Catalogue.of([tool("web_search", "mock", input_schema=ANY | {"required": ["long name " * 60]})])
+    tools = Catalogue.of(
+        [tool("web_search", "mock", input_schema=ANY | {"required": ["long name " * 60]})]
+    )
     opened(plain, chat(call(1, query="a")))
     draw(plain, tools)
     plain.command("normal! zt")
@@ -200,7 +210,9 @@ def test_the_call_under_the_cursor_is_marked(plain: Child) -> None:
         marks = []
         for line, styles in zip(plain.grid.rows, plain.grid.attributes, strict=True):
             if line[0] == "❓":
-                marks.append(all(plain.grid.styles[s].get("background") == 0x123456 for s in styles))
+                marks.append(
+                    all(plain.grid.styles[s].get("background") == 0x123456 for s in styles)
+                )
         return marks
 
     plain.until(lambda: marked() == [True, False], "the mark")
@@ -210,7 +222,10 @@ def test_the_call_under_the_cursor_is_marked(plain: Child) -> None:
 
 def test_letters_from_right_to_left_and_marks_stay_in_their_value(plain: Child) -> None:
     opened(
-        plain, chat(call(1, a="\u05d0\u05d1", b="e\u0301\u0301\u0301\u0301", c="\u202eok", d="x\u05d0\ny"))
+        plain,
+        chat(
+            call(1, a="\u05d0\u05d1", b="e\u0301\u0301\u0301\u0301", c="\u202eok", d="x\u05d0\ny")
+        ),
     )
     values = 'a: "\u05d0\u05d1", b: "e\u0301\u0301\u0301\\u0301", c: "\\u202eok", d: 2 lines, 5 B'
     assert row(plain, "❓") == f"❓ web_search({values}) · mock"
@@ -288,7 +303,9 @@ def test_a_chat_that_is_read_again_has_its_rows_again(plain: Child) -> None:
     assert '❓ web_search(query: "google") · mock' in shown(plain)
 
 
-def test_in_a_chat_that_is_read_again_the_keys_of_choices_are_vims_own_elsewhere(plain: Child) -> None:
+def test_in_a_chat_that_is_read_again_the_keys_of_choices_are_vims_own_elsewhere(
+    plain: Child,
+) -> None:
     opened(plain, chat(call(1, query="google")))
     plain.command("edit!")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -306,7 +323,9 @@ def test_a_window_that_shows_the_chat_later_has_the_rows_too(plain: Child) -> No
     plain.until(lambda: plain.screen().count("❓ web_search(") == 2, "the row in both")
 
 
-def test_rows_are_where_the_calls_are_when_the_text_changed_while_no_window_showed_it(plain: Child) -> None:
+def test_rows_are_where_the_calls_are_when_the_text_changed_while_no_window_showed_it(
+    plain: Child,
+) -> None:
     opened(plain, chat(call(1, query="google")))
     buf = plain.nvim.current.buffer.number
     plain.command("set hidden | enew")
@@ -316,7 +335,9 @@ def test_rows_are_where_the_calls_are_when_the_text_changed_while_no_window_show
     plain.until(lambda: '❓ web_search(query: "google")' in plain.screen(), "the row")
     lines = range(1, len(plain.lines()) + 1)
     folded = [number for number in lines if plain.nvim.funcs.foldclosed(number) != -1]
-    assert folded == [number for number, line in enumerate(plain.lines(), 1) if line.startswith("❓")]
+    assert folded == [
+        number for number, line in enumerate(plain.lines(), 1) if line.startswith("❓")
+    ]
 
 
 def test_folds_of_the_users_stay_and_show_what_they_did(plain: Child) -> None:
@@ -335,7 +356,10 @@ def test_a_call_in_a_fold_of_the_users_is_uncovered_and_nothing_else(plain: Chil
 
 def test_only_what_is_on_the_screen_is_asked_for_in_a_long_chat(plain: Child) -> None:
     calls = "".join(
-        f"{call(n, query=str(n)).replace(': `', ':[ya] `', 1)}\n🛠️: [web_search][call_{n}]\n\n`done`\n\n"
+        (
+            f"{call(n, query=str(n)).replace(': `', ':[ya] `', 1)}\n🛠️: "
+            f"[web_search][call_{n}]\n\n`done`\n\n"
+        )
         for n in range(1, 1001)
     )
     text = "".join(f"💬: q\n\n🤖:[Demo]\n\n{'text' * 5}\n\n{part}" for part in [calls] * 2)
@@ -378,13 +402,16 @@ def test_a_row_that_the_prompt_cuts_is_not_seen_before_the_cursor_has_left_it(pl
     plain.nvim.api.win_set_cursor(0, (rows[-1] + 1, 0))
     plain.until(lambda: row(plain, PROMPT) == PROMPT, "the prompt below the last")
     plain.nvim.api.win_set_cursor(0, (rows[0], 0))
-    plain.until(lambda: f'❓ web_search(query: "{"q" * 30}01") · mock' in shown(plain), "the whole row")
+    plain.until(
+        lambda: f'❓ web_search(query: "{"q" * 30}01") · mock' in shown(plain), "the whole row"
+    )
     assert 1 in numbers(plain)
 
 
 def test_a_call_in_a_fold_that_shows_something_else_is_not_seen(plain: Child) -> None:
     folds = (
-        "setlocal foldmethod=expr foldlevel=0 foldminlines=0 foldtext='mine' foldexpr=getline(v:lnum)=~'^❓'"
+        "setlocal foldmethod=expr foldlevel=0 foldminlines=0 foldtext='mine' "
+        "foldexpr=getline(v:lnum)=~'^❓'"
     )
     opened(plain, chat(call(1, query="google")), before=folds)
     plain.until_screen("mine")
@@ -424,16 +451,21 @@ def test_lines_that_end_at_the_edge_of_a_window_made_narrower_are_not_seen(
         "\u30ab" + "\uff9e" * 30,
     ],
 )
-def test_every_character_of_a_value_is_drawn_however_many_go_together(plain: Child, cluster: str) -> None:
+def test_every_character_of_a_value_is_drawn_however_many_go_together(
+    plain: Child, cluster: str
+) -> None:
     opened(plain, chat(call(1, query=cluster)), 300)
     shown_value = row(plain, "❓").partition('query: "')[2].partition('")')[0]
-    spelled = re.sub(r"\\u[0-9a-f]{4}|\\U[0-9a-f]{8}", lambda m: chr(int(m[0][2:], 16)), shown_value)
+    spelled = re.sub(
+        r"\\u[0-9a-f]{4}|\\U[0-9a-f]{8}", lambda m: chr(int(m[0][2:], 16)), shown_value
+    )
     assert spelled == cluster
 
 
 def test_a_window_without_room_for_text_shows_no_call(plain: Child) -> None:
     call_is_cut = (
-        "local view = require('parley.view') return view.is_cut(view.fit({ { 'text', 'Normal', '' } }, ...))"
+        "local view = require('parley.view') return view.is_cut(view.fit({ { 'text', "
+        "'Normal', '' } }, ...))"
     )
     assert [plain.lua(call_is_cut, width) for width in (0, 1, 4)] == [True, True, False]
 
@@ -447,7 +479,9 @@ def test_what_a_modeline_would_evaluate_never_leaves_the_sandbox(plain: Child, o
     plain.edit("notes.md", f"# notes\n\ntext\n\n{modeline}\n")
     plain.command("set nomodeline nomodelineexpr")
     assert "writefile" in plain.lua("return vim.wo.foldtext .. vim.wo.foldexpr")
-    plain.nvim.api.buf_set_lines(0, -1, -1, True, ["", *chat(call(1, query="x")).rstrip().split("\n")])
+    plain.nvim.api.buf_set_lines(
+        0, -1, -1, True, ["", *chat(call(1, query="x")).rstrip().split("\n")]
+    )
     plain.lua("require('parley.chat').attach(0 + vim.api.nvim_get_current_buf())")
     if option == "foldtext":
         plain.command("1,2fold")
@@ -462,12 +496,16 @@ PATH = "/home/user/projects/shop/src/inventory/readers/csv_reader.py"
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_long_path_keeps_its_end_and_stands_whole_in_the_free_rows(plain: Child, width: int) -> None:
+def test_a_long_path_keeps_its_end_and_stands_whole_in_the_free_rows(
+    plain: Child, width: int
+) -> None:
     one = call(1, "write_file", path=PATH, content="import csv\nimport io\n")
     opened(plain, chat(one, call(2, "write_file", path="a.py", content="a\nb\n")), width)
     assert 'csv_reader.py", content) · files' in row(plain, "❓")
     assert row(plain, "❓").startswith('❓ write_file(path: "…')
-    whole = "".join(line.strip() for line in shown(plain) if line.startswith(("  call 1: write", "    ")))
+    whole = "".join(
+        line.strip() for line in shown(plain) if line.startswith(("  call 1: write", "    "))
+    )
     assert f'write_file(path: "{PATH}", content: 2 lines, 21 B)' in whole
     assert numbers(plain) == [1, 2]
 
@@ -478,14 +516,17 @@ def test_a_command_is_cut_at_its_end(plain: Child) -> None:
 
 
 def test_a_size_goes_before_anything_is_cut(plain: Child) -> None:
-    opened(plain, chat(call(1, "write_file", path="src/inventory/csv_reader.py", content="a\nb\n")), 72)
+    opened(
+        plain, chat(call(1, "write_file", path="src/inventory/csv_reader.py", content="a\nb\n")), 72
+    )
     assert row(plain, "❓") == '❓ write_file(path: "src/inventory/csv_reader.py", content) · files'
     assert numbers(plain) == [1]
 
 
 def test_short_texts_of_several_calls_are_shown(plain: Child) -> None:
     calls = [
-        call(n, "write_file", path=f"notes/{n}.md", content=f"first {n}\nsecond {n}\n") for n in range(1, 6)
+        call(n, "write_file", path=f"notes/{n}.md", content=f"first {n}\nsecond {n}\n")
+        for n in range(1, 6)
     ]
     opened(plain, chat(*calls, words=""))
     for number in range(1, 6):

@@ -1,4 +1,5 @@
-"""A yes to a call that may already have run first says so: in a second Neovim, in the shell, after an undo.
+"""A yes to a call that may already have run first says so: in a second Neovim, in the shell,
+after an undo.
 
 Every case counts the calls at a real server over stdio.
 """
@@ -14,7 +15,17 @@ from pathlib import Path
 import pytest
 
 from tests.forks import forks
-from tests.nvim.counting import BOUND_S, Chat, environ, furnish, is_complete, opened, problems, until, waits
+from tests.nvim.counting import (
+    BOUND_S,
+    Chat,
+    environ,
+    furnish,
+    is_complete,
+    opened,
+    problems,
+    until,
+    waits,
+)
 from tests.nvim.harness import Child, child
 
 SAYS = "may already have run"
@@ -66,7 +77,9 @@ def chat(home: Path) -> Chat:
 def shell(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of Parley's."""
     command = [forks().python, "-m", "parley", *arguments]
-    return subprocess.run(command, env=environ(home), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env=environ(home), capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def ask(nvim: Child) -> None:
@@ -126,7 +139,9 @@ def test_undone_to_before_its_result_and_after_regenerating_a_call_says_that_it_
 
 
 @pytest.mark.timeout(180)
-def test_undone_and_saved_under_another_name_a_call_says_that_it_ran(one: Child, chat: Chat) -> None:
+def test_undone_and_saved_under_another_name_a_call_says_that_it_ran(
+    one: Child, chat: Chat
+) -> None:
     opened(one, chat)
     ask(one)
     asked = one.text()

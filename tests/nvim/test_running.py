@@ -74,7 +74,13 @@ def ask_for_some(nvim: Child, home: Path, question: str) -> None:
         "env": {"GO": str(home / "go")},
     }
     search = {"command": sys.executable, "args": [str(HERE / "search_server.py")]}
-    ask(nvim, home, question, mcp={"servers": {"patient": patient, "search": search}}, approval={"auto": []})
+    ask(
+        nvim,
+        home,
+        question,
+        mcp={"servers": {"patient": patient, "search": search}},
+        approval={"auto": []},
+    )
     nvim.until_waiting()
     nvim.until_screen("Please choose")
     assert JSON not in nvim.screen()
@@ -82,7 +88,9 @@ def ask_for_some(nvim: Child, home: Path, question: str) -> None:
 
 def row(nvim: Child, start: str) -> str:
     """The last row of the screen with this start; "" if none."""
-    return next((line for line in reversed(nvim.screen().split("\n")) if line.startswith(start)), "")
+    return next(
+        (line for line in reversed(nvim.screen().split("\n")) if line.startswith(start)), ""
+    )
 
 
 def complete(nvim: Child) -> None:
@@ -98,7 +106,9 @@ def test_a_call_that_runs_counts_its_seconds_tells_its_progress_and_is_folded_wh
     nvim.until(lambda: row(nvim, "❓").endswith("(half of it, 2 of 5)"), "the progress")
     nvim.until(lambda: re.search(r"running [1-9] s \(", row(nvim, "❓")), "a second")
     assert nvim.screen().count("half of it") == 1
-    assert row(nvim, "❓").startswith('❓ ya look_up(query: "google") · patient · by rule · running')
+    assert row(nvim, "❓").startswith(
+        '❓ ya look_up(query: "google") · patient · by rule · running'
+    )
     (tmp_path / "go").touch()
     complete(nvim)
     done = nvim.until(lambda: row(nvim, "🛠 "), "the fold")
@@ -112,7 +122,8 @@ def test_a_call_may_take_longer_than_its_time_and_the_turns_while_its_server_rep
 ) -> None:
     ask(nvim, tmp_path, 'call look_up {"query":"beat"}', timeout_s=1)
     nvim.until(
-        lambda: re.search(r"running \d+ s \(half of it, (1[5-9]|2\d)\)", row(nvim, "❓")), "1.5 seconds"
+        lambda: re.search(r"running \d+ s \(half of it, (1[5-9]|2\d)\)", row(nvim, "❓")),
+        "1.5 seconds",
     )
     (tmp_path / "go").touch()
     complete(nvim)
@@ -125,7 +136,13 @@ def test_progress_is_told_at_the_tip_where_the_row_of_the_call_is_not_on_the_scr
     search = {"command": sys.executable, "args": [str(HERE / "search_server.py")]}
     slow = 'call slow {"seconds":600}'
     approval = {"auto": ["search/*"]}
-    ask(nvim, tmp_path, f"{slow} and call fail {{}}", mcp={"servers": {"search": search}}, approval=approval)
+    ask(
+        nvim,
+        tmp_path,
+        f"{slow} and call fail {{}}",
+        mcp={"servers": {"search": search}},
+        approval=approval,
+    )
     nvim.until_screen("`it did not work`")
     nvim.until_screen("(step ")
     nvim.until(lambda: nvim.screen().count("step ") == 1, "it once")
@@ -140,15 +157,23 @@ def test_a_call_that_failed_shows_its_result_and_says_so(nvim: Child, tmp_path: 
     ask(nvim, tmp_path, 'call look_up {"query":"fail"}')
     complete(nvim)
     nvim.until(
-        lambda: re.search(r'look_up\(query: "fail"\).* · failed( [\d.]+ s)?$', row(nvim, "❓")), "the state"
+        lambda: re.search(r'look_up\(query: "fail"\).* · failed( [\d.]+ s)?$', row(nvim, "❓")),
+        "the state",
     )
     assert "`found`" in nvim.screen()
 
 
 def test_a_call_whose_line_is_text_says_behind_it_what_it_does(nvim: Child, tmp_path: Path) -> None:
-    ask(nvim, tmp_path, 'call look_up {"query":"google"}', before="setlocal foldmethod=expr foldexpr=0")
+    ask(
+        nvim,
+        tmp_path,
+        'call look_up {"query":"google"}',
+        before="setlocal foldmethod=expr foldexpr=0",
+    )
     nvim.until(
-        lambda: re.search(r"\}` running( \d+ s)? \(half of it, 2 of 5\)", nvim.screen().replace("\n", "")),
+        lambda: re.search(
+            r"\}` running( \d+ s)? \(half of it, 2 of 5\)", nvim.screen().replace("\n", "")
+        ),
         "it",
     )
     (tmp_path / "go").touch()
@@ -156,7 +181,9 @@ def test_a_call_whose_line_is_text_says_behind_it_what_it_does(nvim: Child, tmp_
     assert "running" not in nvim.screen()
 
 
-def test_those_who_listen_are_told_of_the_start_and_the_end_of_each_call(nvim: Child, tmp_path: Path) -> None:
+def test_those_who_listen_are_told_of_the_start_and_the_end_of_each_call(
+    nvim: Child, tmp_path: Path
+) -> None:
     (tmp_path / "go").touch()
     ask(nvim, tmp_path, 'call look_up {"query":"google"}')
     complete(nvim)
@@ -188,12 +215,20 @@ def test_of_calls_that_end_out_of_order_each_has_its_row_its_time_and_its_outcom
     nvim: Child, tmp_path: Path
 ) -> None:
     ask_for_some(
-        nvim, tmp_path, 'call look_up {"query":"google"} and call fail {} and call slow {"seconds":0.3}'
+        nvim,
+        tmp_path,
+        'call look_up {"query":"google"} and call fail {} and call slow {"seconds":0.3}',
     )
     nvim.keys("ztya")
-    nvim.until(lambda: "🛠 slow" in nvim.screen() or "🛠️: [slow]" in nvim.screen(), "the last one's result")
-    nvim.until(lambda: re.search(r"^❓ ya look_up.* · running [1-9] s$", nvim.screen(), re.M), "a second")
-    nvim.until(lambda: re.search(r"^❓ ya fail\(\).* · failed", nvim.screen(), re.M), "how it ended")
+    nvim.until(
+        lambda: "🛠 slow" in nvim.screen() or "🛠️: [slow]" in nvim.screen(), "the last one's result"
+    )
+    nvim.until(
+        lambda: re.search(r"^❓ ya look_up.* · running [1-9] s$", nvim.screen(), re.M), "a second"
+    )
+    nvim.until(
+        lambda: re.search(r"^❓ ya fail\(\).* · failed", nvim.screen(), re.M), "how it ended"
+    )
     assert re.search(r"^🛠 slow\(seconds: 0.3\).* → 12 B, ok · 0\.[3-9] s$", nvim.screen(), re.M)
     assert JSON not in nvim.screen()
     (tmp_path / "go").touch()
@@ -216,7 +251,9 @@ def test_a_call_that_is_undecided_after_an_undo_does_not_say_how_it_ended(
     nvim.until(lambda: "failed" in row(nvim, "❓"), "how it failed")
     nvim.keys("<Esc>u")
     nvim.until_screen("Please choose")
-    nvim.until(lambda: row(nvim, "W ❓").endswith('look_up(query: "fail") · patient'), "the row alone")
+    nvim.until(
+        lambda: row(nvim, "W ❓").endswith('look_up(query: "fail") · patient'), "the row alone"
+    )
     assert not re.search("· (done|failed)", nvim.screen())
 
 
@@ -267,7 +304,9 @@ def test_no_undo_of_a_choice_shows_the_text_of_its_call_even_before_the_host_has
         nvim.lua("require('parley.view').draw = _G.draw")
 
 
-def test_a_call_that_the_user_has_opened_stays_open_when_it_is_decided(nvim: Child, tmp_path: Path) -> None:
+def test_a_call_that_the_user_has_opened_stays_open_when_it_is_decided(
+    nvim: Child, tmp_path: Path
+) -> None:
     ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
     nvim.keys("zo")
     nvim.until_screen(JSON)
@@ -278,11 +317,15 @@ def test_a_call_that_the_user_has_opened_stays_open_when_it_is_decided(nvim: Chi
     assert "\n❓ fail()" in nvim.screen()
 
 
-def test_folds_of_the_users_stay_when_a_choice_in_them_is_undone(nvim: Child, tmp_path: Path) -> None:
+def test_folds_of_the_users_stay_when_a_choice_in_them_is_undone(
+    nvim: Child, tmp_path: Path
+) -> None:
     ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
     first = 1 + next(row for row, line in enumerate(nvim.lines()) if line.startswith("💬: call"))
     last = len(nvim.lines())
-    nvim.command(f"setlocal nofoldenable | {first},{last}fold | setlocal foldenable | {first}foldopen")
+    nvim.command(
+        f"setlocal nofoldenable | {first},{last}fold | setlocal foldenable | {first}foldopen"
+    )
     nvim.keys("yo")
     nvim.until_screen("❓ yo look_up(")
     nvim.until_idle()

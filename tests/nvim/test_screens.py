@@ -1,4 +1,6 @@
-"""Pictures of screens: `make screens` draws README's picture, and a picture shows every cell attribute."""
+"""Pictures of screens: `make screens` draws README's picture, and a picture shows every cell
+attribute.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,18 @@ from tests.nvim.screens import COMMON, QUESTION, waiting
 def test_the_recipe_draws_the_session(tmp_path: Path) -> None:
     recipes = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
     recipe = next(line for line in recipes if "tests.nvim.screens" in line)
-    command = recipe.partition("$(BIN)/python ")[2].replace('$(if $(TO),"$(TO)",doc session)', "").split()
+    command = (
+        recipe.partition("$(BIN)/python ")[2].replace('$(if $(TO),"$(TO)",doc session)', "").split()
+    )
     subprocess.run([sys.executable, *command, str(tmp_path), "session"], cwd=ROOT, check=True)
     picture = (tmp_path / "session.svg").read_text(encoding="utf-8")
     assert picture.startswith("<svg")
     assert f"{QUESTION}</text>" in picture
 
 
-def test_the_cursor_is_seen_on_the_first_call_that_waits_at_the_bottom_of_a_long_chat(tmp_path: Path) -> None:
+def test_the_cursor_is_seen_on_the_first_call_that_waits_at_the_bottom_of_a_long_chat(
+    tmp_path: Path,
+) -> None:
     """The window once started at a line's second row after scrolling to the calls."""
     with child(tmp_path, width=80, height=24) as neovim:
         neovim.lua("require('parley').setup(...)", COMMON)
@@ -56,10 +62,14 @@ def test_a_picture_shows_how_a_cell_is_drawn(tmp_path: Path) -> None:
         '{"bg":"#0000ff"}': 'width="(25.29|42.15)" height="18" fill="#0000ff"/>',
         '{"fg":"#0000ff"}': 'fill="#0000ff" xml:space="preserve">&gt;&gt;see<',
     }
-    with child(tmp_path, clean=True, init="vim.o.termguicolors = true", width=40, height=6) as neovim:
+    with child(
+        tmp_path, clean=True, init="vim.o.termguicolors = true", width=40, height=6
+    ) as neovim:
         for look, part in cases.items():
             neovim.lua(LOOKS, look)
             neovim.until_screen(">>see\U0001f4ac")
             assert re.search(part, drawn(neovim)), look
         # Text after a wide character is two cells further: after the signs, and three letters.
-        assert f'x="{12 + 7 * 8.43:.1f}" y="26" fill="#101010" xml:space="preserve">.<' in drawn(neovim)
+        assert f'x="{12 + 7 * 8.43:.1f}" y="26" fill="#101010" xml:space="preserve">.<' in drawn(
+            neovim
+        )

@@ -94,7 +94,9 @@ def test_a_call_that_was_never_on_the_screen_is_decided_by_the_second_yes(
 
 
 def opened_above(nvim: Child, chat: Chat, place: Callable[[Child, Chat], None]) -> None:
-    """Open a chat, its window at the top, and put the call where it cannot be seen before it is drawn."""
+    """Open a chat, its window at the top, and put the call where it cannot be seen before it is
+    drawn.
+    """
     nvim.command("set eventignore=all")
     nvim.command(f"edit! {chat.path}")
     place(nvim, chat)
@@ -118,7 +120,8 @@ CHANGES = {
     "in insert mode": lambda nvim: nvim.keys("0/chat-<CR>cwCHAT<Esc>ya"),
     "by a plugin": lambda nvim: nvim.lua(f"{REACHES} change() vim.api.nvim_input('ya')"),
     "by an autocommand as the key comes": lambda nvim: nvim.lua(
-        f"{REACHES} vim.api.nvim_create_autocmd('CmdlineLeave', {{ once = true, callback = change }})"
+        f"{REACHES} vim.api.nvim_create_autocmd('CmdlineLeave', "
+        f"{{ once = true, callback = change }})"
         " vim.api.nvim_input(':ParleyApprove ya<CR>')"
     ),
     "in another window": lambda nvim: nvim.lua(
@@ -129,7 +132,9 @@ CHANGES = {
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", CHANGES)
-def test_arguments_changed_in_the_instant_before_the_yes_are_shown_first(desk: Child, how: str) -> None:
+def test_arguments_changed_in_the_instant_before_the_yes_are_shown_first(
+    desk: Child, how: str
+) -> None:
     chat = ask(desk, desk.home)
     opened(desk, chat)
     desk.command("normal! Gzt")
@@ -192,7 +197,9 @@ def pressed_early(nvim: Child, keys: str) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_no_key_counts_before_its_call_could_be_read_however_often_it_is_pressed(patient: Child) -> None:
+def test_no_key_counts_before_its_call_could_be_read_however_often_it_is_pressed(
+    patient: Child,
+) -> None:
     chat = Chat(patient.home, f"chat-{next(_number)}")
     opened(patient, chat)
     patient.command("ParleyRespond")
@@ -200,7 +207,9 @@ def test_no_key_counts_before_its_call_could_be_read_however_often_it_is_pressed
     for keys in ("ya", "ya", "yo", "yA", "yO", "yaya", ":ParleyApprove ya<CR>"):
         pressed_early(patient, keys)
     patient.keys("gg")
-    pressed_early(patient, "ya")  # from none of the lines of its calls: the first of two is early, too
+    pressed_early(
+        patient, "ya"
+    )  # from none of the lines of its calls: the first of two is early, too
     patient.keys("gg")
     pressed_early(patient, "ya")
     assert "❓: `" in patient.text()
@@ -257,7 +266,9 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_screen(desk: Chi
     until(desk, lambda: "K again enters" in desk.screen(), "the float")
     assert times(desk) == []
     desk.keys("K")
-    until(desk, lambda: desk.nvim.api.win_get_config(0)["relative"] != "", "the cursor in the float")
+    until(
+        desk, lambda: desk.nvim.api.win_get_config(0)["relative"] != "", "the cursor in the float"
+    )
     desk.keys("G")
     until(desk, lambda: "line 199" in desk.screen(), "the end")
     assert desk.lua(SEEN_THERE, str(chat.path)) == 0  # the calls between were skipped

@@ -1,4 +1,6 @@
-"""Slow or failing servers: a question waits for them, says so, and proceeds without them on a key."""
+"""Slow or failing servers: a question waits for them, says so, and proceeds without them on a
+key.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def test_the_model_and_the_user_are_told_of_a_server_that_fails_with_each_questi
 ) -> None:
     serve(desk, barred=barred(tmp_path / "go"))
     ask(desk, "say: one")
-    desk.until(lambda: "no tools of MCP server 'barred': " in desk.messages(), "the message", LONG_S)
+    desk.until(
+        lambda: "no tools of MCP server 'barred': " in desk.messages(), "the message", LONG_S
+    )
     desk.until_idle(LONG_S)
     desk.keys("Gasay: two<Esc><C-g><C-g>")
     again = "asked without the tools of MCP server barred. :ParleyTools tells why"
@@ -96,7 +100,9 @@ def test_the_model_and_the_user_are_told_of_a_server_that_fails_with_each_questi
     assert missing not in system_prompt(desk)
 
 
-def test_a_server_that_failed_is_tried_again_when_the_user_asks(desk: Child, tmp_path: Path) -> None:
+def test_a_server_that_failed_is_tried_again_when_the_user_asks(
+    desk: Child, tmp_path: Path
+) -> None:
     serve(desk, barred=barred(tmp_path / "go"))
     ask(desk, 'call echo {"a": 1}')
     desk.until_text("I have no tool named echo", LONG_S)
@@ -117,7 +123,9 @@ def test_a_chat_that_leaves_a_server_out_does_not_wait_for_it(desk: Child, tmp_p
     assert path.exists()
 
 
-def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(desk: Child, tmp_path: Path) -> None:
+def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(
+    desk: Child, tmp_path: Path
+) -> None:
     go = tmp_path / "go"
     go.touch()
     serve(desk, slow=slow(go))
@@ -174,7 +182,9 @@ def test_a_call_whose_server_fails_waits_until_it_can_run(desk: Child, tmp_path:
     serve(desk, barred=barred(go) | {"timeout_s": 61})  # so it restarts
     desk.keys("ya")
     desk.until(
-        lambda: "echo cannot run now: the tools of barred are missing" in desk.messages(), "it", LONG_S
+        lambda: "echo cannot run now: the tools of barred are missing" in desk.messages(),
+        "it",
+        LONG_S,
     )
     desk.until_idle(LONG_S)
     assert "🛠️:" not in desk.text()

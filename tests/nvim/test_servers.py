@@ -46,7 +46,9 @@ def desk(neovim: Child, tmp_path: Path) -> Child:
 
 def prompted(nvim: Child, text: str) -> str:
     """The screen, once Neovim's own prompt shows a text."""
-    nvim.until(lambda: nvim.nvim.api.get_mode()["mode"] == "c" and text in nvim.screen(), text, LONG_S)
+    nvim.until(
+        lambda: nvim.nvim.api.get_mode()["mode"] == "c" and text in nvim.screen(), text, LONG_S
+    )
     return nvim.screen()
 
 
@@ -66,7 +68,7 @@ def stop(nvim: Child, chat: Path) -> None:
     nvim.lua(code, str(chat))
 
 
-# --- Results ----------------------------------------------------------------------------------------------
+# --- Results --------------------------------------------------------------------------------------
 
 
 def test_what_a_tool_returns_for_the_user_alone_is_shown_and_sent_to_no_model(desk: Child) -> None:
@@ -93,7 +95,7 @@ def test_what_a_tool_returns_for_the_user_alone_is_shown_and_sent_to_no_model(de
     desk.command("close")
 
 
-# --- Names ------------------------------------------------------------------------------------------------
+# --- Names ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("agent", ["Demo", "Demo-OpenAI", "Demo-Text"])
@@ -112,12 +114,14 @@ def test_a_parameter_that_providers_refuse_is_called_by_the_name_of_its_server(
     desk.keys("ya")
     desk.until_text('`{"file name": "a  b"}`', LONG_S)
     complete(desk)
-    desk.keys('Gacall blank {"file_name": "again"}<Esc><C-g><C-g>')  # with the first call in the request
+    desk.keys(
+        'Gacall blank {"file_name": "again"}<Esc><C-g><C-g>'
+    )  # with the first call in the request
     desk.until_waiting(LONG_S)
     assert "[Interrupted" not in desk.text()
 
 
-# --- Trust ------------------------------------------------------------------------------------------------
+# --- Trust ----------------------------------------------------------------------------------------
 
 
 def project(nvim: Child, **servers: Any) -> Path:
@@ -146,8 +150,12 @@ def test_a_project_s_servers_are_shown_and_used_after_a_yes(desk: Child) -> None
 def test_the_servers_of_an_editor_s_file_are_shown_and_used_after_a_yes(desk: Child) -> None:
     path = Path(desk.nvim.funcs.getcwd()) / ".vscode" / "mcp.json"
     path.parent.mkdir()
-    extra = json.dumps({**server("--many"), "type": "stdio", "alwaysAllow": ["tool_7"], "envFile": ".env"})
-    path.write_text(f'{{\n  // of VS Code\n  "servers": {{ "extra": {extra}, }},\n}}\n', encoding="utf-8")
+    extra = json.dumps(
+        {**server("--many"), "type": "stdio", "alwaysAllow": ["tool_7"], "envFile": ".env"}
+    )
+    path.write_text(
+        f'{{\n  // of VS Code\n  "servers": {{ "extra": {extra}, }},\n}}\n', encoding="utf-8"
+    )
     ask(desk, 'call tool_7 {"a": 1}')
     seen = prompted(desk, "2: Yes, I trust")
     assert "## extra" in seen
@@ -164,7 +172,11 @@ def test_without_a_question_nobody_is_asked_about_servers(desk: Child) -> None:
     project(desk, extra=server("--many"))
     desk.edit("notes.md", "# Notes\n")
     desk.command("ParleyRespond")
-    desk.until(lambda: "parley: there is no question here" in desk.messages().lower(), "the message", LONG_S)
+    desk.until(
+        lambda: "parley: there is no question here" in desk.messages().lower(),
+        "the message",
+        LONG_S,
+    )
     assert "parley://project-servers" not in desk.screen()
 
 
@@ -179,13 +191,17 @@ def test_keys_typed_at_the_question_without_a_look_say_no(desk: Child) -> None:
 
 def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -> None:
     folder = Path(desk.nvim.funcs.getcwd())
-    (folder / "serve.py").write_text("import runpy, sys\nrunpy.run_path(sys.argv[1])\n", encoding="utf-8")
+    (folder / "serve.py").write_text(
+        "import runpy, sys\nrunpy.run_path(sys.argv[1])\n", encoding="utf-8"
+    )
     entry = server("--many", env={"A": "${ANTHROPIC_API_KEY}"})
     project(desk, extra={**entry, "args": ["serve.py", *entry["args"]]})
     ask(desk, "say: hello")
     seen = prompted(desk, "3: Yes, I trust")
     assert "They receive your variables ANTHROPIC_API_KEY." in seen.replace("\n", "")
-    assert "names files of the project, whose content may change: serve.py" in seen.replace("\n", "")
+    assert "names files of the project, whose content may change: serve.py" in seen.replace(
+        "\n", ""
+    )
     desk.keys("2<CR>")
     complete(desk)
     with (folder / "serve.py").open("a", encoding="utf-8") as file:
@@ -197,7 +213,10 @@ def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -
 
 
 def test_no_yes_is_offered_before_all_that_servers_do_was_on_the_screen(desk: Child) -> None:
-    variables = {f"V{n}": "x" * 100 for n in range(20)} | {"LONG": "y" * 2000, "LD_PRELOAD": "./evil.so"}
+    variables = {f"V{n}": "x" * 100 for n in range(20)} | {
+        "LONG": "y" * 2000,
+        "LD_PRELOAD": "./evil.so",
+    }
     project(desk, good=server("--many", env=variables))
     chat, screens = ask(desk, 'call tool_7 {"a": 1}'), [prompted(desk, "cancels):")]
     while "Yes, I trust" not in screens[-1]:
@@ -235,7 +254,9 @@ def test_a_no_holds_until_the_file_changes(desk: Child) -> None:
     complete(desk)
     assert "I have no tool named tool_7" in desk.text()
     desk.keys('Gacall tool_7 {"a": 2}<Esc><C-g><C-g>')
-    desk.until(lambda: desk.text().count("I have no tool named tool_7") == 2, "the second answer", LONG_S)
+    desk.until(
+        lambda: desk.text().count("I have no tool named tool_7") == 2, "the second answer", LONG_S
+    )
     complete(desk)
     project(desk, other=server("--many"))
     desk.keys('Gacall tool_7 {"a": 3}<Esc><C-g><C-g>')
@@ -258,7 +279,9 @@ def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None
     desk.command("checkhealth parley")
     text = desk.until_text(f"{path} is trusted", LONG_S)
     assert "mcpServers.no/name: a server's name has" in text
-    assert "extra: MCP server 'extra' ended while starting; its last words: no licence found" in text
+    assert (
+        "extra: MCP server 'extra' ended while starting; its last words: no licence found" in text
+    )
 
 
 def test_stopping_takes_the_question_away(desk: Child) -> None:
@@ -271,7 +294,7 @@ def test_stopping_takes_the_question_away(desk: Child) -> None:
     assert "parley://project-servers" not in desk.screen()
 
 
-# --- Forms ------------------------------------------------------------------------------------------------
+# --- Forms ----------------------------------------------------------------------------------------
 
 
 def test_a_server_s_question_is_answered_in_the_editor(desk: Child) -> None:
@@ -337,7 +360,7 @@ def test_a_prompt_waits_until_the_user_does_not_type(desk: Child) -> None:
     desk.until_idle()
 
 
-# --- The page ---------------------------------------------------------------------------------------------
+# --- The page -------------------------------------------------------------------------------------
 
 
 def tools(nvim: Child, text: str = "fake: ready") -> str:
@@ -348,7 +371,9 @@ def tools(nvim: Child, text: str = "fake: ready") -> str:
 
 
 def go_to(nvim: Child, start: str) -> None:
-    nvim.command(str(1 + next(row for row, line in enumerate(nvim.lines()) if line.startswith(start))))
+    nvim.command(
+        str(1 + next(row for row, line in enumerate(nvim.lines()) if line.startswith(start)))
+    )
 
 
 def offered_to(nvim: Child, chat: Path) -> list[str]:
@@ -399,7 +424,9 @@ def test_the_page_shows_what_a_server_says_of_its_tools_and_for_a_log(desk: Chil
     desk.lua(setup({"fake": server("--more")}))
 
 
-def test_other_instructions_of_a_server_ask_again_for_a_tool_that_was_remembered(desk: Child) -> None:
+def test_other_instructions_of_a_server_ask_again_for_a_tool_that_was_remembered(
+    desk: Child,
+) -> None:
     def says(text: str) -> None:
         desk.lua(setup({"fake": server(env={"FAKE_SAYS": text})}))
 
@@ -456,7 +483,11 @@ def test_a_tool_and_a_server_are_switched_for_this_chat_in_its_file(desk: Child)
     desk.keys("x")
     desk.until_text("- [ ] echo")
     assert "## [~] fake" in desk.text()
-    assert desk.lines(desk.nvim.funcs.bufnr(str(chat)))[:3] == ["---", 'tools: ["!fake/echo"]', "---"]
+    assert desk.lines(desk.nvim.funcs.bufnr(str(chat)))[:3] == [
+        "---",
+        'tools: ["!fake/echo"]',
+        "---",
+    ]
     assert "echo" not in offered_to(desk, chat)
     assert "hang" in offered_to(desk, chat)
     tools(desk)
@@ -490,7 +521,9 @@ def test_a_server_is_started_anew(desk: Child) -> None:
     before = next(line for line in tools(desk, "pid ").split("\n") if line.startswith("pid "))
     go_to(desk, "## [x] fake")
     desk.keys("R")
-    desk.until(lambda: before not in desk.text() and "pid " in desk.text(), "another process", LONG_S)
+    desk.until(
+        lambda: before not in desk.text() and "pid " in desk.text(), "another process", LONG_S
+    )
     desk.until_text("## [x] fake: ready", LONG_S)
 
 
@@ -521,7 +554,7 @@ def test_a_server_is_added_to_the_settings_and_shown_with_its_folder(tmp_path: P
         nvim.until(lambda: "already has a server new" in nvim.messages(), "the message", LONG_S)
 
 
-# --- Prompts ----------------------------------------------------------------------------------------------
+# --- Prompts --------------------------------------------------------------------------------------
 
 
 def test_a_prompt_becomes_the_question(desk: Child) -> None:
@@ -550,7 +583,9 @@ def test_a_prompt_that_is_not_there_is_named_with_those_that_are(desk: Child) ->
     chat_of(desk, "unknown.md")
     desk.command("ParleyPrompt fake/nothing")
     desk.until(
-        lambda: "there is no prompt fake/nothing: fake/greet, fake/plain" in desk.messages(), "it", LONG_S
+        lambda: "there is no prompt fake/nothing: fake/greet, fake/plain" in desk.messages(),
+        "it",
+        LONG_S,
     )
     desk.command("ParleyPrompt greet who=Ada")
     desk.until(lambda: "takes whom=..., how=...; not who" in desk.messages(), "the message", LONG_S)

@@ -18,7 +18,8 @@ SETTINGS = """
 def test_an_answer_that_is_awaited_comes_whole(tmp_path: Path) -> None:
     with hanging_model() as model:
         first, second = (
-            f"require('parley').setup({{{SETTINGS.format(url=model.url, rounds=n)}}})" for n in (5, 6)
+            f"require('parley').setup({{{SETTINGS.format(url=model.url, rounds=n)}}})"
+            for n in (5, 6)
         )
         with child(tmp_path, init=first, width=80, height=24) as nvim:
             nvim.edit("chat.md", "💬: say: It has come.\n")

@@ -57,7 +57,10 @@ def test_a_call_that_may_have_run_is_told_before_any_server_was_started() -> Non
     proposal = asked(1)
     used = yes(proposal, state="used")
     waits = chat(answer(proposal))
-    assert "may already have run" in drawing(ChatView(waits, None, view(used)))["problems"][0]["message"]
+    assert (
+        "may already have run"
+        in drawing(ChatView(waits, None, view(used)))["problems"][0]["message"]
+    )
     again = chat(answer(ran(1)), answer(proposal))
     assert drawing(ChatView(again, None, view(used)))["problems"] == []
 

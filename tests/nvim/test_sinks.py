@@ -56,7 +56,14 @@ def visible(text: str) -> str:
     return str(shown_arguments("message", [text])[0])
 
 
-BARS = ["statusline=%{%", "statusline=%!", "winbar=%{%", "tabline=%{%", "titlestring=%{%", "statuscolumn=%{%"]
+BARS = [
+    "statusline=%{%",
+    "statusline=%!",
+    "winbar=%{%",
+    "tabline=%{%",
+    "titlestring=%{%",
+    "statuscolumn=%{%",
+]
 
 
 @each_text
@@ -75,20 +82,29 @@ def test_bars_that_evaluate_what_they_show_show_it(chat: Child, bar: str, text: 
     remote(chat, "status", buf, "", 0)
 
 
-any_text = st.lists(st.sampled_from([*TEXTS.values(), "%", "{", "}", "<", "!", " "]) | st.text(max_size=5))
+any_text = st.lists(
+    st.sampled_from([*TEXTS.values(), "%", "{", "}", "<", "!", " "]) | st.text(max_size=5)
+)
 
 
 @examples(25)
 @example(" | call writefile([],'vim_ran_this')")
 @example(" ")
 @given(any_text.map("".join))
-def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(plain: Child, text: str) -> None:
+def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(
+    plain: Child, text: str
+) -> None:
     plain.command("enew!")  # without a named agent
     buf = plain.nvim.current.buffer.number
     remote(plain, "status", buf, text, 0)
-    shown = plain.nvim.api.eval_statusline("%{%v:lua.require'parley'.status()%}", {"maxwidth": 10_000})
+    shown = plain.nvim.api.eval_statusline(
+        "%{%v:lua.require'parley'.status()%}", {"maxwidth": 10_000}
+    )
     whole = visible(text)
-    assert shown["str"] in (whole, whole.removeprefix(" "))  # Neovim may leave out one at its start itself
+    assert shown["str"] in (
+        whole,
+        whole.removeprefix(" "),
+    )  # Neovim may leave out one at its start itself
     assert not ran(plain)
     remote(plain, "status", buf, "", 0)
 
@@ -108,7 +124,9 @@ def test_what_is_drawn_and_said_shows_what_it_is(chat: Child, text: str) -> None
     assert visible(text) in chat.text()
     chat.command("lclose")
     remote(chat, "message", text, "warn")
-    chat.until(lambda: " ".join(visible(text).split()) in " ".join(chat.messages().split()), "the message")
+    chat.until(
+        lambda: " ".join(visible(text).split()) in " ".join(chat.messages().split()), "the message"
+    )
     remote(chat, "float", [text])
     assert visible(text) in chat.screen()
     remote(chat, "scratch", "page", [text], "markdown")
@@ -118,7 +136,9 @@ def test_what_is_drawn_and_said_shows_what_it_is(chat: Child, text: str) -> None
 
 
 @each_text
-def test_what_is_asked_shows_what_it_is_and_a_suggestion_types_nothing(chat: Child, text: str) -> None:
+def test_what_is_asked_shows_what_it_is_and_a_suggestion_types_nothing(
+    chat: Child, text: str
+) -> None:
     chat.lua("""
         _G.answers = {}
         require('parley.host').mention = function(_, answer) table.insert(_G.answers, answer) end
@@ -129,7 +149,10 @@ def test_what_is_asked_shows_what_it_is_and_a_suggestion_types_nothing(chat: Chi
     remote(chat, "ask_select", 2, "prompt " + text, ["item " + text, "other"])
     chat.lua("vim.defer_fn(function() vim.api.nvim_input('1<CR>') end, 50)")
     chat.until(lambda: len(chat.lua("return _G.answers")) == 2, "a choice")
-    assert chat.lua("return _G.answers") == [{"id": 1, "value": visible(text)}, {"id": 2, "value": 1}]
+    assert chat.lua("return _G.answers") == [
+        {"id": 1, "value": visible(text)},
+        {"id": 2, "value": 1},
+    ]
     assert not ran(chat)
 
 
@@ -144,10 +167,16 @@ def test_the_outline_shows_a_question_that_holds_anything(chat: Child, text: str
 
 
 def test_the_name_of_a_file_to_write_is_expanded_once(chat: Child) -> None:
-    chat.lua("_G.told = {} require('parley.host').notify = function(_, a) table.insert(_G.told, a.path) end")
+    chat.lua(
+        "_G.told = {} require('parley.host').notify = function(_, a) table.insert(_G.told, "
+        "a.path) end"
+    )
     chat.lua("require('parley').export(...)", f"`touch {RAN}`.html")
     chat.command("ParleyExport ~/page.html")
-    assert chat.lua("return _G.told") == [f"{chat.home}/`touch {RAN}`.html", f"{chat.home}/page.html"]
+    assert chat.lua("return _G.told") == [
+        f"{chat.home}/`touch {RAN}`.html",
+        f"{chat.home}/page.html",
+    ]
     assert not ran(chat)
 
 
@@ -160,7 +189,9 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
         yield nvim
 
 
-@pytest.mark.parametrize("text", [TEXTS["an item evaluated twice"], "x\n" + TEXTS["typed keys"] + "\0\u202e"])
+@pytest.mark.parametrize(
+    "text", [TEXTS["an item evaluated twice"], "x\n" + TEXTS["typed keys"] + "\0\u202e"]
+)
 def test_a_hostile_server_has_nothing_run_and_nothing_hidden(
     hosted: Child, tmp_path: Path, text: str
 ) -> None:
@@ -213,6 +244,7 @@ def test_a_modeline_in_a_chat_is_text(chat: Child, place: str) -> None:
         else:
             chat.command(f"{edit} {chat.home}/modelines.md")
         values = [
-            chat.nvim.api.get_option_value(name, {}) for name in ("textwidth", "filetype", "modifiable")
+            chat.nvim.api.get_option_value(name, {})
+            for name in ("textwidth", "filetype", "modifiable")
         ]
         assert values == [0, "markdown", True]

@@ -16,8 +16,18 @@ BOUND_S = 60.0
 QUESTION = "say: hello"
 ANSWER = "\nhello\n"
 CASES: dict[str, tuple[str | None, str | None, str, bool]] = {
-    "broken front matter": ("agent: [broken", None, "line 2: front matter is not valid YAML", False),
-    "narrowing that cannot be read": ("tools: web", None, "line 2: front matter tools: expected", False),
+    "broken front matter": (
+        "agent: [broken",
+        None,
+        "line 2: front matter is not valid YAML",
+        False,
+    ),
+    "narrowing that cannot be read": (
+        "tools: web",
+        None,
+        "line 2: front matter tools: expected",
+        False,
+    ),
     "unknown agent": (
         "agent: Nobody",
         None,
@@ -31,7 +41,12 @@ CASES: dict[str, tuple[str | None, str | None, str, bool]] = {
         False,
     ),
     "unconfirmed agent": ("agent: Demo-OpenAI", None, "agent Demo-OpenAI", False),
-    "no such agent": (None, "Nobody", "there is no agent 'Nobody': choose one of Claude, ChatGPT, ", False),
+    "no such agent": (
+        None,
+        "Nobody",
+        "there is no agent 'Nobody': choose one of Claude, ChatGPT, ",
+        False,
+    ),
     "no key": (
         None,
         None,
@@ -60,9 +75,13 @@ class Editor:
         if agent != "Nobody":
             nvim.command("normal! G")
             nvim.command("ParleyRespond")
-            nvim.until(lambda: ANSWER in nvim.text() or self._words(), "an answer or a refusal", BOUND_S)
+            nvim.until(
+                lambda: ANSWER in nvim.text() or self._words(), "an answer or a refusal", BOUND_S
+            )
             nvim.until_idle(BOUND_S)
-            nvim.until(lambda: ANSWER in nvim.text() or self._words(), "an answer or a refusal", BOUND_S)
+            nvim.until(
+                lambda: ANSWER in nvim.text() or self._words(), "an answer or a refusal", BOUND_S
+            )
         return self._words(), nvim.text()
 
     def _words(self) -> str:

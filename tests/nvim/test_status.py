@@ -43,7 +43,9 @@ def desk(nvim: Child, home: Path, **settings: Any) -> None:
         "env": {"GO": str(home / "go")},
     }
     wanted = {"agent": "Demo-OpenAI", "mcp": {"servers": {"patient": server}}}
-    nvim.lua("require('parley').setup(...)", wanted | {"approval": {"auto": ["patient/*"]}} | settings)
+    nvim.lua(
+        "require('parley').setup(...)", wanted | {"approval": {"auto": ["patient/*"]}} | settings
+    )
 
 
 def ask(nvim: Child, home: Path) -> Path:
@@ -72,9 +74,12 @@ def test_the_statuses_of_a_turn_with_a_tool_are_as_recorded(neovim: Child, tmp_p
     ask(neovim, tmp_path)
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
     shown = neovim.until_screen("Searching for google...")
-    assert any(line.strip()[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" for line in shown.split("\n") if "Searching" in line)
+    assert any(
+        line.strip()[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" for line in shown.split("\n") if "Searching" in line
+    )
     neovim.until(
-        lambda: re.search(r"Searching for google\.\.\. \d+s", neovim.screen()), "the time that passes"
+        lambda: re.search(r"Searching for google\.\.\. \d+s", neovim.screen()),
+        "the time that passes",
     )
     assert "Searching" not in neovim.text()
     go(tmp_path)
@@ -144,11 +149,17 @@ def test_a_status_model_that_hangs_delays_nothing(neovim: Child, tmp_path: Path)
         complete(neovim)
         assert "look_up returned: found" in neovim.text()
         assert "Using Look Up..." in statuses(neovim)
-        assert statuses(neovim)[-3:] == ["Processing tool results...", "Formulating response...", ""]
+        assert statuses(neovim)[-3:] == [
+            "Processing tool results...",
+            "Formulating response...",
+            "",
+        ]
         neovim.until(lambda: model.given_up == 1, "the end of the request for a sentence")
 
 
-def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(neovim: Child, tmp_path: Path) -> None:
+def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(
+    neovim: Child, tmp_path: Path
+) -> None:
     desk(neovim, tmp_path)
     ask(neovim, tmp_path)
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
@@ -177,7 +188,9 @@ def test_reading_a_buffer_anew_in_a_turn_says_so_and_not_that_it_was_closed(
     assert "look_up returned: found" in neovim.text()
 
 
-def test_asking_at_once_after_a_buffer_is_read_anew_is_answered(neovim: Child, tmp_path: Path) -> None:
+def test_asking_at_once_after_a_buffer_is_read_anew_is_answered(
+    neovim: Child, tmp_path: Path
+) -> None:
     desk(neovim, tmp_path)
     ask(neovim, tmp_path)
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
@@ -221,7 +234,10 @@ def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> Non
 
 
 def test_the_log_holds_every_request_and_call_and_ends_in_totals(
-    neovim: Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    neovim: Child,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     desk(neovim, tmp_path)
     path = ask(neovim, tmp_path)

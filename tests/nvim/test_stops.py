@@ -1,7 +1,8 @@
-"""How turns continue and end, in a real Neovim: the demo model, a real MCP server, and every kind of stop.
+"""How turns continue and end, in a real Neovim: the demo model, a real MCP server, and every
+kind of stop.
 
-The demo server strictly checks requests, and refusing one leaves a notice: a turn that continues after a
-stop has therefore sent a valid request.
+The demo server strictly checks requests, and refusing one leaves a notice: a turn that continues
+after a stop has therefore sent a valid request.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def nvim(one: Child) -> Child:
 def set_up(nvim: Child, **settings: Any) -> None:
     """Add settings to the common ones of these tests, with the server ready."""
     wanted = BASE | settings
-    if nvim.lua("local same = vim.deep_equal(_G.settings, ...) _G.settings = ... return same", wanted):
+    if nvim.lua(
+        "local same = vim.deep_equal(_G.settings, ...) _G.settings = ... return same", wanted
+    ):
         return
     nvim.lua("require('parley').setup(...)", wanted)
     nvim.command("ParleyTools")
@@ -127,7 +130,9 @@ ANSWERED: dict[str, Conclusion] = {
         ["fail failed"],
     ),
     "no tools": Conclusion("call fail {}", [], ["No tools were offered"], {"tool_mode": "off"}),
-    "a limit of 0": Conclusion("call fail {}", [], ["No tools were offered"], {"max_tool_calls": 0}),
+    "a limit of 0": Conclusion(
+        "call fail {}", [], ["No tools were offered"], {"max_tool_calls": 0}
+    ),
     "five calls with room for three": Conclusion(
         f"{SEARCH}, {SEARCH}, {SEARCH}, {SEARCH}, {SEARCH}",
         ["ok", "ok", "ok", "refused", "refused"],
@@ -186,7 +191,9 @@ def test_four_calls_in_sequence_after_one_key(nvim: Child) -> None:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A turn that a limit ends: the calls' results, the reason, and the outcome of a further respond."""
+    """A turn that a limit ends: the calls' results, the reason, and the outcome of a further
+    respond.
+    """
 
     question: str
     results: list[str]
@@ -232,7 +239,9 @@ STOPS: dict[str, Stopped] = {
 
 
 def assert_stopped(nvim: Child, reason: str) -> None:
-    """Everything that a stop leaves: the notice, the empty question below it, the status, the message."""
+    """Everything that a stop leaves: the notice, the empty question below it, the status, the
+    message.
+    """
     assert nvim.text().endswith(f"\n\n🔒: [Unable to complete task: {reason}]\n\n💬: ")
     assert nvim.text().count("🔒: [Unable") == 1
     assert statuses(nvim)[-2:] == [f"Stopped: {reason}", ""]
@@ -256,7 +265,9 @@ def test_a_limit_ends_a_turn_which_then_can_be_taken_up_again(nvim: Child, what:
 
 
 def until_status(nvim: Child, words: str) -> None:
-    """The server wrote these words to its stderr; one page after another is opened, and closed again."""
+    """The server wrote these words to its stderr; one page after another is opened, and closed
+    again.
+    """
 
     def told() -> bool:
         nvim.command("ParleyTools")
@@ -285,11 +296,15 @@ def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
     next_question(nvim)
 
 
-def test_a_stop_by_the_user_cancels_the_call_at_its_server_and_leaves_its_sibling_alone(nvim: Child) -> None:
+def test_a_stop_by_the_user_cancels_the_call_at_its_server_and_leaves_its_sibling_alone(
+    nvim: Child,
+) -> None:
     set_up(nvim)
     ask(nvim, f'call slow {{"seconds": 600}}, {SEARCH}')
     nvim.until_text("GOOGL")
-    nvim.until(lambda: any("Progress" in s or "step" in s for s in statuses(nvim)), "the call's progress")
+    nvim.until(
+        lambda: any("Progress" in s or "step" in s for s in statuses(nvim)), "the call's progress"
+    )
     nvim.command("ParleyStop")
     assert results(ended(nvim)) == ["error", "ok"]
     assert "`The call was cancelled: the user stopped it`" in nvim.text()

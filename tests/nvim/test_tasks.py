@@ -84,7 +84,9 @@ def editor(digging: Digging) -> Iterator[Child]:
 
 
 def begun(nvim: Child, digging: Digging) -> None:
-    """Approve the call; returns when the file on disk names its task, and the screen shows its state."""
+    """Approve the call; returns when the file on disk names its task, and the screen shows its
+    state.
+    """
     nvim.command("ParleyRespond")
     until(nvim, lambda: waits(nvim), "the choice")
     nvim.keys("ya")
@@ -102,22 +104,35 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
     asked = digging.methods().count("tasks/get")
     digging.go.touch()  # it ends while no host polls
     with editor(digging) as nvim:
-        until(nvim, lambda: "it runs at its server as a task" in "".join(problems(nvim)), "the hint")
+        until(
+            nvim, lambda: "it runs at its server as a task" in "".join(problems(nvim)), "the hint"
+        )
         assert "[pending]" not in nvim.screen()  # only its row is drawn
-        assert digging.methods().count("tasks/get") == asked  # results are collected only on request
+        assert (
+            digging.methods().count("tasks/get") == asked
+        )  # results are collected only on request
         respond(nvim)
         until(nvim, lambda: is_complete(nvim), "the answer")
         nvim.until_screen("→ 3 B, ok")
         nvim.until_screen("dig returned: dug")
         assert "[pending]" not in nvim.text()
         methods = digging.methods()
-        assert [methods.count(name) for name in ("tools/call", "tasks/result", "tasks/cancel")] == [1, 1, 0]
-        # In a copy, it is a call that may have run, and Parley does not fetch another chat's result.
+        assert [methods.count(name) for name in ("tools/call", "tasks/result", "tasks/cancel")] == [
+            1,
+            1,
+            0,
+        ]
+        # In a copy, it is a call that may have run, and Parley does not fetch another chat's
+        # result.
         copy = digging.chat.with_name("copy.md")
         before, head, _ = re.split(r"(🛠️: \[dig\]\[[^]]*\])", nvim.text())
         copy.write_text(f"{before}{head}{PENDING}\n", encoding="utf-8")
         nvim.command(f"edit {copy}")
-        until(nvim, lambda: any("may already have run" in said for said in problems(nvim)), "the warning")
+        until(
+            nvim,
+            lambda: any("may already have run" in said for said in problems(nvim)),
+            "the warning",
+        )
         nvim.command("ParleyRespond")
         until(nvim, lambda: waits(nvim), "the choice")
         assert digging.methods().count("tasks/get") == methods.count("tasks/get")
@@ -131,20 +146,28 @@ def test_two_at_once_are_collected_by_the_neovim_after_the_one_whose_host_was_ki
         nvim.command("ParleyRespond")
         until(nvim, lambda: waits(nvim), "the choice")
         nvim.keys("yA")
-        until(nvim, lambda: digging.chat.read_text(encoding="utf-8").count("[pending]") == 2, "the tasks")
+        until(
+            nvim,
+            lambda: digging.chat.read_text(encoding="utf-8").count("[pending]") == 2,
+            "the tasks",
+        )
         transcript = parse(nvim.text())
         calls = transcript.exchanges[0].answers[0].proposals
         assert {call.task and call.task.id for call in calls} == {"task-1", "task-2"}
         assert transcript.problems == ()
         os.kill(host_pid(nvim), signal.SIGKILL)
         until(
-            nvim, lambda: not nvim.lua("return require('parley.host').state().channel"), "the end of the host"
+            nvim,
+            lambda: not nvim.lua("return require('parley.host').state().channel"),
+            "the end of the host",
         )
         digging.go.touch()
         respond(nvim)  # with another host
         until(nvim, lambda: is_complete(nvim), "the answer")
         calls = parse(nvim.text()).exchanges[0].answers[0].proposals
-        assert [(call.result and call.result.body, call.task) for call in calls] == [("dug", None)] * 2
+        assert [(call.result and call.result.body, call.task) for call in calls] == [
+            ("dug", None)
+        ] * 2
         assert digging.methods().count("tools/call") == 2
 
 
@@ -177,7 +200,9 @@ def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_
         nvim.lua(RECORD)
         nvim.command("edit! | ParleyRespond")
         until(nvim, lambda: "tasks/cancel" in digging.methods(), "the cancellation")
-        until(nvim, lambda: nvim.variable("parley_status") == "Analyzing request...", "the next turn")
+        until(
+            nvim, lambda: nvim.variable("parley_status") == "Analyzing request...", "the next turn"
+        )
         hold.unlink()
         until(nvim, lambda: has_ended(nvim), "the end")
         assert "its server cancelled it" in nvim.text()

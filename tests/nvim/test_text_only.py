@@ -18,7 +18,9 @@ def ask(nvim: Child, question: str) -> None:
     nvim.until_idle()
 
 
-def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_once(nvim: Child) -> None:
+def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_once(
+    nvim: Child,
+) -> None:
     nvim.command("messages clear")
     nvim.lua(
         "require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })"
@@ -33,7 +35,10 @@ def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_onc
         assert '❓ web_search(query: "google stock price") · mock' in nvim.screen()
         nvim.keys("ya")
         complete(nvim)
-        assert "(GOOGL) is at $911 and Microsoft (MSFT) is at $544" in nvim.text().rpartition("\U0001f6e0")[2]
+        assert (
+            "(GOOGL) is at $911 and Microsoft (MSFT) is at $544"
+            in nvim.text().rpartition("\U0001f6e0")[2]
+        )
     calls = [json.loads(line.split("`")[1]) for line in proposals(nvim)]
     assert [json.loads(call["function"]["arguments"]) for call in calls] == [
         {"query": "google stock price"},

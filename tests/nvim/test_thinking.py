@@ -21,7 +21,10 @@ from tests.nvim.harness import Child, child
 
 BOUND_S = 60.0
 MARKER = "\U0001f4ac:"
-FIRST = "They want two prices.\n\n> as if quoted\n\U0001f4ac: no question, \\ and ```\n\ttab \U0001f600\n"
+FIRST = (
+    "They want two prices.\n\n> as if quoted\n\U0001f4ac: no question, \\ and ```\n\ttab "
+    "\U0001f600\n"
+)
 SECOND = "  Both at once, then."
 QUERIES = ("google stock price", "microsoft stock price")
 
@@ -70,7 +73,11 @@ def claude() -> Iterator[Any]:
                 delta = {"type": kind, key: piece}
                 yield {"type": "content_block_delta", "delta": delta, **at}
         yield {"type": "content_block_stop", **at}
-    yield {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}}
+    yield {
+        "type": "message_delta",
+        "delta": {"stop_reason": "tool_use"},
+        "usage": {"output_tokens": 9},
+    }
     yield {"type": "message_stop"}
 
 
@@ -86,7 +93,11 @@ def chatgpt() -> Iterator[Any]:
     ]
     for index, item in enumerate([*ISSUED["ChatGPT"], *calls]):
         at = {"output_index": index}
-        yield {"type": "response.output_item.added", "item": {**item, "summary": [], "arguments": ""}, **at}
+        yield {
+            "type": "response.output_item.added",
+            "item": {**item, "summary": [], "arguments": ""},
+            **at,
+        }
         for part in item.get("summary", []):
             for piece in pieces(part["text"]):
                 yield {"type": "response.reasoning_summary_text.delta", "delta": piece, **at}
@@ -148,9 +159,14 @@ def editor(home: Path, agent: str, url: str) -> Iterator[Child]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("agent", MAKERS)
-def test_thinking_goes_back_as_it_was_issued_after_neovim_was_killed(tmp_path: Path, agent: str) -> None:
+def test_thinking_goes_back_as_it_was_issued_after_neovim_was_killed(
+    tmp_path: Path, agent: str
+) -> None:
     kind, _, stream, check = MAKERS[agent]
-    calls, end = Response([event(each) for each in stream()]), Response(SAYS[kind]("There you are."))
+    calls, end = (
+        Response([event(each) for each in stream()]),
+        Response(SAYS[kind]("There you are.")),
+    )
     with serving(*[calls] * len(FOLDERS), *[end] * len(FOLDERS)) as server:
         with editor(tmp_path, agent, server.url) as nvim:
             paths = [waiting(nvim, folder) for folder in FOLDERS]

@@ -35,12 +35,15 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 def nvim(neovim: Child) -> Child:
     neovim.clear()
     neovim.lua(
-        "require('parley').setup({ agent = 'Demo-OpenAI', safety = { rate_limit_per_minute = 100000 } })"
+        "require('parley').setup({ agent = 'Demo-OpenAI', safety = { rate_limit_per_minute = "
+        "100000 } })"
     )
     return neovim
 
 
-def ask(nvim: Child, question: str, options: str = "", below: str = "", before: str = BEFORE) -> None:
+def ask(
+    nvim: Child, question: str, options: str = "", below: str = "", before: str = BEFORE
+) -> None:
     """Open a long chat, and ask with the cursor at the end of its last question."""
     nvim.edit("chat.md", f"{before}💬: {question}\n{below}")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -84,7 +87,8 @@ def patient(nvim: Child, home: Path) -> None:
 def place(rows: list[str]) -> int | None:
     """The row of the line at the tip."""
     return next(
-        (row for row, text in enumerate(rows) if text.lstrip(" 0123456789")[:1] in tuple(SPINNER)), None
+        (row for row, text in enumerate(rows) if text.lstrip(" 0123456789")[:1] in tuple(SPINNER)),
+        None,
     )
 
 
@@ -114,7 +118,9 @@ def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, windo
     seen = [number for number, row in enumerate(places) if row is not None]
     assert len(seen) > 5
     assert set(places[seen[0] : seen[-1] + 1]) == {last}
-    assert not [row for frame in drawn for row in frame if "Interrupted" in row or "written]" in row]
+    assert not [
+        row for frame in drawn for row in frame if "Interrupted" in row or "written]" in row
+    ]
     assert "Writing a reply..." in drawn[seen[-1]][last]
 
 
@@ -156,20 +162,28 @@ def test_it_stands_below_the_call_that_runs(nvim: Child, tmp_path: Path) -> None
 
 def test_it_is_seen_while_the_first_word_is_awaited(nvim: Child) -> None:
     with hanging_model() as model:
-        provider = {"kind": "openai", "base_url": f"{model.url}/v1", "api_key_command": ["echo", "key"]}
+        provider = {
+            "kind": "openai",
+            "base_url": f"{model.url}/v1",
+            "api_key_command": ["echo", "key"],
+        }
         agents = [{"name": "Slow", "provider": "here", "model": "hanging"}]
         nvim.lua(
             "require('parley').setup(...)",
             {"agents": agents, "agent": "Slow", "providers": {"here": provider}},
         )
         ask(nvim, "anything", before=BEFORE.replace("Demo-OpenAI", "Slow"))
-        nvim.until(lambda: "Analyzing request... 1s" in rows(nvim)[LAST], "the line in the last row")
+        nvim.until(
+            lambda: "Analyzing request... 1s" in rows(nvim)[LAST], "the line in the last row"
+        )
         assert rows(nvim)[LAST - 3] == "🤖:[Slow]"
         nvim.command("ParleyStop")
         nvim.until_idle()
 
 
-def test_it_does_not_vanish_when_what_is_below_the_tip_is_deleted(nvim: Child, tmp_path: Path) -> None:
+def test_it_does_not_vanish_when_what_is_below_the_tip_is_deleted(
+    nvim: Child, tmp_path: Path
+) -> None:
     patient(nvim, tmp_path)
     ask(nvim, 'call look_up {"query":"google"}, call look_up {"query":"apple"}')
     nvim.until(lambda: "Searching" in nvim.screen(), "the sentence")
@@ -196,7 +210,9 @@ def test_who_types_in_another_window_is_not_disturbed_when_room_is_made(nvim: Ch
     nvim.keys("ihere")
     nvim.until(lambda: place(rows(nvim)) == LAST, "the line in the window below")
     nvim.keys(" and there")
-    nvim.until(lambda: "💬:" in rows(nvim)[LAST - 1] and place(rows(nvim)) is None, "the end of the turn")
+    nvim.until(
+        lambda: "💬:" in rows(nvim)[LAST - 1] and place(rows(nvim)) is None, "the end of the turn"
+    )
     assert nvim.lines() == ["here and there"]
     assert nvim.nvim.api.get_mode()["mode"] == "i"
 
@@ -226,7 +242,9 @@ def test_a_cursor_that_followed_goes_to_the_question_below_a_stop_and_its_notice
     nvim: Child, scrolloff: int
 ) -> None:
     ask(nvim, "write 500 words", f"set scrolloff={scrolloff}")
-    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-2], "the line at the tip")
+    nvim.until(
+        lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-2], "the line at the tip"
+    )
     nvim.command("ParleyStop")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
@@ -237,7 +255,9 @@ def test_a_cursor_that_followed_goes_to_the_question_below_a_stop_and_its_notice
 
 def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
     ask(nvim, "write 500 words")
-    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-2], "the line at the tip")
+    nvim.until(
+        lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-2], "the line at the tip"
+    )
     nvim.command("normal! 40G")
     top = rows(nvim)[0]
     nvim.command("ParleyStop")
@@ -246,14 +266,17 @@ def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
     assert (nvim.cursor[0], rows(nvim)[0]) == (40, top)
 
 
-def test_an_error_in_the_middle_of_a_chat_shows_its_notice_and_the_question_below(nvim: Child) -> None:
+def test_an_error_in_the_middle_of_a_chat_shows_its_notice_and_the_question_below(
+    nvim: Child,
+) -> None:
     below = f"\n🤖:[Off]\n\n\n\n💬: more\n\n🤖:[Off]\n\n{LONG}\n"
     agents = [{"name": "Off", "provider": "off", "model": "refusing"}]
     with hanging_model() as model:
         model.go.set()
         off = {"kind": "openai", "base_url": f"{model.url}/v1", "api_key_command": ["echo", "key"]}
         nvim.lua(
-            "require('parley').setup(...)", {"agents": agents, "agent": "Off", "providers": {"off": off}}
+            "require('parley').setup(...)",
+            {"agents": agents, "agent": "Off", "providers": {"off": off}},
         )
         nvim.edit("chat.md", f"{BEFORE}💬: anything\n{below}")
         nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -287,7 +310,10 @@ end
 
 def test_a_piece_reads_a_line_or_two_of_a_long_chat_with_its_line_shown(plain: Child) -> None:
     handle = streaming(plain, [*TEXT, *["a line"] * 20_000])
-    plain.lua("require('parley.status').show(vim.api.nvim_get_current_buf(), 'Formulating...', ...)", handle)
+    plain.lua(
+        "require('parley.status').show(vim.api.nvim_get_current_buf(), 'Formulating...', ...)",
+        handle,
+    )
     plain.until(lambda: "Formulating" in plain.screen(), "the line at the tip")
     plain.lua(COUNT)
     for number in range(20):

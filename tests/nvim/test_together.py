@@ -1,4 +1,6 @@
-"""A chat shared by several processes: an approved call runs once, and no process overwrites others."""
+"""A chat shared by several processes: an approved call runs once, and no process overwrites
+others.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.nvim.counting import Chat, environ, furnish, is_complete, opened, pro
 from tests.nvim.harness import Child, child
 
 PACE = "0.05"
-"""Seconds between two pieces of a reply: a turn takes long enough for the others to come upon it."""
+"""Seconds between two pieces of a reply: a turn takes long enough for the others to come upon
+it.
+"""
 
 
 async def approve(home: Path, chat: Chat) -> None:
@@ -61,7 +65,9 @@ def goes_on(nvim: Child, chat: Chat, word: str) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(tmp_path: Path) -> None:
+def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(
+    tmp_path: Path,
+) -> None:
     furnish(tmp_path)
     chat = Chat(tmp_path, "one")
     asyncio.run(approve(tmp_path, chat))
@@ -74,7 +80,9 @@ def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(tm
     ):
         for nvim in (one, other):
             opened(nvim, chat)
-        shell = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        shell = subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for nvim in (one, other):
             nvim.command("ParleyRespond")
         came = [what_came(nvim) for nvim in (one, other)]
@@ -125,5 +133,9 @@ def test_a_turn_never_writes_over_what_another_program_wrote_and_says_which_answ
     until(nvim, lambda: NEWER_THERE in nvim.messages(), "the message")
     path.unlink()
     nvim.lua("require('parley.chat').keep(vim.api.nvim_get_current_buf())")
-    until(nvim, lambda: "this chat's file was deleted. :w writes it again" in nvim.messages(), "the message")
+    until(
+        nvim,
+        lambda: "this chat's file was deleted. :w writes it again" in nvim.messages(),
+        "the message",
+    )
     assert not path.exists()

@@ -20,7 +20,9 @@ EMPTY = ["---", 'topic: ""', "---", ""]
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     env = {"PARLEY_DEMO_PACE": "0.005"}
-    with child(tmp_path_factory.mktemp("topic"), init=SETTINGS, env=env, width=80, height=24) as nvim:
+    with child(
+        tmp_path_factory.mktemp("topic"), init=SETTINGS, env=env, width=80, height=24
+    ) as nvim:
         yield nvim
 
 
@@ -44,7 +46,9 @@ def use(nvim: Child, model: HangingModel, **more: Any) -> None:
     provider = {"kind": "anthropic", "base_url": model.url, "api_key_command": ["echo", "key"]}
     settings = {
         "providers": {"here": provider},
-        "agents": [{"name": "Here", "provider": "here", "model": "demo", "system_prompt": "Be brief."}],
+        "agents": [
+            {"name": "Here", "provider": "here", "model": "demo", "system_prompt": "Be brief."}
+        ],
         "agent": "Here",
     }
     nvim.lua("require('parley').setup(...)", settings | more)
@@ -95,7 +99,9 @@ def test_a_new_chat_is_as_the_shell_makes_one(nvim: Child) -> None:
     assert nvim.lines() == new_text().splitlines()
 
 
-def test_who_types_in_the_front_matter_is_left_alone_and_the_next_answer_fills_it_in(nvim: Child) -> None:
+def test_who_types_in_the_front_matter_is_left_alone_and_the_next_answer_fills_it_in(
+    nvim: Child,
+) -> None:
     nvim.command("ParleyChatNew")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.keys("hello<Esc><C-g><C-g>ggzRo")

@@ -19,7 +19,9 @@ _number = count(1)
 
 
 def ask(nvim: Child, question: str, name: str = "") -> Path:
-    """A chat with one question, asked; a file of its own, since the ledger knows a chat by its path."""
+    """A chat with one question, asked; a file of its own, since the ledger knows a chat by its
+    path.
+    """
     path = nvim.edit(name or f"chat-{next(_number)}.md", f"{MARKER} {question}\n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.keys("<C-g><C-g>")
@@ -210,7 +212,10 @@ def test_a_mark_typed_by_hand_is_no_choice(nvim: Child) -> None:
     path = ask_stocks(nvim)
     nvim.command("silent %s/^❓: /❓:[ya] /")
     nvim.command("write")
-    nvim.until(lambda: "was not decided here" in str(nvim.lua("return vim.diagnostic.get(0)")), "the problem")
+    nvim.until(
+        lambda: "was not decided here" in str(nvim.lua("return vim.diagnostic.get(0)")),
+        "the problem",
+    )
     nvim.command("ParleyRespond")
     nvim.until_idle()
     assert "\U0001f6e0" not in path.read_text(encoding="utf-8")
@@ -253,7 +258,8 @@ def log(nvim: Child) -> str:
 
 def test_regenerating_gives_one_answer_anew_and_touches_no_other(nvim: Child) -> None:
     text = (
-        f"{MARKER} say: one\n\n\U0001f916:[Demo]\n\nold\n\n{MARKER} say: two\n\n\U0001f916:[Demo]\n\nkept\n"
+        f"{MARKER} say: one\n\n\U0001f916:[Demo]\n\nold\n\n{MARKER} say: "
+        "two\n\n\U0001f916:[Demo]\n\nkept\n"
     )
     nvim.edit("again.md", text)
     nvim.command("1")
@@ -289,7 +295,11 @@ def test_details_of_a_proposal_are_shown_in_a_float(nvim: Child) -> None:
 def test_the_float_says_how_much_of_a_call_lies_below_it(nvim: Child) -> None:
     ask_stocks(nvim)
     arguments = json.dumps({"query": "\n".join(f"line {n}" for n in range(90))})
-    call = {"id": "c", "type": "function", "function": {"name": "web_search", "arguments": arguments}}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "web_search", "arguments": arguments},
+    }
     nvim.nvim.current.buffer[-2] = f"❓: `{json.dumps(call)}`"
     nvim.command(str(len(nvim.lines()) - 1))
     nvim.keys("K")
@@ -298,7 +308,9 @@ def test_the_float_says_how_much_of_a_call_lies_below_it(nvim: Child) -> None:
     assert below > 20
     assert "web_searchArguments" not in nvim.screen()
     nvim.keys("K")
-    nvim.until(lambda: nvim.lua("return vim.api.nvim_win_get_config(0).relative ~= ''"), "the window")
+    nvim.until(
+        lambda: nvim.lua("return vim.api.nvim_win_get_config(0).relative ~= ''"), "the window"
+    )
     nvim.keys("G")
     nvim.until_screen("web_searchArguments")
 
@@ -325,7 +337,8 @@ def test_a_new_chat_has_its_file_its_topic_and_the_cursor_where_one_types(nvim: 
     assert path.read_text(encoding="utf-8").endswith(f"{MARKER} \n")
     assert not nvim.nvim.current.buffer.options["modified"]
     nvim.lua(
-        "vim.ui.select = function(items, opts, done) _G.picked = vim.tbl_map(opts.format_item, items) end"
+        "vim.ui.select = function(items, opts, done) _G.picked = vim.tbl_map(opts.format_item, "
+        "items) end"
     )
     nvim.command("ParleyFind")
     nvim.until(lambda: nvim.lua("return _G.picked ~= nil"), "the list of chats")
@@ -336,7 +349,9 @@ def test_questions_can_be_jumped_to_and_listed(nvim: Child) -> None:
     text = f"{MARKER} one\n\n\U0001f916:\n\na\n\n{MARKER}\n\ntwo\n\n\U0001f916:\n\nb\n\n{MARKER} three\n"
     nvim.edit("outline.md", text)
     nvim.until(
-        lambda: nvim.lua("return vim.fn.maparg(']]', 'n', false, true).desc") == "Parley: next question"
+        lambda: (
+            nvim.lua("return vim.fn.maparg(']]', 'n', false, true).desc") == "Parley: next question"
+        )
     )
     nvim.command("1")
     nvim.keys("]]")
@@ -349,7 +364,9 @@ def test_questions_can_be_jumped_to_and_listed(nvim: Child) -> None:
     nvim.command("lclose")
 
 
-def test_below_a_line_that_is_longer_than_the_window_its_end_stays_on_the_screen(nvim: Child) -> None:
+def test_below_a_line_that_is_longer_than_the_window_its_end_stays_on_the_screen(
+    nvim: Child,
+) -> None:
     nvim.command("split | resize 9")
     nvim.edit("long.md", f"{MARKER} write 250 words\n")
     nvim.command("ParleyRespond")
@@ -401,7 +418,9 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
 
 
 def test_a_file_from_elsewhere_has_its_agent_confirmed_once(nvim: Child) -> None:
-    nvim.lua("vim.ui.select = function(items, opts, done) _G.prompt = opts.prompt done(items[2], 2) end")
+    nvim.lua(
+        "vim.ui.select = function(items, opts, done) _G.prompt = opts.prompt done(items[2], 2) end"
+    )
     text = f"---\nagent: Demo-OpenAI\n---\n\n{MARKER} say: hello\n"
     nvim.edit("foreign.md", text)
     nvim.command("5")
@@ -423,7 +442,9 @@ def test_a_file_that_a_question_names_is_brought_from_neovims_folder(nvim: Child
     assert "brought along" in nvim.text()
 
 
-def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(nvim: Child, tmp_path: Path) -> None:
+def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(
+    nvim: Child, tmp_path: Path
+) -> None:
     (tmp_path / "far.txt").write_text("from far away\n", encoding="utf-8")
     nvim.command(f"cd {nvim.home}")
     nvim.lua("""
@@ -435,7 +456,8 @@ def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(nvim: Child, tm
     """)
     ask(nvim, f"say: see @@{tmp_path}/far.txt@@")
     nvim.until(
-        lambda: "outside the working directory: not read" in nvim.messages().replace("\n", ""), "the no"
+        lambda: "outside the working directory: not read" in nvim.messages().replace("\n", ""),
+        "the no",
     )
     nvim.until_idle()
     assert nvim.lines()[1:] == []
@@ -477,7 +499,9 @@ def test_a_key_that_comes_the_moment_it_is_there_counts(nvim: Child) -> None:
     assert "a turn is running" not in nvim.messages()
 
 
-def test_a_chat_is_exported_as_it_is_in_the_buffer_and_no_file_is_overwritten_unasked(nvim: Child) -> None:
+def test_a_chat_is_exported_as_it_is_in_the_buffer_and_no_file_is_overwritten_unasked(
+    nvim: Child,
+) -> None:
     nvim.edit("export.md", f"{MARKER} a question\n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.keys("A not yet written<Esc>")

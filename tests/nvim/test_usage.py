@@ -8,7 +8,8 @@ from tests.nvim.harness import child
 
 PRICE = "{ input = 3, output = 15, cached = 0.3 }"
 SETTINGS = (
-    "require('parley').setup({ safety = { rate_limit_per_minute = 100000 }, agent = 'Me', agents = {"
+    "require('parley').setup({ safety = { rate_limit_per_minute = 100000 }, agent = 'Me', "
+    "agents = {"
     f" {{ name = 'Me', provider = 'demo', model = 'demo', price = {PRICE} }} }} }})"
 )
 STATUS = "vim.o.laststatus = 2 vim.o.statusline = \"%{%v:lua.require'parley'.status()%}\" "
@@ -16,7 +17,9 @@ STATUS = "vim.o.laststatus = 2 vim.o.statusline = \"%{%v:lua.require'parley'.sta
 
 def test_the_status_line_has_the_share_of_the_window_and_the_usage_the_cost(tmp_path: Path) -> None:
     with child(tmp_path, init=STATUS + SETTINGS, width=80, height=24) as nvim:
-        nvim.edit("chat.md", f"💬: say: hello {'word ' * 40_000}\n\n🤖:[Me]\n\nfine\n\n💬: say: and now\n")
+        nvim.edit(
+            "chat.md", f"💬: say: hello {'word ' * 40_000}\n\n🤖:[Me]\n\nfine\n\n💬: say: and now\n"
+        )
         nvim.command("normal! G")
         nvim.command("ParleyRespond")
         nvim.until_idle()
@@ -26,7 +29,10 @@ def test_the_status_line_has_the_share_of_the_window_and_the_usage_the_cost(tmp_
         assert abs(last["cost"] - (last["input"] * 3 + last["output"] * 15) / 1_000_000) < 1e-9
         assert usage["window"]["tokens"] == 128_000
         assert 0.38 < usage["window"]["share"] < 0.42
-        shown = f"Me ↑{last['input'] / 1000:.1f}k ↓{last['output']} {round(usage['window']['share'] * 100)}%"
+        shown = (
+            f"Me ↑{last['input'] / 1000:.1f}k ↓{last['output']} "
+            f"{round(usage['window']['share'] * 100)}%"
+        )
         nvim.until_screen(shown)
         nvim.command("ParleyLog")
         nvim.until_text(f"Cost: {last['cost']:.4f}.")

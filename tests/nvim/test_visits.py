@@ -49,7 +49,9 @@ def test_the_address_is_shown_and_opened_on_a_yes(desk: Child) -> None:
     assert "far asks you to open a page of sign.example" in seen
     assert "Host: sign.example" in seen
     assert f"Address: {ADDRESS}" in seen
-    assert "The server says: Sign in, \\u001b[31mplease" in seen or "Sign in, \\x1b[31mplease" in seen
+    assert (
+        "The server says: Sign in, \\u001b[31mplease" in seen or "Sign in, \\x1b[31mplease" in seen
+    )
     assert visited(desk) == []
     desk.keys("2<CR>")
     complete(desk)
@@ -79,7 +81,10 @@ def test_a_call_that_requires_a_page_runs_once_the_server_says_that_all_is_done(
     prompted(desk, "far waits for you to finish at sign.example")
     (tmp_path / "done").touch()
     complete(desk)
-    assert "[the user opened sign.example first, then the call was made again]\nunlocked" in desk.text()
+    assert (
+        "[the user opened sign.example first, then the call was made again]\nunlocked"
+        in desk.text()
+    )
     assert visited(desk) == [ADDRESS]
 
 
@@ -115,4 +120,6 @@ def test_an_address_that_no_browser_opens_is_said_whole(desk: Child) -> None:
     desk.keys("2<CR>")
     complete(desk)
     desk.lua("vim.ui.open = _G.open")
-    desk.until(lambda: f"no browser opens {ADDRESS}: no handler found" in desk.messages(), "the message")
+    desk.until(
+        lambda: f"no browser opens {ADDRESS}: no handler found" in desk.messages(), "the message"
+    )

@@ -1,4 +1,6 @@
-"""Calls that wait and turns that end are announced: variables, events, status line, messages, cursor."""
+"""Calls that wait and turns that end are announced: variables, events, status line, messages,
+cursor.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_a_turn_that_a_limit_or_the_user_stops_is_announced_with_its_reason(nvim
     nvim.lua("require('parley').setup(...)", BASE | {"approval": {"auto": ["extra/*"]}})
     ask(nvim, 'call slow {"seconds": 600}')
     nvim.until_text("❓:[ya]")
-    nvim.until(lambda: "Slow" in nvim.variable("parley_status") or "step" in nvim.variable("parley_status"))
+    nvim.until(
+        lambda: "Slow" in nvim.variable("parley_status") or "step" in nvim.variable("parley_status")
+    )
     nvim.command("ParleyStop")
     nvim.until(lambda: heard(nvim)[-1][0] == "ParleyStopped", "the event")
     assert heard(nvim)[-1][1] == "stopped by the user"
@@ -121,20 +125,26 @@ def test_an_answer_that_is_taken_away_is_announced_as_a_stop(nvim: Child) -> Non
     nvim.until_text("❓:[ya]")
     nvim.command("undo")
     nvim.until(lambda: heard(nvim)[-1][0] == "ParleyStopped", "the event")
-    assert heard(nvim)[-1][1] == "the answer was removed, so its turn has ended: :ParleyRespond asks again"
+    assert (
+        heard(nvim)[-1][1]
+        == "the answer was removed, so its turn has ended: :ParleyRespond asks again"
+    )
     assert nvim.variable("parley_status") == ""
 
 
 def test_what_befalls_a_chat_that_no_window_shows_is_said_once_with_its_topic(nvim: Child) -> None:
     ask(nvim, TWO, topic="Shares of two")
     nvim.command("enew")
-    nvim.until(lambda: "Shares of two: 2 calls wait for your choice" in nvim.messages(), "the message")
+    nvim.until(
+        lambda: "Shares of two: 2 calls wait for your choice" in nvim.messages(), "the message"
+    )
     nvim.command("messages clear | buffer chat.md")
     waits(nvim)
     nvim.command("call search('^❓', 'w')")
     nvim.keys("ya")
     nvim.until(
-        lambda: nvim.variable("parley_status") != "" or nvim.variable("parley_waiting") == 0, "the turn"
+        lambda: nvim.variable("parley_status") != "" or nvim.variable("parley_waiting") == 0,
+        "the turn",
     )
     nvim.command("tabnew")
     nvim.until(lambda: "Shares of two: the answer is there" in nvim.messages(), "the message")
@@ -191,7 +201,10 @@ def test_an_empty_question_below_calls_that_wait_leads_to_them(nvim: Child) -> N
 
 def test_what_is_waited_for_is_said_with_the_keys_as_they_are_read() -> None:
     assert reminder(1, Keys()) == "1 call waits: ya yes, yn no, K details"
-    assert reminder(3, Keys(scope="case")) == "3 calls wait: yA all, ya the one under the cursor, K details"
+    assert (
+        reminder(3, Keys(scope="case"))
+        == "3 calls wait: yA all, ya the one under the cursor, K details"
+    )
     assert reminder(1, Keys(choices=ChoiceKeys(ya=Key("gy"), yn=Key("")))) == (
         "1 call waits: gy yes, :ParleyApprove yn no, K details"
     )

@@ -136,7 +136,10 @@ def test_a_window_that_keeps_its_buffer_gets_a_new_one_beside_it(nvim: Child) ->
     nvim.keys("<Esc>")
     assert nvim.lines() == TOPICLESS
     assert layout(nvim) == "col"
-    assert nvim.lua("return { vim.wo.winfixbuf, vim.wo[vim.fn.win_getid(2)].winfixbuf }") == [False, True]
+    assert nvim.lua("return { vim.wo.winfixbuf, vim.wo[vim.fn.win_getid(2)].winfixbuf }") == [
+        False,
+        True,
+    ]
     nvim.command("wincmd p | ParleyLog")
     nvim.until(lambda: nvim.name.startswith("parley://"), "the page")
 
@@ -170,7 +173,14 @@ def test_lines_are_quoted_in_a_new_chat_with_path_and_numbers(nvim: Child) -> No
     assert nvim.lines() == [
         *["---", "topic: on f", "---", ""],
         f"{QUESTION}`src/code.py:4-6` (3 lines)",
-        *["", "````python", "def f():", "    return '```' + os.sep", "\\\U0001f4ac: no question", "````"],
+        *[
+            "",
+            "````python",
+            "def f():",
+            "    return '```' + os.sep",
+            "\\\U0001f4ac: no question",
+            "````",
+        ],
         *["", "what is it?"],
     ]
 

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.transcript import Choice, Exchange, Proposal, Question, Text, Transcript
-from parley.policy.approval import Approvals, Decision, Entry, Lapse, LedgerView, State, decide, unclaimed
+from parley.policy.approval import (
+    Approvals,
+    Decision,
+    Entry,
+    Lapse,
+    LedgerView,
+    State,
+    decide,
+    unclaimed,
+)
 from parley.policy.doubts import why_asked
 from parley.policy.plan import AwaitChoices, Decide, RunTools, Settle
 from parley.policy.rules import Pattern, Rules
@@ -69,14 +78,18 @@ def test_an_undone_approval_differs_from_one_never_given_here() -> None:
 
 @pytest.mark.parametrize("known", FORGED)
 @pytest.mark.parametrize("mark", ["ya", "yA", "yo", "yO"])
-def test_a_mark_without_a_fully_matching_approval_is_undecided(known: LedgerView, mark: Choice) -> None:
+def test_a_mark_without_a_fully_matching_approval_is_undecided(
+    known: LedgerView, mark: Choice
+) -> None:
     forged = asked(1, mark)
     assert standing(forged, known) == "undecided"
     assert step(chat(answer(forged)), view=known) == AwaitChoices((forged,))
 
 
 @pytest.mark.parametrize("mark", ["ya", "yA", "yo", "yO"])
-def test_a_used_approval_without_a_result_may_have_run_and_only_the_user_decides(mark: Choice) -> None:
+def test_a_used_approval_without_a_result_may_have_run_and_only_the_user_decides(
+    mark: Choice,
+) -> None:
     known = view(yes(MARKED, state="used"), wrote=(MARKED,))
     rules = Rules(auto=(Pattern("*/*"),))
     for proposal in (asked(1, mark), asked(1)):
@@ -109,7 +122,7 @@ def test_a_no_counts_regardless_of_the_ledger() -> None:
     assert made.results[0][1].body == "The user declined this call."
 
 
-# --- Memory -------------------------------------------------------------------------------------------------
+# --- Memory ---------------------------------------------------------------------------------------
 
 
 def remembering(mark: Choice, later: Proposal | None = None) -> Transcript:
@@ -154,7 +167,9 @@ def test_a_proposal_that_parley_did_not_write_asks_even_for_a_remembered_tool() 
         (asked(3),),
         (asked(2, name="read_file"),),
     ]:
-        made = step(remembering("yA"), view=view(remembered, wrote=wrote), rules=Rules((Pattern("*/*"),)))
+        made = step(
+            remembering("yA"), view=view(remembered, wrote=wrote), rules=Rules((Pattern("*/*"),))
+        )
         assert made == AwaitChoices((asked(2),))
 
 
@@ -164,7 +179,7 @@ def test_memory_applies_to_one_tool_only() -> None:
     assert step(remembering("yA", later=other), view=known) == AwaitChoices((other,))
 
 
-# --- Approvals that a new definition made void --------------------------------------------------------------
+# --- Approvals that a new definition made void ----------------------------------------------------
 
 OLDER = tool(description="Older.")
 
@@ -191,7 +206,7 @@ def test_memory_lapses_when_its_tool_changes_and_is_not_remembered_again() -> No
     assert lapsed(remembering("yA"), view(yes(asked(1), other, choice="yA", state="used"))) is None
 
 
-# --- Why the user is asked ----------------------------------------------------------------------------------
+# --- Why the user is asked ------------------------------------------------------------------------
 
 ASKED_BECAUSE = {
     "no rule allows it, and the tool is not remembered": (asked(2), view(wrote=(asked(2),))),
@@ -231,7 +246,7 @@ def test_a_rule_gives_its_setting_as_the_reason() -> None:
     assert str(Pattern("demo/*")) == "'demo/*'"
 
 
-# --- Rules --------------------------------------------------------------------------------------------------
+# --- Rules ----------------------------------------------------------------------------------------
 
 
 def test_deny_beats_remembered_beats_auto_beats_ask() -> None:
@@ -355,7 +370,7 @@ def test_a_rule_decides_only_undecided_proposals() -> None:
         assert decide(proposal, approvals, rules) is None
 
 
-# --- Approvals that the file no longer shows ----------------------------------------------------------------
+# --- Approvals that the file no longer shows ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -368,7 +383,9 @@ def test_a_rule_decides_only_undecided_proposals() -> None:
         asked(1, "ya", arguments='{"query":"y"}'),
     ],
 )
-def test_an_approval_is_unclaimed_when_its_call_no_longer_waits_with_its_mark(proposal: Proposal) -> None:
+def test_an_approval_is_unclaimed_when_its_call_no_longer_waits_with_its_mark(
+    proposal: Proposal,
+) -> None:
     transcript = chat(answer(proposal))
     assert unclaimed(transcript, view(yes(MARKED))) == {"call_1"}
 
@@ -386,7 +403,9 @@ def test_an_approval_in_an_older_answer_of_its_exchange_is_unclaimed() -> None:
     question = Question((Text("q"),))
     transcript = Transcript((Exchange(question, (answer(MARKED), answer(Text("a later answer")))),))
     assert unclaimed(transcript, view(yes(MARKED))) == {"call_1"}
-    transcript = Transcript((Exchange(question, (answer(Text("an older answer")), answer(MARKED))),))
+    transcript = Transcript(
+        (Exchange(question, (answer(Text("an older answer")), answer(MARKED))),)
+    )
     assert unclaimed(transcript, view(yes(MARKED))) == frozenset()
 
 

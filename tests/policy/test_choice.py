@@ -51,7 +51,9 @@ def press(
 
 
 def ids(chosen: Chosen) -> str:
-    return " ".join(c.call.id[-1] if isinstance(c, Proposal) else "broken" for c in chosen.proposals)
+    return " ".join(
+        c.call.id[-1] if isinstance(c, Proposal) else "broken" for c in chosen.proposals
+    )
 
 
 @pytest.mark.parametrize("key", CHOICES)
@@ -85,7 +87,9 @@ def test_away_from_the_calls_only_the_keys_for_all_decide(scope: Scope, key: Cho
 def test_if_all_is_decided_the_keys_for_all_say_so() -> None:
     transcript = chat(answer(asked(1, "ya")))
     known = view(yes(asked(1)))
-    assert press(transcript, 2, "ya", "letter", known) == Chosen(message="every tool call here is decided")
+    assert press(transcript, 2, "ya", "letter", known) == Chosen(
+        message="every tool call here is decided"
+    )
     assert ids(press(transcript, 4, "yo", "letter", known)) == "1"
 
 

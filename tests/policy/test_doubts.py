@@ -49,7 +49,10 @@ def doubts_of(
     """The kinds of doubts about an approval of calls of one answer."""
     approvals = Approvals(chat(answer(*(calls or (CALL,)))), catalogue, known)
     seen = None if sightings is None else Seen(dict.fromkeys(sightings, seconds))
-    return [doubt.kind for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, seen)]
+    return [
+        doubt.kind
+        for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, seen)
+    ]
 
 
 def test_a_call_that_was_seen_in_its_present_form_is_decided_at_once() -> None:
@@ -129,7 +132,9 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("sightings", UNSEEN.values(), ids=UNSEEN)
-def test_a_call_that_was_not_seen_in_its_present_form_is_not_decided(sightings: set[Sighting]) -> None:
+def test_a_call_that_was_not_seen_in_its_present_form_is_not_decided(
+    sightings: set[Sighting],
+) -> None:
     assert doubts_of(view(), sightings) == ["unseen"]
     assert doubts_of(view(), sightings | {DRAWN}) == []
 
@@ -140,7 +145,10 @@ def test_a_call_drawn_without_its_tool_is_decided_if_the_model_called_this_tool(
     assert doubts_of(proposed, {BLIND}, catalogue=OTHER) == ["redefined"]
     assert doubts_of(view(), {BLIND}) == ["redefined"]
     assert doubts_of(proposed, {DRAWN}, catalogue=OTHER) == ["redefined"]
-    assert doubts_of(proposed, {replace(DRAWN, digest=OTHER.tools[0][1].digest)}, catalogue=OTHER) == []
+    assert (
+        doubts_of(proposed, {replace(DRAWN, digest=OTHER.tools[0][1].digest)}, catalogue=OTHER)
+        == []
+    )
 
 
 def test_without_a_screen_a_tool_changed_since_the_call_is_reported_once() -> None:
@@ -156,7 +164,9 @@ def test_the_message_names_the_tool_the_key_and_how_many_more() -> None:
     approvals = Approvals(chat(answer(CALL, asked(2))), TOOLS, view(USED))
     both = doubts([CALL, asked(2)], approvals, Seen())
     assert [doubt.kind for doubt in both] == ["started", "unseen"]
-    assert message(both, "ya") == ("web_search may have run: no result in the file. ya reruns it (1 more)")
+    assert message(both, "ya") == (
+        "web_search may have run: no result in the file. ya reruns it (1 more)"
+    )
     assert sighting(CALL, approvals) == replace(DRAWN, starts=1)
     long = asked(1, arguments='{"query":"' + "x" * 500 + '"}')
     assert len(message([Doubt(long, "unseen")], "ya")) < 160
@@ -169,7 +179,11 @@ REASONS = {
         replace(view(), proposed=PROPOSED),
         OTHER,
     ),
-    "its mark [ya] was not set here for this very call": (asked(1, "ya"), view(wrote=(CALL,)), TOOLS),
+    "its mark [ya] was not set here for this very call": (
+        asked(1, "ya"),
+        view(wrote=(CALL,)),
+        TOOLS,
+    ),
     "it was not proposed here by a model, or it was refused before": (CALL, view(), TOOLS),
     "no rule allows it, and the tool is not remembered": (CALL, view(wrote=(CALL,)), TOOLS),
 }
@@ -191,7 +205,9 @@ def test_a_waiting_call_says_why_the_user_decides(
         (replace(view(USED), warnings=STARTED_ONCE), ONCE_MORE),
     ],
 )
-def test_a_call_that_may_have_run_has_a_warning_on_its_line(known: LedgerView, warning: str) -> None:
+def test_a_call_that_may_have_run_has_a_warning_on_its_line(
+    known: LedgerView, warning: str
+) -> None:
     approvals = Approvals(chat(answer(ran(2), CALL)), TOOLS, known)
     proposal = approvals.transcript.exchanges[0].answers[0].segments[-1]
     assert isinstance(proposal, Proposal)

@@ -6,7 +6,17 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.chat.rounds import Notice, resumption
-from parley.chat.transcript import Answer, Broken, Exchange, Note, Proposal, Result, Segment, Text, Transcript
+from parley.chat.transcript import (
+    Answer,
+    Broken,
+    Exchange,
+    Note,
+    Proposal,
+    Result,
+    Segment,
+    Text,
+    Transcript,
+)
 from parley.policy.limits import Limits, calls_left, calls_made, session_calls, stop_reason
 from parley.policy.plan import (
     AskModel,
@@ -52,7 +62,9 @@ def test_three_of_five_calls_in_one_reply_may_run() -> None:
 def test_after_the_three_have_run_the_model_is_asked_again_without_tools() -> None:
     three = [ran(n) for n in range(1, 4)]
     over = [asked(n, None, Result("refused", MESSAGE)) for n in (4, 5)]
-    assert step(chat(answer(*three, *over)), limits=limits_with(per_message=3)) == AskModel(tools_on=False)
+    assert step(chat(answer(*three, *over)), limits=limits_with(per_message=3)) == AskModel(
+        tools_on=False
+    )
     assert step(chat(answer(*three)), limits=limits_with(per_message=3)) == AskModel(tools_on=False)
     assert step(chat(answer(*three)), limits=limits_with(per_message=4)) == AskModel(tools_on=True)
 
@@ -80,13 +92,18 @@ def test_two_answers_to_one_question_are_one_message() -> None:
 def test_a_session_is_the_file() -> None:
     earlier = answer(*round_of(OK, FAILED), Text("done"))
     limits = limits_with(per_session=3)
-    assert refused(chat(earlier, answer(asked(1), asked(2))), limits=limits) == [("call_2", SESSION)]
+    assert refused(chat(earlier, answer(asked(1), asked(2))), limits=limits) == [
+        ("call_2", SESSION)
+    ]
     assert step(chat(earlier, answer(ran(1))), limits=limits) == AskModel(tools_on=False)
 
 
 def test_counts_survive_a_restart_because_they_come_from_the_file() -> None:
     text = "💬: a\n🤖:\n" + "".join(
-        f'❓:[ya] `{{"id":"c{n}","function":{{"name":"f","arguments":""}}}}`\n🛠️: [f][c{n}]{status}\n\n`x`\n\n'
+        (
+            f'❓:[ya] `{{"id":"c{n}","function":{{"name":"f","arguments":""}}}}`\n🛠️: '
+            f"[f][c{n}]{status}\n\n`x`\n\n"
+        )
         for n, status in enumerate(["", "[error]", "[refused]"])
     )
     assert session_calls(parse(text)) == 2
@@ -96,7 +113,9 @@ def test_counts_survive_a_restart_because_they_come_from_the_file() -> None:
 def test_zero_is_tools_off() -> None:
     for limits in (limits_with(per_message=0), limits_with(per_session=0)):
         assert step(chat(answer()), limits=limits) == AskModel(tools_on=False)
-    assert refused(chat(answer(asked(1))), limits=limits_with(per_message=0)) == [("call_1", MESSAGE)]
+    assert refused(chat(answer(asked(1))), limits=limits_with(per_message=0)) == [
+        ("call_1", MESSAGE)
+    ]
 
 
 def test_the_message_limit_is_named_before_the_sessions() -> None:
@@ -123,7 +142,9 @@ def test_ten_rounds_of_tools_end_the_answer() -> None:
 def test_the_round_limit_lets_the_last_round_run() -> None:
     transcript = chat(answer(*round_of(OK), Text("again"), asked(1, "ya")))
     known = view(yes(asked(1)))
-    assert step(transcript, limits=limits_with(max_iterations=2), view=known) == RunTools((asked(1, "ya"),))
+    assert step(transcript, limits=limits_with(max_iterations=2), view=known) == RunTools(
+        (asked(1, "ya"),)
+    )
 
 
 ERRORS: dict[str, tuple[list[list[Result]], bool]] = {
@@ -131,7 +152,10 @@ ERRORS: dict[str, tuple[list[list[Result]], bool]] = {
     "three in one round": ([[FAILED, FAILED, FAILED]], False),
     "four in two rounds": ([[FAILED, FAILED], [FAILED, FAILED]], False),
     "six in three rounds": ([[FAILED, FAILED], [FAILED, FAILED], [FAILED, FAILED]], True),
-    "one in each of three rounds worked": ([[FAILED, OK], [OK, FAILED], [FAILED, OK, FAILED]], False),
+    "one in each of three rounds worked": (
+        [[FAILED, OK], [OK, FAILED], [FAILED, OK, FAILED]],
+        False,
+    ),
     "one in the last round worked": ([[FAILED], [FAILED], [OK, FAILED]], False),
     "two": ([[FAILED], [FAILED]], False),
     "ok error ok error": ([[OK], [FAILED], [OK], [FAILED]], False),
@@ -152,11 +176,15 @@ def test_three_errors_in_a_row_end_the_answer(why: str) -> None:
     results, stops = ERRORS[why]
     segments: list[Segment] = [s for each in results for s in round_of(*each)]
     made = step(chat(answer(*segments)))
-    assert made == (Stop("all tool calls failed in 3 replies in a row") if stops else AskModel(tools_on=True))
+    assert made == (
+        Stop("all tool calls failed in 3 replies in a row") if stops else AskModel(tools_on=True)
+    )
 
 
 def test_a_single_reply_of_failing_calls_ends_the_answer_if_the_settings_say_so() -> None:
-    made = step(chat(answer(*round_of(FAILED, FAILED))), limits=limits_with(max_consecutive_errors=1))
+    made = step(
+        chat(answer(*round_of(FAILED, FAILED))), limits=limits_with(max_consecutive_errors=1)
+    )
     assert made == Stop("all tool calls failed in 1 reply")
 
 
@@ -209,7 +237,10 @@ def test_an_unknown_tool_gets_the_names_and_the_nearest_one() -> None:
     assert refused(asks) == [
         (
             "call_1",
-            "Unknown tool 'web_serch'. Did you mean web_search? Available tools: read_file, web_search",
+            (
+                "Unknown tool 'web_serch'. Did you mean web_search? Available tools: read_file, "
+                "web_search"
+            ),
         ),
         ("call_2", "Unknown tool 'zzz'. Available tools: read_file, web_search"),
     ]
@@ -232,7 +263,10 @@ ORDER = [
     ("is blocked by the pattern 'read'", asked(1, name="read_file", arguments="[")),
     ("is denied by the rule '*'", asked(1, name="web_search", arguments="[")),
     ("Invalid arguments: ", asked(1, name="other", arguments="[]")),
-    ("Invalid arguments: Missing required parameter 'query'", asked(1, name="other", arguments="{}")),
+    (
+        "Invalid arguments: Missing required parameter 'query'",
+        asked(1, name="other", arguments="{}"),
+    ),
     ("Too many tool calls (1) - max allowed: 0", asked(1, name="other")),
 ]
 
@@ -247,18 +281,24 @@ def test_the_order_of_checks(text: str, proposal: Proposal) -> None:
     assert text.replace("'*'", "'*_*'") in body
 
 
-@pytest.mark.parametrize("arguments", ["[]", "{", "null", '{"a":1,"a":1}', '{"a":1e999}', '{"query":1}'])
+@pytest.mark.parametrize(
+    "arguments", ["[]", "{", "null", '{"a":1,"a":1}', '{"a":1e999}', '{"query":1}']
+)
 def test_a_refusal_says_once_that_arguments_are_invalid(arguments: str) -> None:
     ((_, body),) = refused(chat(answer(asked(1, arguments=arguments))))
     assert body.startswith("Invalid arguments: ")
     assert body.count("Invalid arguments") == 1
 
 
-def test_a_blocked_word_refuses_without_asking_but_not_tools_that_only_contain_its_letters() -> None:
+def test_a_blocked_word_refuses_without_asking_but_not_tools_that_only_contain_its_letters() -> (
+    None
+):
     names = ["rm", "rm_file", "format", "confirm"]
     catalogue = Catalogue.of([tool(name) for name in names])
     calls = [asked(n, name=name) for n, name in enumerate(names, 1)]
-    assert refused(chat(answer(*calls)), catalogue=catalogue, limits=limits_with(blocked=("rm",))) == [
+    assert refused(
+        chat(answer(*calls)), catalogue=catalogue, limits=limits_with(blocked=("rm",))
+    ) == [
         ("call_1", "Tool rm is blocked by the pattern 'rm'"),
         ("call_2", "Tool rm_file is blocked by the pattern 'rm'"),
     ]
@@ -271,9 +311,9 @@ def test_declined_comes_before_everything() -> None:
 
 def test_limits_are_checked_again_before_an_approved_call_runs() -> None:
     marked = asked(1, "ya")
-    assert refused(chat(answer(marked)), limits=limits_with(per_session=0), view=view(yes(marked))) == [
-        ("call_1", SESSION)
-    ]
+    assert refused(
+        chat(answer(marked)), limits=limits_with(per_session=0), view=view(yes(marked))
+    ) == [("call_1", SESSION)]
 
 
 def test_nothing_runs_until_every_call_of_the_round_is_decided() -> None:
@@ -281,7 +321,9 @@ def test_nothing_runs_until_every_call_of_the_round_is_decided() -> None:
     known = view(yes(first))
     assert step(chat(answer(first, second)), view=known) == AwaitChoices((second,))
     declined = asked(2, "yn")
-    assert refused(chat(answer(first, declined)), view=known) == [("call_2", "The user declined this call.")]
+    assert refused(chat(answer(first, declined)), view=known) == [
+        ("call_2", "The user declined this call.")
+    ]
     settled = asked(2, "yn", REFUSED)
     assert step(chat(answer(first, settled)), view=known) == RunTools((first,))
 
@@ -306,9 +348,9 @@ def test_an_answer_that_ends_in_a_notice_is_resumed_and_counts_from_there() -> N
     assert step(worse) == AskModel(tools_on=True)
     ten = [s for _ in range(10) for s in round_of(OK)]
     assert stop_reason(limits_with(), answer(*ten, Note(resumption(NOTICE)))) is None
-    assert step(chat(answer(*ten, Note(resumption(NOTICE)))), limits=limits_with(per_message=10)) == AskModel(
-        False
-    )
+    assert step(
+        chat(answer(*ten, Note(resumption(NOTICE)))), limits=limits_with(per_message=10)
+    ) == AskModel(False)
 
 
 @pytest.mark.parametrize("question", ["", " ", "\n🔒: only a note", "\n\u00a0\n", "\n\u2003\u2028"])

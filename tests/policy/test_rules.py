@@ -36,7 +36,13 @@ def test_dots_in_a_name_do_not_leave_the_folder(value: str) -> None:
     assert Pattern("demo/*", {"path": "/srv/.*"}).allows(READ, path(value))
 
 
-ETC = ["/srv/../etc/passwd", "//etc//passwd", "/./etc/passwd", "/srv/%2e%2e/etc/passwd", "\\etc\\passwd"]
+ETC = [
+    "/srv/../etc/passwd",
+    "//etc//passwd",
+    "/./etc/passwd",
+    "/srv/%2e%2e/etc/passwd",
+    "\\etc\\passwd",
+]
 
 
 @pytest.mark.parametrize("value", [*ETC, *([each] for each in ETC)])

@@ -17,7 +17,9 @@ def test_a_word_blocks_tools_that_contain_it_as_a_whole_word(name: str) -> None:
     assert blocked_by(name, ["rm"]) == "rm"
 
 
-@pytest.mark.parametrize("name", ["format", "confirm", "alarm", "rmdir", "firmFile", "rm2", "f_orm", ""])
+@pytest.mark.parametrize(
+    "name", ["format", "confirm", "alarm", "rmdir", "firmFile", "rm2", "f_orm", ""]
+)
 def test_a_word_does_not_block_tools_that_only_contain_its_letters(name: str) -> None:
     assert blocked_by(name, ["rm"]) is None
 
@@ -56,4 +58,12 @@ def test_an_endless_expression_blocks() -> None:
 
 
 def test_words() -> None:
-    assert words("getHTTPFile2_from-the.Web/now") == ["get", "http", "file2", "from", "the", "web", "now"]
+    assert words("getHTTPFile2_from-the.Web/now") == [
+        "get",
+        "http",
+        "file2",
+        "from",
+        "the",
+        "web",
+        "now",
+    ]

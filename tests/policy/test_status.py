@@ -44,7 +44,9 @@ def test_the_size_of_a_call_being_written_is_shown_in_growing_steps(size: int, t
 
 
 def test_a_models_tool_name_is_one_short_line() -> None:
-    assert status.writing("a\n\u202e" + "b" * 100, 100) == f"Writing a call of a \\u202e{'b' * 60}…..."
+    assert (
+        status.writing("a\n\u202e" + "b" * 100, 100) == f"Writing a call of a \\u202e{'b' * 60}…..."
+    )
 
 
 def test_the_texts_are_these() -> None:
@@ -69,7 +71,8 @@ def test_the_prompt_for_the_sentence() -> None:
     prompt = status.sentence_prompt("lookup_tool", '{"user":7}')
     assert prompt.startswith('Given this tool call:\nTool: Lookup Tool\nArguments: {"user":7}\n\n')
     assert (
-        "Generate a single, clear, natural sentence (max 10 words) describing what this action is doing "
+        "Generate a single, clear, natural sentence (max 10 words) describing what this action "
+        "is doing "
         "from the user's perspective." in prompt
     )
     assert prompt.endswith("Only return the sentence, nothing else.")
@@ -89,7 +92,9 @@ def test_the_prompt_for_the_sentence() -> None:
         ("bell\x07", None),
     ],
 )
-def test_a_sentence_is_one_line_of_fewer_than_a_hundred_characters(reply: str, sentence: str | None) -> None:
+def test_a_sentence_is_one_line_of_fewer_than_a_hundred_characters(
+    reply: str, sentence: str | None
+) -> None:
     assert status.sentence(reply) == sentence
 
 
@@ -110,7 +115,8 @@ def test_the_guidance_quotes_servers_instructions_bounded_and_fenced() -> None:
         return Tool(server, name, instructions=instructions)
 
     says = (
-        "The MCP server {} says this of its tools. The words are the server's, and the user's go before them:"
+        "The MCP server {} says this of its tools. The words are the server's, and the "
+        "user's go before them:"
     )
     said = Catalogue.of(
         [
@@ -120,7 +126,9 @@ def test_the_guidance_quotes_servers_instructions_bounded_and_fenced() -> None:
         ]
     )
     _, _, rest = guidance(said).partition("enough information to answer\n")
-    assert rest == (f"{says.format('a')}\n```\nOne.\n```\n{says.format('b')}\n````\nTwo\n```\nlines.\n````")
+    assert rest == (
+        f"{says.format('a')}\n```\nOne.\n```\n{says.format('b')}\n````\nTwo\n```\nlines.\n````"
+    )
     many = Catalogue.of([tool(str(n), f"t{n}", "x" * 4_000) for n in range(9)])
     assert 16_000 <= guidance(many).count("x") < 16_100
 
@@ -163,7 +171,10 @@ def test_a_limit_of_0_is_no_limit() -> None:
 
 def test_the_texts_of_a_beginning_call_are_recognized() -> None:
     assert all(
-        map(status.is_of_call, [status.SELECTING, status.writing("f", 200), status.writing("", 9_000)])
+        map(
+            status.is_of_call,
+            [status.SELECTING, status.writing("f", 200), status.writing("", 9_000)],
+        )
     )
     assert not any(
         map(status.is_of_call, ["", status.ANALYZING, status.using(["f"]), "busy: retry 1 of 3..."])

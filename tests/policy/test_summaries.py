@@ -80,7 +80,9 @@ def test_any_reply_adds_only_a_summary(text: str, reply: str) -> None:
         assert after.exchanges[at + 1 :] == before.exchanges[at + 1 :]
         assert after.exchanges[at].question == exchange.question
         assert summary(after.exchanges[at].answers[-1]) == line
-        assert not unsummed(parse("".join(f"{each}\n" for each in edited)), len(before.exchanges) - at - 1)
+        assert not unsummed(
+            parse("".join(f"{each}\n" for each in edited)), len(before.exchanges) - at - 1
+        )
         old, new = exchange.answers[-1], after.exchanges[at].answers[-1]
         assert old.proposals == new.proposals
 

@@ -20,7 +20,9 @@ def filled(text: str) -> str:
     return "".join(f"{line}\n" for line in apply_edits(lines, fill_topic(lines, parse(text))))
 
 
-@pytest.mark.parametrize("empty", ['topic: ""', "topic: ''", "topic:", "topic: ~", "topic: null", "topic:  "])
+@pytest.mark.parametrize(
+    "empty", ['topic: ""', "topic: ''", "topic:", "topic: ~", "topic: null", "topic:  "]
+)
 def test_an_empty_topic_is_filled_in_from_the_first_summary(empty: str) -> None:
     before = f"---\ntags: [a]\n{empty}\nagent: Demo\n---\n\n{ANSWER}"
     assert filled(before) == before.replace(f"\n{empty}\n", "\ntopic: Asked why, said so\n")
@@ -39,13 +41,25 @@ def test_an_empty_topic_is_filled_in_from_the_first_summary(empty: str) -> None:
         "---\ntopic:\ntopic:\n---\n\n",
         "---\ntopic:\nagent: [\n---\n\n",
     ],
-    ids=["no head", "no key", "the user's", "a remark", "a number", "a list", "in a text", "two", "no YAML"],
+    ids=[
+        "no head",
+        "no key",
+        "the user's",
+        "a remark",
+        "a number",
+        "a list",
+        "in a text",
+        "two",
+        "no YAML",
+    ],
 )
 def test_anything_but_an_empty_topic_stays_unchanged(head: str) -> None:
     assert filled(head + ANSWER) == head + ANSWER
 
 
-@pytest.mark.parametrize("chat", ["💬: why?\n", "💬: why?\n\n🤖:\n\nSo.\n", "💬: why?\n\n🤖:\n\n📝:\n"])
+@pytest.mark.parametrize(
+    "chat", ["💬: why?\n", "💬: why?\n\n🤖:\n\nSo.\n", "💬: why?\n\n🤖:\n\n📝:\n"]
+)
 def test_without_a_summary_nothing_is_written(chat: str) -> None:
     assert filled(EMPTY + chat) == EMPTY + chat
 
@@ -114,7 +128,9 @@ def test_a_models_decoration_of_a_title_is_removed(reply: str, short: str) -> No
 
 
 def test_a_model_sees_the_beginning_and_not_the_whole_chat() -> None:
-    prompt = title_prompt(parse(f"💬: {'q' * 5000}\n\n🤖:\n\n{'a' * 5000}\n\n💬: secret\n\n🤖:\n\nz\n"))
+    prompt = title_prompt(
+        parse(f"💬: {'q' * 5000}\n\n🤖:\n\n{'a' * 5000}\n\n💬: secret\n\n🤖:\n\nz\n")
+    )
     assert "q" * 1000 in prompt
     assert "a" * 1000 in prompt
     assert len(prompt) < 2500

@@ -40,7 +40,9 @@ def fresh(faulty: FaultyProviders) -> ProviderClient:
     return ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
 
 
-async def events_of(client: ProviderClient, provider: ProviderSettings, request: Request) -> list[Event]:
+async def events_of(
+    client: ProviderClient, provider: ProviderSettings, request: Request
+) -> list[Event]:
     events = [each async for each in client.stream(provider, request, print)]
     return [each for each in events if isinstance(each, TextDelta | Aside | RateLimits)]
 
@@ -72,10 +74,13 @@ async def test_a_chat_refused_as_too_long_is_shortened_and_so_are_later_ones(
     faulty: FaultyProviders,
 ) -> None:
     client, provider = fresh(faulty), faulty.provider("anthropic")
-    exchanges = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
+    exchanges = "".join(
+        f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4)
+    )
     request = Request(parse(f"{exchanges}💬: and now?\n"), 4, "faulty", "some-model")
     faulty.server.plan(
-        refused(400, "prompt is too long: 3000 tokens > 2000 maximum"), Response(SAYS["anthropic"]("A"))
+        refused(400, "prompt is too long: 3000 tokens > 2000 maximum"),
+        Response(SAYS["anthropic"]("A")),
     )
     assert await events_of(client, provider, request) == [TextDelta("A")]
     first, second = faulty.server.requests
@@ -134,13 +139,18 @@ def no_room(text: str) -> list[bytes]:
 async def test_after_a_reply_without_enough_room_the_next_request_is_smaller(
     faulty: FaultyProviders,
 ) -> None:
-    exchanges = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
-    turns = Turns(f"{exchanges}💬: and now?\n", ScriptedModel(), LoggedTools(TOOLS), provider="roomless")
+    exchanges = "".join(
+        f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4)
+    )
+    turns = Turns(
+        f"{exchanges}💬: and now?\n", ScriptedModel(), LoggedTools(TOOLS), provider="roomless"
+    )
     turns.ports.model.stream = ProviderModel(faulty, faulty.provider("anthropic"), turns).stream  # type: ignore[method-assign]
     faulty.plan(Response(no_room("Half")))
     assert (await turns.run()).kind == "interrupted"
     assert (
-        "Half\n\n🔒: [Interrupted: the conversation is larger than the model's context window]" in turns.text
+        "Half\n\n🔒: [Interrupted: the conversation is larger than the model's context window]"
+        in turns.text
     )
     faulty.plan(Response(SAYS["anthropic"]("Whole")))
     assert await turns.run() == End("complete")
@@ -155,7 +165,9 @@ async def test_limits_in_headers_are_reported(faulty: FaultyProviders) -> None:
     }
     faulty.plan(Response(SAYS["chat"]("Whole"), headers={**STREAM, **headers}))
     limits = RateLimits((("requests-remaining", "9"), ("reset-tokens", "6ms")))
-    events = await events_of(faulty.client, faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
+    events = await events_of(
+        faulty.client, faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m")
+    )
     assert events == [limits, TextDelta("Whole")]
 
 
@@ -189,7 +201,9 @@ async def test_unsupported_thinking_is_left_out_and_reported_once(
 async def test_the_user_is_told_once_about_unsent_parts_of_a_chat(
     faulty: FaultyProviders,
 ) -> None:
-    exchanges = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
+    exchanges = "".join(
+        f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3)
+    )
     lab = ProviderSettings("lab", base_url=f"{faulty.server.url}/v1")
     agent = Agent("A", "lab", "gpt-4o")
     app = App(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
@@ -205,7 +219,9 @@ async def test_the_user_is_told_once_about_unsent_parts_of_a_chat(
         ports = app.ports(document, "", Callbacks(on_event=on_event))
         assert await run_turn(ports, app.resolve(None)) == End("complete")
         document = TextDocument(f"{document.text}and then?\n", 10**6)
-    assert asides == ["this chat is too long for gpt-4o; not sent: all but the 📝: line of 2 exchanges"]
+    assert asides == [
+        "this chat is too long for gpt-4o; not sent: all but the 📝: line of 2 exchanges"
+    ]
     assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
     await app.close()
 

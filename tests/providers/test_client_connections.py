@@ -66,7 +66,9 @@ async def test_a_refused_request_keeps_its_connection(faulty: FaultyProviders, k
     provider = faulty.provider(kind)
     client = ProviderClient({"FAULTY_KEY": KEY}, no_demo, sleep=lambda _: asyncio.sleep(0))
     before = faulty.server.connections
-    overloaded = Response([b'{"error":{"message":"no"}}'], 529, {"content-type": "application/json"})
+    overloaded = Response(
+        [b'{"error":{"message":"no"}}'], 529, {"content-type": "application/json"}
+    )
     faulty.server.plan(overloaded, Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, "faulty", "m")
     assert TextDelta("Whole") in [event async for event in client.stream(provider, request, print)]
@@ -100,7 +102,9 @@ async def test_an_endless_rest_after_the_end_is_not_awaited(
     for _ in range(2):
         async with asyncio.timeout(5):
             request = Request(QUESTION, 0, "faulty", "m")
-            assert TextDelta("Whole") in [event async for event in client.stream(provider, request, print)]
+            assert TextDelta("Whole") in [
+                event async for event in client.stream(provider, request, print)
+            ]
     await client.close()
     assert faulty.server.connections - before == 2
 
@@ -112,7 +116,9 @@ async def test_a_connection_closed_by_the_server_is_replaced() -> None:
         server.plan(Response([*SAYS["chat"]("Whole")]))
         for count in (1, 2):
             request = Request(QUESTION, 0, "faulty", "m")
-            assert TextDelta("Whole") in [event async for event in client.stream(provider, request, print)]
+            assert TextDelta("Whole") in [
+                event async for event in client.stream(provider, request, print)
+            ]
             assert server.connections == count
             await server.hang_up()
         await client.close()

@@ -67,20 +67,32 @@ PACKED = (
     "check the base URL",
     "faulty sent an unreadable response",
 )
-AWAY = ("faulty cannot be reached", "check the network and the base URL", "faulty cannot be reached")
-CUT = ("the reply was cut at max_tokens", "set max_tokens higher", "the reply was cut at max_tokens")
+AWAY = (
+    "faulty cannot be reached",
+    "check the network and the base URL",
+    "faulty cannot be reached",
+)
+CUT = (
+    "the reply was cut at max_tokens",
+    "set max_tokens higher",
+    "the reply was cut at max_tokens",
+)
 
 
 def refused(status: int, action: str, tries: int = 1, **headers: str) -> Fault:
     """A refusal with a JSON body in which the provider repeats the key."""
     cause = f"faulty answered {status}: it was … that failed"
-    return Fault(refusal(status, **headers), cause, action, f"faulty answered {status}", tries=tries)
+    return Fault(
+        refusal(status, **headers), cause, action, f"faulty answered {status}", tries=tries
+    )
 
 
 def page(status: int, body: bytes, cause: str, action: str, notice: str, tries: int = 1) -> Fault:
     """An answer from something else than a provider."""
     parts = [body] if body else []
-    return Fault(Response(parts, status, {"content-type": "text/html"}), cause, action, notice, tries=tries)
+    return Fault(
+        Response(parts, status, {"content-type": "text/html"}), cause, action, notice, tries=tries
+    )
 
 
 def instead(parts: Sequence[Part], told: tuple[str, str, str], tries: int = 1) -> Fault:
@@ -95,7 +107,9 @@ def in_mid_text(kind: str, parts: Sequence[Part], told: tuple[str, str, str]) ->
 
 def packed(parts: Sequence[Part], told: tuple[str, str, str], tries: int = 1) -> Fault:
     """A fault in a response that claims to be compressed."""
-    return Fault(Response(parts, headers={**STREAM, "content-encoding": "gzip"}), *told, tries=tries)
+    return Fault(
+        Response(parts, headers={**STREAM, "content-encoding": "gzip"}), *told, tries=tries
+    )
 
 
 def elsewhere(url: str, told: tuple[str, str, str], tries: int) -> Fault:
@@ -134,7 +148,10 @@ def ended(kind: str, anthropic: str, chat: str, responses: str) -> list[bytes]:
     incomplete = {"status": "incomplete", "incomplete_details": {"reason": responses}}
     return own(
         kind,
-        anthropic=[{"type": "message_delta", "delta": {"stop_reason": anthropic}}, {"type": "message_stop"}],
+        anthropic=[
+            {"type": "message_delta", "delta": {"stop_reason": anthropic}},
+            {"type": "message_stop"},
+        ],
         chat=[{"choices": [{"delta": {}, "finish_reason": chat}]}],
         responses=[{"type": "response.incomplete", "response": incomplete}],
     )
@@ -149,7 +166,10 @@ def model_refuses(kind: str) -> Fault:
     piece = {"type": "response.refusal.delta", "output_index": 0, "delta": "Half"}
     parts = own(
         kind,
-        anthropic=[{"type": "message_delta", "delta": {"stop_reason": "refusal"}}, {"type": "message_stop"}],
+        anthropic=[
+            {"type": "message_delta", "delta": {"stop_reason": "refusal"}},
+            {"type": "message_stop"},
+        ],
         chat=[{"choices": [{"delta": {"refusal": "Half"}, "finish_reason": "stop"}]}],
         responses=[piece, {"type": "response.completed", "response": {"status": "completed"}}],
     )
@@ -163,7 +183,9 @@ def filtered(kind: str) -> Fault:
     blocked = "Output blocked by content filtering policy"
     if kind == "anthropic":
         error = {"type": "error", "error": {"type": "invalid_request_error", "message": blocked}}
-        return in_mid_text(kind, [event(error)], (f"faulty broke off the reply: {blocked}", AGAIN, blocked))
+        return in_mid_text(
+            kind, [event(error)], (f"faulty broke off the reply: {blocked}", AGAIN, blocked)
+        )
     cause = "the provider's content filter cut the reply"
     parts = ended(kind, "", "content_filter", "content_filter")
     return in_mid_text(kind, parts, (cause, OTHERWISE, cause))
@@ -178,7 +200,10 @@ def overloaded(kind: str) -> Fault:
 def too_long(kind: str) -> Fault:
     words = {
         "anthropic": "prompt is too long: 213462 tokens > 200000 maximum",
-        "chat": "This model's maximum context length is 128000 tokens. However, your messages are longer",
+        "chat": (
+            "This model's maximum context length is 128000 tokens. However, your messages "
+            "are longer"
+        ),
         "responses": "Your input exceeds the context window of this model",
     }
     body = event({"error": {"message": words[kind]}}).removeprefix(b"data: ")
@@ -195,7 +220,9 @@ def faults(kind: str) -> Mapping[str, Fault]:
     """All faults in a format."""
     piece = SAYS[kind]("Hälf")[BEGUN[kind] - 1]
     in_character = piece[: piece.index("ä".encode()) + 1]
-    strange = event({"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7})
+    strange = event(
+        {"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7}
+    )
     torn = gzip.compress(b"".join(SAYS[kind]("never seen")))[:15]
     tomorrow = {"retry-after": "86400"}
     no_stream = "faulty sent no event stream"
@@ -258,7 +285,9 @@ def faults(kind: str) -> Mapping[str, Fault]:
         "no object": in_mid_text(
             kind, [b"data: [1]\n\n"], ("not a JSON object", AGAIN, "an unreadable event")
         ),
-        "strange values": in_mid_text(kind, [strange], ("cannot be read", AGAIN, "a malformed event")),
+        "strange values": in_mid_text(
+            kind, [strange], ("cannot be read", AGAIN, "a malformed event")
+        ),
         "an error event": overloaded(kind),
         "an empty reply": instead(
             empty(kind), ("the model's reply was empty", AGAIN, "the model's reply was empty")
@@ -279,7 +308,9 @@ async def test_after_any_fault_the_file_is_valid_and_the_next_turn_completes_it(
     fault = faults(kind)[name]
     path = tmp_path / "chat.md"
     path.write_text("💬: hi\n\n💬: later\n", encoding="utf-8")
-    turns = Turns("", ScriptedModel(), LoggedTools(TOOLS), provider="faulty", model_name="some-model")
+    turns = Turns(
+        "", ScriptedModel(), LoggedTools(TOOLS), provider="faulty", model_name="some-model"
+    )
     good = faulty.provider(kind)
     bad = replace(good, base_url=fault.url) if fault.url else good
     model = ProviderModel(faulty, bad, turns)
@@ -311,13 +342,22 @@ def test_the_matrix_is_large_enough() -> None:
     assert all(len(faults(kind)) >= 25 for kind in FORMATS)
 
 
-STRANGE = [{"type": "response.some_news.delta", "delta": "x"}, {"type": "ping"}, {"type": None}, {"a": [1]}]
+STRANGE = [
+    {"type": "response.some_news.delta", "delta": "x"},
+    {"type": "ping"},
+    {"type": None},
+    {"a": [1]},
+]
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_unknown_kinds_of_events_are_not_faults(faulty: FaultyProviders, kind: str) -> None:
-    strange = [b": a comment\n\n", b"event: news\nid: 7\nretry: 3\ndata: {}\n\n", *map(event, STRANGE)]
+    strange = [
+        b": a comment\n\n",
+        b"event: news\nid: 7\nretry: 3\ndata: {}\n\n",
+        *map(event, STRANGE),
+    ]
     first, *rest = SAYS[kind]("Whole")
     faulty.plan(Response([first, *strange, *rest]))
     turns = Turns("💬: hi\n", ScriptedModel(), LoggedTools(TOOLS), provider="faulty")

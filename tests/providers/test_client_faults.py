@@ -37,7 +37,7 @@ from tests.faulty_server import BEGUN, SAYS, STREAM, FaultyServer, Forever, Part
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-# --- Refused requests ---------------------------------------------------------------------------------------
+# --- Refused requests -----------------------------------------------------------------------------
 
 REFUSALS = {
     400: (False, ":ParleyRequest shows"),
@@ -66,7 +66,9 @@ async def test_a_refused_request_is_reported_and_retried_only_if_that_may_help(
     check_message(error, f"faulty answered {status}: it was … that failed", action)
     assert (error.status, error.reason) == (status, f"faulty answered {status}")
     assert len(faulty.server.requests) == (4 if retried else 1)
-    assert faulty.notices == [f"faulty answered {status}: retry {n} of 3..." for n in (1, 2, 3) if retried]
+    assert faulty.notices == [
+        f"faulty answered {status}: retry {n} of 3..." for n in (1, 2, 3) if retried
+    ]
     assert faulty.waits == ([0.5, 1.0, 2.0] if retried else [])
 
 
@@ -136,7 +138,9 @@ async def test_the_words_of_an_html_page_are_reported(faulty: FaultyProviders, k
     assert "color" not in str(error)
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'{"error":"plain"}', b'{"error":{}}', b"\xff\xfe{"])
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"[]", b'{"error":"plain"}', b'{"error":{}}', b"\xff\xfe{"]
+)
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_any_error_body_is_reported(faulty: FaultyProviders, kind: str, body: bytes) -> None:
     faulty.plan(Response([body], 400, {"content-type": "application/json"}))
@@ -144,18 +148,23 @@ async def test_any_error_body_is_reported(faulty: FaultyProviders, kind: str, bo
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_refused_signature_drops_the_thinking_once(faulty: FaultyProviders, kind: str) -> None:
+async def test_a_refused_signature_drops_the_thinking_once(
+    faulty: FaultyProviders, kind: str
+) -> None:
     body = b'{"error":{"message":"messages.1.content.0: Invalid `signature` in thinking block"}}'
     refused = Response([body], 400, {"content-type": "application/json"})
     faulty.plan(refused, Response(SAYS[kind]("Whole")))
     assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
-    assert (len(faulty.server.requests), faulty.notices) == (2, ["Asking again without earlier thoughts..."])
+    assert (len(faulty.server.requests), faulty.notices) == (
+        2,
+        ["Asking again without earlier thoughts..."],
+    )
     faulty.plan(refused)
     check_message(await faulty.fail(faulty.provider(kind)), "Invalid `signature`")
     assert len(faulty.server.requests) == 2
 
 
-# --- Streams that break -------------------------------------------------------------------------------------
+# --- Streams that break ---------------------------------------------------------------------------
 
 
 def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
@@ -177,11 +186,19 @@ def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
         "no object": ([b"data: [1]\n\n"], False, "not a JSON object"),
         "too deep": ([b"data: " + b"[" * 100_000 + b"\n\n"], False, "not JSON"),
         "wrong types": (
-            [event({"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7})],
+            [
+                event(
+                    {"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7}
+                )
+            ],
             False,
             "cannot be read",
         ),
-        "passing error": ([event({"type": "error", "error": passing})], True, "broke off the reply: busy …"),
+        "passing error": (
+            [event({"type": "error", "error": passing})],
+            True,
+            "broke off the reply: busy …",
+        ),
         "lasting error": ([event({"type": "error", "error": lasting})], False, "no such thing"),
         "too large": ([b"data: ", *[b"x" * (1 << 20)] * 17], False, "more than"),
     }
@@ -219,12 +236,16 @@ async def test_an_address_that_is_not_a_models_is_reported_with_its_content_type
     faulty.plan(Response([HTML.encode()], 200, headers))
     error = await faulty.fail(faulty.provider(kind))
     check_message(
-        error, f"answered with {content_type or 'no content type'} instead of an event stream", "base URL"
+        error,
+        f"answered with {content_type or 'no content type'} instead of an event stream",
+        "base URL",
     )
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_stream_with_a_wrong_content_type_is_still_read(faulty: FaultyProviders, kind: str) -> None:
+async def test_a_stream_with_a_wrong_content_type_is_still_read(
+    faulty: FaultyProviders, kind: str
+) -> None:
     faulty.plan(Response(SAYS[kind]("Whole"), 200, {"content-type": "text/plain"}))
     assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
 
@@ -241,7 +262,9 @@ async def test_an_address_without_a_server(faulty: FaultyProviders, kind: str) -
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "http://[", "no url", "http://a b/"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_invalid_base_url_is_reported_at_once(faulty: FaultyProviders, kind: str, url: str) -> None:
+async def test_an_invalid_base_url_is_reported_at_once(
+    faulty: FaultyProviders, kind: str, url: str
+) -> None:
     error = await faulty.fail(faulty.provider(kind, base_url=url))
     check_message(error, "base URL")
 
@@ -250,23 +273,31 @@ async def test_an_invalid_base_url_is_reported_at_once(faulty: FaultyProviders, 
 async def test_a_reader_that_stops_ends_the_connection(faulty: FaultyProviders, kind: str) -> None:
     faulty.server.plan(Response([*begun(kind, "after"), "silence"]))
     provider = faulty.provider(kind)
-    async with closing(faulty.client.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)) as events:
+    async with closing(
+        faulty.client.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)
+    ) as events:
         async for each in events:
             if isinstance(each, TextDelta):
                 break
     await asyncio.wait_for(faulty.server.hung_up.wait(), 5)
 
 
-# --- Keys ---------------------------------------------------------------------------------------------------
+# --- Keys -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"])
+@pytest.mark.parametrize(
+    "key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"]
+)
 async def test_an_invalid_key_is_reported_and_not_shown(faulty: FaultyProviders, key: str) -> None:
     client = ProviderClient({"FAULTY_KEY": key}, faulty.client._builtin_url)
     with pytest.raises(
         ModelError, match=r"^No key for faulty.*: set FAULTY_KEY before you start Neovim,"
     ) as caught:
-        await anext(aiter(client.stream(faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m"), print)))
+        await anext(
+            aiter(
+                client.stream(faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m"), print)
+            )
+        )
     assert "\n" not in str(caught.value)
     assert not key.strip() or key.split()[0] not in str(caught.value)
 
@@ -302,12 +333,14 @@ async def test_a_missing_key_is_reported_in_full(faulty: FaultyProviders) -> Non
     assert "set LAB_API_KEY before you start Neovim, or choose another agent" in str(error)
 
 
-async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(faulty: FaultyProviders) -> None:
+async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(
+    faulty: FaultyProviders,
+) -> None:
     error = await faulty.fail(faulty.provider("chat", api_key_env="gsk_0123456789abcdef"))
     assert "0123456789abcdef" not in str(error)
 
 
-# --- Through the loop into the file -------------------------------------------------------------------------
+# --- Through the loop into the file ---------------------------------------------------------------
 
 
 NOTICES = {
@@ -326,7 +359,9 @@ NOTICES = {
 async def test_a_broken_reply_leaves_its_text_once_and_a_notice_and_the_next_turn_continues(
     faulty: FaultyProviders, kind: str, where: Where, fault: str
 ) -> None:
-    turns = Turns("💬: hi\n\n💬: later\n", ScriptedModel(), LoggedTools(TOOLS), anchor=0, provider="faulty")
+    turns = Turns(
+        "💬: hi\n\n💬: later\n", ScriptedModel(), LoggedTools(TOOLS), anchor=0, provider="faulty"
+    )
     model = ProviderModel(faulty, faulty.provider(kind), turns)
     turns.ports = replace(turns.ports, model=model)
     parts, _, _ = faults(kind)[fault]
@@ -381,7 +416,7 @@ async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
     await asyncio.wait_for(faulty.server.hung_up.wait(), 30)
 
 
-# --- Streams that only seem to be alive ---------------------------------------------------------------------
+# --- Streams that only seem to be alive -----------------------------------------------------------
 
 ALIVE = {
     "anthropic": (b": processing\n\n", b"data: ", event({"type": "ping"})),
@@ -401,4 +436,6 @@ async def test_a_silent_stream_ends_after_a_while(faulty: FaultyProviders) -> No
 
     asked = [failing(kind, piece) for kind, pieces in ALIVE.items() for piece in pieces]
     for error in await asyncio.gather(*asked):
-        check_message(error, "faulty did not answer in time", "wait, then :ParleyRespond asks again")
+        check_message(
+            error, "faulty did not answer in time", "wait, then :ParleyRespond asks again"
+        )

@@ -60,7 +60,11 @@ async def events(server: FaultyServer, *, streamed: bool) -> list[Event]:
 
 async def test_a_model_is_asked_in_it_and_its_stream_is_read(server: FaultyServer) -> None:
     server.plan(Response([event({"text": "Hel"}), event({"text": "lo"}), event({"done": True})]))
-    assert await events(server, streamed=True) == [TextDelta("Hel"), TextDelta("lo"), Finished("complete")]
+    assert await events(server, streamed=True) == [
+        TextDelta("Hel"),
+        TextDelta("lo"),
+        Finished("complete"),
+    ]
     assert server.paths == ["/v0/play"]
     assert f"bearer {KEY.lower()}" in server.heads[0]
     assert server.requests == [{"toy": "m", "texts": ["hi"], "stream": True}]
@@ -79,7 +83,11 @@ def test_the_shell_names_it_for_requests_and_tools() -> None:
         {"name": "search", "description": "Searches.", "toy_schema": SCHEMA}
     ]
     arguments = parser().parse_args(["messages", "chat.md", "--provider", "toy"])
-    assert format_for(arguments.provider).body(REQUEST) == {"toy": "m", "texts": ["hi"], "stream": True}
+    assert format_for(arguments.provider).body(REQUEST) == {
+        "toy": "m",
+        "texts": ["hi"],
+        "stream": True,
+    }
 
 
 def test_a_kind_that_is_not_in_the_table_is_a_settings_problem() -> None:

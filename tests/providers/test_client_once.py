@@ -18,7 +18,9 @@ ASK = Request(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens
 PROVIDERS = {
     "anthropic": ProviderSettings("here", "anthropic", api_key_command=("echo", "key")),
     "chat": ProviderSettings("here", "openai", api="chat", api_key_command=("echo", "key")),
-    "responses": ProviderSettings("here", "openai", api="responses", api_key_command=("echo", "key")),
+    "responses": ProviderSettings(
+        "here", "openai", api="responses", api_key_command=("echo", "key")
+    ),
 }
 
 

@@ -38,7 +38,7 @@ STOCKS = 'call web_search {"query": "google"}'
 PLAIN_STOCKS = '{"tool": "web_search", "params": {"query": "google"}}'
 XML_STOCKS = "<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search> and more"
 
-# --- The example --------------------------------------------------------------------------------------------
+# --- The example ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,9 @@ def echo(target: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     [("Echo", "auto", STOCKS), ("Plain", "auto", PLAIN_STOCKS), ("Echo", "xml", XML_STOCKS)],
     ids=["native", "json", "xml"],
 )
-async def test_the_example_answers_thinks_calls_and_counts(agent: str, mode: str, stocks: str) -> None:
+async def test_the_example_answers_thinks_calls_and_counts(
+    agent: str, mode: str, stocks: str
+) -> None:
     assert "parley_echo" not in sys.modules
     settings = {**SETTINGS, "tool_mode": mode}
     async with Session(settings, agent=agent, approve=lambda _: True, environ=ENVIRON) as session:
@@ -89,7 +91,9 @@ async def test_a_model_without_tools_gets_them_in_words_and_the_user_is_told_onc
 async def test_the_rate_limit_applies_to_the_example_as_to_others() -> None:
     settings = {**SETTINGS, "safety": {"rate_limit_per_minute": 1}}
     statuses = list[str]()
-    async with Session(settings, agent="Echo", on_status=statuses.append, environ=ENVIRON) as session:
+    async with Session(
+        settings, agent="Echo", on_status=statuses.append, environ=ENVIRON
+    ) as session:
         await session.process_message("hello")
         async for chunk in session.send_message_stream("hello again"):
             if chunk["type"] == "status" and chunk["content"].startswith("Rate limit reached"):
@@ -120,7 +124,10 @@ def test_the_shell_asks_the_example_like_any_other(
     config.write_text(others + text, encoding="utf-8")
     assert main(["agents"]) == 0
     gone, here, *_ = capsys.readouterr().out.splitlines()
-    assert "needs no key, but no installed package has a provider called 'gone' (known: 'echo')" in gone
+    assert (
+        "needs no key, but no installed package has a provider called 'gone' (known: 'echo')"
+        in gone
+    )
     assert here.endswith("needs no key, from the package parley-echo 1.0")
 
 
@@ -138,7 +145,7 @@ def test_the_examples_templates_are_used_for_its_model() -> None:
     )
 
 
-# --- Others -------------------------------------------------------------------------------------------------
+# --- Others ---------------------------------------------------------------------------------------
 
 FAULTY = """
 import asyncio, sys, threading, time
@@ -313,7 +320,19 @@ class Masked(Good):
 def broken():
     raise RuntimeError("no licence")
 """
-WHOLE = ("good", "raises", "passing", "refuses", "idle", "blocks", "plenty", "eager", "two", "once", "dies")
+WHOLE = (
+    "good",
+    "raises",
+    "passing",
+    "refuses",
+    "idle",
+    "blocks",
+    "plenty",
+    "eager",
+    "two",
+    "once",
+    "dies",
+)
 BROKEN = ("nonsense", "early", "coroutine", "exits", "cancels", "masked")
 OFFERS = {name: f"faulty:{name.title()}" for name in WHOLE + BROKEN} | {
     "broken": "faulty:broken",
@@ -428,8 +447,12 @@ async def until_closed() -> None:
 MESSAGES = {
     "raises": "failed: OSError: boom …",
     "refuses": "says: not today",
-    "nonsense": "cannot be understood: nonsense sent an event that cannot be read: it is of type str",
-    "early": "cannot be understood: early sent an event that cannot be read: the stream ended without",
+    "nonsense": (
+        "cannot be understood: nonsense sent an event that cannot be read: it is of type str"
+    ),
+    "early": (
+        "cannot be understood: early sent an event that cannot be read: the stream ended without"
+    ),
     "coroutine": "failed: TypeError: stream gave a list, not an async iterator",
     "exits": "failed: SystemExit: 3",
     "cancels": "failed: CancelledError",
@@ -447,7 +470,9 @@ async def test_a_providers_fault_is_reported_with_its_package_and_harms_no_other
 ) -> None:
     for name, words in MESSAGES.items():
         error = await asker.fail(name)
-        assert str(error).startswith(f"the provider {name} of parley-faulty 1.0 {words}"), str(error)
+        assert str(error).startswith(f"the provider {name} of parley-faulty 1.0 {words}"), str(
+            error
+        )
         assert ". What to do: " in str(error)
         assert error.reason.startswith(f"the provider {name} ")
         assert "a-key-of" not in str(error) + error.reason + error.words
@@ -468,15 +493,21 @@ async def test_a_passing_failure_before_the_first_event_is_retried_when_the_prov
 ) -> None:
     assert await asker.say("passing") == [Finished("complete")]
     assert asker.waits == [1.0, 1.0, 2.0]
-    assert asker.notices == [f"the provider passing says: busy: retry {n} of 3..." for n in (1, 2, 3)]
+    assert asker.notices == [
+        f"the provider passing says: busy: retry {n} of 3..." for n in (1, 2, 3)
+    ]
 
 
 async def test_many_events_at_once_arrive_complete_and_in_order(asker: Asker) -> None:
-    text = "".join(event.text for event in await asker.say("plenty") if isinstance(event, TextDelta))
+    text = "".join(
+        event.text for event in await asker.say("plenty") if isinstance(event, TextDelta)
+    )
     assert text == "".join(f"{number} " for number in range(3000))
 
 
-async def test_a_silent_provider_is_abandoned_after_a_while_and_its_stream_is_closed(hasty: Asker) -> None:
+async def test_a_silent_provider_is_abandoned_after_a_while_and_its_stream_is_closed(
+    hasty: Asker,
+) -> None:
     error = await hasty.fail("idle")
     assert str(error).startswith(
         "the provider idle of parley-faulty 1.0 said nothing for 0.2 s. What to do: wait"
@@ -527,7 +558,9 @@ async def test_a_blocked_provider_is_restarted_after_a_stop(hasty: Asker) -> Non
 
 async def test_an_abandoned_stream_is_closed_even_if_it_never_waits(asker: Asker) -> None:
     request = Request(QUESTION, 0, "eager", "some-model")
-    events = asker.client.stream(ProviderSettings("eager", "package"), request, asker.notices.append)
+    events = asker.client.stream(
+        ProviderSettings("eager", "package"), request, asker.notices.append
+    )
     assert await anext(events) == TextDelta("more ")
     assert isinstance(events, AsyncGenerator)
     await events.aclose()

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SECRETS = {
     "OPENAI_API_KEY": "env-openai-key",
     "OPENAI_ADMIN_KEY": "env-admin-key",
-    "OPENAI_CUSTOM_HEADERS": "X-Gateway: env-openai-header\nAuthorization: Bearer env-openai-bearer",
+    "OPENAI_CUSTOM_HEADERS": (
+        "X-Gateway: env-openai-header\nAuthorization: Bearer env-openai-bearer"
+    ),
     "OPENAI_ORG_ID": "env-organisation",
     "OPENAI_PROJECT_ID": "env-project",
     "OPENAI_WEBHOOK_SECRET": "env-webhook",
@@ -44,13 +46,18 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-async def heads(faulty: FaultyProviders, provider: ProviderSettings, environ: dict[str, str]) -> str:
+async def heads(
+    faulty: FaultyProviders, provider: ProviderSettings, environ: dict[str, str]
+) -> str:
     """The heads of the requests of a newly made client."""
     kind = "anthropic" if provider.kind == "anthropic" else provider.api
     faulty.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
     client = ProviderClient(environ, faulty.client._builtin_url)
     try:
-        events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
+        events = [
+            e
+            async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)
+        ]
     finally:
         await client.close()
     assert TextDelta("Whole") in events
@@ -76,7 +83,9 @@ async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(
     faulty.server.plan(Response(SAYS[kind]("it is ", KEY[:10], KEY[10:], " indeed")))
     client = ProviderClient({"FAULTY_KEY": KEY}, faulty.client._builtin_url)
     provider = faulty.provider(kind)
-    events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
+    events = [
+        e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)
+    ]
     await client.close()
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "it is [key] indeed"
 
@@ -107,8 +116,14 @@ async def test_every_variable_that_the_sdks_read_has_a_withheld_prefix() -> None
     import openai
 
     places = [Path(anthropic.__file__).parent / name for name in ("_client.py", "_base_client.py")]
-    places += [Path(openai.__file__).parent / name for name in ("_client.py", "lib/_client_auth.py")]
-    read = {n for p in places for n in re.findall(r'environ\.get\("(\w+)"', p.read_text(encoding="utf-8"))}
+    places += [
+        Path(openai.__file__).parent / name for name in ("_client.py", "lib/_client_auth.py")
+    ]
+    read = {
+        n
+        for p in places
+        for n in re.findall(r'environ\.get\("(\w+)"', p.read_text(encoding="utf-8"))
+    }
     assert {"OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_ORG_ID"} <= read
     assert all(name.startswith(("ANTHROPIC_", "OPENAI_")) for name in read)
 
@@ -131,11 +146,16 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("url", "why"), BROKEN.items())
-async def test_an_invalid_address_is_a_settings_problem_and_nothing_else_is_asked(url: str, why: str) -> None:
+async def test_an_invalid_address_is_a_settings_problem_and_nothing_else_is_asked(
+    url: str, why: str
+) -> None:
     table = {"providers": {"mine": {"base_url": url}}, "mcp": {"servers": {"web": {"url": url}}}}
     settings, problems = read_settings(table)
     found = [each for each in problems if why in each]
-    assert [each.split(": ")[1] for each in found] == ["providers.mine.base_url", "mcp.servers.web.url"]
+    assert [each.split(": ")[1] for each in found] == [
+        "providers.mine.base_url",
+        "mcp.servers.web.url",
+    ]
     provider = settings.providers["mine"]
     if url:  # an empty one counts as none, like an empty variable
         with pytest.raises(ModelError, match=re.escape(f"providers.mine.base_url: {url[:5]}")):
@@ -150,7 +170,9 @@ async def test_an_address_in_a_variable_is_checked_when_it_is_used() -> None:
     with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 must begin"):
         address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
     assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
-    servers = new_servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
+    servers = new_servers(
+        {"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"}
+    )
     await servers.catalogue()
     assert "mcp.servers.web.url: http://h:99999 is not an address" in servers.status()[0].error
     await servers.close()

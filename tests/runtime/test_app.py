@@ -25,7 +25,9 @@ async def test_an_edited_server_file_is_noticed(tmp_path: Path) -> None:
         return [status.name for status in app.servers.status()]
 
     write(old={"command": "x", "disabled": True}, own={"command": "evil", "disabled": True})
-    setup = {"mcp": {"config_file": str(path), "servers": {"own": {"command": "y", "enabled": False}}}}
+    setup = {
+        "mcp": {"config_file": str(path), "servers": {"own": {"command": "y", "enabled": False}}}
+    }
     settings, _ = load_settings({"HOME": str(tmp_path)}, setup)
     app = App(settings, os.environ, open_ledger(tmp_path / "ledger.db"), folder=lambda: tmp_path)
     assert names() == ["old", "own", "mock"]

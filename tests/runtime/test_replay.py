@@ -26,7 +26,9 @@ NOT_AS_THE_ENGINE_GOES_ON = {
 }
 """Chats of the corpus whose replay differs: they are not finished, or the engine would not write
 them."""
-CALL = '`{"index":%d,"id":"c%d","type":"function","function":{"name":"web_search","arguments":"{}"}}`'
+CALL = (
+    '`{"index":%d,"id":"c%d","type":"function","function":{"name":"web_search","arguments":"{}"}}`'
+)
 CHAT = f"""💬: one
 
 🤖:[Demo]
@@ -61,7 +63,10 @@ async def replayed(
     transcript: Transcript, path: str = "", settings: dict[str, object] | None = None
 ) -> tuple[Replay, list[tuple[int, Request]]]:
     """The outcome of a replay, with its requests."""
-    app, requests = App(read_settings(settings or {})[0], {}, open_ledger()), list[tuple[int, Request]]()
+    app, requests = (
+        App(read_settings(settings or {})[0], {}, open_ledger()),
+        list[tuple[int, Request]](),
+    )
     try:
         outcome = await replay(
             transcript,
@@ -94,7 +99,7 @@ async def test_calls_are_decided_as_in_the_file_and_early_ends_recur() -> None:
     outcome, requests = await replayed(parse(CHAT))
     assert outcome == Replay(3, "")
     assert [number for number, _ in requests] == [1, 1, 2]
-    assert requests[1][1].turns()[-1].calls[1].content == "The user declined this call. too dear"  # type: ignore[union-attr]
+    assert requests[1][1].turns()[-1].calls[1].content == ("The user declined this call. too dear")  # type: ignore[union-attr]
 
 
 async def test_a_chat_that_todays_limits_end_earlier_differs() -> None:
@@ -106,7 +111,8 @@ async def test_a_chat_that_todays_limits_end_earlier_differs() -> None:
 
 async def test_a_chat_continues_where_its_user_continued_after_a_limit() -> None:
     calls = "\n\n".join(
-        f"❓:[ya] {CALL % (0, number)}\n\n🛠️: [web_search][c{number}]\n\n`{number}`" for number in range(14)
+        f"❓:[ya] {CALL % (0, number)}\n\n🛠️: [web_search][c{number}]\n\n`{number}`"
+        for number in range(14)
     )
     resumed = "🔒: [Resumed after: the limit of 10 iterations was reached]"
     text = f"💬: one\n\n🤖:[Demo]\n\n{calls}\n\n{resumed}\n\nDone.\n\n💬: \n"

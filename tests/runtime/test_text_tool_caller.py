@@ -90,7 +90,9 @@ def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
 
     def resolve(transcript: Transcript) -> ChatSettings:
         settings = plain(transcript)
-        return replace(settings, request=replace(settings.request, text_tools=text_tools(mode, **further)))
+        return replace(
+            settings, request=replace(settings.request, text_tools=text_tools(mode, **further))
+        )
 
     chat.resolve = resolve
     return chat
@@ -127,7 +129,13 @@ async def test_after_two_failures_the_file_has_only_the_third_try() -> None:
 async def test_each_try_has_a_lower_temperature() -> None:
     model = TextModel(NO_JSON, NO_QUERY, CALL)
     request = Request(
-        Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, text_tools=text_tools("json")
+        Transcript(),
+        0,
+        "ollama",
+        "tiny",
+        temperature=0.5,
+        catalogue=TOOLS,
+        text_tools=text_tools("json"),
     )
     assert [event async for event in model.stream(request)]
     assert [each.temperature for each in model.asks] == [0.5, 0.4, 0.3]
@@ -139,9 +147,9 @@ async def test_four_failures_leave_a_notice_and_nothing_else() -> None:
     end = await chat.run()
     assert end.kind == "interrupted"
     assert "Missing required parameter 'query'" in end.message
-    assert (
-        chat.text
-        == f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+    assert chat.text == (
+        f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 "
+        "attempts]\n\n💬: \n"
     )
     assert len(model.asks) == 4
     assert model.delays == [1.0, 2.0, 4.0]
@@ -150,9 +158,9 @@ async def test_four_failures_leave_a_notice_and_nothing_else() -> None:
 async def test_without_retries_one_failure_is_the_end() -> None:
     chat = turns(TextModel(NO_JSON, max_retries=0))
     await chat.run()
-    assert (
-        chat.text
-        == f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 1 attempt]\n\n💬: \n"
+    assert chat.text == (
+        f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 1 "
+        "attempt]\n\n💬: \n"
     )
 
 
@@ -178,9 +186,9 @@ async def test_nothing_remains_of_a_long_failure(patience: int | None) -> None:
 async def test_only_the_notice_remains_of_long_failures() -> None:
     chat = turns(TextModel(*[f"{LONG}\n\n{NO_QUERY}"] * 4, patience=PATIENCE))
     assert (await chat.run()).kind == "interrupted"
-    assert (
-        chat.text
-        == f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+    assert chat.text == (
+        f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 "
+        "attempts]\n\n💬: \n"
     )
 
 
@@ -257,7 +265,7 @@ async def test_a_request_ends_at_once_when_its_reader_stops(mode: Any, refusals:
     assert ends == ["over"] * (refusals + 1)
 
 
-# --- Which mode ---------------------------------------------------------------------------------------------
+# --- Which mode -----------------------------------------------------------------------------------
 
 REFUSAL = ModelError('ollama answered 400: "tiny" does not support tools', reason="400", status=400)
 
@@ -327,7 +335,11 @@ async def test_corrected_failures_are_recorded_if_the_user_wants_that(tmp_path: 
 
 @pytest.mark.parametrize(
     ("place", "why"),
-    [("~nobody-at-all/records.jsonl", "home directory"), ("file/records.jsonl", ""), ("x\0", "null")],
+    [
+        ("~nobody-at-all/records.jsonl", "home directory"),
+        ("file/records.jsonl", ""),
+        ("x\0", "null"),
+    ],
 )
 async def test_unwritable_records_cause_a_notice_but_cost_no_answer(
     place: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -343,7 +355,7 @@ async def test_unwritable_records_cause_a_notice_but_cost_no_answer(
     assert why in aside
 
 
-# --- With the demo server -----------------------------------------------------------------------------------
+# --- With the demo server -------------------------------------------------------------------------
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today."
@@ -369,7 +381,9 @@ async def test_the_stock_example_in_words(agent: str, mode: str, rounds: int) ->
 async def test_a_chat_may_change_its_mode_in_mid_file() -> None:
     transcript, environ = "", {"PARLEY_DEMO_PACE": "0"}
     for number, mode in enumerate(["native", "json", "xml", "off", "native"], 1):
-        transcript = f"---\ntool_mode: {mode}\n---\n\n{transcript.partition('---' + chr(10) + chr(10))[2]}"
+        transcript = (
+            f"---\ntool_mode: {mode}\n---\n\n{transcript.partition('---' + chr(10) + chr(10))[2]}"
+        )
         async with Session(
             agent="Demo", approve=lambda _: "ya", transcript=transcript, environ=environ
         ) as session:

@@ -34,7 +34,9 @@ from tests.pictures import png
 
 SEARCH = Tool("mock", "web_search")
 ARGUMENTS = '{"query":"google"}'
-ASK = Request(parse("💬: what?\n"), 0, "anthropic", "claude-sonnet-5-5", "Be brief.", max_tokens=4000)
+ASK = Request(
+    parse("💬: what?\n"), 0, "anthropic", "claude-sonnet-5-5", "Be brief.", max_tokens=4000
+)
 SENTENCE = "Searching the web for google"
 
 
@@ -82,7 +84,9 @@ def ports(
         rate.take(0.0)
     observer = AuditedObserver(Callbacks(tell), audit)
     provider, attachments = PROVIDERS.__getitem__, ChatAttachments(chat)
-    return ToolsPort(server, talker, provider, observer, clock, audit, rate, settings.status, attachments)
+    return ToolsPort(
+        server, talker, provider, observer, clock, audit, rate, settings.status, attachments
+    )
 
 
 def statuses(
@@ -147,7 +151,9 @@ class Returning:
 async def returned(outcome: Outcome, chat: str) -> tuple[Result, list[str]]:
     """The result of a call in a chat, and the messages for the user."""
     told, quiet = list[str](), Settings(status=Status(llm=False))
-    turn = ports(Talker(), Returning(outcome), told.append, open_ledger().chat("chat.md"), quiet, 0, chat)
+    turn = ports(
+        Talker(), Returning(outcome), told.append, open_ledger().chat("chat.md"), quiet, 0, chat
+    )
 
     def note(what: object) -> None:
         if isinstance(what, Aside):
@@ -166,7 +172,9 @@ async def test_pictures_and_cut_text_are_next_to_the_chat_before_anything_names_
     assert (result.status, result.body) == ("ok", "head…")
     contents = [(tmp_path / attachment.path).read_bytes() for attachment in result.attachments]
     assert contents == [png(1), png(2), "head and tail é".encode()]
-    assert [attachment.label for attachment in result.attachments] == ["image/png 69 B"] * 2 + ["16 B"]
+    assert [attachment.label for attachment in result.attachments] == ["image/png 69 B"] * 2 + [
+        "16 B"
+    ]
 
 
 async def test_if_nothing_can_be_kept_pictures_are_described_and_the_user_is_told() -> None:
@@ -176,7 +184,11 @@ async def test_if_nothing_can_be_kept_pictures_are_described_and_the_user_is_tol
     result, told = await returned(Outcome("ok", "head…", (), "head and tail"), "")
     assert result == Result("ok", "head…")
     assert told == [
-        "The full text of a long result is not kept: it needs a file next to the chat. Save the chat first"
+        (
+            "The full text of a long result is not kept: it needs a file next to the chat. Save "
+            "the "
+            "chat first"
+        )
     ]
 
 

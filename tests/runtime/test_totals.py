@@ -18,12 +18,25 @@ def call(outcome: str, tool: str = "mock/web_search", seconds: float = 0.5) -> R
 
 
 def request(outcome: str = "tool_calls", purpose: str = "", **tokens: int) -> Record:
-    facts: dict[str, Any] = {"provider": "demo", "outcome": outcome, "seconds": 1.0, "tokens": tokens}
+    facts: dict[str, Any] = {
+        "provider": "demo",
+        "outcome": outcome,
+        "seconds": 1.0,
+        "tokens": tokens,
+    }
     return 0.0, "request", facts | ({"for": purpose} if purpose else {})
 
 
-REFUSED: Record = (0.0, "refused", {"call": "call_2", "tool": "mock/web_search", "because": "over a limit"})
-DECLINED: Record = (0.0, "declined", {"call": "call_2", "tool": "mock/web_search", "because": "yn by key"})
+REFUSED: Record = (
+    0.0,
+    "refused",
+    {"call": "call_2", "tool": "mock/web_search", "because": "over a limit"},
+)
+DECLINED: Record = (
+    0.0,
+    "declined",
+    {"call": "call_2", "tool": "mock/web_search", "because": "yn by key"},
+)
 DECIDED: Record = (0.0, "decided", {"call": "call_1", "tool": "mock/web_search", "choice": "ya"})
 
 
@@ -70,7 +83,12 @@ def test_each_tool_has_its_own_totals() -> None:
 
 
 def test_totals_as_a_table_for_people_and_for_programs() -> None:
-    records = [request(input=1200, output=34), call("ok", seconds=0.1), call("error", "mock/fail"), REFUSED]
+    records = [
+        request(input=1200, output=34),
+        call("ok", seconds=0.1),
+        call("error", "mock/fail"),
+        REFUSED,
+    ]
     found = totals([*records, request("complete", "status", input=10, output=2)])
     assert totals_table(found) == [
         "Requests: 2 (1 for the status), 2.0 s. Tokens: 1210 input, 36 output.",
@@ -86,7 +104,13 @@ def test_totals_as_a_table_for_people_and_for_programs() -> None:
         "seconds": 2.0,
         "tokens": {"input": 1210, "output": 36},
         "tools": {
-            "mock/web_search": {"calls": 1, "first_try": 1, "errors": 0, "refused": 1, "seconds": 0.1},
+            "mock/web_search": {
+                "calls": 1,
+                "first_try": 1,
+                "errors": 0,
+                "refused": 1,
+                "seconds": 0.1,
+            },
             "mock/fail": {"calls": 1, "first_try": 0, "errors": 1, "refused": 0, "seconds": 0.5},
         },
     }

@@ -37,7 +37,9 @@ PIECES = [
     "[safety]\nblocked_tool_patterns = [\n  'rm', # no\n]",
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=5, unique=True).map("\n".join)
-NAMES = st.from_regex(r"[\w][\w. -]{0,10}", fullmatch=True).filter(lambda name: name not in ("old", "mock"))
+NAMES = st.from_regex(r"[\w][\w. -]{0,10}", fullmatch=True).filter(
+    lambda name: name not in ("old", "mock")
+)
 
 
 def is_toml(text: str) -> bool:
@@ -53,7 +55,9 @@ def is_toml(text: str) -> bool:
 @example(PIECES[11], "new", "")
 @example(PIECES[9], "a.b", "")
 @example(f"{PIECES[7]}\n{PIECES[3]}\n{PIECES[6]}", "x y", "\n")
-def test_a_file_keeps_its_meaning_and_lines_and_gains_the_server(text: str, name: str, end: str) -> None:
+def test_a_file_keeps_its_meaning_and_lines_and_gains_the_server(
+    text: str, name: str, end: str
+) -> None:
     text = text.replace("\n", "\r\n") + end if end == "\r\n" else text + end
     server = ServerSettings(name, "npx", ("-y", "x"), {"A": "1"})
     try:
@@ -131,7 +135,9 @@ def test_the_words_of_a_command_line_describe_a_server(tmp_path: Path) -> None:
     def server(*words: str) -> ServerSettings:
         return NewServer.of(words).settings()
 
-    assert server("x", "--", "npx", "-y", "--", "y") == ServerSettings("x", "npx", ("-y", "--", "y"))
+    assert server("x", "--", "npx", "-y", "--", "y") == ServerSettings(
+        "x", "npx", ("-y", "--", "y")
+    )
     assert server("x", "--url", "https://x") == ServerSettings("x", url="https://x")
     assert server("hub", "--from", str(file)) == ServerSettings("hub", "hub", (), {"A": "1"})
     assert server("files") == KNOWN_SERVERS["files"].settings

@@ -65,7 +65,10 @@ def rows(environ: Mapping[str, str], toml: str | None = None) -> dict[str, tuple
         config_path(environ).parent.mkdir(exist_ok=True)
         config_path(environ).write_text(toml, encoding="utf-8")
     settings, _ = load_settings(environ)
-    return {row.name: (row.value, row.origin) for row in entries(settings, settings_file(environ), environ)}
+    return {
+        row.name: (row.value, row.origin)
+        for row in entries(settings, settings_file(environ), environ)
+    }
 
 
 def test_without_a_file_all_settings_are_defaults_in_effect(environ: dict[str, str]) -> None:
@@ -138,7 +141,10 @@ def test_no_value_contains_a_possible_secret(environ: dict[str, str]) -> None:
         (["--pat", "{}", "--path", "x"], ["--pat", "…", "--path", "x"]),
         (["--pwd={}", "--credentials", "{}"], ["--pwd=…", "--credentials", "…"]),
         (["--token", "HUNTER2"], ["--token", "…"]),
-        (["--token", "${{API_KEY:-{}}}", "${{PORT:-{}}}"], ["--token", "${API_KEY:-…}", "${PORT:-…}"]),
+        (
+            ["--token", "${{API_KEY:-{}}}", "${{PORT:-{}}}"],
+            ["--token", "${API_KEY:-…}", "${PORT:-…}"],
+        ),
         (["http://h/${{K:-{}}}/x", "${{K:-{}"], ["http://h/${K:-…}/x", "${K:-…"]),
         (["ghp_{}aaaaaaaaaaaaaaaaaa", "x-sk-{}-aaaaaaaaaaaaaaaaaa"], ["…", "x-…"]),
         (["-y", "@scope/server@1.2", "--port", "80", "/a/b:c", "https://h/p"], None),
@@ -159,7 +165,10 @@ def test_a_variable_sets_an_address_a_folder_and_the_agent(environ: dict[str, st
     known = rows(environ, toml)
     assert known["agent"] == ("ChatGPT", "environment OPENAI_API_KEY")
     assert known["chat_dir"] == ("/d/parley/chats", "environment XDG_DATA_HOME")
-    assert known["providers.openai.base_url"] == ("http://…@localhost:1/v1", "environment OPENAI_BASE_URL")
+    assert known["providers.openai.base_url"] == (
+        "http://…@localhost:1/v1",
+        "environment OPENAI_BASE_URL",
+    )
     assert known["providers.corp.base_url"] == ("http://corp.example", "environment CORP_URL")
     command = '[providers.anthropic]\nkind = "anthropic"\napi_key_command = ["pass"]\n'
     assert rows(environ, command)["agent"] == ("Claude", "config.toml:3")

@@ -30,19 +30,31 @@ WRONG: list[tuple[Any, str]] = [
         {"thinking": {"budget_tokens": "many"}},
         'thinking.budget_tokens: expected an integer ≥ 1024, got "many"',
     ),
-    ({"thinking": {"budget_tokens": 1023}}, "thinking.budget_tokens: expected an integer ≥ 1024, got 1023"),
+    (
+        {"thinking": {"budget_tokens": 1023}},
+        "thinking.budget_tokens: expected an integer ≥ 1024, got 1023",
+    ),
     (
         {"thinking": {"budget_tokens": 2000.5}},
         "thinking.budget_tokens: expected an integer ≥ 1024, got 2000.5",
     ),
-    ({"thinking": {"budget_tokens": True}}, "thinking.budget_tokens: expected an integer ≥ 1024, got true"),
+    (
+        {"thinking": {"budget_tokens": True}},
+        "thinking.budget_tokens: expected an integer ≥ 1024, got true",
+    ),
     (
         {"thinking": 7},
-        "thinking: expected true, false or a table of enabled, budget_tokens, effort and show, got 7",
+        (
+            "thinking: expected true, false or a table of enabled, budget_tokens, effort and show, "
+            "got 7"
+        ),
     ),
     ({"thinking": {"enabled": "yes"}}, 'thinking.enabled: expected true or false, got "yes"'),
     ({"loop": {"max_iterations": 0}}, "loop.max_iterations: expected an integer ≥ 1, got 0"),
-    ({"loop": {"max_consecutive_errors": 0}}, "loop.max_consecutive_errors: expected an integer ≥ 1, got 0"),
+    (
+        {"loop": {"max_consecutive_errors": 0}},
+        "loop.max_consecutive_errors: expected an integer ≥ 1, got 0",
+    ),
     ({"loop": {"timeout_s": -1}}, "loop.timeout_s: expected a number ≥ 0, got -1"),
     ({"loop": {"timeout_s": float("inf")}}, "loop.timeout_s: expected a number ≥ 0, got inf"),
     ({"loop": {"timeout_s": float("nan")}}, "loop.timeout_s: expected a number ≥ 0, got nan"),
@@ -55,9 +67,16 @@ WRONG: list[tuple[Any, str]] = [
     ),
     (
         {"max_tool_calls": "3"},
-        'max_tool_calls: expected an integer ≥ 0 or a table of per_message and per_session, got "3"',
+        (
+            "max_tool_calls: expected an integer ≥ 0 or a table of per_message and per_session, "
+            "got "
+            '"3"'
+        ),
     ),
-    ({"approval": {"auto": [3]}}, "approval.auto[1]: expected a text or a table of tool and args, got 3"),
+    (
+        {"approval": {"auto": [3]}},
+        "approval.auto[1]: expected a text or a table of tool and args, got 3",
+    ),
     (
         {"max_tool_calls": {"per_message": "3"}},
         'max_tool_calls.per_message: expected an integer ≥ 0, got "3"',
@@ -68,7 +87,10 @@ WRONG: list[tuple[Any, str]] = [
     ),
     (
         {"keys": {"choices": "yes"}},
-        'keys.choices: expected true, false or a table of enabled, ya, yA, yo, yO, yn and yN, got "yes"',
+        (
+            "keys.choices: expected true, false or a table of enabled, ya, yA, yo, yO, yn and yN, "
+            'got "yes"'
+        ),
     ),
     ({"keys": {"choices": {"ya": 5}}}, "keys.choices.ya: expected a key or false, got 5"),
     ({"keys": {"choices": {"yes": "y"}}}, "keys.choices.yes: there is no such setting"),
@@ -80,10 +102,17 @@ WRONG: list[tuple[Any, str]] = [
     ),
     (
         {"agents": [{"name": "A", "provider": "antropic", "model": "m"}]},
-        'agents[1].provider: expected the name of a provider, got "antropic"; did you mean anthropic?',
+        (
+            'agents[1].provider: expected the name of a provider, got "antropic"; did you mean '
+            "anthropic?"
+        ),
     ),
     (
-        {"agents": [{"name": "A", "provider": "demo", "model": "m", "thinking": {"budget_tokens": 5}}]},
+        {
+            "agents": [
+                {"name": "A", "provider": "demo", "model": "m", "thinking": {"budget_tokens": 5}}
+            ]
+        },
         "agents[1].thinking.budget_tokens: expected an integer ≥ 1024, got 5",
     ),
     (
@@ -91,9 +120,18 @@ WRONG: list[tuple[Any, str]] = [
         'agents[1].model: expected the name of a model, got ""',
     ),
     ({"agent": "Claud"}, 'agent: expected the name of an agent, got "Claud"; did you mean Claude?'),
-    ({"mcp": {"servers": {"s": {"args": "x"}}}}, 'mcp.servers.s.args: expected a list of texts, got "x"'),
-    ({"mcp": {"servers": {"s": {"args": ["a", 2]}}}}, "mcp.servers.s.args[2]: expected a text, got 2"),
-    ({"mcp": {"servers": {"s": {"env": {"A": 1}}}}}, "mcp.servers.s.env.A: expected a text, got a number"),
+    (
+        {"mcp": {"servers": {"s": {"args": "x"}}}},
+        'mcp.servers.s.args: expected a list of texts, got "x"',
+    ),
+    (
+        {"mcp": {"servers": {"s": {"args": ["a", 2]}}}},
+        "mcp.servers.s.args[2]: expected a text, got 2",
+    ),
+    (
+        {"mcp": {"servers": {"s": {"env": {"A": 1}}}}},
+        "mcp.servers.s.env.A: expected a text, got a number",
+    ),
     ({"approval": {"auto": [{"args": {}}]}}, "approval.auto[1].tool: is missing"),
     ({"approval": {"deny": [{"tool": 1}]}}, "approval.deny[1].tool: expected a text, got 1"),
     ({"mcp": {"servers": {"s": 1}}}, "mcp.servers.s: expected a table, got 1"),
@@ -141,7 +179,8 @@ names = st.sampled_from(
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(names | st.text(max_size=5), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(names | st.text(max_size=5), inner, max_size=3)
     ),
     max_leaves=8,
 )
@@ -165,7 +204,16 @@ def read(table: Any) -> Settings:
 @pytest.mark.parametrize("empty", [{}, [], ()])
 def test_an_empty_lua_table_is_a_table_and_a_list(empty: Any) -> None:
     assert read(empty) == Settings()
-    tables = ["loop", "mcp", "thinking", "approval", "keys", "providers", "agents", "max_tool_calls"]
+    tables = [
+        "loop",
+        "mcp",
+        "thinking",
+        "approval",
+        "keys",
+        "providers",
+        "agents",
+        "max_tool_calls",
+    ]
     assert read(dict.fromkeys(tables, empty)) == Settings()
     inside = {
         "safety": {"blocked_tool_patterns": empty},
@@ -189,7 +237,9 @@ def test_short_spellings() -> None:
     assert read(mixed).approval.auto == (Pattern("a/*"), Pattern("b", {"x": "y"}))
 
 
-@pytest.mark.parametrize("slip", [{"args": {"path": 5}}, {"arg": {"path": "/home/.*"}}, {"args": "/home/.*"}])
+@pytest.mark.parametrize(
+    "slip", [{"args": {"path": 5}}, {"arg": {"path": "/home/.*"}}, {"args": "/home/.*"}]
+)
 def test_a_rule_with_a_slip_allows_nothing_and_forbids_all_that_it_names(slip: Any) -> None:
     rule = {"tool": "fs/*", **slip}
     settings, problems = read_settings({"approval": {"auto": [rule, "a/b"], "deny": [rule]}})
@@ -199,7 +249,9 @@ def test_a_rule_with_a_slip_allows_nothing_and_forbids_all_that_it_names(slip: A
 
 
 def test_a_value_named_by_its_key_knows_its_name() -> None:
-    settings = read({"mcp": {"servers": {"s": {"command": "c"}}}, "providers": {"p": {"kind": "openai"}}})
+    settings = read(
+        {"mcp": {"servers": {"s": {"command": "c"}}}, "providers": {"p": {"kind": "openai"}}}
+    )
     assert settings.mcp.servers == {"s": ServerSettings("s", "c")}
     provider = settings.provider("p")
     assert provider
@@ -239,7 +291,7 @@ def test_the_variable_of_a_missing_key_is_known() -> None:
     assert missing("ChatGPT", printed) == ""
 
 
-# --- The file ---------------------------------------------------------------------------------------------
+# --- The file -------------------------------------------------------------------------------------
 
 
 def environ(tmp_path: Path, text: str | bytes | None) -> dict[str, str]:
@@ -279,7 +331,11 @@ def test_setup_goes_on_top_of_the_file_key_by_key(tmp_path: Path) -> None:
     }
     settings, problems = load_settings(environ(tmp_path, text), setup)
     assert problems == ()
-    assert (settings.system_prompt, settings.loop.max_iterations, settings.loop.timeout_s) == ("file", 4, 9.0)
+    assert (settings.system_prompt, settings.loop.max_iterations, settings.loop.timeout_s) == (
+        "file",
+        4,
+        9.0,
+    )
     assert list(settings.mcp.servers) == ["one", "two"]
     assert settings.max_tool_calls == CallLimits(per_session=2)
     assert [agent.name for agent in settings.agents] == ["File"]
@@ -339,7 +395,9 @@ provider = "demo"
 def test_a_flaw_is_reported_with_its_line(tmp_path: Path) -> None:
     setup = {"nonsense": 1, "loop": {"max_iterations": 0}, "max_tool_calls": "x"}
     _, problems = load_settings(environ(tmp_path, PLACED), setup)
-    assert [problem.removeprefix("parley: ").partition(": expected")[0] for problem in problems] == [
+    assert [
+        problem.removeprefix("parley: ").partition(": expected")[0] for problem in problems
+    ] == [
         "config.toml:3: approval.auto[2]",
         "config.toml:10: loop.paralel: there is no such setting; did you mean parallel?",
         "setup: loop.max_iterations",
@@ -352,7 +410,9 @@ def test_a_flaw_is_reported_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("items", "line"), [(200, ":205"), (1_500, "")])
-def test_the_search_for_a_line_below_a_long_list_is_bounded(tmp_path: Path, items: int, line: str) -> None:
+def test_the_search_for_a_line_below_a_long_list_is_bounded(
+    tmp_path: Path, items: int, line: str
+) -> None:
     text = "approval.auto = [\n" + '  "server/some_tool",\n' * items + "]\n\n\nnonsense = 1\n"
     file = SettingsFile(tmp_path / "config.toml", text, tomllib.loads(text))
     read, before = list[int](), sys.getprofile()
@@ -421,7 +481,9 @@ def test_an_unreadable_server_file_is_a_problem(tmp_path: Path, name: str) -> No
 
 
 def test_an_impossible_agent_is_dropped() -> None:
-    settings, problems = read_settings({"agents": [{"provider": "openai"}, {"name": "A", "model": "m"}]})
+    settings, problems = read_settings(
+        {"agents": [{"provider": "openai"}, {"name": "A", "model": "m"}]}
+    )
     assert settings.agents == ()
     assert len(problems) == 3
 
@@ -471,17 +533,27 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_settings_file_is_reported_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
+def test_a_hostile_settings_file_is_reported_on_a_line_and_stops_nothing(
+    text: str, tmp_path: Path
+) -> None:
     (tmp_path / "parley").mkdir()
     (tmp_path / "parley" / "config.toml").write_text(text, encoding="utf-8")
     settings, problems = load_settings({"XDG_CONFIG_HOME": str(tmp_path)})
     assert problems
-    assert all(problem.startswith("parley: ") and len(problem.splitlines()) == 1 for problem in problems)
-    assert (settings.loop, settings.thinking, settings.agents) == (Settings().loop, ThinkingSettings(), ())
+    assert all(
+        problem.startswith("parley: ") and len(problem.splitlines()) == 1 for problem in problems
+    )
+    assert (settings.loop, settings.thinking, settings.agents) == (
+        Settings().loop,
+        ThinkingSettings(),
+        (),
+    )
 
 
 @pytest.mark.parametrize("text", [f"models = {DEEP}", f"style = {HUGE}", f"json = {HUGE}", "\0"])
-def test_a_hostile_template_is_reported_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
+def test_a_hostile_template_is_reported_on_a_line_and_stops_nothing(
+    text: str, tmp_path: Path
+) -> None:
     (tmp_path / "x.toml").write_text(text, encoding="utf-8")
     templates, problems = load_templates(str(tmp_path))
     assert templates == builtin_templates()
@@ -526,7 +598,9 @@ def test_an_endless_settings_file_is_not_read(tmp_path: Path, place: str) -> Non
     with path.open("wb") as file:
         file.truncate(MOST_SETTINGS + 1)
     _, problems = load_settings(environ)
-    assert [problem.endswith(f"it has more than {MOST_SETTINGS} bytes") for problem in problems] == [True]
+    assert [
+        problem.endswith(f"it has more than {MOST_SETTINGS} bytes") for problem in problems
+    ] == [True]
 
 
 @pytest.mark.parametrize(

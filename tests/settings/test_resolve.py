@@ -22,16 +22,22 @@ from tests.chats import tool
 from tests.examples import examples
 
 AGENT = Agent("Demo", "demo", "demo", max_tokens=1000, temperature=0.3)
-TOOLS = Catalogue.of([tool(), tool("read_file"), tool("remove", "other"), tool("web_search", MOCK_SERVER)])
+TOOLS = Catalogue.of(
+    [tool(), tool("read_file"), tool("remove", "other"), tool("web_search", MOCK_SERVER)]
+)
 
 
-def look(front_matter: str = "", using: Settings | None = None, agent: Agent = AGENT) -> ChatSettings:
+def look(
+    front_matter: str = "", using: Settings | None = None, agent: Agent = AGENT
+) -> ChatSettings:
     text = f"---\n{front_matter}\n---\n💬: q\n" if front_matter else "💬: q\n"
     return chat_settings(parse(text), using or Settings(), agent)
 
 
 def offered(settings: ChatSettings) -> list[str]:
-    return [f"{t.server}/{t.name}" for _, t in settings.tools(TOOLS).tools] if settings.tools else []
+    return (
+        [f"{t.server}/{t.name}" for _, t in settings.tools(TOOLS).tools] if settings.tools else []
+    )
 
 
 ALL = ["demo/read_file", "other/remove", "demo/web_search", "mock/web_search"]
@@ -112,7 +118,9 @@ def test_the_system_prompt_is_replaced_or_extended() -> None:
     assert look("", base).request.system == "Base."
     assert look("system_prompt: Mine.", base).request.system == "Mine."
     assert look("system_prompt+: More.", base).request.system == "Base.\n\nMore."
-    assert look("system_prompt: Mine.\nsystem_prompt+: More.", base).request.system == "Mine.\n\nMore."
+    assert (
+        look("system_prompt: Mine.\nsystem_prompt+: More.", base).request.system == "Mine.\n\nMore."
+    )
     assert look("system_prompt: ''", base).request.system == ""
     own = replace(AGENT, system_prompt="Agent's.")
     assert look("", base, own).request.system == "Agent's."
@@ -122,16 +130,26 @@ def test_the_system_prompt_is_replaced_or_extended() -> None:
 def test_thinking_can_be_switched() -> None:
     thinking = Settings(thinking=ThinkingSettings(budget_tokens=5000))
     assert look("thinking: false", thinking).request.thinking == ThinkingSettings(False, 5000)
-    assert look("thinking: {enabled: false}", thinking).request.thinking == ThinkingSettings(False, 5000)
-    assert look("thinking: {enabled: nonsense}", thinking).request.thinking == ThinkingSettings(True, 5000)
+    assert look("thinking: {enabled: false}", thinking).request.thinking == ThinkingSettings(
+        False, 5000
+    )
+    assert look("thinking: {enabled: nonsense}", thinking).request.thinking == ThinkingSettings(
+        True, 5000
+    )
 
 
 def test_a_file_can_set_all_of_thinking() -> None:
     base = Settings(thinking=ThinkingSettings(budget_tokens=5000))
     every = "{enabled: true, budget_tokens: 2000, effort: low, show: false}"
-    assert look(f"thinking: {every}", base).request.thinking == ThinkingSettings(True, 2000, "low", False)
-    assert look("thinking: {effort: max}", base).request.thinking == ThinkingSettings(True, 5000, "max")
-    assert look("thinking: {show: false}", base).request.thinking == ThinkingSettings(True, 5000, None, False)
+    assert look(f"thinking: {every}", base).request.thinking == ThinkingSettings(
+        True, 2000, "low", False
+    )
+    assert look("thinking: {effort: max}", base).request.thinking == ThinkingSettings(
+        True, 5000, "max"
+    )
+    assert look("thinking: {show: false}", base).request.thinking == ThinkingSettings(
+        True, 5000, None, False
+    )
     assert look("thinking: {}", base).request.thinking == ThinkingSettings(True, 5000)
 
 
@@ -146,7 +164,9 @@ def test_the_rest_of_a_request() -> None:
     assert (look().request.temperature, look().request.max_full_exchanges) == (0.3, 42)
 
 
-def whom(front_matter: str, chosen: str | None = None, using: Settings | None = None) -> tuple[str, str, str]:
+def whom(
+    front_matter: str, chosen: str | None = None, using: Settings | None = None
+) -> tuple[str, str, str]:
     text = f"---\n{front_matter}\n---\n💬: q\n"
     agent = agent_of(parse(text), using or Settings(), {}, chosen)
     return agent.name, agent.provider, agent.model
@@ -186,8 +206,20 @@ def test_the_agent_of_a_chat() -> None:
 
 keys = st.sampled_from(
     [
-        *["tools: ['*']", "tool_mode: native", "tool_mode: json", "max_tool_calls: 99", "max_tokens: 99999"],
-        *["approval: {auto: ['*']}", "safety: {}", "loop: {max_iterations: 99}", "keys: {scope: case}", "x"],
+        *[
+            "tools: ['*']",
+            "tool_mode: native",
+            "tool_mode: json",
+            "max_tool_calls: 99",
+            "max_tokens: 99999",
+        ],
+        *[
+            "approval: {auto: ['*']}",
+            "safety: {}",
+            "loop: {max_iterations: 99}",
+            "keys: {scope: case}",
+            "x",
+        ],
         *[
             "max_tool_calls: {per_message: 99}",
             "agent: Claude",

@@ -40,14 +40,19 @@ CASES: dict[str, tuple[str, str | None, Ready | Refusal]] = {
         None,
         Refusal(
             "unknown agent",
-            f"this chat asks for the agent Nobody, which is not set up here: choose one of {AGENTS}",
+            (
+                "this chat asks for the agent Nobody, which is not set up here: choose one of "
+                f"{AGENTS}"
+            ),
         ),
     ),
     "an agent of nobody's, and another chosen": (chat("agent: Nobody"), "Demo", Ready("")),
     "a provider of nobody's": (
         chat("provider: nobody"),
         None,
-        Refusal("unknown agent", "this chat asks for the provider nobody, which is not set up here"),
+        Refusal(
+            "unknown agent", "this chat asks for the provider nobody, which is not set up here"
+        ),
     ),
     "an agent not agreed to": (
         chat("agent: Demo\nmodel: other"),
@@ -72,7 +77,11 @@ CASES |= {
     "another agent answered last": (answered(), None, Ready("", "Ollama")),
     "the same agent answered last": (answered(agent="ChatGPT"), None, Ready("")),
     "another agent answered last, and one is chosen": (answered(), "ChatGPT", Ready("")),
-    "another agent answered last, and the file names one": (answered("agent: Gemini"), None, Ready("")),
+    "another agent answered last, and the file names one": (
+        answered("agent: Gemini"),
+        None,
+        Ready(""),
+    ),
     "an agent of nobody's answered last": (answered(agent="Nobody"), None, Ready("")),
 }
 
@@ -94,7 +103,9 @@ def test_if_the_settings_name_no_agent_no_other_provider_is_asked(
     outcome = start(parse(text), Settings(agent="Mine"), KEYS, chosen, may_want=lambda _: True)
     assert (outcome == Ready("")) is begins
     if isinstance(outcome, Refusal):
-        assert outcome.problem.startswith("your settings name an unknown agent: there is no agent 'Mine'")
+        assert outcome.problem.startswith(
+            "your settings name an unknown agent: there is no agent 'Mine'"
+        )
 
 
 @pytest.mark.parametrize(

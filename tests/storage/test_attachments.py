@@ -168,7 +168,9 @@ TRAPS = {
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__.strip("_"))
-def test_only_plain_files_in_the_folder_are_read(chat: Path, trap: object, opened: set[str]) -> None:
+def test_only_plain_files_in_the_folder_are_read(
+    chat: Path, trap: object, opened: set[str]
+) -> None:
     folder = chat.parent / "stocks.assets"
     folder.mkdir()
     assert callable(trap)
@@ -199,7 +201,9 @@ def test_a_path_outside_the_folder_is_never_an_attachment(folder: str) -> None:
     assert not any(isinstance(part, Attachment) for part in exchange.question.parts)
 
 
-@pytest.mark.parametrize("name", ["...assets", " .assets", "a\x01.assets", "~.assets", "é" * 200 + ".assets"])
+@pytest.mark.parametrize(
+    "name", ["...assets", " .assets", "a\x01.assets", "~.assets", "é" * 200 + ".assets"]
+)
 def test_an_odd_folder_name_means_a_folder_next_to_the_chat_or_none(chat: Path, name: str) -> None:
     assert content(chat, Attachment("", f"{name}/{NAME}")) in ("no such file", "File name too long")
 
@@ -219,8 +223,12 @@ def test_a_file_that_may_not_be_read_says_so(chat: Path) -> None:
 
 
 def test_a_chat_without_a_file_has_no_attachments(tmp_path: Path) -> None:
-    assert ChatAttachments("").contents([ATTACHMENT]) == {ATTACHMENT.path: "this chat has no file yet"}
-    assert ChatAttachments("/unsaved/1/2").contents([ATTACHMENT]) == {ATTACHMENT.path: "no such file"}
+    assert ChatAttachments("").contents([ATTACHMENT]) == {
+        ATTACHMENT.path: "this chat has no file yet"
+    }
+    assert ChatAttachments("/unsaved/1/2").contents([ATTACHMENT]) == {
+        ATTACHMENT.path: "no such file"
+    }
 
 
 def test_a_picture_is_read_once_and_again_after_a_change(chat: Path, opened: set[str]) -> None:
@@ -231,14 +239,16 @@ def test_a_picture_is_read_once_and_again_after_a_change(chat: Path, opened: set
     assert first is second
     place = chat.parent / attachment.path
     place.write_bytes(png(1))
-    assert beside_chat.contents([attachment]) == {attachment.path: "its content does not match its name"}
+    assert beside_chat.contents([attachment]) == {
+        attachment.path: "its content does not match its name"
+    }
     place.unlink()
     assert beside_chat.contents([attachment]) == {attachment.path: "no such file"}
     place.write_bytes(PICTURE)
     assert beside_chat.contents([attachment]) == {attachment.path: PICTURE}
 
 
-# --- Writing ----------------------------------------------------------------------------------------------
+# --- Writing --------------------------------------------------------------------------------------
 
 
 async def test_written_bytes_are_private_to_the_user(chat: Path) -> None:
@@ -303,7 +313,7 @@ async def test_a_name_that_no_link_can_hold_is_reported(tmp_path: Path) -> None:
         await ChatAttachments(str(tmp_path / "a\nb.md")).save(PICTURE, "png")
 
 
-# --- Problems of a chat -----------------------------------------------------------------------------------
+# --- Problems of a chat ---------------------------------------------------------------------------
 
 
 def test_missing_wrong_and_unlinked_files_are_problems(chat: Path) -> None:

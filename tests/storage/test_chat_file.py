@@ -53,14 +53,23 @@ def answer(shot: Snapshot) -> list[Edit]:
 
 
 LAYOUTS = {
-    "plain": (b"# h\n\n\xf0\x9f\x92\xac: q\n", b"# h\n\n\xf0\x9f\x92\xac: q\n\n\xf0\x9f\xa4\x96:[Demo]\n"),
+    "plain": (
+        b"# h\n\n\xf0\x9f\x92\xac: q\n",
+        b"# h\n\n\xf0\x9f\x92\xac: q\n\n\xf0\x9f\xa4\x96:[Demo]\n",
+    ),
     "no final newline": ("💬: q".encode(), "💬: q\n\n🤖:[Demo]\n".encode()),
     "CRLF": ("# h\r\n\r\n💬: q\r\n".encode(), "# h\r\n\r\n💬: q\r\n\r\n🤖:[Demo]\r\n".encode()),
-    "CRLF without the last": ("# h\r\n💬: q".encode(), "# h\r\n💬: q\r\n\r\n🤖:[Demo]\r\n".encode()),
+    "CRLF without the last": (
+        "# h\r\n💬: q".encode(),
+        "# h\r\n💬: q\r\n\r\n🤖:[Demo]\r\n".encode(),
+    ),
     "CR as content": ("# h\r\n💬: q\nx\n".encode(), "# h\r\n💬: q\nx\n\n🤖:[Demo]\n".encode()),
     "BOM": ("\ufeff💬: q\n".encode(), "\ufeff💬: q\n\n🤖:[Demo]\n".encode()),
     "BOM and CRLF": ("\ufeff💬: q\r\n".encode(), "\ufeff💬: q\r\n\r\n🤖:[Demo]\r\n".encode()),
-    "no UTF-8": (b"\xff\xfe\n" + "💬: q\n".encode(), b"\xff\xfe\n" + "💬: q\n\n🤖:[Demo]\n".encode()),
+    "no UTF-8": (
+        b"\xff\xfe\n" + "💬: q\n".encode(),
+        b"\xff\xfe\n" + "💬: q\n\n🤖:[Demo]\n".encode(),
+    ),
     "NUL": (b"a\0b\n" + "💬: q\n".encode(), b"a\0b\n" + "💬: q\n\n🤖:[Demo]\n".encode()),
     "other line ends": (
         "💬: q\u2028\x0b\x0c\x85 x\n".encode(),
@@ -390,7 +399,11 @@ def test_the_owner_is_kept_or_the_loss_is_reported() -> None:
             os.seteuid(0)
             os.setegid(0)
         assert notes == [f"{path}: it belonged to user 1, group 2, and is yours now"]
-        assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (3, 3, 0o666)
+        assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (
+            3,
+            3,
+            0o666,
+        )
 
 
 def test_a_reply_without_pauses_is_written_once_per_half_second(path: Path) -> None:

@@ -43,7 +43,9 @@ def test_chats_of_the_same_second_are_numbered_from_2(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParleyError, match=r"cannot create the chat folder .*/file/chats: Not a directory"):
+    with pytest.raises(
+        ParleyError, match=r"cannot create the chat folder .*/file/chats: Not a directory"
+    ):
         new_chat(tmp_path / "file" / "chats", "")
 
 

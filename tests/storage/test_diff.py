@@ -57,7 +57,10 @@ async def test_changes_are_shown_except_in_hidden_files(tree: Repository) -> Non
         tree.write(name, "two\n")
     text = await tree.diff()
     assert "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-one\n+two\n" in text
-    assert [line for line in text.split("\n") if line.startswith("+++")] == ["+++ b/a.py", "+++ b/sub/b.py"]
+    assert [line for line in text.split("\n") if line.startswith("+++")] == [
+        "+++ b/a.py",
+        "+++ b/sub/b.py",
+    ]
 
 
 async def test_only_changes_below_the_folder_are_shown(tree: Repository) -> None:
@@ -110,7 +113,9 @@ async def test_no_program_from_the_folder_is_run(tree: Repository) -> None:
     assert not tree.trace.exists()
 
 
-@pytest.mark.parametrize("name", ["filter.theirs.clean", "filter.theirs.process", "filter.Th=e i.clean"])
+@pytest.mark.parametrize(
+    "name", ["filter.theirs.clean", "filter.theirs.process", "filter.Th=e i.clean"]
+)
 async def test_a_folder_with_filters_is_not_read(tree: Repository, name: str) -> None:
     tree.git("config", name, str(tree.program))
     tree.write(".gitattributes", "*.py filter=theirs\n")
@@ -162,7 +167,9 @@ async def test_missing_objects_are_not_fetched(tree: Repository, tmp_path: Path)
 async def test_a_diff_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()
-    (bin_ / "git").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n", encoding="utf-8")
+    (bin_ / "git").write_text(
+        f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n", encoding="utf-8"
+    )
     (bin_ / "git").chmod(0o755)
     path = f"{bin_}{os.pathsep}{tree.environ['PATH']}"
     with pytest.raises(ParleyError, match=r"git did not finish within 0\.5 seconds"):
@@ -173,7 +180,9 @@ async def test_a_diff_that_takes_too_long_is_ended(tree: Repository, tmp_path: P
 
 
 @pytest.mark.parametrize("place", ["../elsewhere", "sub"])
-async def test_settings_that_name_another_folder_reveal_nothing_of_it(tree: Repository, place: str) -> None:
+async def test_settings_that_name_another_folder_reveal_nothing_of_it(
+    tree: Repository, place: str
+) -> None:
     tree.write(f"{place}/a.py", "a secret\n")
     tree.git("config", "core.worktree", str(tree.folder / place))
     with pytest.raises(ParleyError, match="not in a repository"):
@@ -200,7 +209,9 @@ async def test_a_folder_that_names_another_repository_reveals_nothing_of_it(
         await tree.diff("../theirs")
 
 
-@pytest.mark.parametrize("way", ["alternates", "twice", "a quoted path", "packs", "a folder", "an object"])
+@pytest.mark.parametrize(
+    "way", ["alternates", "twice", "a quoted path", "packs", "a folder", "an object"]
+)
 async def test_borrowed_objects_reveal_nothing_of_their_repository(
     tree: Repository, tmp_path: Path, way: str
 ) -> None:
@@ -211,7 +222,9 @@ async def test_borrowed_objects_reveal_nothing_of_their_repository(
     blob = next(path for path in secret.glob("??/*"))
     match way:
         case "alternates":
-            (objects / "info" / "alternates").write_text(f"# a comment\n{secret}\n", encoding="utf-8")
+            (objects / "info" / "alternates").write_text(
+                f"# a comment\n{secret}\n", encoding="utf-8"
+            )
         case "twice":
             (objects / "info" / "alternates").write_text("../../inner\n", encoding="utf-8")
             (inner / "info").mkdir(parents=True)
@@ -242,7 +255,9 @@ async def test_a_linked_working_tree_and_a_submodule_show_their_changes(
     tree: Repository, tmp_path: Path
 ) -> None:
     tree.git("worktree", "add", "-q", str(tmp_path / "linked"))
-    tree.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tree.folder), "inner")
+    tree.git(
+        "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tree.folder), "inner"
+    )
     for folder in ("../linked", "inner", "../linked/sub"):
         tree.write(f"{folder.removesuffix('/sub')}/sub/b.py", "two\n")
         assert "+two\n" in await tree.diff(folder)

@@ -26,7 +26,11 @@ def test_a_link_leads_to_the_chat_itself(tmp_path: Path) -> None:
 def test_no_file_is_overwritten_and_no_link_followed(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"mine")
     (tmp_path / "b.md").symlink_to(tmp_path / "nowhere.md")
-    assert [write_new(tmp_path / name, b"new") for name in ("a.md", "b.md", "c.md")] == [False, False, True]
+    assert [write_new(tmp_path / name, b"new") for name in ("a.md", "b.md", "c.md")] == [
+        False,
+        False,
+        True,
+    ]
     assert (tmp_path / "a.md").read_bytes() == b"mine"
     assert not (tmp_path / "nowhere.md").exists()
     assert (tmp_path / "c.md").read_bytes() == b"new"

@@ -109,7 +109,9 @@ def test_each_chat_has_its_own_yeses(file: LedgerFile, tmp_path: Path) -> None:
     assert one.start(KEY)
 
 
-def test_a_link_must_still_point_to_its_chat_when_the_call_starts(file: LedgerFile, tmp_path: Path) -> None:
+def test_a_link_must_still_point_to_its_chat_when_the_call_starts(
+    file: LedgerFile, tmp_path: Path
+) -> None:
     real, other, link = tmp_path / "real.md", tmp_path / "other.md", tmp_path / "link.md"
     real.touch()
     other.touch()
@@ -214,7 +216,11 @@ def test_a_ledger_that_fails_later_is_reported_too(file: LedgerFile) -> None:
     with sqlite3.connect(file.path) as other:
         other.execute("DROP TABLE entries")
     other.close()
-    for attempt in (chat.view, lambda: chat.start(KEY), lambda: chat.enter([(KEY, "ya")], "key", "")):
+    for attempt in (
+        chat.view,
+        lambda: chat.start(KEY),
+        lambda: chat.enter([(KEY, "ya")], "key", ""),
+    ):
         with pytest.raises(ParleyError, match="no such table"):
             attempt()
 
@@ -274,11 +280,13 @@ def test_a_file_that_cannot_be_recreated_is_reported_until_it_can(file: LedgerFi
 
 
 def test_the_path_of_the_ledger() -> None:
-    assert default_path({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path("/state/parley/ledger.db")
+    assert default_path({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path(
+        "/state/parley/ledger.db"
+    )
     assert default_path({"HOME": "/home/me"}) == Path("/home/me/.local/state/parley/ledger.db")
 
 
-# --- Looking back -----------------------------------------------------------------------------------------
+# --- Looking back ---------------------------------------------------------------------------------
 
 
 def test_the_definition_that_was_approved_is_kept_with_the_yes(chat: ChatLedger) -> None:
@@ -304,7 +312,9 @@ def test_a_ledger_without_definitions_still_works(file: LedgerFile) -> None:
 
 def test_the_reason_for_waiting_is_recorded_once_per_change(chat: ChatLedger) -> None:
     for why in ("new", "new", "changed", "changed"):
-        chat.explain("asked", [("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")])
+        chat.explain(
+            "asked", [("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")]
+        )
     chat.enter([(KEY, "ya")], "memory", "it is remembered")
     chat.explain("asked", [("call_1", "demo/web_search", "changed")])
     assert [(kind, facts["call"], facts["because"]) for _, kind, facts in chat.history()] == [
@@ -316,7 +326,7 @@ def test_the_reason_for_waiting_is_recorded_once_per_change(chat: ChatLedger) ->
     ]
 
 
-# --- Races ------------------------------------------------------------------------------------------------
+# --- Races ----------------------------------------------------------------------------------------
 
 
 def test_one_of_two_connections_with_the_same_yes_starts_it(file: LedgerFile) -> None:
@@ -348,7 +358,8 @@ def test_exactly_one_of_many_processes_uses_a_yes(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     command = [sys.executable, "-c", RACER, str(path), *astuple(KEY)]
     racers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
     ]
     assert words_of(racers, "open") == ["open"] * 4
     ledger = LedgerFile(path)
@@ -373,7 +384,10 @@ def test_a_chat_runs_one_turn_at_a_time(file: LedgerFile) -> None:
     assert file.path
     other = open_ledger(file.path)
     with file.chat("/chat").lease():
-        with pytest.raises(BusyError, match="another Neovim or command"), other.chat("/chat").lease():
+        with (
+            pytest.raises(BusyError, match="another Neovim or command"),
+            other.chat("/chat").lease(),
+        ):
             pass
         with other.chat("/other").lease():
             pass

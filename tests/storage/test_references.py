@@ -79,7 +79,9 @@ async def test_a_file_outside_is_asked_about_by_its_real_path(
     name = name.format(beside=directory.beside)
     (brought,) = await directory.bring(name)
     assert directory.questions == [directory.beside]
-    assert brought == (ReferenceText(name, "beside\n") if answer else ReferenceText(name, OUTSIDE, "missing"))
+    assert brought == (
+        ReferenceText(name, "beside\n") if answer else ReferenceText(name, OUTSIDE, "missing")
+    )
 
 
 async def test_a_link_changed_while_the_user_decides_is_not_followed(tmp_path: Path) -> None:
@@ -122,16 +124,18 @@ async def test_a_link_changed_while_the_user_decides_is_not_followed(tmp_path: P
         ("a\0b", "no such file"),
     ],
 )
-async def test_files_that_are_not_included_are_not_asked_about(tmp_path: Path, name: str, why: str) -> None:
+async def test_files_that_are_not_included_are_not_asked_about(
+    tmp_path: Path, name: str, why: str
+) -> None:
     directory = WorkingDirectory(tmp_path, True)
     assert {(each.text, each.kind) for each in await directory.bring(name)} == {(why, "missing")}
     assert directory.questions == []
 
 
 async def test_a_pattern_deeper_than_any_folder_matches_nothing(tmp_path: Path) -> None:
-    assert [each.kind for each in await WorkingDirectory(tmp_path, True).bring("*/" * 2000 + "x")] == [
-        "missing"
-    ]
+    assert [
+        each.kind for each in await WorkingDirectory(tmp_path, True).bring("*/" * 2000 + "x")
+    ] == ["missing"]
 
 
 async def test_a_file_inside_is_included_without_asking(tmp_path: Path) -> None:
@@ -140,7 +144,7 @@ async def test_a_file_inside_is_included_without_asking(tmp_path: Path) -> None:
     assert directory.questions == []
 
 
-# --- Patterns, in real folders -----------------------------------------------------------------------------
+# --- Patterns, in real folders --------------------------------------------------------------------
 
 
 class Tree:
@@ -218,7 +222,11 @@ async def test_special_files_stop_nothing(tree: Tree) -> None:
     os.mkfifo(tree.folder / "pipe.py")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tree.folder / "socket.py"))
-    for name, device in (("null.py", "/dev/null"), ("zero.py", "/dev/zero"), ("tty.py", "/dev/tty")):
+    for name, device in (
+        ("null.py", "/dev/null"),
+        ("zero.py", "/dev/zero"),
+        ("tty.py", "/dev/tty"),
+    ):
         (tree.folder / name).symlink_to(device)
     tree.file("latin.py", "ä".encode("latin-1"))
     tree.file("image.py", b"\x89PNG\0\0")
@@ -256,7 +264,9 @@ async def test_a_file_that_grows_while_it_is_read_is_bounded(tree: Tree) -> None
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc here")
 async def test_proc_is_read_within_bounds() -> None:
     """Its files have no size, some block when read, and its folders have circular links."""
-    brought = await Tree(Path("/proc")).bring("**/*", "self/mem", "self/status", bounds=Bounds(names=3_000))
+    brought = await Tree(Path("/proc")).bring(
+        "**/*", "self/mem", "self/status", bounds=Bounds(names=3_000)
+    )
     assert len(brought) <= 103
     assert any("left out: " in said for _, said in brought)
 
@@ -304,7 +314,9 @@ async def test_a_large_tree_includes_near_files_and_reports_the_rest(tree: Tree)
     assert len(near) == 3
     assert said == f"left out: everything beyond the first 10 file and folder names{narrow}"
     clock = itertools.count()
-    *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(seconds=20), now=lambda: float(next(clock)))
+    *near, (_, said) = await tree.bring(
+        "**/*.py", bounds=Bounds(seconds=20), now=lambda: float(next(clock))
+    )
     assert said == f"left out: everything not found within 20 seconds{narrow}"
     *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(opened=4))
     assert (len(near), "99 more files" in said) == (4, True)
@@ -319,7 +331,13 @@ async def test_the_references_of_a_question_share_its_bounds(tree: Tree) -> None
         ("0.txt", ""),
         ("1.txt", ""),
         ("2.txt", f"left out: {most}. Ask about it in another question"),
-        ("3.txt", "left out, with all references after it (2 in all): a question has at most 3 references"),
+        (
+            "3.txt",
+            (
+                "left out, with all references after it (2 in all): a question has at most 3 "
+                "references"
+            ),
+        ),
     ]
 
 
@@ -336,7 +354,7 @@ async def test_line_ends_of_other_systems_are_recognized(tmp_path: Path) -> None
     assert await directory.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]
 
 
-# --- Lines of a file ----------------------------------------------------------------------------------------
+# --- Lines of a file ------------------------------------------------------------------------------
 
 TEN = "".join(f"line {n}\n" for n in range(1, 11))
 
@@ -390,7 +408,9 @@ NO_LINES = "there are no such lines"
         ("ten.py:\u0663-\u0664", "No such file or directory"),
     ],
 )
-async def test_missing_lines_include_nothing(tree: Tree, tmp_path: Path, name: str, why: str) -> None:
+async def test_missing_lines_include_nothing(
+    tree: Tree, tmp_path: Path, name: str, why: str
+) -> None:
     tree.file("ten.py", TEN)
     tree.file("empty.py", "")
     tree.file(".hidden")
@@ -420,7 +440,9 @@ async def test_lines_of_a_large_file_are_included_within_the_text_limits(tree: T
     assert (more, too_large) == ("log.txt:1-11", "too large (1 kB): not read")
     assert left.startswith("left out: ")
     bounds = Bounds(bytes_for_lines=50_000)
-    assert await tree.bring("log.txt:1-2", bounds=bounds) == [("log.txt:1-2", "too large (100 kB): not read")]
+    assert await tree.bring("log.txt:1-2", bounds=bounds) == [
+        ("log.txt:1-2", "too large (100 kB): not read")
+    ]
 
 
 async def test_lines_of_a_file_outside_are_asked_about(tmp_path: Path) -> None:
@@ -443,7 +465,7 @@ def test_a_special_name_can_also_name_a_file() -> None:
     assert references(question) == (Live("diff"), FilePath("./diff"), FilePath("Diff"))
 
 
-# --- Pictures ---------------------------------------------------------------------------------------------
+# --- Pictures -------------------------------------------------------------------------------------
 
 
 class Album:
@@ -458,7 +480,9 @@ class Album:
         (self.work / "notes.txt").write_text("text\n", encoding="utf-8")
         (folder / "beside.png").write_bytes(png(9))
 
-    async def bring(self, *names: str, chat: str | None = None, **bounds: int) -> list[ReferenceText]:
+    async def bring(
+        self, *names: str, chat: str | None = None, **bounds: int
+    ) -> list[ReferenceText]:
         async def resource(server: str, uri: str) -> str:
             raise AssertionError("no resource is meant")
 
@@ -493,7 +517,9 @@ async def test_bytes_not_names_decide_the_kind_of_a_file(album: Album) -> None:
 
 async def test_a_pattern_includes_pictures_only_if_it_names_them(album: Album) -> None:
     brought = await album.bring("*.png")
-    assert [one.picture for one in brought] == [attachment_of(png(n), "chat.assets", "png") for n in range(3)]
+    assert [one.picture for one in brought] == [
+        attachment_of(png(n), "chat.assets", "png") for n in range(3)
+    ]
     text, left = await album.bring("*")
     assert text == ReferenceText("notes.txt", "text\n")
     assert left == ReferenceText("*", "left out: 3 files (no text)", "partial")
@@ -502,7 +528,9 @@ async def test_a_pattern_includes_pictures_only_if_it_names_them(album: Album) -
 async def test_excess_pictures_are_left_out_and_reported(album: Album) -> None:
     one, _, left = await album.bring("0.png", "1.png", "2.png", pictures=2)
     assert one.picture
-    assert left.text == ("left out: a question includes at most 2 pictures. Ask about it in another question")
+    assert left.text == (
+        "left out: a question includes at most 2 pictures. Ask about it in another question"
+    )
     *_, left = await album.bring("*.png", pictures=2)
     assert left.text == "left out: 1 file (too many pictures)"
 
@@ -537,14 +565,20 @@ class FileInEditor:
         return self.content
 
 
-async def in_editor(directory: WorkingDirectory, editor: FileInEditor, name: str = "buffer") -> ReferenceText:
-    brought = FileReferences(lambda: directory.work, nowhere, directory.may_read, editor=editor.text)
+async def in_editor(
+    directory: WorkingDirectory, editor: FileInEditor, name: str = "buffer"
+) -> ReferenceText:
+    brought = FileReferences(
+        lambda: directory.work, nowhere, directory.may_read, editor=editor.text
+    )
     (text,) = await brought.bring([Live(name)])
     return text
 
 
 @pytest.mark.parametrize("name", IN_EDITOR)
-async def test_an_editors_text_of_a_file_inside_is_included_unchanged(tmp_path: Path, name: str) -> None:
+async def test_an_editors_text_of_a_file_inside_is_included_unchanged(
+    tmp_path: Path, name: str
+) -> None:
     directory = WorkingDirectory(tmp_path, False)
     for path in (directory.work / "inside.txt", directory.work / "not yet written.txt", ""):
         editor = FileInEditor(path)
@@ -564,7 +598,9 @@ async def test_an_editors_text_of_a_file_outside_is_asked_about(
     path = directory.work / place
     text = await in_editor(directory, FileInEditor(path), name)
     assert directory.questions == [path.resolve()]
-    assert (text.kind, text.text) == (("text", "as it is there\n") if answer else ("missing", OUTSIDE))
+    assert (text.kind, text.text) == (
+        ("text", "as it is there\n") if answer else ("missing", OUTSIDE)
+    )
 
 
 @pytest.mark.parametrize("place", [".hidden", ".git/config", "a/.ssh/key"])
@@ -598,9 +634,9 @@ def test_a_file_that_the_user_names_is_included_from_anywhere(tmp_path: Path) ->
     (directory.work / "[1].txt").write_text("odd\n")
     names = ["../beside.txt", ".hidden", "inside.txt:1", "a.png", "ins*.txt", "[1].txt", "link.txt"]
     contents = named_contents(directory.work, names)
-    assert [content.text if isinstance(content, ReferenceText) else content.kind for content in contents] == [
-        *("beside\n", "hidden\n", "inside\n", "png", "inside\n", "odd\n", "beside\n")
-    ]
+    assert [
+        content.text if isinstance(content, ReferenceText) else content.kind for content in contents
+    ] == [*("beside\n", "hidden\n", "inside\n", "png", "inside\n", "odd\n", "beside\n")]
     (large,) = named_contents(directory.work, ["large.txt"])
     assert isinstance(large, ReferenceText)
     assert len(large.text) == 1_000_000
@@ -619,7 +655,9 @@ def test_a_file_that_the_user_names_is_included_from_anywhere(tmp_path: Path) ->
         (".", ".: a folder: not read. A pattern such as ./* includes its files"),
     ],
 )
-def test_a_named_file_that_cannot_be_included_is_an_error(tmp_path: Path, name: str, problem: str) -> None:
+def test_a_named_file_that_cannot_be_included_is_an_error(
+    tmp_path: Path, name: str, problem: str
+) -> None:
     directory = WorkingDirectory(tmp_path, False)
     os.mknod(directory.work / "socket", stat.S_IFSOCK | 0o600)
     with pytest.raises(ParleyError) as error:

@@ -15,7 +15,9 @@ UNITS = st.lists(st.sampled_from("abcdef"), max_size=12).map(tuple)
 
 
 @given(UNITS, UNITS)
-def test_unpacked_units_equal_the_originals(units: tuple[str, ...], before: tuple[str, ...]) -> None:
+def test_unpacked_units_equal_the_originals(
+    units: tuple[str, ...], before: tuple[str, ...]
+) -> None:
     assert unpacked(packed(units, before), before) == units
 
 

@@ -108,7 +108,9 @@ async def test_a_server_of_the_settings_is_not_redefined(tmp_path: Path) -> None
     async with app_in(tmp_path, Settings(mcp=Mcp(UNUSED))) as app:
         app.trust(path)
         assert app.settings.mcp.servers["own"] == UNUSED["own"]
-        assert app.problems() == ("parley: .mcp.json: own: your settings have a server of this name",)
+        assert app.problems() == (
+            "parley: .mcp.json: own: your settings have a server of this name",
+        )
         assert names(app) == ["fake", "own", "mock"]
 
 
@@ -133,7 +135,9 @@ def editors(folder: Path, name: str, **servers: object) -> Path:
 
 
 @pytest.mark.parametrize("name", [".vscode/mcp.json", ".cursor/mcp.json"])
-async def test_an_editors_file_in_a_project_is_used_once_it_is_trusted(tmp_path: Path, name: str) -> None:
+async def test_an_editors_file_in_a_project_is_used_once_it_is_trusted(
+    tmp_path: Path, name: str
+) -> None:
     path = editors(tmp_path, name, fake=ENTRY)
     async with app_in(tmp_path) as app:
         assert (app.untrusted(), names(app)) == ([path], ["mock"])
@@ -144,7 +148,9 @@ async def test_an_editors_file_in_a_project_is_used_once_it_is_trusted(tmp_path:
         assert (app.untrusted(), names(app)) == ([path], ["mock"])
 
 
-async def test_each_file_is_trusted_separately_and_the_first_entry_of_a_name_counts(tmp_path: Path) -> None:
+async def test_each_file_is_trusted_separately_and_the_first_entry_of_a_name_counts(
+    tmp_path: Path,
+) -> None:
     first = write(tmp_path, fake=ENTRY, same=ENTRY)
     second = editors(tmp_path, ".vscode/mcp.json", fake={"command": "else"}, same=ENTRY, more=ENTRY)
     async with app_in(tmp_path) as app:
@@ -165,9 +171,9 @@ async def test_a_file_without_servers_has_nothing_to_trust(tmp_path: Path) -> No
     write(tmp_path, hub={"url": "${input:url}"})
     async with app_in(tmp_path) as app:
         assert app.untrusted() == []
-        assert [".mcp.json: mcpServers.hub: VS Code asks for" in problem for problem in app.problems()] == [
-            True
-        ]
+        assert [
+            ".mcp.json: mcpServers.hub: VS Code asks for" in problem for problem in app.problems()
+        ] == [True]
 
 
 @pytest.mark.parametrize("name", [".vscode/mcp.json", "mcp.json"])
@@ -253,7 +259,9 @@ def test_the_shell_reports_an_unused_file_and_can_trust_it(
     assert capsys.readouterr().err == "parley: . is not a file\n"
 
 
-async def test_trust_in_a_file_does_not_extend_to_the_folder_of_a_link_to_it(tmp_path: Path) -> None:
+async def test_trust_in_a_file_does_not_extend_to_the_folder_of_a_link_to_it(
+    tmp_path: Path,
+) -> None:
     good, other = tmp_path / "good", tmp_path / "other"
     good.mkdir()
     other.mkdir()
@@ -315,7 +323,10 @@ def test_the_shell_pins_and_names_programs_and_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "serve.sh").touch()
-    write(tmp_path, a={"command": "./serve.sh", "args": ["${ANTHROPIC_API_KEY}"], "env": {"B": "${B}${B}"}})
+    write(
+        tmp_path,
+        a={"command": "./serve.sh", "args": ["${ANTHROPIC_API_KEY}"], "env": {"B": "${B}${B}"}},
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert main(["trust", "--pin", ".mcp.json"]) == 0
@@ -328,7 +339,7 @@ def test_the_shell_pins_and_names_programs_and_variables(
     )
 
 
-# --- Attacks: projects that hide what they start ----------------------------------------------------------
+# --- Attacks: projects that hide what they start --------------------------------------------------
 
 
 @pytest.fixture
@@ -365,7 +376,12 @@ def hiding(folder: Path) -> dict[str, object]:
         "NODE_OPTIONS": "--require=./evil.js",
         "LD_PRELOAD": "x",
     }
-    return {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "env": env, "cwd": "bin"}
+    return {
+        "command": "npx",
+        "args": ["-y", "@modelcontextprotocol/server-memory"],
+        "env": env,
+        "cwd": "bin",
+    }
 
 
 SHOWN = (
@@ -416,7 +432,15 @@ async def test_a_program_that_appears_on_the_entrys_path_needs_new_trust(tmp_pat
         assert app.untrusted() == [path]
 
 
-ODD_WORDS = ["x" * 300, "x" * 5000, "a\0b", "~nobody-of-this-name/x", "\ud800", "${NOT_SET}", "a/" * 3000]
+ODD_WORDS = [
+    "x" * 300,
+    "x" * 5000,
+    "a\0b",
+    "~nobody-of-this-name/x",
+    "\ud800",
+    "${NOT_SET}",
+    "a/" * 3000,
+]
 
 
 @pytest.mark.parametrize("word", ODD_WORDS)
@@ -441,13 +465,17 @@ def test_pinning_a_file_without_programs_trusts_the_file_and_says_so(
     write(tmp_path, web={"url": "http://127.0.0.1:9/mcp"})
     code, said = shell("--pin")
     assert code == 0
-    assert said.endswith("Parley asks again if this file changes; it names no project program to pin\n")
+    assert said.endswith(
+        "Parley asks again if this file changes; it names no project program to pin\n"
+    )
     app = App(Settings(), os.environ, folder=lambda: tmp_path)
     assert (app.untrusted(), names(app)) == ([], ["web", "mock"])
     asyncio.run(app.close())
 
 
-@pytest.mark.parametrize("target", ["/dev/zero", "/dev/null", "/dev/tty", "/proc/self/mem", ".mcp.json", "/"])
+@pytest.mark.parametrize(
+    "target", ["/dev/zero", "/dev/null", "/dev/tty", "/proc/self/mem", ".mcp.json", "/"]
+)
 async def test_a_link_to_a_special_file_is_reported_as_a_problem(
     tmp_path: Path, shell: Callable[..., tuple[int, str]], target: str
 ) -> None:
@@ -496,7 +524,9 @@ async def test_a_project_servers_tools_are_its_own_whatever_its_name(tmp_path: P
         app.trust(path)
         (await app.servers.catalogue()).get("echo")
         theirs = app.servers.offered().get("echo")
-        app.servers.use({"files": ServerSettings("files", sys.executable, (FAKE,), cwd=str(tmp_path))})
+        app.servers.use(
+            {"files": ServerSettings("files", sys.executable, (FAKE,), cwd=str(tmp_path))}
+        )
         own = (await app.servers.catalogue()).get("echo")
     assert theirs
     assert own

@@ -81,7 +81,11 @@ def test_the_nearest_name_is_proposed_only_if_it_is_near() -> None:
 
 @pytest.mark.parametrize(
     ("tool", "label"),
-    [(SEARCH, "Search"), (READ, "files.read"), (replace(READ, annotations={"title": "Read"}), "Read")],
+    [
+        (SEARCH, "Search"),
+        (READ, "files.read"),
+        (replace(READ, annotations={"title": "Read"}), "Read"),
+    ],
 )
 def test_the_label_is_the_title_or_the_name(tool: Tool, label: str) -> None:
     assert tool.label == label

@@ -16,10 +16,14 @@ EMPTY = {"type": "object", "properties": {}}
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-keywords = st.sampled_from(["type", "properties", "required", "anyOf", "allOf", "$schema", "title", "x"])
+keywords = st.sampled_from(
+    ["type", "properties", "required", "anyOf", "allOf", "$schema", "title", "x"]
+)
 schemas = st.dictionaries(keywords, json_values | st.lists(st.just(SCHEMA), max_size=2), max_size=5)
 definitions = st.fixed_dictionaries(
     {"name": st.text(min_size=1, max_size=80)},
@@ -57,7 +61,9 @@ def test_no_definition_of_a_server_can_break_its_value(definition: dict[str, Any
 
 
 @given(schemas | json_values)
-def test_a_schema_is_always_an_object_with_properties_and_repairing_is_idempotent(schema: object) -> None:
+def test_a_schema_is_always_an_object_with_properties_and_repairing_is_idempotent(
+    schema: object,
+) -> None:
     repaired = object_schema(schema)
     assert repaired["type"] == "object"
     assert isinstance(repaired["properties"], dict)
@@ -81,7 +87,13 @@ def test_a_schema_is_always_an_object_with_properties_and_repairing_is_idempoten
             {"type": "object", "properties": {"a": {}, "b": {"not": {}}}},
         ),
         (
-            {"anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}, True]},
+            {
+                "anyOf": [
+                    {"properties": {"a": {}}, "required": ["a"]},
+                    {"properties": {"b": {}}},
+                    True,
+                ]
+            },
             {"type": "object", "properties": {"a": {}, "b": {}}},
         ),
     ],

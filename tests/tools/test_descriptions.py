@@ -22,8 +22,15 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
 NAMES = st.text(ascii_letters + "_", min_size=1, max_size=12)
 
 
-@given(WORDS.filter(bool), st.lists(WORDS, max_size=4), st.dictionaries(NAMES, WORDS, max_size=4), WORDS)
-@example("npx", ["-y", "x" * 300], {"LD_PRELOAD": "./x.so", "Path": "a\nb", "GIT_ASKPASS": "./x"}, "bin")
+@given(
+    WORDS.filter(bool),
+    st.lists(WORDS, max_size=4),
+    st.dictionaries(NAMES, WORDS, max_size=4),
+    WORDS,
+)
+@example(
+    "npx", ["-y", "x" * 300], {"LD_PRELOAD": "./x.so", "Path": "a\nb", "GIT_ASKPASS": "./x"}, "bin"
+)
 @example("x", ["\u202e"], {"A": "${TOKEN}"}, "")
 def test_every_word_of_an_entry_is_in_its_description_and_on_the_page(
     command: str, args: list[str], env: dict[str, str], cwd: str
@@ -67,7 +74,9 @@ def test_a_variable_that_chooses_the_code_is_marked(name: str) -> None:
     assert f"! sets {name}=y, which may decide what code runs" in described(server, Findings())
 
 
-@pytest.mark.parametrize("name", ["GOOGLE_API_KEY", "LOG_LEVEL", "PORT", "LDAP_URL", "DATABASE_URL"])
+@pytest.mark.parametrize(
+    "name", ["GOOGLE_API_KEY", "LOG_LEVEL", "PORT", "LDAP_URL", "DATABASE_URL"]
+)
 def test_other_variables_are_not_marked(name: str) -> None:
     server = ServerSettings("s", "x", env={name: "y"})
     assert not any("may decide" in line for line in described(server, Findings()))

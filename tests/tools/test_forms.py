@@ -41,7 +41,9 @@ def test_a_form_has_its_fields_in_order_with_their_choices() -> None:
     assert listed["name"].default is None
 
 
-@pytest.mark.parametrize("schema", [{}, {"properties": ["a"]}, {"properties": None, "required": None}])
+@pytest.mark.parametrize(
+    "schema", [{}, {"properties": ["a"]}, {"properties": None, "required": None}]
+)
 def test_an_invalid_form_has_no_fields(schema: dict[str, Any]) -> None:
     assert fields(schema) == ()
 

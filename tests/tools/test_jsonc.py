@@ -22,7 +22,18 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 GAPS = st.sampled_from(
-    ["", " ", "\n", "\r\n", '// a, ] } "\n', '/* , ] " \n // */', "/**/", "/***/", "/*/*/", "// \\\n"]
+    [
+        "",
+        " ",
+        "\n",
+        "\r\n",
+        '// a, ] } "\n',
+        '/* , ] " \n // */',
+        "/**/",
+        "/***/",
+        "/*/*/",
+        "// \\\n",
+    ]
 )
 
 
@@ -43,7 +54,10 @@ def written(draw: st.DrawFn) -> tuple[Any, str]:
             case list():
                 return listed("[", [text_of(item) for item in value], "]")
             case dict():
-                pairs = [f"{json.dumps(key)}{gap()}:{gap()}{text_of(item)}" for key, item in value.items()]
+                pairs = [
+                    f"{json.dumps(key)}{gap()}:{gap()}{text_of(item)}"
+                    for key, item in value.items()
+                ]
                 return listed("{", pairs, "}")
             case _:
                 return json.dumps(value, ensure_ascii=draw(st.booleans()))
@@ -53,7 +67,9 @@ def written(draw: st.DrawFn) -> tuple[Any, str]:
 
 
 @given(written())
-def test_json_with_comments_and_trailing_commas_reads_as_the_json_without(pair: tuple[Any, str]) -> None:
+def test_json_with_comments_and_trailing_commas_reads_as_the_json_without(
+    pair: tuple[Any, str],
+) -> None:
     value, text = pair
     assert json.loads(plain_json(text)) == value
 
@@ -68,7 +84,9 @@ def test_plain_json_stays_unchanged(value: Any, indent: int | None) -> None:
 def test_every_line_and_column_stays_in_place(text: str) -> None:
     plain = plain_json(text)
     assert len(plain) == len(text)
-    assert [i for i, c in enumerate(plain) if c == "\n"] == [i for i, c in enumerate(text) if c == "\n"]
+    assert [i for i, c in enumerate(plain) if c == "\n"] == [
+        i for i, c in enumerate(text) if c == "\n"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def test_the_head_in_a_body_is_the_beginning_of_the_text(text: str, max_bytes: i
 
 
 @given(st.text(min_size=1, max_size=80), st.integers(1, 20), st.none() | st.integers(1, 30))
-def test_the_whole_text_can_be_read_part_by_part(text: str, max_bytes: int, length: int | None) -> None:
+def test_the_whole_text_can_be_read_part_by_part(
+    text: str, max_bytes: int, length: int | None
+) -> None:
     offset, pieces = 0, list[str]()
     while offset < len(text):
         arguments = {"call": "c", "offset": offset} | ({"length": length} if length else {})
@@ -43,7 +45,9 @@ def test_the_whole_text_can_be_read_part_by_part(text: str, max_bytes: int, leng
 def test_without_an_offset_a_part_begins_after_the_head() -> None:
     part = excerpt("0123456789", {"call": "c"}, 4, 3)
     assert part == "456\n[Characters 4 to 7 of 10; 3 are left: go on with offset 7]"
-    assert excerpt("0123456789", {"call": "c", "offset": 7}, 4, 9).endswith("to 10 of 10; this is the end]")
+    assert excerpt("0123456789", {"call": "c", "offset": 7}, 4, 9).endswith(
+        "to 10 of 10; this is the end]"
+    )
 
 
 def test_an_offset_beyond_the_end_says_so() -> None:

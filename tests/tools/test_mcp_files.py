@@ -25,7 +25,9 @@ def test_local_and_remote_servers_are_read() -> None:
     assert found.problems == ()
     assert found.servers == {
         "files": ServerSettings("files", "npx", ("-y", "files", "${HOME}"), {"A": "1"}, "/srv"),
-        "tracker": ServerSettings("tracker", url="https://t.example/mcp", headers={"X": "${TOKEN}"}),
+        "tracker": ServerSettings(
+            "tracker", url="https://t.example/mcp", headers={"X": "${TOKEN}"}
+        ),
         "plain": ServerSettings("plain", url="https://p.example"),
         "off": ServerSettings("off", "x", enabled=False),
     }
@@ -66,8 +68,12 @@ def test_the_file_of_vs_code_is_read_with_its_comments() -> None:
     })  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["http", "sse", "streamable-http", "streamableHttp", "streamable_http"])
-@pytest.mark.parametrize(("type_", "url"), [("type", "url"), ("transport", "serverUrl"), ("type", "httpUrl")])
+@pytest.mark.parametrize(
+    "kind", ["http", "sse", "streamable-http", "streamableHttp", "streamable_http"]
+)
+@pytest.mark.parametrize(
+    ("type_", "url"), [("type", "url"), ("transport", "serverUrl"), ("type", "httpUrl")]
+)
 def test_a_remote_server_is_read_in_every_spelling(type_: str, url: str, kind: str) -> None:
     assert read({"s": {type_: kind, url: "http://x"}}) == ServersFile(
         {"s": ServerSettings("s", url="http://x")}
@@ -111,7 +117,9 @@ def test_an_ignored_field_is_reported_with_file_server_and_field(
 def test_the_last_value_of_a_repeated_name_counts_and_is_reported() -> None:
     found = read_text('{"mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "b")}
-    assert found.problems == ("parley: f.json: s: occurs twice in one table: the last value counts",)
+    assert found.problems == (
+        "parley: f.json: s: occurs twice in one table: the last value counts",
+    )
     found = read_text('{"mcpServers": {"s": {"command": "a"}}, "servers": {"s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "a")}
     assert found.problems == ("parley: f.json: servers.s: mcpServers has a server of this name",)
@@ -131,10 +139,14 @@ def test_an_input_of_vs_code_is_reported_with_a_replacement() -> None:
     assert list(found.servers) == ["well"]
     hub, other = found.problems
     assert hub == (
-        "parley: f.json: servers.hub: VS Code asks for ${input:github-token} (Token of GitHub), but Parley "
+        "parley: f.json: servers.hub: VS Code asks for ${input:github-token} (Token of GitHub), "
+        "but Parley "
         "does not: write ${env:GITHUB_TOKEN} instead, and set that variable"
     )
-    assert "servers.other: VS Code asks for ${input:a}, but Parley does not: write ${env:A} instead" in other
+    assert (
+        "servers.other: VS Code asks for ${input:a}, but Parley does not: write ${env:A} instead"
+        in other
+    )
 
 
 def test_folder_placeholders_refer_to_the_project() -> None:
@@ -190,11 +202,11 @@ REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
             {"s": {"type": "ws"}},
             f'mcpServers.s.type: expected "stdio", {REMOTE} or "streamable_http", got "ws"',
         ),
-        ({"s": {"command": "x", "disabled": 1}}, "mcpServers.s.disabled: expected true or false, got 1"),
+        ({"s": {"command": "x", "disabled": 1}}, ("mcpServers.s.disabled: expected true or false, got 1")),
         ({"s": {"command": 1}}, "mcpServers.s.command: expected a text, got 1"),
-        ({"s": {"command": "x", "args": "y"}}, "mcpServers.s.args: expected a list of texts, got \"y\""),
+        ({"s": {"command": "x", "args": "y"}}, ("mcpServers.s.args: expected a list of texts, got \"y\"")),
         ({"s": {"command": "x", "args": [1]}}, "mcpServers.s.args[1]: expected a text, got 1"),
-        ({"s": {"command": "x", "env": {"A": [1]}}}, "mcpServers.s.env.A: expected a text, got a list"),
+        ({"s": {"command": "x", "env": {"A": [1]}}}, ("mcpServers.s.env.A: expected a text, got a list")),
         (
             {"s": {"command": "x", "includeTools": "read"}},
             'mcpServers.s.enabled_tools: expected a list of texts, got "read"',
@@ -204,16 +216,20 @@ REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
             {"s": {"url": "http://x", "headers": ["key"]}},
             "mcpServers.s.headers: expected a table of texts, got a list",
         ),
-        ({"mock": {"command": "x"}}, "mcpServers.mock: this name is reserved for the built-in server"),
+        ({"mock": {"command": "x"}}, ("mcpServers.mock: this name is reserved for the built-in server")),
     ],
 )  # fmt: skip
-def test_an_invalid_value_is_reported_by_its_path_and_costs_one_server(servers: object, problem: str) -> None:
+def test_an_invalid_value_is_reported_by_its_path_and_costs_one_server(
+    servers: object, problem: str
+) -> None:
     found = read({**servers, "well": {"command": "x"}} if isinstance(servers, dict) else servers)
     assert found.problems == (f"parley: f.json: {problem}",)
     assert tuple(found.servers) == (("well",) if isinstance(servers, dict) else ())
 
 
-@pytest.mark.parametrize("name", ["files/read", "", " ", "a\nb", "a\u202eb", "x" * 65, ".hidden", "a*"])
+@pytest.mark.parametrize(
+    "name", ["files/read", "", " ", "a\nb", "a\u202eb", "x" * 65, ".hidden", "a*"]
+)
 def test_a_name_that_rules_or_people_could_misread_is_refused(name: str) -> None:
     found = read({name: {"command": "x"}})
     assert found.servers == {}
@@ -230,7 +246,9 @@ def test_an_invalid_file_is_one_problem(content: bytes) -> None:
 
 def test_a_file_does_not_redefine_a_server_of_the_settings() -> None:
     file = read({"own": {"command": "evil"}, "new": {"command": "x"}})
-    assert below(file, {"own": ServerSettings("own", "good")}, "your settings have", "f.json") == ServersFile(
+    assert below(
+        file, {"own": ServerSettings("own", "good")}, "your settings have", "f.json"
+    ) == ServersFile(
         {"new": ServerSettings("new", "x")},
         ("parley: f.json: own: your settings have a server of this name",),
     )
@@ -279,5 +297,7 @@ def test_a_too_deeply_nested_entry_says_so_and_costs_no_other_server() -> None:
         found = read_text(
             f'{{"mcpServers": {{"odd": {{"command": "x", "args": {deep}}}, "b": {{"command": "y"}}}}}}'
         )
-        assert found.servers.keys() == {"b"} or "the file: is nested too deeply" in found.problems[0]
+        assert (
+            found.servers.keys() == {"b"} or "the file: is nested too deeply" in found.problems[0]
+        )
         assert len(found.problems) == 1

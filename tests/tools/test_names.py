@@ -43,7 +43,10 @@ def test_valid_names_of_one_server_stay_unchanged(names: set[str]) -> None:
         ([("web", "search")], ["search"]),
         ([("web", "files.read/all")], ["files_read_all"]),
         ([("web", "search"), ("code", "search")], ["web__search", "code__search"]),
-        ([("web", "search"), ("code", "search"), ("code", "run")], ["web__search", "code__search", "run"]),
+        (
+            [("web", "search"), ("code", "search"), ("code", "run")],
+            ["web__search", "code__search", "run"],
+        ),
         ([("web", "")], ["_"]),
     ],
 )

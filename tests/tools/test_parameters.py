@@ -45,17 +45,27 @@ def test_arguments_survive_the_way_to_the_wire_and_back(
 
 def test_only_names_of_the_own_parameters_change() -> None:
     text = (
-        '{ "file name" : 1.0,"other":{"file name":[{"file name":"file name"}]},\\n"n":12345678901234567890}'
+        '{ "file name" : 1.0,"other":{"file name":[{"file name":"file '
+        'name"}]},\\n"n":12345678901234567890}'
     )
     text = text.replace("\\n", "\n")
-    assert renamed(text, {"file name": "file_name"}) == text.replace('"file name" :', '"file_name" :')
+    assert renamed(text, {"file name": "file_name"}) == text.replace(
+        '"file name" :', '"file_name" :'
+    )
     assert renamed('{"file\\u0020name": "file name"}', {"file name": "f"}) == '{"f": "file name"}'
     assert renamed('{"f": 1}', {"f": "file name"}) == '{"file name": 1}'
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '"file_name"', '{"file_name": 1, "file_name": 2}', '{"file_name": 1, "file name": 2}'],
+    [
+        "",
+        "{",
+        "[]",
+        '"file_name"',
+        '{"file_name": 1, "file_name": 2}',
+        '{"file_name": 1, "file name": 2}',
+    ],
 )
 def test_text_without_an_object_or_with_a_repeated_key_stays(text: str) -> None:
     assert renamed(text, {"file_name": "file name"}) == text
@@ -72,7 +82,10 @@ def test_a_renamed_schema_means_the_same() -> None:
         "properties": {
             "file name": {"type": "string", "description": "Which."},
             "mode": {"$ref": "#/properties/file%20name"},
-            "a/b": {"title": "Ab", "items": {"properties": {"next": {"$ref": "#/properties/a~1b/items"}}}},
+            "a/b": {
+                "title": "Ab",
+                "items": {"properties": {"next": {"$ref": "#/properties/a~1b/items"}}},
+            },
             "deep": {"properties": {"file name": {"required": ["x"], "properties": {"x": {}}}}},
             "any thing": True,
         },
@@ -89,7 +102,10 @@ def test_a_renamed_schema_means_the_same() -> None:
         "properties": {
             "file_name": {"title": "file name", "type": "string", "description": "Which."},
             "mode": {"$ref": "#/properties/file_name"},
-            "a_b": {"title": "Ab", "items": {"properties": {"next": {"$ref": "#/properties/a_b/items"}}}},
+            "a_b": {
+                "title": "Ab",
+                "items": {"properties": {"next": {"$ref": "#/properties/a_b/items"}}},
+            },
             "deep": {"properties": {"file name": {"required": ["x"], "properties": {"x": {}}}}},
             "any_thing": {"title": "any thing"},
         },

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.text import size_text, visible
-from parley.tools.results import FOR_USER, MOST_PICTURES, Outcome, cut, described, outcome, result_text
+from parley.tools.results import (
+    FOR_USER,
+    MOST_PICTURES,
+    Outcome,
+    cut,
+    described,
+    outcome,
+    result_text,
+)
 from tests.defaults import MAX_BYTES
 from tests.pictures import png
 
@@ -18,7 +26,9 @@ CONTROL = re.compile(
 )
 TAIL = len("… [truncated: 999999999 bytes omitted]".encode())
 
-raw_text = st.text(st.characters() | st.characters(categories=["Cs", "Cc", "Cf"])) | st.text("\r\n\t\x1b a💬")
+raw_text = st.text(st.characters() | st.characters(categories=["Cs", "Cc", "Cf"])) | st.text(
+    "\r\n\t\x1b a💬"
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | raw_text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(raw_text, inner, max_size=3),
@@ -90,10 +100,23 @@ def test_a_cut_text_counts_the_omitted_bytes(text: str, data: st.DataObject) -> 
             '[image image/png, 1 B]\n{"a":1}',
         ),
         ([{"type": "audio", "data": "QUE="}], None, "[audio 2 B]"),
-        ([{"type": "resource_link", "uri": "file:///a", "name": "a"}], None, "[resource file:///a, a]"),
-        ([{"type": "resource", "resource": {"uri": "file:///a", "text": "inline"}}], None, "inline"),
         (
-            [{"type": "resource", "resource": {"uri": "u:a", "mimeType": "application/pdf", "blob": "QUFB"}}],
+            [{"type": "resource_link", "uri": "file:///a", "name": "a"}],
+            None,
+            "[resource file:///a, a]",
+        ),
+        (
+            [{"type": "resource", "resource": {"uri": "file:///a", "text": "inline"}}],
+            None,
+            "inline",
+        ),
+        (
+            [
+                {
+                    "type": "resource",
+                    "resource": {"uri": "u:a", "mimeType": "application/pdf", "blob": "QUFB"},
+                }
+            ],
             None,
             "[resource application/pdf, u:a, 3 B]",
         ),
@@ -139,7 +162,9 @@ def test_pictures_are_apart_from_the_text_under_every_declared_type() -> None:
         image(png(2), "x/y"),
         {"type": "resource", "resource": {"uri": "u:a", "blob": b64encode(png(3)).decode()}},
     ]
-    assert outcome("ok", content, max_bytes=MAX_BYTES) == Outcome("ok", "a\nb", (png(1), png(2), png(3)))
+    assert outcome("ok", content, max_bytes=MAX_BYTES) == Outcome(
+        "ok", "a\nb", (png(1), png(2), png(3))
+    )
     assert outcome("error", [image(png())], max_bytes=MAX_BYTES) == Outcome("error", "", (png(),))
 
 
@@ -147,7 +172,9 @@ def marked(block: dict[str, Any], *audience: str) -> dict[str, Any]:
     return {**block, "annotations": {"audience": list(audience)}}
 
 
-@pytest.mark.parametrize("audience", [(), ("assistant",), ("user", "assistant"), ("user", "nobody")])
+@pytest.mark.parametrize(
+    "audience", [(), ("assistant",), ("user", "assistant"), ("user", "nobody")]
+)
 def test_content_for_the_model_too_stays_unchanged(
     audience: tuple[str, ...],
 ) -> None:
@@ -162,7 +189,9 @@ def test_content_for_the_user_alone_is_set_aside() -> None:
     blocks = [marked(image(png()), "user"), text, marked(shown, "user")]
     assert outcome("ok", blocks, max_bytes=MAX_BYTES) == Outcome("ok", "a", aside=aside)
     assert outcome("ok", blocks[::2], max_bytes=MAX_BYTES) == Outcome("ok", FOR_USER, aside=aside)
-    assert outcome("ok", blocks[::2], {"x": 1}, max_bytes=MAX_BYTES) == Outcome("ok", '{"x":1}', aside=aside)
+    assert outcome("ok", blocks[::2], {"x": 1}, max_bytes=MAX_BYTES) == Outcome(
+        "ok", '{"x":1}', aside=aside
+    )
     assert described(png()) == "[image image/png, 69 B]"
 
 
@@ -176,7 +205,10 @@ def test_content_for_the_user_alone_is_set_aside() -> None:
         {"type": "image", "mimeType": "image/png", "data": "é"},
         {"type": "image", "mimeType": "image/png"},
         {"type": "audio", "mimeType": "audio/wav", "data": b64encode(png()).decode()},
-        {"type": "resource", "resource": {"mimeType": "image/png", "blob": b64encode(b"no").decode()}},
+        {
+            "type": "resource",
+            "resource": {"mimeType": "image/png", "blob": b64encode(b"no").decode()},
+        },
     ],
 )
 def test_content_that_no_model_can_see_is_described(block: object) -> None:
@@ -186,7 +218,9 @@ def test_content_that_no_model_can_see_is_described(block: object) -> None:
 
 
 def test_pictures_beyond_the_limit_are_described() -> None:
-    many = outcome("ok", [image(png(number)) for number in range(MOST_PICTURES + 2)], max_bytes=MAX_BYTES)
+    many = outcome(
+        "ok", [image(png(number)) for number in range(MOST_PICTURES + 2)], max_bytes=MAX_BYTES
+    )
     assert len(many.pictures) == MOST_PICTURES
     assert many.text == "[image image/png, 69 B]\n[image image/png, 69 B]"
 

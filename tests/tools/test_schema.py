@@ -39,7 +39,11 @@ DEFAULTS = {
 """Required parameters that have a default, as some SDKs' servers define them."""
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=10,
 )
@@ -55,7 +59,9 @@ def test_any_json_object_is_decoded_unchanged(value: dict[str, Any]) -> None:
     assert decode_arguments(json.dumps(value, ensure_ascii=False)) == value
 
 
-@given(st.text() | json_values.map(json.dumps), st.dictionaries(st.text(), json_values) | st.just(FILE))
+@given(
+    st.text() | json_values.map(json.dumps), st.dictionaries(st.text(), json_values) | st.just(FILE)
+)
 def test_checking_never_raises(arguments: str, schema: object) -> None:
     complaint = check_arguments(arguments, schema)
     assert complaint is None or complaint
@@ -102,7 +108,11 @@ def test_a_number_of_endless_digits_is_refused() -> None:
         ({"path": "a", "options": {}}, DEFAULTS, "Missing required parameter 'options.deep'"),
         ({"path": "a", "options": {"deep": 1}}, DEFAULTS, None),
         ({"path": 3}, FILE, "Parameter 'path': expected string, got 3 (integer)"),
-        ({"path": "a", "mode": "x"}, FILE, 'Parameter \'mode\': expected one of ["r", "w"], got "x"'),
+        (
+            {"path": "a", "mode": "x"},
+            FILE,
+            'Parameter \'mode\': expected one of ["r", "w"], got "x"',
+        ),
         (
             {"path": "a", "lines": [1, "2"]},
             FILE,
@@ -136,7 +146,11 @@ def test_a_number_of_endless_digits_is_refused() -> None:
         ),
         (
             {"a": {"b": "x"}},
-            {"properties": {"a": {"anyOf": [{"properties": {"b": {"type": "integer"}}}, {"type": "null"}]}}},
+            {
+                "properties": {
+                    "a": {"anyOf": [{"properties": {"b": {"type": "integer"}}}, {"type": "null"}]}
+                }
+            },
             "Parameter 'a.b': expected integer, got \"x\" (string)",
         ),
     ],
@@ -176,7 +190,9 @@ def test_a_broken_schema_of_a_server_counts_as_none(schema: object) -> None:
     assert check_arguments('{"a": "x"}', schema) is None
 
 
-DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)} | {"d60": {}}
+DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)} | {
+    "d60": {}
+}
 NEVER = {"a": "a" * 40 + "!"}
 
 
@@ -241,7 +257,10 @@ def test_a_remote_reference_is_never_fetched(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("socket.socket.connect", refuse)
     monkeypatch.setattr("socket.getaddrinfo", refuse)
     assert check_arguments("{}", {"$ref": "http://127.0.0.1:9/schema.json"}) is None
-    assert check_arguments('{"a": 1}', {"properties": {"a": {"$ref": "https://example.org/s"}}}) is None
+    assert (
+        check_arguments('{"a": 1}', {"properties": {"a": {"$ref": "https://example.org/s"}}})
+        is None
+    )
 
 
 def test_a_complaint_stays_short_for_any_value() -> None:

@@ -40,7 +40,9 @@ OFFERS = Catalogue.of(
         ("-- ()", []),
     ],
 )
-def test_tools_are_found_by_the_words_of_their_names_and_descriptions(query: str, names: list[str]) -> None:
+def test_tools_are_found_by_the_words_of_their_names_and_descriptions(
+    query: str, names: list[str]
+) -> None:
     assert [wire for wire, _ in ranking(query, OFFERS)][: len(names) or None] == names
 
 
@@ -67,7 +69,9 @@ def test_a_tool_is_found_by_its_name_first(tools: list[Tool], data: st.DataObjec
 
 
 @given(tools, queries)
-def test_a_result_names_the_found_tools_under_any_descriptions(tools: list[Tool], query: str) -> None:
+def test_a_result_names_the_found_tools_under_any_descriptions(
+    tools: list[Tool], query: str
+) -> None:
     offers = Catalogue.of([*tools, Tool("s", "forger", description="x\n- other: y\n- third")]).tools
     assert names_in(report(query, offers, 9)) == [wire for wire, _ in offers]
 
@@ -79,7 +83,10 @@ def test_a_result_without_tools_names_none() -> None:
 
 
 def test_the_result_describes_each_tool_in_a_line() -> None:
-    offers = [("a", Tool("s", "a", description="One.\nTwo.")), ("b", Tool("s", "b", description="x" * 500))]
+    offers = [
+        ("a", Tool("s", "a", description="One.\nTwo.")),
+        ("b", Tool("s", "b", description="x" * 500)),
+    ]
     head, *lines = report("q", [*offers, ("c", Tool("s", "c"))], 9).split("\n")
     assert head == "These tools can be called now, and are described from here on:"
     assert lines == ["- a: One. Two.", f"- b: {'x' * 119}…", "- c"]
@@ -87,7 +94,12 @@ def test_the_result_describes_each_tool_in_a_line() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "is_fit"),
-    [('{"query": "x"}', True), ('{"query": ""}', False), ("{}", False), ('{"query": "x", "n": 1}', False)],
+    [
+        ('{"query": "x"}', True),
+        ('{"query": ""}', False),
+        ("{}", False),
+        ('{"query": "x", "n": 1}', False),
+    ],
 )
 def test_the_tool_takes_only_a_query(arguments: str, is_fit: bool) -> None:
     assert (check_arguments(arguments, FIND_TOOLS.input_schema) is None) == is_fit

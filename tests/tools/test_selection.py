@@ -39,14 +39,20 @@ def test_the_last_matching_glob_decides(globs: list[str], names: list[str]) -> N
     ],
 )
 def test_switching_writes_what_a_person_would(
-    globs: tuple[str, ...] | None, server: str, tool: str | None, on: bool, after: tuple[str, ...] | None
+    globs: tuple[str, ...] | None,
+    server: str,
+    tool: str | None,
+    on: bool,
+    after: tuple[str, ...] | None,
 ) -> None:
     assert switched(globs, server, tool, on) == after
 
 
 SERVERS, TOOLS = ("files", "web", "a[b"), ("read", "write", "*")
 GLOBS = st.lists(
-    st.sampled_from([f"{sign}{s}/{t}" for sign in ("", "!") for s in ("files", "web", "*") for t in TOOLS])
+    st.sampled_from(
+        [f"{sign}{s}/{t}" for sign in ("", "!") for s in ("files", "web", "*") for t in TOOLS]
+    )
 )
 
 

@@ -39,7 +39,9 @@ def read(text: str | dict[str, object]) -> ServersFile:
          ServerSettings("s", "npx", ("-y",), {"A": "true", "B": "1.5"})),
     ],
 )  # fmt: skip
-def test_entries_in_the_words_of_other_programs_are_read(table: dict[str, object], server: object) -> None:
+def test_entries_in_the_words_of_other_programs_are_read(
+    table: dict[str, object], server: object
+) -> None:
     assert read(table) == ServersFile({"s": server})  # type: ignore[dict-item]
 
 
@@ -104,7 +106,9 @@ def test_the_yaml_of_goose_is_read_without_its_built_in_extensions() -> None:
     assert read(GOOSE) == ServersFile(
         {
             "s": ServerSettings("s", "npx", ("-y", "pkg"), env, timeout_s=300),
-            "web": ServerSettings("web", url="https://x/mcp", enabled=False, enabled_tools=("read",)),
+            "web": ServerSettings(
+                "web", url="https://x/mcp", enabled=False, enabled_tools=("read",)
+            ),
         }
     )
 
@@ -139,7 +143,9 @@ TOOLS = ("read", "write", "run")
         ({"includeTools": None}, set(TOOLS)),
     ],
 )
-def test_lists_that_narrow_the_offer_both_count(entry: dict[str, object], offered: set[str]) -> None:
+def test_lists_that_narrow_the_offer_both_count(
+    entry: dict[str, object], offered: set[str]
+) -> None:
     file = read({"mcpServers": {"s": {"command": "x", **entry}}})
     assert file.problems == ()
     assert {tool for tool in TOOLS if file.servers["s"].takes(tool)} == offered

@@ -47,20 +47,26 @@ def test_an_unknown_variable_is_an_error_that_names_it_and_the_setting() -> None
         ("http://${HOST:-localhost:80}/", "http://localhost:80/"),
     ],
 )
-def test_a_variable_has_the_spellings_of_other_programs_and_a_default(text: str, value: str) -> None:
+def test_a_variable_has_the_spellings_of_other_programs_and_a_default(
+    text: str, value: str
+) -> None:
     server = ServerSettings(name="web", command="x", args=(text,))
     assert server.expanded({"KEY": "k", "EMPTY": ""}).args == (value,)
 
 
 def test_variables_are_listed_in_every_spelling() -> None:
-    server = ServerSettings(name="web", command="${A}", args=("${env:B}", "${C:-${D}"), env={"X": "${A:-1}"})
+    server = ServerSettings(
+        name="web", command="${A}", args=("${env:B}", "${C:-${D}"), env={"X": "${A:-1}"}
+    )
     assert server.variables == ("A", "B", "C")
 
 
 @pytest.mark.parametrize("text", ["${input:token}", "${config:a.b}", "${A:-${B}}", "${env:a:b}"])
 def test_an_invalid_placeholder_is_an_error_that_names_valid_ones(text: str) -> None:
     server = ServerSettings(name="web", url="http://x", headers={"A": text})
-    with pytest.raises(SettingsError, match=r"mcp.servers.web.headers.A: \$\{.*: write \$\{VAR\}, "):
+    with pytest.raises(
+        SettingsError, match=r"mcp.servers.web.headers.A: \$\{.*: write \$\{VAR\}, "
+    ):
         server.expanded({"A": "1", "B": "2"})
 
 

@@ -8,11 +8,25 @@ import pytest
 
 from parley.tools.tasks import LONGEST_ID, TaskState, as_result, is_of, state, task_in
 
-OLDER = {"taskId": "t", "status": "working", "statusMessage": "digging", "ttl": None, "pollInterval": 5000}
-NEWER = {"taskId": "t", "status": "working", "statusMessage": "digging", "ttlMs": 1, "pollIntervalMs": 5000}
+OLDER = {
+    "taskId": "t",
+    "status": "working",
+    "statusMessage": "digging",
+    "ttl": None,
+    "pollInterval": 5000,
+}
+NEWER = {
+    "taskId": "t",
+    "status": "working",
+    "statusMessage": "digging",
+    "ttlMs": 1,
+    "pollIntervalMs": 5000,
+}
 
 
-@pytest.mark.parametrize("result", [{"task": OLDER, "_meta": {"a": 1}}, {"resultType": "task", **NEWER}])
+@pytest.mark.parametrize(
+    "result", [{"task": OLDER, "_meta": {"a": 1}}, {"resultType": "task", **NEWER}]
+)
 def test_a_task_in_place_of_a_result_is_found_in_its_wrapper(result: dict[str, Any]) -> None:
     shape = as_result(result)
     assert shape is not None
@@ -58,7 +72,9 @@ def test_an_invalid_task_says_why(task: dict[str, Any], flaw: str) -> None:
         *((10**400, 60), (-(10**400), 0.05), (float("inf"), 60), (float("nan"), 60)),
     ],
 )
-def test_a_task_is_polled_as_often_as_its_server_wants_within_limits(interval: Any, seconds: float) -> None:
+def test_a_task_is_polled_as_often_as_its_server_wants_within_limits(
+    interval: Any, seconds: float
+) -> None:
     assert state(OLDER | {"pollInterval": interval}).pause_s == seconds
 
 
@@ -72,7 +88,9 @@ def test_odd_fields_of_a_task_are_ignored() -> None:
         "error": 2,
     }
     assert state(odd) == TaskState("t", "unknown")
-    over = [state(OLDER | {"status": status}).is_over for status in ("completed", "failed", "cancelled")]
+    over = [
+        state(OLDER | {"status": status}).is_over for status in ("completed", "failed", "cancelled")
+    ]
     assert over == [True] * 3
     assert state(NEWER | {"status": "failed", "error": {"code": 1, "message": "no"}}).error == "no"
 
@@ -81,5 +99,11 @@ def test_a_result_that_names_its_task_belongs_to_no_other() -> None:
     def related(task: object) -> dict[str, Any]:
         return {"_meta": {"io.modelcontextprotocol/related-task": task}}
 
-    results = [{}, {"_meta": None}, related(None), related({"taskId": "t"}), related({"taskId": "u"})]
+    results = [
+        {},
+        {"_meta": None},
+        related(None),
+        related({"taskId": "t"}),
+        related({"taskId": "u"}),
+    ]
     assert [is_of(result, "t") for result in results] == [True, True, True, True, False]

@@ -10,7 +10,8 @@ PAGE = "page://{name}/{part}"
 
 
 @pytest.mark.parametrize(
-    ("template", "start"), [(PAGE, "page://"), ("{all}", ""), ("note://tea", "note://tea"), ("a:{?q}", "a:")]
+    ("template", "start"),
+    [(PAGE, "page://"), ("{all}", ""), ("note://tea", "note://tea"), ("a:{?q}", "a:")],
 )
 def test_a_template_has_the_common_beginning_of_its_uris(template: str, start: str) -> None:
     assert start_of(template) == start
@@ -19,8 +20,18 @@ def test_a_template_has_the_common_beginning_of_its_uris(template: str, start: s
 @pytest.mark.parametrize(
     ("template", "text", "blank", "uri"),
     [
-        (PAGE, "page://", Blank(PAGE, "name", "", {}, "page://", "/", "", False), "page://a%2Fb%20c/"),
-        (PAGE, "page://te", Blank(PAGE, "name", "te", {}, "page://", "/", "", False), "page://a%2Fb%20c/"),
+        (
+            PAGE,
+            "page://",
+            Blank(PAGE, "name", "", {}, "page://", "/", "", False),
+            "page://a%2Fb%20c/",
+        ),
+        (
+            PAGE,
+            "page://te",
+            Blank(PAGE, "name", "te", {}, "page://", "/", "", False),
+            "page://a%2Fb%20c/",
+        ),
         (
             PAGE,
             "page://a%20b/l",
@@ -37,7 +48,8 @@ def test_the_typed_variable_is_the_first_unfinished_one(
 
 
 @pytest.mark.parametrize(
-    ("template", "uri"), [("a:{+p}", "a:x/y?z%20"), ("a:{p*}", "a:x/y%3Fz%20"), ("a:{p}", "a:x%2Fy%3Fz%20")]
+    ("template", "uri"),
+    [("a:{+p}", "a:x/y?z%20"), ("a:{p*}", "a:x/y%3Fz%20"), ("a:{p}", "a:x%2Fy%3Fz%20")],
 )
 def test_values_are_escaped_as_their_variable_requires(template: str, uri: str) -> None:
     blank = blank_of(template, "a:")

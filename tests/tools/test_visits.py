@@ -16,7 +16,11 @@ from parley.tools.visits import Visit, required_visits, visit
         ("http://[::1]:9/", "http://[::1]:9/", "[::1]:9"),
         ("https://g\u043e\u043egle.com/", "https://xn--ggle-55da.com/", "xn--ggle-55da.com"),
         ("https://a.example/\u202egnp.exe?q=\u00e9`%20", None, ""),
-        ("https://a.example/\u00e9?q=\u00e9`%20", "https://a.example/%C3%A9?q=%C3%A9%60%20", "a.example"),
+        (
+            "https://a.example/\u00e9?q=\u00e9`%20",
+            "https://a.example/%C3%A9?q=%C3%A9%60%20",
+            "a.example",
+        ),
     ],
 )
 def test_an_address_is_shown_as_it_is_opened(url: str, shown: str | None, host: str) -> None:
@@ -61,7 +65,9 @@ def test_an_address_without_encryption_is_known() -> None:
     assert not visit("http://[::1]:9/", "").is_open
 
 
-@pytest.mark.parametrize("host", ["127.example.org", "localhost.example.org", "127.0.0.1.example.org"])
+@pytest.mark.parametrize(
+    "host", ["127.example.org", "localhost.example.org", "127.0.0.1.example.org"]
+)
 def test_a_host_that_only_looks_like_this_machine_is_remote(host: str) -> None:
     assert visit(f"http://{host}/", "").is_open
 
@@ -74,7 +80,8 @@ def test_an_error_names_the_pages_that_a_call_requires() -> None:
 
 
 @pytest.mark.parametrize(
-    "details", [None, [], {}, {"elicitations": []}, {"elicitations": [7]}, {"elicitations": [{"url": 1}]}]
+    "details",
+    [None, [], {}, {"elicitations": []}, {"elicitations": [7]}, {"elicitations": [{"url": 1}]}],
 )
 def test_an_error_that_names_no_page_is_refused(details: object) -> None:
     with pytest.raises(ValueError, match=r"no page is named|a page has no address"):

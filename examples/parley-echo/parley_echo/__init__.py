@@ -1,7 +1,8 @@
-"""A provider for Parley that needs no model: it repeats the question, and calls the tool that it names.
+"""A provider for Parley that needs no model: it repeats the question, and calls the tool that it
+names.
 
-`call web_search {"query": "google"}` calls a tool. The model "echo-plain" has no tools of its own: Parley
-describes them to it in words, by the template beside this file.
+`call web_search {"query": "google"}` calls a tool. The model "echo-plain" has no tools of its own:
+Parley describes them to it in words, by the template beside this file.
 """
 
 import asyncio
@@ -58,4 +59,6 @@ class Echo:
 def _text(message: Mapping[str, Any]) -> str:
     """The text of a message, whose content may have parts."""
     content = message["content"] or ""
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    )

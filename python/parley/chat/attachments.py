@@ -92,7 +92,11 @@ def unescape_line(line: str) -> str:
 
 def escape_line(line: str) -> str:
     """One line of any text, as written at column 0 of a question."""
-    return "\\" + line if line[:1] in ("!", "\\") and _LINE.fullmatch(line) else grammar.escape_line(line)
+    return (
+        "\\" + line
+        if line[:1] in ("!", "\\") and _LINE.fullmatch(line)
+        else grammar.escape_line(line)
+    )
 
 
 def escape(text: str) -> list[str]:

@@ -20,7 +20,11 @@ _PROPOSAL = re.compile(r"[ \t\u00a0]*(?:\[(?P<choice>[^\]]*)\])?(?P<json>.*)", r
 def proposal_json(call: ToolCall) -> str:
     """A call as OpenAI's tool-call object, legible; `read_call` reads it back."""
     keys: dict[str, Any] = {} if call.index is None else {"index": call.index}
-    keys |= {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    keys |= {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
     if call.extra:
         extra = json.loads(call.extra)
         keys["function"] |= extra.pop("function", {})
@@ -68,7 +72,9 @@ def _finite(text: str) -> float:
 
 
 _DEEPEST = 100
-_STRICT = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite
+)
 
 
 def strict_json(text: str) -> Any:
@@ -90,7 +96,11 @@ def _is_shallow(value: Any) -> bool:
     level = [value]
     for _ in range(_DEEPEST):
         holders = [item for item in level if isinstance(item, dict | list)]
-        level = [inner for item in holders for inner in (item.values() if isinstance(item, dict) else item)]
+        level = [
+            inner
+            for item in holders
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
         if not level:
             return True
     return False

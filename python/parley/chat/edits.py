@@ -95,7 +95,9 @@ def _ending(lines: LineDecoder, span: Span) -> list[str]:
         in_note = block.kind == "note" and not (in_note and is_blank(block.content.lstrip(SPACING)))
     if in_note:
         return ["", grammar.MARKERS["note"]]
-    return results.ending(page.text_lines(last.start + 1, last.end)) if last.kind == "result" else []
+    return (
+        results.ending(page.text_lines(last.start + 1, last.end)) if last.kind == "result" else []
+    )
 
 
 def start_answer(
@@ -157,7 +159,9 @@ def open_question(lines: LineDecoder, exchange: Exchange) -> Edit:
     return _append(lines, exchange.span, [[grammar.MARKERS["question"] + " "]])
 
 
-def put_question(lines: LineDecoder, transcript: Transcript, at: int, content: str | Attachment) -> Edit:
+def put_question(
+    lines: LineDecoder, transcript: Transcript, at: int, content: str | Attachment
+) -> Edit:
     """Add a text or a picture to an exchange's question; an answered exchange gets a new one."""
     exchange = transcript.exchanges[at]
     exchange = transcript.exchanges[-1] if exchange.answers else exchange
@@ -211,7 +215,11 @@ def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
         after = next((line for line in lines[task.end :] if not is_blank(line)), "")
         end = ["", grammar.MARKERS["note"]] if _is_of_note_above(after) else []
         block += ["", *writer.note_lines(result.note), *end]
-    return Edit(task.start, task.end, tuple(block)) if proposal.task else _put_below(lines, proposal, block)
+    return (
+        Edit(task.start, task.end, tuple(block))
+        if proposal.task
+        else _put_below(lines, proposal, block)
+    )
 
 
 def _is_of_note_above(line: str) -> bool:

@@ -21,6 +21,8 @@ def fork_lines(lines: LineDecoder, exchange: Exchange, source: str) -> list[str]
     above = list(lines[: content_end(lines, exchange.span)])
     transcript = parse_lines(above)
     *_, last = transcript.exchanges
-    is_complete = bool(last.answers and last.answers[-1].segments) and not is_unfinished(last.answers[-1])
+    is_complete = bool(last.answers and last.answers[-1].segments) and not is_unfinished(
+        last.answers[-1]
+    )
     below = [open_question(above, last)] if is_complete else []
     return apply_edits(above, [*put_value(above, transcript, "forked_from", source), *below])

@@ -104,7 +104,9 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
                 value = super().construct_object(node, deep)
             except (ValueError, LookupError, AttributeError, ArithmeticError, TypeError) as error:
                 kind = node.tag.rpartition(":")[2]
-                raise yaml.MarkedYAMLError(None, None, f"invalid {kind}", node.start_mark) from error
+                raise yaml.MarkedYAMLError(
+                    None, None, f"invalid {kind}", node.start_mark
+                ) from error
             if isinstance(value, int) and abs(value) > LARGEST:
                 raise yaml.MarkedYAMLError(None, None, "this number is too large", node.start_mark)
             return value
@@ -115,7 +117,9 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
         return None, {}
     loaded = loader.construct_document(node)
     keys = node.value if isinstance(node, yaml.MappingNode) else []
-    return loaded, {loader.construct_object(key): 1 + line_of(raw, key.start_mark.index) for key, _ in keys}
+    return loaded, {
+        loader.construct_object(key): 1 + line_of(raw, key.start_mark.index) for key, _ in keys
+    }
 
 
 def line_of(raw: str, index: int) -> int:
@@ -142,7 +146,9 @@ def _is_modest(raw: str) -> bool:
         return False
     depth = 0
     for number, event in enumerate(yaml.parse(raw, Loader=yaml.SafeLoader)):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+            event, yaml.CollectionEndEvent
+        )
         if depth > _DEEPEST or number > _MOST_EVENTS or isinstance(event, yaml.AliasEvent):
             return False
     return True
@@ -170,5 +176,7 @@ def topic(transcript: Transcript) -> str:
 def own_topic(transcript: Transcript) -> str:
     """The topic of a chat, else the user's first own words, without included text."""
     named = read_front_matter(transcript.front_matter).keys.get("topic", "")
-    questions = (words for e in transcript.exchanges if e.question and (words := own_words(e.question)))
+    questions = (
+        words for e in transcript.exchanges if e.question and (words := own_words(e.question))
+    )
     return " ".join((named or next(questions, "")).split())

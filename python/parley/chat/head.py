@@ -29,7 +29,9 @@ def put_value(
     if value is not None:
         after[key] = value if isinstance(value, str) else tuple(value)
     if _keys_after(lines, edits) != after:
-        raise ValueError(f"cannot set {key} without changing the rest of the front matter. Set it by hand")
+        raise ValueError(
+            f"cannot set {key} without changing the rest of the front matter. Set it by hand"
+        )
     return edits
 
 
@@ -49,7 +51,9 @@ def put_topic(lines: LineDecoder, transcript: Transcript, topic: str) -> list[Ed
     if len(rows) != 1:
         return []
     edits = [Edit(rows[0], rows[0] + 1, (_entry("topic", topic),))]
-    after = {name: value for name, value in _keys(transcript).items() if name != "topic"} | {"topic": topic}
+    after = {name: value for name, value in _keys(transcript).items() if name != "topic"} | {
+        "topic": topic
+    }
     return edits if _keys_after(lines, edits) == after else []
 
 
@@ -64,9 +68,14 @@ def _empty_topics(transcript: Transcript) -> list[int]:
 
 def _entry(key: str, value: str | Sequence[str]) -> str:
     """A key and its value on one line of YAML: text is unquoted if possible, else JSON."""
-    if isinstance(value, str) and read_front_matter(plain := f"{key}: {value}").keys.get(key) == value:
+    if (
+        isinstance(value, str)
+        and read_front_matter(plain := f"{key}: {value}").keys.get(key) == value
+    ):
         return plain
-    return f"{key}: {json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)}"
+    return (
+        f"{key}: {json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)}"
+    )
 
 
 def _keys(transcript: Transcript) -> Mapping[str, Any]:
@@ -77,7 +86,9 @@ def _keys_after(lines: LineDecoder, edits: Sequence[Edit]) -> Mapping[str, Any]:
     return _keys(parse("\n".join([*apply_edits(lines, edits), ""])))
 
 
-def _put(lines: LineDecoder, raw: str | None, key: str, value: str | Sequence[str] | None) -> list[Edit]:
+def _put(
+    lines: LineDecoder, raw: str | None, key: str, value: str | Sequence[str] | None
+) -> list[Edit]:
     entry = [] if value is None else [_entry(key, value)]
     if raw is None:
         return [Edit(0, 0, ("---", *entry, "---", ""))] if entry else []

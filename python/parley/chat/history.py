@@ -70,7 +70,9 @@ class UserTurn:
 
     text: str
     parts: tuple[str | Attachment, ...] = ()
-    derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    derived: dict[Hashable, Any] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     """Values derived from this turn, cached for as long as the turn exists."""
 
 
@@ -85,7 +87,9 @@ class ModelTurn:
     parts: tuple[Text | Thinking, ...]
     calls: tuple[CallOutcome, ...] = ()
     open: bool = False
-    derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    derived: dict[Hashable, Any] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     """Values derived from this turn, cached for as long as the turn exists."""
 
     @property
@@ -109,7 +113,9 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
     return joined(portions(exchanges, max_full_exchanges), exchanges)
 
 
-def portions(exchanges: Sequence[Exchange], max_full_exchanges: int | None) -> list[tuple[Turn, ...]]:
+def portions(
+    exchanges: Sequence[Exchange], max_full_exchanges: int | None
+) -> list[tuple[Turn, ...]]:
     """The turns of each exchange, with the file's call ids; the last is being answered."""
     last = len(exchanges) - 1
     turns = list[tuple[Turn, ...]]()
@@ -178,7 +184,9 @@ def _with_pictures(question: Question) -> tuple[str | Attachment, ...]:
     if not any(isinstance(part, Attachment) for part in question.parts):
         return ()
     parts = (part for part in question.parts if not isinstance(part, Note))
-    return tuple(part if isinstance(part, Attachment) else part.text for part in parts if part.text.strip())
+    return tuple(
+        part if isinstance(part, Attachment) else part.text for part in parts if part.text.strip()
+    )
 
 
 def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
@@ -190,7 +198,11 @@ def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
 def _contents(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
     """The parts and calls of each round that is sent."""
     contents = [(_parts(reply), reply.proposals) for reply in rounds(answer)]
-    return [(parts, calls) for parts, calls in contents if calls or any(isinstance(p, Text) for p in parts)]
+    return [
+        (parts, calls)
+        for parts, calls in contents
+        if calls or any(isinstance(p, Text) for p in parts)
+    ]
 
 
 def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
@@ -212,10 +224,19 @@ def _answered(proposal: Proposal) -> CallOutcome:
 
 def _outcome(call: ToolCall, result: Result) -> CallOutcome:
     is_mute = result.status != "ok" and not result.body.strip()
-    body, pictures = NO_REASON if is_mute else result.body, [a for a in result.attachments if not a.is_text]
+    body, pictures = (
+        NO_REASON if is_mute else result.body,
+        [a for a in result.attachments if not a.is_text],
+    )
     whole = next((attachment for attachment in result.attachments if attachment.is_text), None)
-    content = "\n".join(filter(None, [body, *(picture.text for picture in pictures)])) if pictures else body
-    parts: tuple[str | Attachment, ...] = (*([body] if body.strip() else []), *pictures) if pictures else ()
+    content = (
+        "\n".join(filter(None, [body, *(picture.text for picture in pictures)]))
+        if pictures
+        else body
+    )
+    parts: tuple[str | Attachment, ...] = (
+        (*([body] if body.strip() else []), *pictures) if pictures else ()
+    )
     return CallOutcome(call, call.id, result.status, content, parts, whole)
 
 

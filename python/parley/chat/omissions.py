@@ -34,7 +34,11 @@ def _is_longer(outcome: CallOutcome) -> bool:
 
 
 def _without_result(outcome: CallOutcome) -> CallOutcome:
-    return replace(outcome, content=_result_omitted(outcome), parts=()) if _is_longer(outcome) else outcome
+    return (
+        replace(outcome, content=_result_omitted(outcome), parts=())
+        if _is_longer(outcome)
+        else outcome
+    )
 
 
 def _result_omitted(outcome: CallOutcome) -> str:
@@ -87,7 +91,9 @@ def cut_texts(turn: Turn, most: int) -> Turn:
     """The model's turn with each text, argument and result cut to at most `most` bytes."""
     if isinstance(turn, UserTurn):
         return turn
-    parts = tuple(Text(cut(part.text, most)) if isinstance(part, Text) else part for part in turn.parts)
+    parts = tuple(
+        Text(cut(part.text, most)) if isinstance(part, Text) else part for part in turn.parts
+    )
     shorter = turn if parts == turn.parts else replace(turn, parts=parts)
     return _changed(shorter, lambda outcome: _cut_arguments(_cut_content(outcome, most), most))
 

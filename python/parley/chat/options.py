@@ -38,4 +38,6 @@ class CallLimits:
     def __post_init__(self) -> None:
         for name, limit in (("per_message", self.per_message), ("per_session", self.per_session)):
             if not (limit is None or (type(limit) is int and limit >= 0)):
-                raise SettingsError(f"max_tool_calls.{name}: expected an integer ≥ 0, got {limit!r}")
+                raise SettingsError(
+                    f"max_tool_calls.{name}: expected an integer ≥ 0, got {limit!r}"
+                )

@@ -46,7 +46,9 @@ class Page:
         for number, line in enumerate(self.lines):
             if match := UNFIT.search(line):
                 what = "NUL" if match[0] == "\0" else "bytes that are not UTF-8"
-                self.problem(number, match.start(), "warning", f"{what}: sent as a replacement character")
+                self.problem(
+                    number, match.start(), "warning", f"{what}: sent as a replacement character"
+                )
                 self.lines[number] = grammar.fit(line)
 
     def front_matter(self) -> tuple[str | None, int]:
@@ -73,7 +75,9 @@ class Page:
                 lines[number] = line[1:]
             elif grammar.is_prompt(line):
                 self.ignored.add(number)
-                self.problem(number, 0, "hint", "an old prompt line is ignored: the editor draws the prompt")
+                self.problem(
+                    number, 0, "hint", "an old prompt line is ignored: the editor draws the prompt"
+                )
         ends = [number for _, _, number in marks[1:]] + [len(lines)]
         for (kind, column, number), end in zip(marks, ends, strict=False):
             yield Block(kind, lines[number][column:], column, number, end)

@@ -53,7 +53,8 @@ class Parts:
     def add_text(self, lines: list[str], start: int, end: int) -> None:
         """Add the text lines from `start` to `end` of the file.
 
-        A text ends above the marker that follows its last words, even if an empty note begins there.
+        A text ends above the marker that follows its last words, even if an empty note begins
+        there.
         """
         if self._text:
             if start == self._text_span.end or not all(map(is_blank, lines)):
@@ -166,9 +167,12 @@ class AnswerParts(Parts):
     def _add_thinking(self, block: Block) -> None:
         lines, start = self.page.lines, block.start + 1
         is_quote = (  # an escaped prompt is freed by now, and is text
-            lines[i].startswith(">") and not grammar.is_prompt(lines[i]) for i in range(start, block.end)
+            lines[i].startswith(">") and not grammar.is_prompt(lines[i])
+            for i in range(start, block.end)
         )
-        end = start + next((n for n, quoted in enumerate(is_quote) if not quoted), block.end - start)
+        end = start + next(
+            (n for n, quoted in enumerate(is_quote) if not quoted), block.end - start
+        )
         span = Span(block.start, end)
         try:
             self.push(_thinking(block.content, lines[start:end], span))
@@ -181,12 +185,16 @@ class AnswerParts(Parts):
         mark, json_text, offset = calls.split_proposal(block.content)
         choice, column = _CHOICE_OF.get(mark), block.column + max(offset, 0)
         if mark is not None and choice is None:
-            message = f"unknown choice [{mark}] (known: {', '.join(CHOICES)}): this call is undecided"
+            message = (
+                f"unknown choice [{mark}] (known: {', '.join(CHOICES)}): this call is undecided"
+            )
             self.page.problem(block.start, block.column, "warning", message)
         try:
             call = calls.read_call(json_text)
         except ValueError as error:
-            message = f"cannot read this tool call: {error}. It is not sent or run. Fix or decline it"
+            message = (
+                f"cannot read this tool call: {error}. It is not sent or run. Fix or decline it"
+            )
             self._push_broken(block, "proposal", block.start + 1, message, choice, column)
         else:
             span = Span(block.start, block.start + 1)
@@ -203,9 +211,9 @@ class AnswerParts(Parts):
             message = "cannot read this result: expected 🛠️: [tool][call id]"
             self._push_broken(block, "result", end, message)
         elif (status := head[2]) == "pending":
-            is_task = TASK_ID.fullmatch(body) and [*filter(str.strip, lines[:count])] == results.quote_body(
-                body
-            )
+            is_task = TASK_ID.fullmatch(body) and [
+                *filter(str.strip, lines[:count])
+            ] == results.quote_body(body)
             if not is_task or head[3]:
                 message = "cannot read this pending result: expected a task id in backticks"
                 self._push_broken(block, "result", end, message)
@@ -256,7 +264,10 @@ class AnswerParts(Parts):
         at = self._proposal_for(call_id)
         proposal = None if at is None else self._noted(at, name, task.span)
         if at is None or proposal is None or proposal.task is not None:
-            message = f"no call {call_id} above that has no result yet: this task is kept but not collected"
+            message = (
+                f"no call {call_id} above that has no result yet: this task is kept but "
+                "not collected"
+            )
             self._push_broken(block, "result", task.span.end, message, severity="warning")
         else:
             self.segments[at] = replace(proposal, task=task)
@@ -266,7 +277,9 @@ class AnswerParts(Parts):
         proposal = self.segments[at]
         assert isinstance(proposal, Proposal)
         if name != (expected := results.header_name(proposal.call.name)):
-            message = f"this result says {name}, but its call says {expected}: the call's name counts"
+            message = (
+                f"this result says {name}, but its call says {expected}: the call's name counts"
+            )
             self.page.problem(span.start, 0, "warning", message)
         if at != len(self.segments) - 1:
             message = f"this result is not directly below its call {proposal.call.id}"
@@ -294,7 +307,9 @@ class AnswerParts(Parts):
 
     def _waits(self, at: int, call_id: str) -> bool:
         segment = self.segments[at]
-        return isinstance(segment, Proposal) and segment.result is None and segment.call.id == call_id
+        return (
+            isinstance(segment, Proposal) and segment.result is None and segment.call.id == call_id
+        )
 
 
 def _thinking(content: str, quoted: list[str], span: Span) -> Thinking:

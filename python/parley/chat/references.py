@@ -107,7 +107,11 @@ def rows(question: Question) -> Iterator[tuple[int, Reference]]:
     for row, line in _lines(question):
         mark = _FENCE.match(line)
         if fence:
-            closes = mark and mark["ticks"].startswith(fence) and not line.strip().strip(mark["ticks"][0])
+            closes = (
+                mark
+                and mark["ticks"].startswith(fence)
+                and not line.strip().strip(mark["ticks"][0])
+            )
             fence = "" if closes else fence
         elif mark:
             fence = mark["ticks"]
@@ -123,7 +127,9 @@ def _lines(question: Question) -> Iterator[tuple[int, str]]:
 
 def name_of(reference: Reference) -> str:
     """The text between the `@@` of a reference."""
-    return f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
+    return (
+        f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
+    )
 
 
 def can_be_named(reference: Reference) -> bool:
@@ -142,7 +148,11 @@ def _reference(name: str) -> Reference:
 def lines_of(name: str) -> Lines | None:
     """The line numbers at the end of a file name, `path:10-40`; None without them."""
     match = _LINES.fullmatch(name)
-    return Lines(match["path"], int(match["first"]), int(match["last"] or match["first"])) if match else None
+    return (
+        Lines(match["path"], int(match["first"]), int(match["last"] or match["first"]))
+        if match
+        else None
+    )
 
 
 def expansion(reference: ReferenceText) -> list[str]:

@@ -49,7 +49,12 @@ class ReplyWriter:
 
     def sealed(self, thinking: Thinking) -> str:
         """A thinking block that arrived whole: redacted, or signed without text."""
-        return self.end_thinking() + self._end_prose() + self._apart() + "\n".join(thinking_lines(thinking))
+        return (
+            self.end_thinking()
+            + self._end_prose()
+            + self._apart()
+            + "\n".join(thinking_lines(thinking))
+        )
 
     def end_thinking(self) -> str:
         """The end of a thinking block, if one is open."""

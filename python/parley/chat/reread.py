@@ -100,7 +100,11 @@ def _moved(exchange: Exchange, by: int) -> Exchange:
         _at(exchange.question, by), parts=tuple(_at(part, by) for part in exchange.question.parts)
     )
     answers = tuple(
-        Answer(answer.agent, tuple(_moved_segment(s, by) for s in answer.segments), _span(answer.span, by))
+        Answer(
+            answer.agent,
+            tuple(_moved_segment(s, by) for s in answer.segments),
+            _span(answer.span, by),
+        )
         for answer in exchange.answers
     )
     return Exchange(question, answers, _span(exchange.span, by))

@@ -8,7 +8,16 @@ from typing import Literal
 
 from parley.chat.attachments import LINKS, link, read_links
 from parley.chat.grammar import MARKERS, escape
-from parley.chat.transcript import BLANK, CALL_ID, SPACING, Attachment, Result, ServerTask, Status, is_blank
+from parley.chat.transcript import (
+    BLANK,
+    CALL_ID,
+    SPACING,
+    Attachment,
+    Result,
+    ServerTask,
+    Status,
+    is_blank,
+)
 
 _HEADER = re.compile(
     rf"[{SPACING}]*\[(?P<name>[^\]]*)\][{SPACING}]*\[(?P<id>{CALL_ID.pattern})\]"
@@ -37,7 +46,9 @@ def task_lines(name: str, call_id: str, task: ServerTask) -> list[str]:
     return [_head(name, call_id, "[pending]"), "", *quote_body(task.id)]
 
 
-def read_header(content: str) -> tuple[str, str, Status | Literal["pending"], tuple[Attachment, ...]] | None:
+def read_header(
+    content: str,
+) -> tuple[str, str, Status | Literal["pending"], tuple[Attachment, ...]] | None:
     """Name, call id, status and attachments, from a result header's text after its marker.
 
     None if it is unreadable. The body of a pending result is a task id.
@@ -94,7 +105,11 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
         if lines[end].rstrip(BLANK) == ticks:
             return "\n".join(lines[start + 1 : end]), end + 1, None
     last = max(number for number, line in enumerate(lines) if not is_blank(line))
-    return "\n".join(lines[start + 1 : last + 1]), len(lines), f"no line {ticks} closes this result's fence"
+    return (
+        "\n".join(lines[start + 1 : last + 1]),
+        len(lines),
+        f"no line {ticks} closes this result's fence",
+    )
 
 
 def ending(lines: Sequence[str]) -> list[str]:

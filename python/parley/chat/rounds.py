@@ -26,7 +26,9 @@ from parley.text import one_line
 
 NoticeKind: TypeAlias = Literal["Unable to complete task", "Stopped", "Interrupted"]
 
-_NOTICE = re.compile(r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): (?P<reason>[^\n\]]*)\]")
+_NOTICE = re.compile(
+    r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): (?P<reason>[^\n\]]*)\]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,9 @@ def rounds(answer: Answer) -> tuple[Round, ...]:
 def rounds_since_resumption(answer: Answer) -> tuple[Round, ...]:
     """The rounds that limits count: those after the last resumption."""
     starts = [number for number, segment in enumerate(answer.segments) if is_resumption(segment)]
-    return tuple(Round(tuple(part)) for part in _parts(answer.segments[starts[-1] + 1 if starts else 0 :]))
+    return tuple(
+        Round(tuple(part)) for part in _parts(answer.segments[starts[-1] + 1 if starts else 0 :])
+    )
 
 
 def _parts(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
@@ -152,5 +156,10 @@ def summary(answer: Answer) -> str | None:
     """The text after the last line of the answer with the summary sign, None without one."""
     lines = [line for s in answer.segments if isinstance(s, Text) for line in s.text.split("\n")]
     return next(
-        (line.removeprefix(SUMMARY).strip() for line in reversed(lines) if line.startswith(SUMMARY)), None
+        (
+            line.removeprefix(SUMMARY).strip()
+            for line in reversed(lines)
+            if line.startswith(SUMMARY)
+        ),
+        None,
     )

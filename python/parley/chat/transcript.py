@@ -175,13 +175,23 @@ class Thinking:
     def __post_init__(self) -> None:
         _require(bool(re.fullmatch(r"[^\s:\[\]]+", self.provider)), "bad provider in thinking")
         _require(bool(re.fullmatch(r"[^\s\[\]]+", self.model)), "bad model in thinking")
-        _require(not UNFIT.search(self.model + self.provider + (self.text or "")), "unfit thinking text")
-        _require(bool(re.fullmatch(r"(\S([^\n]*\S)?)?", self.signature)), "a signature is one trimmed line")
+        _require(
+            not UNFIT.search(self.model + self.provider + (self.text or "")), "unfit thinking text"
+        )
+        _require(
+            bool(re.fullmatch(r"(\S([^\n]*\S)?)?", self.signature)),
+            "a signature is one trimmed line",
+        )
         _require(not UNFIT.search(self.signature), "unfit signature")
         if self.redacted:
-            _require(self.text is None and bool(self.signature), "redacted thinking is data without text")
+            _require(
+                self.text is None and bool(self.signature), "redacted thinking is data without text"
+            )
         else:
-            _require(self.signature.split(" ")[0] != "redacted", "a signature cannot start with 'redacted'")
+            _require(
+                self.signature.split(" ")[0] != "redacted",
+                "a signature cannot start with 'redacted'",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +367,9 @@ class Answer:
     def __post_init__(self) -> None:
         _no_two_texts(self.segments)
         _no_orphan_of_an_open_call(self.segments)
-        _require(self.agent is None or bool(re.fullmatch(r"[^\]\n]+", self.agent)), "bad agent name")
+        _require(
+            self.agent is None or bool(re.fullmatch(r"[^\]\n]+", self.agent)), "bad agent name"
+        )
         _require(self.agent is None or not UNFIT.search(self.agent), "unfit agent name")
 
     @property
@@ -391,5 +403,8 @@ class Transcript:
 
     def __post_init__(self) -> None:
         _no_two_texts(self.preamble)
-        _require(all(e.question is not None for e in self.exchanges[1:]), "a later exchange has no question")
+        _require(
+            all(e.question is not None for e in self.exchanges[1:]),
+            "a later exchange has no question",
+        )
         _require(not UNFIT.search(self.front_matter or ""), "unfit front matter")

@@ -169,7 +169,12 @@ def proposal_line(proposal: Proposal) -> str:
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     """A result with its header; its body keeps its spelling if that still means the same."""
     body, count, trouble = results.read_body(result.spelling)
-    if result.spelling and trouble is None and body == result.body and count == len(result.spelling):
+    if (
+        result.spelling
+        and trouble is None
+        and body == result.body
+        and count == len(result.spelling)
+    ):
         spelled = [grammar.escape_line(line) for line in result.spelling]
         gap = [] if not spelled[0].strip() else [""]
         return [results.result_header(name, call_id, result), *gap, *spelled]

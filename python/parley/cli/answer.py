@@ -1,8 +1,8 @@
 """Formats an answer for a terminal: finished Markdown blocks formatted, the rest as written.
 
 Takes text that is safe to show, and does not know its destination. Finished blocks (a paragraph, a
-list item, a code block) never change again. Nothing is left out: text that Markdown would hide (HTML,
-link addresses, references) stays readable.
+list item, a code block) never change again. Nothing is left out: text that Markdown would hide
+(HTML, link addresses, references) stays readable.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class Answer:
     def feed(self, piece: str, width: int) -> str:
         """The blocks that this piece finished, as lines of at most `width` cells; "" for none."""
         self._rest += piece
-        if "\n" not in piece or (len(self._rest) < self._wait and not _FENCE.search(self._rest[-_NEAR:])):
+        if "\n" not in piece or (
+            len(self._rest) < self._wait and not _FENCE.search(self._rest[-_NEAR:])
+        ):
             return ""
         end = self._rest.rindex("\n") + 1  # an unfinished line may still become anything
         *finished, last = _blocks(self._rest[:end])
@@ -118,7 +120,10 @@ class Answer:
 
     def _rendered(self, text: str, tokens: Sequence[Token], width: int) -> str:
         written = text.rstrip("\n").expandtabs(4) + "\n"
-        if any(t.level > _DEEPEST or (t.type == "inline" and len(t.content) > _LONGEST_TEXT) for t in tokens):
+        if any(
+            t.level > _DEEPEST or (t.type == "inline" and len(t.content) > _LONGEST_TEXT)
+            for t in tokens
+        ):
             return written
         page = _Page(text, tokens)
         with self._console.capture() as capture:
@@ -153,7 +158,9 @@ def _blocks(text: str) -> list[_Block]:
         if token.map and _begins_block(token)
     ]
     lines = text.split("\n")
-    starts[:1] = [(0, starts[0][1] if starts else False)]  # only blank lines precede the first block
+    starts[:1] = [
+        (0, starts[0][1] if starts else False)
+    ]  # only blank lines precede the first block
     ends = [*(start for start, _ in starts[1:]), len(lines)]
     return [
         _Block("\n".join([*lines[start:end], *([""] if end < len(lines) else [])]), is_item)
@@ -265,7 +272,11 @@ class _Page(markdown.Markdown):
                 token.type = "hardbreak"
 
     def characters(self) -> Counter[str]:
-        """The characters that the terminal must show: the library may drop words if it is narrow."""
+        """The characters that the terminal must show: the library may drop words if it is
+        narrow.
+        """
         return _characters(
-            "".join(f"{token.content} {_info(token)}" for token in self._flatten_tokens(self.parsed))
+            "".join(
+                f"{token.content} {_info(token)}" for token in self._flatten_tokens(self.parsed)
+            )
         )

@@ -1,7 +1,7 @@
 """Asks a person at a terminal about calls: draws them, and six keys decide, as in the editor.
 
-Knows the terminal's content and its keys. An approval counts only for calls that were drawn in full,
-and for long enough: otherwise the engine warns first, and the next approval counts.
+Knows the terminal's content and its keys. An approval counts only for calls that were drawn in
+full, and for long enough: otherwise the engine warns first, and the next approval counts.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ class _Watch:
     def seconds(self) -> dict[Sighting, float]:
         """The seconds that each sighting has been on the screen."""
         now = self._now()
-        return self._before | {s: self._before.get(s, 0.0) + now - t for s, t in self._since.items()}
+        return self._before | {
+            s: self._before.get(s, 0.0) + now - t for s, t in self._since.items()
+        }
 
 
 class _Dialog:
@@ -156,7 +158,9 @@ class _Dialog:
                 await self._choose(ports, resolve, calls, key, reason)
         return True
 
-    async def _look(self, ports: engine.Ports, resolve: engine.Resolve) -> Sequence[Proposal | Broken]:
+    async def _look(
+        self, ports: engine.Ports, resolve: engine.Resolve
+    ) -> Sequence[Proposal | Broken]:
         """The calls that are waiting now; the current call stays current."""
         seen = await engine.observe(ports, resolve)
         self._calls = seen.undecided()
@@ -190,7 +194,9 @@ class _Dialog:
         elif key in YES and outcome.decided:
             left = [call.span for call in await self._look(ports, resolve)]
             screen().ask([])
-            self._report.decided([c for c in calls if isinstance(c, Proposal) and c.span not in left], key)
+            self._report.decided(
+                [c for c in calls if isinstance(c, Proposal) and c.span not in left], key
+            )
 
     # --- Keys ---
 
@@ -198,7 +204,9 @@ class _Dialog:
         """The user's choice; None if the user leaves."""
         while True:
             key = await self._keyboard.key()
-            if self._typed and (choice := next((c for c in CHOICES if c == self._typed + key), None)):
+            if self._typed and (
+                choice := next((c for c in CHOICES if c == self._typed + key), None)
+            ):
                 self._typed = ""
                 return choice
             if key in _LEAVE:
@@ -297,7 +305,9 @@ class _Dialog:
         if sum(len(drawing.full) for drawing in drawings) <= room:
             first, last, spare = 0, len(drawings), room
         else:
-            first, last, spare = _window([len(drawing.short) for drawing in drawings], self._current, room)
+            first, last, spare = _window(
+                [len(drawing.short) for drawing in drawings], self._current, room
+            )
         body, whole = dict[int, list[Row]](), list[int]()
         for number in sorted(range(first, last), key=lambda number: number != self._current):
             drawing = drawings[number]

@@ -27,14 +27,18 @@ SHELLS = ("bash", "zsh", "fish")
 """The shells with a completion script."""
 _JSON = "print one JSON object per line, for programs"
 _QUIET = "print only the answer and errors"
-_WITHOUT = "ask even if a server fails or is not ready in time: the model is told whose tools are missing"
+_WITHOUT = (
+    "ask even if a server fails or is not ready in time: the model is told whose tools are missing"
+)
 _AGENT = "the agent that answers, instead of the chat's"
 
 
 class Parser(argparse.ArgumentParser):
     """Prints through the screen, and adds its arguments only when used."""
 
-    def __init__(self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any) -> None:
+    def __init__(
+        self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any
+    ) -> None:
         options.setdefault("allow_abbrev", False)  # the screen recognizes only the full `--json`
         super().__init__(*rest, **options)
         self.color = False  # Python 3.14 and later: the screen would show the escapes as text
@@ -46,7 +50,9 @@ class Parser(argparse.ArgumentParser):
         """The arguments, except `--help`, commands and hidden ones."""
         self.fill()
         every = [action for action in self._actions if action.nargs != argparse.PARSER]
-        return [action for action in every if action.dest != "help" and action.help != argparse.SUPPRESS]
+        return [
+            action for action in every if action.dest != "help" and action.help != argparse.SUPPRESS
+        ]
 
     def fill(self) -> None:
         """Add the arguments, unless that is already done."""
@@ -95,7 +101,9 @@ class Command:
     def load(self) -> Callable[[argparse.Namespace], int]:
         """Import and return the function."""
         module, _, name = self.function.partition(":")
-        function: Callable[[argparse.Namespace], int] = getattr(import_module(f"parley.cli.{module}"), name)
+        function: Callable[[argparse.Namespace], int] = getattr(
+            import_module(f"parley.cli.{module}"), name
+        )
         return function
 
 
@@ -126,9 +134,13 @@ def _without_command(arguments: argparse.Namespace) -> int:
 
 
 def _ask(command: Parser) -> None:
-    command.add_argument("question", nargs="*", metavar="QUESTION", help="the question; - for standard input")
+    command.add_argument(
+        "question", nargs="*", metavar="QUESTION", help="the question; - for standard input"
+    )
     place = command.add_mutually_exclusive_group()
-    place.add_argument("-c", "--continue", dest="chat", default="", metavar="FILE", help="a chat to continue")
+    place.add_argument(
+        "-c", "--continue", dest="chat", default="", metavar="FILE", help="a chat to continue"
+    )
     _last(place)
     _conversation(command)
     command.add_argument(
@@ -137,7 +149,8 @@ def _ask(command: Parser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a file to include in the question, or PATH:10-40 for some of its lines; - for standard input, "
+        help="a file to include in the question, or PATH:10-40 for some of its lines; - for "
+        "standard input, "
         "which is included anyway unless it is a terminal",
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
@@ -148,7 +161,9 @@ def _talk(command: Parser) -> None:
     _conversation(command)
     place = command.add_mutually_exclusive_group()  # adjacent, for the usage before Python 3.14
     _last(place)
-    place.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; default: a new one")
+    place.add_argument(
+        "chat", nargs="?", default="", metavar="FILE", help="a chat; default: a new one"
+    )
     command.set_defaults(json=False)
 
 
@@ -159,7 +174,9 @@ def _last(place: argparse._MutuallyExclusiveGroup) -> None:
 def _conversation(command: Parser) -> None:
     """Add the arguments that `ask` and `chat` share."""
     command.add_argument("-a", "--agent", metavar="NAME", help=f"{_AGENT}; a new chat keeps it")
-    command.add_argument("--no-tools", action="store_true", help="use no tools in this chat from now on")
+    command.add_argument(
+        "--no-tools", action="store_true", help="use no tools in this chat from now on"
+    )
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
     command.set_defaults(choose=[], reason="")
 
@@ -171,7 +188,9 @@ def _respond(command: Parser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help=f"{_CHAT}; several are answered in turn; - reads standard input, writes standard output",
+        help=(
+            f"{_CHAT}; several are answered in turn; - reads standard input, writes standard output"
+        ),
     )
     command.add_argument(
         "--jobs",
@@ -187,10 +206,13 @@ def _respond(command: Parser) -> None:
         type=_choice,
         metavar="CHOICE",
         help="for scripts: decide on waiting calls that an earlier run printed: "
-        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; may be repeated: each applies to the "
+        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; may be repeated: each "
+        "applies to the "
         "calls that earlier ones left undecided",
     )
-    command.add_argument("--reason", default="", metavar="TEXT", help="the reason for a no, for the model")
+    command.add_argument(
+        "--reason", default="", metavar="TEXT", help="the reason for a no, for the model"
+    )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
     command.add_argument("--json", action="store_true", help=_JSON)
@@ -220,7 +242,10 @@ def _messages(command: Parser) -> None:
     command.add_argument("-a", "--agent", metavar="NAME", help="the agent whose request is printed")
     formats = options()
     command.add_argument(
-        "--provider", choices=formats, metavar="FORMAT", help=f"the format to print: {', '.join(formats)}"
+        "--provider",
+        choices=formats,
+        metavar="FORMAT",
+        help=f"the format to print: {', '.join(formats)}",
     )
     command.add_argument(
         "--tools", action="store_true", help="start the MCP servers and print their tools, too"
@@ -234,7 +259,9 @@ def _chat(command: Parser) -> None:
 def _export(command: Parser) -> None:
     from parley.cli.transfer import EXPORTS, HTML
 
-    command.add_argument("files", nargs="+", metavar="FILE", help=f"{_READ}; JSON lines take several")
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help=f"{_READ}; JSON lines take several"
+    )
     forms = "; ".join(f"{name}, {form.title}" for name, form in EXPORTS.items())
     about = f"the form: {forms}; default: {HTML}"
     command.add_argument("--to", choices=tuple(EXPORTS), default=HTML, metavar="FORM", help=about)
@@ -253,7 +280,9 @@ def _import(command: Parser) -> None:
         help=f"the format: {known}; default: recognized by the content",
     )
     command.add_argument(
-        "--to", metavar="FILE", help="a new file, or a folder for new files; default: standard output"
+        "--to",
+        metavar="FILE",
+        help="a new file, or a folder for new files; default: standard output",
     )
 
 
@@ -263,7 +292,9 @@ def _check(command: Parser) -> None:
 
 
 def _edit(command: Parser) -> None:
-    command.add_argument("file", nargs="?", default="", metavar="FILE", help="a chat; default: a new one")
+    command.add_argument(
+        "file", nargs="?", default="", metavar="FILE", help="a chat; default: a new one"
+    )
 
 
 def _log(command: Parser) -> None:
@@ -281,7 +312,9 @@ def _verify(command: Parser) -> None:
 
 def _replay(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help=_READ)
-    command.add_argument("-a", "--agent", metavar="NAME", help="the agent to ask, instead of the chat's")
+    command.add_argument(
+        "-a", "--agent", metavar="NAME", help="the agent to ask, instead of the chat's"
+    )
     command.add_argument(
         "--requests",
         action="store_true",
@@ -334,7 +367,9 @@ def _server(command: Parser) -> None:
 
 def _trust(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="usually .mcp.json")
-    command.add_argument("--pin", action="store_true", help="also pin the project's programs that it names")
+    command.add_argument(
+        "--pin", action="store_true", help="also pin the project's programs that it names"
+    )
 
 
 def _completion(command: Parser) -> None:
@@ -356,8 +391,12 @@ def _nothing(command: Parser) -> None:
 
 
 def _demo_server(command: Parser) -> None:
-    command.add_argument("--port", type=_port, default=0, help="the port to listen on; default: a free one")
-    command.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
+    command.add_argument(
+        "--port", type=_port, default=0, help="the port to listen on; default: a free one"
+    )
+    command.add_argument(
+        "--pace", type=float, default=0.02, help="seconds between two pieces of a reply"
+    )
     command.add_argument("--strict", action="store_true", help=_STRICT)
 
 
@@ -398,9 +437,13 @@ COMMANDS: dict[str, Command] = {
         "Ask a question in a new or existing chat, and print the answer.",
         _ask,
     ),
-    "chat": Command("chat:chat", "Talk in the terminal; the conversation is kept in a file.", _talk),
+    "chat": Command(
+        "chat:chat", "Talk in the terminal; the conversation is kept in a file.", _talk
+    ),
     "respond": Command(
-        "batch:respond", "Answer the last question of a chat, in its file, as the editor would.", _respond
+        "batch:respond",
+        "Answer the last question of a chat, in its file, as the editor would.",
+        _respond,
     ),
     "compact": Command(
         "respond:compact",
@@ -409,7 +452,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "messages": Command("inspect:messages", "Print the request that a chat would send.", _messages),
     "parse": Command("inspect:show", "Print a chat as JSON.", _chat),
-    "export": Command("transfer:export", "Print a chat in another form, for readers or programs.", _export),
+    "export": Command(
+        "transfer:export", "Print a chat in another form, for readers or programs.", _export
+    ),
     "import": Command(
         "transfer:import_chats",
         "Make a chat from another program's chat, or from the messages of a provider's API.",
@@ -417,10 +462,15 @@ COMMANDS: dict[str, Command] = {
     ),
     "check": Command(
         "check:check",
-        "Print the problems in chats as `file:line:col: level: text`; exit with 1 if there are errors.",
+        (
+            "Print the problems in chats as `file:line:col: level: text`; exit with 1 if there are "
+            "errors."
+        ),
         _check,
     ),
-    "log": Command("inspect:log", "Print the choices, calls and requests of a chat, and the totals.", _log),
+    "log": Command(
+        "inspect:log", "Print the choices, calls and requests of a chat, and the totals.", _log
+    ),
     "edit": Command("editor:edit", "Open a chat in your editor; without a file, a new one.", _edit),
     "agents": Command(
         "config:agents",
@@ -456,7 +506,9 @@ COMMANDS: dict[str, Command] = {
     "login": Command(
         "servers:login", "Sign in to an MCP server with a browser, and keep its tokens.", _server
     ),
-    "logout": Command("servers:logout", "Sign out of an MCP server, and delete its tokens.", _server),
+    "logout": Command(
+        "servers:logout", "Sign out of an MCP server, and delete its tokens.", _server
+    ),
     "trust": Command(
         "servers:trust",
         "Trust a project's MCP server file, with its current content.",

@@ -1,7 +1,7 @@
 """`parley ask`: asks a question in a new or existing chat, and prints its answer.
 
-The question is in the file before it is sent, so it is never lost. Text from standard input and files
-is fenced: markers and references in it have no effect.
+The question is in the file before it is sent, so it is never lost. Text from standard input and
+files is fenced: markers and references in it have no effect.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def ask(arguments: argparse.Namespace) -> int:
 
 def _question(arguments: argparse.Namespace) -> tuple[str, list[Picture]]:
     """The question's text, with the text of its files, and its pictures. Raises ParleyError."""
-    words = without_blank_edges(" ".join(arguments.question)) if arguments.question != [PIPE] else ""
+    words = (
+        without_blank_edges(" ".join(arguments.question)) if arguments.question != [PIPE] else ""
+    )
     content = piped(is_needed=PIPE in (*arguments.contents, *arguments.question))
     contents = [piped_content(content)] if content else []
     if contents and not words and isinstance(contents[0], ReferenceText):
@@ -86,7 +88,9 @@ async def _ask(arguments: argparse.Namespace, question: str, pictures: Sequence[
             remark(f"the chat is {arguments.file}")
         await put_question(app, arguments, "" if chat is None else text, pictures)
         _take_terminal()
-        return await work_in_file(app, arguments, work_on(arguments), stopping(arguments), _report())
+        return await work_in_file(
+            app, arguments, work_on(arguments), stopping(arguments), _report()
+        )
 
 
 def chat_of(app: App, arguments: argparse.Namespace) -> Path | None:
@@ -121,7 +125,9 @@ async def put_question(
     """
     document = FileDocument(Path(arguments.file), on_note=remark)
     transcript = (await document.read()).transcript
-    begin(app, transcript, arguments, question or next((picture.name for picture in pictures), None))
+    begin(
+        app, transcript, arguments, question or next((picture.name for picture in pictures), None)
+    )
     if transcript.exchanges and open_calls(transcript.exchanges[-1]):
         raise ParleyError(
             f"tool calls are waiting in {arguments.file}. Decide on them first: {go_on(arguments)}"
@@ -167,7 +173,9 @@ def work_on(arguments: argparse.Namespace) -> Work:
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         end = await answer(app, ports, report)
         if end.kind == "waiting" and not end.message:
-            return replace(end, message=f"tool calls are waiting for your choice: {go_on(arguments)}")
+            return replace(
+                end, message=f"tool calls are waiting for your choice: {go_on(arguments)}"
+            )
         return end
 
     return work

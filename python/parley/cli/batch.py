@@ -1,7 +1,7 @@
 """`parley respond` with several chats, some at once; all share one application and rate limit.
 
-An error in one chat does not affect the others. Prints a line for each finished chat, and the progress
-of all; the answers are in the files.
+An error in one chat does not affect the others. Prints a line for each finished chat, and the
+progress of all; the answers are in the files.
 """
 
 from __future__ import annotations

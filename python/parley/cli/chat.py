@@ -1,7 +1,7 @@
 """`parley chat`: a conversation in the terminal, kept in a file.
 
-A question is in the file before it is sent, and each turn reads the file again, so it continues from
-an editor's changes. Nothing else runs here while the user types.
+A question is in the file before it is sent, and each turn reads the file again, so it continues
+from an editor's changes. Nothing else runs here while the user types.
 """
 
 from __future__ import annotations
@@ -169,7 +169,11 @@ class _Conversation:
         check_agent(name, self._app.settings)
         self._arguments.agent = name or self._arguments.agent
         current = self._app.agent_name(self._transcript(), self._arguments.agent)
-        say(current if name else "\n".join(f"{'*' if a == current else ' '} {a}" for a in self._app.agents()))
+        say(
+            current
+            if name
+            else "\n".join(f"{'*' if a == current else ' '} {a}" for a in self._app.agents())
+        )
 
     def _end(self, *_: object) -> None:
         """End the conversation on a signal that ends programs; stop an answer as Ctrl-C does."""
@@ -212,7 +216,12 @@ def _prepare_line(questions: Sequence[str]) -> None:
 def _is_unanswered(transcript: Transcript) -> bool:
     """Whether the last question exists and has no answer."""
     *_, last = transcript.exchanges or (None,)
-    return last is not None and not last.answers and last.question is not None and bool(last.question.parts)
+    return (
+        last is not None
+        and not last.answers
+        and last.question is not None
+        and bool(last.question.parts)
+    )
 
 
 def _unfinished(transcript: Transcript) -> str:

@@ -28,7 +28,9 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print the problems in chats as `file:line:col: level: text`; exit with 1 if there are errors."""
+    """Print the problems in chats as `file:line:col: level: text`; exit with 1 if there are
+    errors.
+    """
     for path in arguments.files:
         try:
             transcript = parse(read(path))
@@ -45,7 +47,10 @@ def check(arguments: argparse.Namespace) -> int:
             if arguments.json:
                 emit("problem", file=path, **problem_facts(problem))
                 continue
-            say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
+            say_line(
+                f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: "
+                f"{problem.message}"
+            )
     return COMPLETE
 
 

@@ -1,8 +1,8 @@
 """A script's choices: `--choose`, compared with the waiting calls that an earlier run printed.
 
-An approval decides only on a call that an earlier run has printed with the same arguments. An id alone
-proves nothing: the file or the model chose it. The ledger records the printed calls, each with its
-tool's definition.
+An approval decides only on a call that an earlier run has printed with the same arguments. An id
+alone proves nothing: the file or the model chose it. The ledger records the printed calls, each
+with its tool's definition.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Script:
             if ids.count(choice.call) != 1:
                 several = choice.call in ids
                 why = (
-                    "several calls with this id are waiting" if several else "no call with this id is waiting"
+                    "several calls with this id are waiting"
+                    if several
+                    else "no call with this id is waiting"
                 )
                 raise ParleyError(f"{choice}: {why}; nothing was asked")
 
@@ -94,7 +96,9 @@ class Script:
     def unused(self) -> str:
         """A message that names the choices without a waiting call; "" if there are none."""
         names = ", ".join(map(str, self._choices))
-        return f"not used, because no call was waiting: {names}" if names and not self.refusal else ""
+        return (
+            f"not used, because no call was waiting: {names}" if names and not self.refusal else ""
+        )
 
 
 def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
@@ -102,7 +106,8 @@ def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
     approvals = seen.situation.approvals
     calls = [call for call in seen.undecided() if isinstance(call, Proposal)]
     ports.ledger.warn(
-        (call.call.id, call.call.arguments, _SEEN + sighting(call, approvals).digest) for call in calls
+        (call.call.id, call.call.arguments, _SEEN + sighting(call, approvals).digest)
+        for call in calls
     )
 
 
@@ -113,7 +118,8 @@ def sightings(seen: engine.Observation) -> Seen:
         replace(sighting(call, approvals), digest=what.removeprefix(_SEEN))
         for call in seen.undecided()
         for call_id, arguments, what in seen.view.warnings
-        if isinstance(call, Proposal) and (call.call.id, call.call.arguments) == (call_id, arguments)
+        if isinstance(call, Proposal)
+        and (call.call.id, call.call.arguments) == (call_id, arguments)
         if what.startswith(_SEEN)
     )
     return Seen(dict.fromkeys(written, inf))

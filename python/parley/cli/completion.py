@@ -1,7 +1,7 @@
 """`parley completion`: scripts that complete `parley` commands in bash, zsh and fish.
 
-They are generated from the command table, so they match the help. Only the agent names are looked up
-during completion, because they are in the user's settings.
+They are generated from the command table, so they match the help. Only the agent names are looked
+up during completion, because they are in the user's settings.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _settings() -> list[str]:
     return sorted({*names, *(name.partition(".")[0] for name in names)})
 
 
-# --- bash, including 3.2 on macOS, which lacks `mapfile` and `compopt` --------------------------------------
+# --- bash, including 3.2 on macOS, which lacks `mapfile` and `compopt` ----------------------------
 
 _BASH = r"""# Completion of parley for bash, made by: parley completion bash
 
@@ -158,7 +158,7 @@ def _bash_value(action: argparse.Action) -> str:
     return known.get(_kind(action), "_parley_nothing")
 
 
-# --- zsh ----------------------------------------------------------------------------------------------------
+# --- zsh ------------------------------------------------------------------------------------------
 
 _ZSH = r"""#compdef parley
 # Completion of parley for zsh, made by: parley completion zsh
@@ -201,7 +201,8 @@ def zsh(root: Parser) -> str:
         for name, command in root.commands.items()
     ]
     cases = (
-        f"{name}) _arguments -s {' '.join(_zsh_specs(command))} ;;" for name, command in root.commands.items()
+        f"{name}) _arguments -s {' '.join(_zsh_specs(command))} ;;"
+        for name, command in root.commands.items()
     )
     return _filled(_ZSH, AGENTS=[_AGENTS], COMMANDS=commands, CASES=cases)
 
@@ -230,7 +231,7 @@ def _zsh_value(action: argparse.Action) -> str:
     return known.get(_kind(action), " ")
 
 
-# --- fish ---------------------------------------------------------------------------------------------------
+# --- fish -----------------------------------------------------------------------------------------
 
 _FISH = r"""# Completion of parley for fish, made by: parley completion fish
 
@@ -262,7 +263,10 @@ def fish(root: Parser) -> str:
         lines.append(f"complete -c parley -n '__parley_command \"\"' -a {name} -d {about}")
         begin = f"complete -c parley -n '__parley_command {name}'"
         for action in _options(command):
-            names = (f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}" for o in action.option_strings)
+            names = (
+                f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}"
+                for o in action.option_strings
+            )
             flag = "r" if _kind(action) is _Kind.FILE else "x"
             value = f" -{flag}{_fish_value(action)}" if _takes_value(action) else ""
             lines.append(f"{begin} {' '.join(names)}{value} -d {_fish_text(_about(action))}")

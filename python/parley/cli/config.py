@@ -35,7 +35,9 @@ def agents(arguments: argparse.Namespace) -> int:
             facts = {"name": agent.name, "provider": agent.provider, "model": agent.model}
             emit("agent", **facts, has_key=has_key, key=key, is_default=is_default)
             continue
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(_cells(agent), widths, strict=True))
+        cells = "  ".join(
+            cell.ljust(width) for cell, width in zip(_cells(agent), widths, strict=True)
+        )
         say_line(f"{'*' if is_default else ' '} {cells}  {key}")
     return COMPLETE
 
@@ -84,7 +86,11 @@ def config(arguments: argparse.Namespace) -> int:
 
 def _below(key: str, rows: Sequence[Entry]) -> Sequence[Entry]:
     """The setting or the table's settings with this name; all for "". Raises ParleyError."""
-    below = [row for row in rows if not key or row.name == key or row.name.startswith((f"{key}.", f"{key}["))]
+    below = [
+        row
+        for row in rows
+        if not key or row.name == key or row.name.startswith((f"{key}.", f"{key}["))
+    ]
     if not below:
         known = {name: None for row in rows for name in (row.name.partition(".")[0], row.name)}
         raise ParleyError(f"unknown setting {one_line(key)}{did_you_mean(key, known)}")

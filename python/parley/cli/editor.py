@@ -51,7 +51,9 @@ def open_editor(path: Path, environ: Mapping[str, str]) -> None:
         with _lent_terminal():
             code = subprocess.run([*line, name], check=False).returncode
     except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot start {line[0]}: {getattr(error, 'strerror', None) or error}") from error
+        raise ParleyError(
+            f"cannot start {line[0]}: {getattr(error, 'strerror', None) or error}"
+        ) from error
     if code:
         raise ParleyError(f"{line[0]} exited with {code}; the chat is {path}")
 
@@ -68,7 +70,9 @@ def command(environ: Mapping[str, str]) -> list[str]:
         raise ParleyError(f"{variable} cannot be read: {error}") from error
     found = program(words[0], folder=Path.cwd()) if words else None
     if found is None:
-        raise ParleyError(f"{variable} names {words[0]}, but there is no such program" if variable else _NONE)
+        raise ParleyError(
+            f"{variable} names {words[0]}, but there is no such program" if variable else _NONE
+        )
     return [found, *words[1:]]
 
 

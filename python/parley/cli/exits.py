@@ -8,14 +8,23 @@ EXITS = {
     COMPLETE: ("complete", "success; for `respond`: the answer is complete"),
     FAILED: (
         "failed",
-        "an error, also in a checked file; an edit of a verified file; output that cannot be written",
+        (
+            "an error, also in a checked file; an edit of a verified file; output that cannot be "
+            "written"
+        ),
     ),
     USAGE: ("wrong_arguments", "wrong arguments"),
-    WAITING: ("waiting", "`ask`, `respond`: calls are waiting for a choice; continue with `respond`"),
+    WAITING: (
+        "waiting",
+        "`ask`, `respond`: calls are waiting for a choice; continue with `respond`",
+    ),
     STOPPED: ("stopped", "`ask`, `respond`, `compact`: a limit stopped it"),
     MISSING: (
         "missing",
-        "an MCP server failed or was not ready in time; `respond` asked nothing; `verify`: no record",
+        (
+            "an MCP server failed or was not ready in time; `respond` asked nothing; `verify`: no "
+            "record"
+        ),
     ),
     CTRL_C: ("ended", "Ctrl-C, or another signal that ends programs"),
 }
@@ -37,7 +46,12 @@ def exit_codes() -> str:
 
     width = max(min(get_terminal_size().columns - 1, 79), 20)
     rows = (
-        fill(meaning.replace("`", ""), width, initial_indent=f"  {code:<4} ", subsequent_indent=" " * 7)
+        fill(
+            meaning.replace("`", ""),
+            width,
+            initial_indent=f"  {code:<4} ",
+            subsequent_indent=" " * 7,
+        )
         for code, (_, meaning) in EXITS.items()
     )
     return "\n".join(["exit codes:", *rows, ""])

@@ -70,7 +70,9 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     async with onlooker(with_tools=arguments.tools) as app:
         check_agent(arguments.agent, app.settings)
         agent = _agent_for(app.settings, arguments)
-        ports, seen = await look(app, text, chat_path(arguments.file), agent, with_tools=arguments.tools)
+        ports, seen = await look(
+            app, text, chat_path(arguments.file), agent, with_tools=arguments.tools
+        )
         request = await engine.with_pictures(ports, seen.next_request())
         if arguments.provider:
             return format_for(arguments.provider).body(request)
@@ -138,7 +140,9 @@ def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
         return arguments.agent or None
     kind = format_for(arguments.provider).kind
     providers = ((agent, known.provider(agent.provider)) for agent in known.all_agents())
-    return next((agent.name for agent, provider in providers if provider and provider.kind == kind), None)
+    return next(
+        (agent.name for agent, provider in providers if provider and provider.kind == kind), None
+    )
 
 
 def show(arguments: argparse.Namespace) -> int:
@@ -158,7 +162,9 @@ def _tree(value: Any) -> Any:
     kind = {"kind": snake_case(type(value))} if isinstance(value, _PARTS) else {}
     span = value.result.span if isinstance(value, Orphan) else getattr(value, "span", NOWHERE)
     lines = {} if span == NOWHERE else {"line": span.start + 1, "end_line": span.end}
-    facts = {field.name: _tree(getattr(value, field.name)) for field in fields(value) if field.compare}
+    facts = {
+        field.name: _tree(getattr(value, field.name)) for field in fields(value) if field.compare
+    }
     if isinstance(value, Broken):
         facts["marker"] = facts.pop("kind")
     return {**kind, **lines, **facts}
@@ -178,13 +184,16 @@ def log(arguments: argparse.Namespace) -> int:
             emit("record", **{"at": at, "kind": kind, **facts})
         else:
             say_line(
-                f"{when}  {kind:<8} " + "  ".join(f"{name}={_short(value)}" for name, value in facts.items())
+                f"{when}  {kind:<8} "
+                + "  ".join(f"{name}={_short(value)}" for name, value in facts.items())
             )
     added = totals(history)
     if arguments.json:
         emit("totals", **added.table())
     else:
-        for line in ["", *totals_table(added)] if history else ["No decisions or requests here yet."]:
+        for line in (
+            ["", *totals_table(added)] if history else ["No decisions or requests here yet."]
+        ):
             say_line(line)
     return COMPLETE
 

@@ -1,8 +1,8 @@
 """Reads single keys from a terminal; does not know their meaning.
 
 Restores the terminal whenever no key is awaited: after an exception, after a signal that ends the
-program, and while the program is stopped (Ctrl-Z). Discards input from before the wait. Pasted text is
-one key if the terminal marks it: the user did not type it.
+program, and while the program is stopped (Ctrl-Z). Discards input from before the wait. Pasted text
+is one key if the terminal marks it: the user did not type it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ PASTED = "pasted "
 """The prefix of the key for pasted text; the text follows."""
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _MARK_PASTES, _NO_MARKS = b"\x1b[?2004h", b"\x1b[?2004l"
-_KEY = re.compile(r"\x1b\[200~(?P<paste>[\s\S]*?)\x1b\[201~|\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[A-Za-z]|[\s\S]")
+_KEY = re.compile(
+    r"\x1b\[200~(?P<paste>[\s\S]*?)\x1b\[201~|\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[A-Za-z]|[\s\S]"
+)
 _BEGUN = re.compile(r"\x1b\[[0-?]*\Z")
 Attributes: TypeAlias = list[Any]
 """The result of `termios.tcgetattr`."""
@@ -55,7 +57,9 @@ _originals = dict[int, Attributes]()
 
 
 @contextmanager
-def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], None]) -> Iterator[None]:
+def hushed(
+    handle: int, on_stop: Callable[[], None], on_return: Callable[[], None]
+) -> Iterator[None]:
     """Hide typed text inside this context; Ctrl-C and Ctrl-Z still send signals.
 
     Calls `on_stop` before the program is stopped, and `on_return` when it continues.
@@ -91,7 +95,9 @@ def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], Non
             del _originals[handle]
 
 
-def _stop(on_stop: Callable[[], None], give_back: Callable[[], None], go_on: Callable[[], None]) -> None:
+def _stop(
+    on_stop: Callable[[], None], give_back: Callable[[], None], go_on: Callable[[], None]
+) -> None:
     """Stop the program with the terminal restored; nothing is drawn until `go_on`."""
     on_stop()
     give_back()
@@ -121,12 +127,15 @@ class Keyboard:
 
     @contextmanager
     def open(
-        self, on_resize: Callable[[], None], on_stop: Callable[[], None], on_return: Callable[[], None]
+        self,
+        on_resize: Callable[[], None],
+        on_stop: Callable[[], None],
+        on_return: Callable[[], None],
     ) -> Iterator[None]:
         """Read keys inside this context.
 
-        Calls `on_resize` when the terminal's size changes, `on_stop` before the program is stopped, and
-        `on_return` when it continues.
+        Calls `on_resize` when the terminal's size changes, `on_stop` before the program is stopped,
+        and `on_return` when it continues.
         """
         loop, before = asyncio.get_running_loop(), termios.tcgetattr(self._handle)
 
@@ -138,7 +147,9 @@ class Keyboard:
             on_return()
 
         stop, resize = soon(loop, partial(_stop, on_stop, give_back, go_on)), soon(loop, on_resize)
-        with handlers({signal.SIGTSTP: stop, signal.SIGCONT: soon(loop, go_on), signal.SIGWINCH: resize}):
+        with handlers(
+            {signal.SIGTSTP: stop, signal.SIGCONT: soon(loop, go_on), signal.SIGWINCH: resize}
+        ):
             try:
                 self._set(_by_key(before), _MARK_PASTES)
                 loop.add_reader(self._handle, self._read)

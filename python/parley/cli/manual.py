@@ -14,7 +14,9 @@ from parley.cli.terminal import say
 
 _FILES = {
     "$XDG_CONFIG_HOME/parley/config.toml": "the settings; in ~/.config if the variable is not set",
-    "$XDG_STATE_HOME/parley": "approvals, calls and requests; in ~/.local/state if the variable is not set",
+    "$XDG_STATE_HOME/parley": (
+        "approvals, calls and requests; in ~/.local/state if the variable is not set"
+    ),
 }
 _ONE_LINE = 10_000
 """Cells wider than any usage: line breaks would depend on the Python version."""
@@ -50,7 +52,12 @@ def _lines(root: Parser) -> Iterator[str]:
         yield from (f".SS {_text(name)}", _usage(command), ".PP", _text(command.description or ""))
         for action in arguments:
             yield from (".TP", _heading(action), _text(_sentence(action.help)))
-    yield from (".SH OPTIONS", ".TP", r"\fB\-h\fR, \fB\-\-help\fR", "show help; after a command, its help")
+    yield from (
+        ".SH OPTIONS",
+        ".TP",
+        r"\fB\-h\fR, \fB\-\-help\fR",
+        "show help; after a command, its help",
+    )
     for action in root.arguments:
         yield from (".TP", _heading(action), _text(_sentence(action.help)))
     yield ".SH EXIT STATUS"
@@ -82,5 +89,7 @@ def _sentence(text: str | None) -> str:
 
 def _text(text: str) -> str:
     """A text escaped for man(7): it contains no commands."""
-    escaped = text.replace("\\", r"\e").replace("-", r"\-").replace("`", r"\(ga").replace("'", r"\(aq")
+    escaped = (
+        text.replace("\\", r"\e").replace("-", r"\-").replace("`", r"\(ga").replace("'", r"\(aq")
+    )
     return re.sub(r"^\.", r"\\&.", escaped)

@@ -49,7 +49,9 @@ class Pager:
         last = min(self._top + height, len(rows))
         page = [*rows[self._top : last], *[""] * (height - last + self._top)]
         is_all = len(rows) <= height
-        keys = "q back" if is_all else f"{self._top + 1}-{last} of {len(rows)} · j/k space b · q back"
+        keys = (
+            "q back" if is_all else f"{self._top + 1}-{last} of {len(rows)} · j/k space b · q back"
+        )
         screen().page([*page, keys])
         if self._top <= self._last:
             self._last = max(last, self._last)
@@ -58,5 +60,16 @@ class Pager:
 
     def _step(self, key: str) -> int:
         page, end = max(screen().height - 2, 1), 10**9
-        steps = {"j": 1, "down": 1, "enter": 1, "k": -1, "up": -1, " ": page, "page down": page, "b": -page}
-        return {**steps, "page up": -page, "g": -end, "home": -end, "G": end, "end": end}.get(key, 0)
+        steps = {
+            "j": 1,
+            "down": 1,
+            "enter": 1,
+            "k": -1,
+            "up": -1,
+            " ": page,
+            "page down": page,
+            "b": -page,
+        }
+        return {**steps, "page up": -page, "g": -end, "home": -end, "G": end, "end": end}.get(
+            key, 0
+        )

@@ -1,7 +1,7 @@
 """`parley respond -`: continues a chat from standard input, and writes it to standard output.
 
-Always writes the chat: unchanged if nothing was sent. Without a file, calls cannot have been approved
-earlier, and nothing is recorded.
+Always writes the chat: unchanged if nothing was sent. Without a file, calls cannot have been
+approved earlier, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _WAITS = (
 def respond(arguments: argparse.Namespace) -> int:
     """Continue a chat from standard input to standard output."""
     if arguments.choose or arguments.json:
-        why = f"--choose: {_NO_FILE}" if arguments.choose else "--json: its output is the chat itself"
+        why = (
+            f"--choose: {_NO_FILE}" if arguments.choose else "--json: its output is the chat itself"
+        )
         complain(f"respond - takes no {why}")
         return USAGE
     screen().is_quiet = arguments.quiet

@@ -24,7 +24,11 @@ def replay(arguments: argparse.Namespace) -> int:
         emit("replay", requests=outcome.requests, is_same=not outcome.diff, diff=outcome.diff)
     elif not arguments.requests:
         say(outcome.diff, end="")
-        what = "the replay gives a different chat" if outcome.diff else "the replay gives the same chat"
+        what = (
+            "the replay gives a different chat"
+            if outcome.diff
+            else "the replay gives the same chat"
+        )
         say_line(f"{what}, in {outcome.requests} requests")
     return FAILED if outcome.diff else COMPLETE
 

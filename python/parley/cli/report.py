@@ -32,7 +32,9 @@ CODES: dict[engine.EndKind, int] = {
     "nothing": FAILED,
 }
 """The exit code for each end of a turn."""
-WAITS = "tool calls are waiting for your choice: --choose ya approves them, --choose yN declines them"
+WAITS = (
+    "tool calls are waiting for your choice: --choose ya approves them, --choose yN declines them"
+)
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
 """Lines of a result on a terminal, by its status; the file has all lines."""
@@ -278,7 +280,9 @@ class TerminalReport(Report):
         head: Chunks = [(f"{SIGNS['result']} ", "ParleyResult"), *row[1:], outcome(result, row)]
         lines = result.text.rstrip("\n").split("\n")
         most = _MOST_LINES[result.status]
-        body: list[Chunks] = [[("   ", ""), (shown_line(line), "ParleyHint", "")] for line in lines[:most]]
+        body: list[Chunks] = [
+            [("   ", ""), (shown_line(line), "ParleyHint", "")] for line in lines[:most]
+        ]
         if len(lines) > most:
             body.append([(f"   ⋮ +{len(lines) - most} lines, in the file", "ParleyHint")])
         width = screen().width - 1

@@ -51,7 +51,9 @@ def respond(arguments: argparse.Namespace) -> int:
 
 
 def answering(arguments: argparse.Namespace) -> Work:
-    """The work on a chat's last question: run turns until it is answered or calls stay undecided."""
+    """The work on a chat's last question: run turns until it is answered or calls stay
+    undecided.
+    """
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         resolve = app.resolve(arguments.agent)
@@ -66,7 +68,8 @@ def answering(arguments: argparse.Namespace) -> Work:
             if decide:
                 report.left(seen)
                 end = replace(
-                    end, message=f"these calls are waiting: {go_on(arguments)} asks about them again"
+                    end,
+                    message=f"these calls are waiting: {go_on(arguments)} asks about them again",
                 )
             else:
                 write_waiting(ports, seen, report)
@@ -126,7 +129,8 @@ def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
 def undisturbed() -> AbstractContextManager[None]:
     """Keep typed text out of the drawing.
 
-    Draw the rows below again when the command continues after Ctrl-Z, because the shell wrote there.
+    Draw the rows below again when the command continues after Ctrl-Z, because the shell wrote
+    there.
     """
     if screen().draws and screen().is_terminal and screen().can_ask:  # not while a pager reads keys
         return hushed(sys.stdin.fileno(), screen().give_way, screen().go_on)
@@ -213,7 +217,9 @@ async def open_chat(
 def _frugal(settings: Settings) -> Settings:
     """The settings without model-written status texts, unless the status is shown."""
     return (
-        settings if screen().shows_status else replace(settings, status=replace(settings.status, llm=False))
+        settings
+        if screen().shows_status
+        else replace(settings, status=replace(settings.status, llm=False))
     )
 
 
@@ -256,7 +262,9 @@ class MissingError(ParleyError):
     """Tools that the question may need are missing."""
 
 
-async def check_tools(ports: engine.Ports, resolve: engine.Resolve, arguments: argparse.Namespace) -> bool:
+async def check_tools(
+    ports: engine.Ports, resolve: engine.Resolve, arguments: argparse.Namespace
+) -> bool:
     """Whether there is work to do. Raises MissingError if tools that it may need are missing."""
     seen = await engine.observe(ports, resolve)
     is_over = isinstance(next_step(seen.situation), AwaitQuestion | Complete)
@@ -270,7 +278,9 @@ async def check_tools(ports: engine.Ports, resolve: engine.Resolve, arguments: a
 
 async def turns(ports: engine.Ports, resolve: engine.Resolve, decide: Decide) -> engine.End:
     """Run turns until the answer is complete or calls stay undecided."""
-    while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and await decide(ports, resolve):
+    while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and await decide(
+        ports, resolve
+    ):
         pass
     return end
 

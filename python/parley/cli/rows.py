@@ -59,8 +59,8 @@ def is_cut(chunks: Chunks) -> bool:
 def fit(chunks: Chunks, width: int) -> list[Chunk]:
     """Chunks cut to a width, with an ellipsis for each missing text.
 
-    Sizes are dropped first. Chunks with a third part may be cut: they share the room, so a long chunk
-    hides no other.
+    Sizes are dropped first. Chunks with a third part may be cut: they share the room, so a long
+    chunk hides no other.
     """
     chunks = _without_sizes(chunks, width)
     lengths = [cell_len(chunk[0]) for chunk in chunks]
@@ -167,7 +167,9 @@ def _break(text: str, cells: int) -> int:
 def note_rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
     """A note on a few rows, cut if it is longer than a note should be."""
     lines = rows(chunks, width)
-    rest = [chunk for line in lines[_MOST_ROWS_OF_NOTE - 1 :] for chunk in line if chunk[0] != _INDENT]
+    rest = [
+        chunk for line in lines[_MOST_ROWS_OF_NOTE - 1 :] for chunk in line if chunk[0] != _INDENT
+    ]
     if len(lines) <= _MOST_ROWS_OF_NOTE:
         return lines
     return [*lines[: _MOST_ROWS_OF_NOTE - 1], fit([(_INDENT, ""), *rest], width)]

@@ -280,7 +280,10 @@ class Screen:
         rows, before = self._rows() if self.draws else [], self._below
         if not self.draws and self._dialog:
             self._live("\n".join(self._dialog) + "\n")
-        same = next((n for n, pair in enumerate(zip(rows, before, strict=False)) if pair[0] != pair[1]), None)
+        same = next(
+            (n for n, pair in enumerate(zip(rows, before, strict=False)) if pair[0] != pair[1]),
+            None,
+        )
         same = min(len(rows), len(before)) if same is None else same
         if same == len(rows) == len(before):
             return

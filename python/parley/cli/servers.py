@@ -130,7 +130,9 @@ def _say_known() -> None:
     from parley.tools.known_servers import KNOWN_SERVERS
 
     for name, known in KNOWN_SERVERS.items():
-        what = known.settings.url or shlex.join((known.settings.command or "", *known.settings.args))
+        what = known.settings.url or shlex.join(
+            (known.settings.command or "", *known.settings.args)
+        )
         say_line(f"{name:<9} {known.about}")
         say_line(f"{'':<9} {what}")
 
@@ -176,7 +178,9 @@ async def _login(server: str) -> int:
 
 def _open(url: str) -> None:
     """Open an address on the desktop, if there is one."""
-    has_desktop = sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    has_desktop = (
+        sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    )
     opener = program("open" if sys.platform == "darwin" else "xdg-open")
     if has_desktop and opener:
         nowhere = subprocess.DEVNULL
@@ -217,7 +221,10 @@ def trust(arguments: argparse.Namespace) -> int:
     _describe(file, path)
     if not screen().has_shown_all:
         raise ParleyError("nothing is trusted, because the description could not be written")
-    if screen().can_ask and screen().line("Trust these servers to do this? (y/N) ").lower() not in _YES:
+    if (
+        screen().can_ask
+        and screen().line("Trust these servers to do this? (y/N) ").lower() not in _YES
+    ):
         raise ParleyError(f"{path} is not trusted")
     with closing(LedgerFile(default_path(os.environ))) as ledger:
         record(ledger, path, digest, pinned=arguments.pin)

@@ -133,7 +133,9 @@ def remark(text: str) -> None:
 def _tell(kind: str, text: str) -> None:
     if kind == "note" and screen().is_quiet:
         return
-    message = (in_a_conversation if screen().is_conversation else in_the_shell)(text).removeprefix("parley: ")
+    message = (in_a_conversation if screen().is_conversation else in_the_shell)(text).removeprefix(
+        "parley: "
+    )
     if screen().as_json:
         emit(kind, message=message)
     else:
@@ -201,7 +203,11 @@ def file_name(file: str) -> str:
 
 def piped(*, is_needed: bool) -> bytes:
     """The bytes of standard input, if it is not a terminal or `is_needed`. Raises ParleyError."""
-    return _standard_input() if is_needed or (sys.stdin is not None and not sys.stdin.isatty()) else b""
+    return (
+        _standard_input()
+        if is_needed or (sys.stdin is not None and not sys.stdin.isatty())
+        else b""
+    )
 
 
 def _standard_input() -> bytes:

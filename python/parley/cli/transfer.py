@@ -93,7 +93,9 @@ def _target(arguments: argparse.Namespace, number: int, count: int) -> Path | No
         return target / (f"{stem}-{number:0{len(str(count))}}.md" if count > 1 else f"{stem}.md")
     if count != 1:
         raise ParleyError(
-            f"{file_name(arguments.file)} contains {count} chats: --to FOLDER writes a file for each"
+            f"{file_name(arguments.file)} contains {count} chats: --to FOLDER writes a file "
+            "for "
+            "each"
         )
     return target
 
@@ -134,6 +136,8 @@ EXPORTS = {
     HTML: Form("one self-contained page", _html),
     "md": Form("plain Markdown", _markdown),
     "jsonl-openai": Form("messages of Chat Completions", partial(_line, "openai"), is_line=True),
-    "jsonl-anthropic": Form("messages of the Messages API", partial(_line, "anthropic"), is_line=True),
+    "jsonl-anthropic": Form(
+        "messages of the Messages API", partial(_line, "anthropic"), is_line=True
+    ),
 }
 """The forms for `parley export --to`."""

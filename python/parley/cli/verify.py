@@ -46,7 +46,9 @@ def verify(arguments: argparse.Namespace) -> int:
         if arguments.json:
             emit("settings_change", message=change, since=records[-1].at)
         else:
-            since = datetime.fromtimestamp(records[-1].at, UTC).astimezone().isoformat(" ", "minutes")
+            since = (
+                datetime.fromtimestamp(records[-1].at, UTC).astimezone().isoformat(" ", "minutes")
+            )
             say_line(f"settings, since {since}: {one_line(change)}")
     _conclude(outcome, as_json=arguments.json)
     if edits:
@@ -69,7 +71,9 @@ def _attachments(path: str, transcript: Transcript) -> list[Edit]:
     """Attachments with changed bytes."""
     problems = ChatAttachments(path).problems(transcript)
     return [
-        Edit(problem.line + 1, _exchange_at(transcript, problem.line), "attachment", problem.message)
+        Edit(
+            problem.line + 1, _exchange_at(transcript, problem.line), "attachment", problem.message
+        )
         for problem in problems
         if problem.severity != "hint"
     ]
@@ -83,8 +87,9 @@ def _exchange_at(transcript: Transcript, line: int) -> int:
 async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list[str]:
     """Changes of the settings since the last recorded request."""
     async with onlooker(with_tools=arguments.tools) as app:
-        # If the front matter named no agent, provider or model, the agent was the default or the user's
-        # choice, which is not recorded. For a chosen agent, the front matter sets no provider or model.
+        # If the front matter named no agent, provider or model, the agent was the default or the
+        # user's choice, which is not recorded. For a chosen agent, the front matter sets no
+        # provider or model.
         is_free = not then["front"].keys() & {"agent", "provider", "model"}
         agent = then["agent"] if is_free and app.settings.named_agent(then["agent"]) else None
         _, seen = await look(app, text, arguments.file, agent, with_tools=arguments.tools)
@@ -110,6 +115,11 @@ def _tell(path: str, edits: Sequence[Edit], outcome: Verification, *, as_json: b
 
 def _conclude(outcome: Verification, *, as_json: bool) -> None:
     if as_json:
-        emit("verification", requests=outcome.requests, same=outcome.same, unknown=len(outcome.unknown))
+        emit(
+            "verification",
+            requests=outcome.requests,
+            same=outcome.same,
+            unknown=len(outcome.unknown),
+        )
     else:
         say_line(f"{outcome.same} of {outcome.requests} requests still match the chat")

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 from parley.demo.conversation import Call, Conversation
 
-_CALL = re.compile(r"\b(?:use the tool|call the tool|call)\s+`?([\w.-]+)`?(?:\s+with)?[ \t]*", re.IGNORECASE)
+_CALL = re.compile(
+    r"\b(?:use the tool|call the tool|call)\s+`?([\w.-]+)`?(?:\s+with)?[ \t]*", re.IGNORECASE
+)
 IN_TURN = re.compile(r"\bone (?:after (?:another|the other)|by one)\b", re.IGNORECASE)
 _AGAIN = re.compile(r"\bagain and again\b", re.IGNORECASE)
 _ASTRAY = re.compile(r"\bno matter what\b", re.IGNORECASE)

@@ -43,7 +43,9 @@ def read_chat(body: Body) -> Conversation:
     return _conversation(
         body,
         entries=(e for before, m in pairwise([{}, *messages]) for e in _chat_entries(m, before)),
-        system="\n".join(_text_of(m.get("content") or "") for m in messages if m["role"] in _SYSTEM_ROLES),
+        system="\n".join(
+            _text_of(m.get("content") or "") for m in messages if m["role"] in _SYSTEM_ROLES
+        ),
         tools=tuple(str(tool["function"]["name"]) for tool in body.get("tools") or ()),
         parallel=body.get("parallel_tool_calls") is not False,
         thinking="on" if effort not in (None, "none") else "asked",
@@ -56,7 +58,9 @@ def read_responses(body: Body) -> Conversation:
     raw = body["input"]
     items = [{"role": "user", "content": raw}] if isinstance(raw, str) else raw
     systems = [body.get("instructions") or ""]
-    systems += [_text_of(item.get("content") or "") for item in items if item.get("role") in _SYSTEM_ROLES]
+    systems += [
+        _text_of(item.get("content") or "") for item in items if item.get("role") in _SYSTEM_ROLES
+    ]
     effort = (body.get("reasoning") or {}).get("effort")
     return _conversation(
         body,
@@ -130,7 +134,9 @@ def _since_the_question(
                 calls[what[0]] = (what[1], what[2])
             case "result":
                 name, arguments = calls.get(what[0], ("", "{}"))
-                results.append(CallResult(name, arguments, what[1], what[2] or what[1].startswith("Error: ")))
+                results.append(
+                    CallResult(name, arguments, what[1], what[2] or what[1].startswith("Error: "))
+                )
     return question, pictures, tuple(results)
 
 
@@ -139,12 +145,18 @@ def _anthropic_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for block in blocks:
         if block["type"] == "tool_use":
-            yield "call", (block["id"], block["name"], json.dumps(block["input"], ensure_ascii=False))
+            yield (
+                "call",
+                (block["id"], block["name"], json.dumps(block["input"], ensure_ascii=False)),
+            )
         elif block["type"] == "tool_result":
             text = _text_of(block.get("content") or "")
             yield "result", (block["tool_use_id"], text, bool(block.get("is_error")))
             yield "pictures", _pictures_of(block.get("content"))
-    texts, pictures = [block["text"] for block in blocks if block["type"] == "text"], _pictures_of(blocks)
+    texts, pictures = (
+        [block["text"] for block in blocks if block["type"] == "text"],
+        _pictures_of(blocks),
+    )
     if texts or pictures:
         yield _KINDS[message["role"]], "\n".join(texts)
         yield "pictures", pictures
@@ -188,14 +200,18 @@ def has_pictures(body: Body) -> bool:
         *(items if isinstance(items := body.get("input"), list) else ()),
     ]
     contents = [
-        part for message in messages for part in _parts(message.get("content") or message.get("output"))
+        part
+        for message in messages
+        for part in _parts(message.get("content") or message.get("output"))
     ]
     inner = [part for content in contents for part in _parts(content.get("content"))]
     return bool(_pictures_of([*contents, *inner]))
 
 
 def _parts(content: object) -> list[Mapping[str, Any]]:
-    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    return (
+        [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    )
 
 
 def _pictures_of(content: object) -> tuple[str, ...]:

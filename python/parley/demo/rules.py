@@ -122,7 +122,9 @@ def _named_tools(conversation: Conversation) -> Draft | None:
         text = "\n\n".join(_report(result) for result in conversation.results)
         return Draft(text, summary="you had me call a tool, and I told you what it returned.")
     have = (
-        f"I have: {', '.join(conversation.tools)}." if conversation.tools else "No tools were offered to me."
+        f"I have: {', '.join(conversation.tools)}."
+        if conversation.tools
+        else "No tools were offered to me."
     )
     return Draft(f"I have no tool named {_list([call.name for call in calls])}. {have}")
 
@@ -131,7 +133,9 @@ def _pictures(conversation: Conversation) -> Draft | None:
     """It cannot look at pictures, but it can name their types."""
     if not conversation.pictures:
         return None
-    return Draft(f"I am shown {_list(list(conversation.pictures))}.", summary="you showed me something.")
+    return Draft(
+        f"I am shown {_list(list(conversation.pictures))}.", summary="you showed me something."
+    )
 
 
 def _stocks(conversation: Conversation) -> Draft | None:
@@ -146,7 +150,9 @@ def _stocks(conversation: Conversation) -> Draft | None:
         return _searches(conversation, missing, tool)
     if not known:
         return Draft(
-            "I cannot look things up: no search tool was offered to me, and I know no prices by heart."
+            "I cannot look things up: no search tool was offered to me, and I know no "
+            "prices by "
+            "heart."
         )
     return _prices(names, known)
 
@@ -165,15 +171,22 @@ def _think(conversation: Conversation) -> Draft | None:
     if not _THINK.search(conversation.question):
         return None
     question = " ".join(conversation.question.split())[:200]
-    thoughts = f"First: what is asked? {question}\n\nThen: what do I know?\n\n    nothing\n\nSo I say that."
+    thoughts = (
+        f"First: what is asked? {question}\n\nThen: what do I know?\n\n    nothing\n\nSo "
+        "I say that."
+    )
     return Draft(
-        "I have thought about it, and I still know nothing of my own.", (), thoughts, "you had me think."
+        "I have thought about it, and I still know nothing of my own.",
+        (),
+        thoughts,
+        "you had me think.",
     )
 
 
 def _otherwise(conversation: Conversation) -> Draft | None:
     return Draft(
-        f"I have no rule for that question. {_WHO}\n\n{_TRY}", summary="you asked what I cannot answer."
+        f"I have no rule for that question. {_WHO}\n\n{_TRY}",
+        summary="you asked what I cannot answer.",
     )
 
 
@@ -207,7 +220,9 @@ def _searches(conversation: Conversation, missing: list[str], tool: str) -> Draf
         names = {1: now[0], 2: "both"}.get(len(now), "all of them")
         text = f"Let me search the web for {names}."
     return Draft(
-        text, calls, f"The price of {_list(now)} is wanted.\n\nI do not know it, so I search for it."
+        text,
+        calls,
+        f"The price of {_list(now)} is wanted.\n\nI do not know it, so I search for it.",
     )
 
 
@@ -220,7 +235,9 @@ def _prices(names: tuple[str, ...], known: dict[str, CallResult]) -> Draft:
     parts += [f"I could not look up {company}." for company, result in results if result is None]
     text = " ".join(parts)
     summary = f"you asked for the stock price of {_list(list(names))}, and I answered: {text}"
-    return Draft(f"{text} Do you want something else?", (), "The results are in: I read the prices.", summary)
+    return Draft(
+        f"{text} Do you want something else?", (), "The results are in: I read the prices.", summary
+    )
 
 
 def _quoted(company: str, result: CallResult) -> tuple[bool, str]:
@@ -230,7 +247,10 @@ def _quoted(company: str, result: CallResult) -> tuple[bool, str]:
     quote = read_quote(company, result.text)
     if quote is None:
         excerpt = " ".join(result.text.split())[:160]
-        return False, f'For {company} the search returned "{excerpt}", and I can read no price in that.'
+        return (
+            False,
+            f'For {company} the search returned "{excerpt}", and I can read no price in that.',
+        )
     name = f"{quote.name} ({quote.symbol})" if quote.symbol else quote.name
     return True, f"{name} is at ${quote.price}"
 
@@ -243,7 +263,9 @@ def _excuse(company: str, result: CallResult) -> str:
 
 
 def _is_refusal(text: str) -> bool:
-    return text.removeprefix("Error: ").startswith(("The user declined", "The user did not approve"))
+    return text.removeprefix("Error: ").startswith(
+        ("The user declined", "The user did not approve")
+    )
 
 
 def _as_of(known: dict[str, CallResult]) -> str:
@@ -263,7 +285,9 @@ def _report(result: CallResult) -> str:
 
 def _passing_thought(conversation: Conversation) -> str:
     return (
-        "The results are here." if conversation.results else "A short question; I look for a rule that fits."
+        "The results are here."
+        if conversation.results
+        else "A short question; I look for a rule that fits."
     )
 
 
@@ -290,7 +314,9 @@ def _within_limit(
     for piece in (thinking, hidden, text, *(call.arguments for call in calls)):
         parts.append(piece if room is None else piece[:room])
         room = room and room - len(parts[-1])
-    whole = len("".join(parts)) == len("".join((thinking, hidden, text, *(call.arguments for call in calls))))
+    whole = len("".join(parts)) == len(
+        "".join((thinking, hidden, text, *(call.arguments for call in calls)))
+    )
     cut_calls = tuple(
         Call(call.name, part) for call, part in zip(calls, parts[3:], strict=True) if part or whole
     )

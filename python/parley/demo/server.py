@@ -110,11 +110,15 @@ class Service:
         self.requests.append((request.url.path, body))
         if self.strict and (reasons := api.check(body, request.headers)):
             return JSONResponse(api.refusal(reasons[0]), 400)
-        if body.get("model") == TEXT_ONLY and body.get("tools"):  # in Ollama's words: ollama/ollama#10444
+        if body.get("model") == TEXT_ONLY and body.get(
+            "tools"
+        ):  # in Ollama's words: ollama/ollama#10444
             return JSONResponse(api.refusal(f'"{TEXT_ONLY}" does not support tools'), 400)
         try:
             conversation = api.read(body)
-            if body["model"] == TEXT_ONLY and has_pictures(body):  # in Ollama's words: ollama/ollama#17301
+            if body["model"] == TEXT_ONLY and has_pictures(
+                body
+            ):  # in Ollama's words: ollama/ollama#17301
                 return JSONResponse(api.refusal("this model does not support image input"), 400)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             return JSONResponse(api.refusal(_UNREADABLE.format(repr(error))), 400)
@@ -222,7 +226,10 @@ class DemoServer:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.stop()
 
@@ -269,8 +276,12 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def main(argv: Sequence[str]) -> int:
     """`python -m parley.demo [--port N] [--pace SECONDS] [--strict]`: serve until Ctrl-C."""
-    parser = argparse.ArgumentParser(prog="python -m parley.demo", description="Parley's demo model server.")
-    parser.add_argument("--port", type=int, default=8127, help="0 takes any free port (default %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python -m parley.demo", description="Parley's demo model server."
+    )
+    parser.add_argument(
+        "--port", type=int, default=8127, help="0 takes any free port (default %(default)s)"
+    )
     parser.add_argument(
         "--pace", type=float, default=PACE, help="seconds between pieces (default %(default)s)"
     )

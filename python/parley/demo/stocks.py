@@ -17,7 +17,9 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"\b(?:stocks?|shares?|quotes?)\b", re.IGNORECASE)
-_AFTER = re.compile(r"\b(?:stocks?|shares?|quotes?|prices?)\s+(?:of|for)\s+([^\n?!]+)", re.IGNORECASE)
+_AFTER = re.compile(
+    r"\b(?:stocks?|shares?|quotes?|prices?)\s+(?:of|for)\s+([^\n?!]+)", re.IGNORECASE
+)
 _BEFORE = re.compile(r"\b([\w&-]+)(?:'s)?\s+(?:stocks?|shares?)\b", re.IGNORECASE)
 _ASIDES = re.compile(
     r"\b(?:,?\s*one after (?:another|the other)|,?\s*please|right now|now|today|and nothing else)\b",
@@ -86,12 +88,16 @@ def read_quote(company: str, text: str) -> Quote | None:
     symbols = _SYMBOL_OF_PRICE.findall(text) + _SYMBOL.findall(text)
     symbol = next((symbol for symbol in symbols if symbol not in _NOT_SYMBOLS), "")
     full_name = _FULL_NAME.search(text)
-    return Quote(full_name[1] if full_name else _title(company), symbol, price_found[1] or price_found[2])
+    return Quote(
+        full_name[1] if full_name else _title(company), symbol, price_found[1] or price_found[2]
+    )
 
 
 def _listed(text: str) -> tuple[str, ...]:
     sentence = re.split(r"[.;:](?:\s|$)", text, maxsplit=1)[0]
-    names = (re.sub(r"^(?:the|both)\s+", "", name.strip(" \t\"'`.")) for name in _JOINTS.split(sentence))
+    names = (
+        re.sub(r"^(?:the|both)\s+", "", name.strip(" \t\"'`.")) for name in _JOINTS.split(sentence)
+    )
     return tuple(dict.fromkeys(name for name in names if name))
 
 

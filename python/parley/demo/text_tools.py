@@ -15,12 +15,17 @@ from parley.demo.conversation import Call
 Syntax = Literal["", "json", "xml"]
 Entry = tuple[str, Any]
 
-_FORMS: tuple[tuple[Syntax, str], ...] = (("json", '{"tool": "name", "params":'), ("xml", "<tool:name>"))
+_FORMS: tuple[tuple[Syntax, str], ...] = (
+    ("json", '{"tool": "name", "params":'),
+    ("xml", "<tool:name>"),
+)
 _OBJECT = re.compile(r'^\{"tool": "', re.MULTILINE)
 _BLOCK = re.compile(r"<tool:([\w.-]+)>(.*?)</tool:\1>", re.DOTALL)
 _PARAM = re.compile(r"<param:([\w.-]+)>(.*?)</param:\1>", re.DOTALL)
 _RESULTS = re.compile(r"(?:^|\n\n)Tool results:\n")
-_RESULT = re.compile(r"\n(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P=fence)(?:\n|$)", re.DOTALL)
+_RESULT = re.compile(
+    r"\n(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P=fence)(?:\n|$)", re.DOTALL
+)
 _CORRECTIONS = re.compile(r"(?:^|\n\n)IMPORTANT: Previous attempts failed.*", re.DOTALL)
 
 

@@ -1,7 +1,7 @@
 """Draws a call for the user who decides: one row, and the lines of its long arguments. Pure.
 
-The drawing is unambiguous: strings are in quotes, numbers as they were written, no mark and no run of
-right-to-left letters reaches beyond its own text, and a mark shows every cut.
+The drawing is unambiguous: strings are in quotes, numbers as they were written, no mark and no run
+of right-to-left letters reaches beyond its own text, and a mark shows every cut.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from parley.text import contained, legible, mixed_scripts, size_text, upright
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import decode_arguments
 
-Chunk: TypeAlias = tuple[str, str] | tuple[str, str, str] | tuple[str, str, str, Literal["tail", "size"]]
-"""A text and its highlight group. With a third part it may be cut in a narrow window, and the third part
-follows the mark. A `tail` keeps its first character and its end; a `size` is replaced by its third part
-before anything is cut, without a mark."""
+Chunk: TypeAlias = (
+    tuple[str, str] | tuple[str, str, str] | tuple[str, str, str, Literal["tail", "size"]]
+)
+"""A text and its highlight group. With a third part it may be cut in a narrow window, and the
+third part follows the mark. A `tail` keeps its first character and its end; a `size` is replaced
+by its third part before anything is cut, without a mark.
+"""
 Chunks: TypeAlias = Sequence[Chunk]
 
 SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
@@ -70,12 +73,18 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
 
 
 def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
-    """The row of a call: choice, tool as the file has it, arguments. `names`: its own, then its server's."""
+    """The row of a call: choice, tool as the file has it, arguments. `names`: its own, then its
+    server's.
+    """
     sign = f"{SIGNS['proposal']} {call.choice} " if call.choice else f"{SIGNS['proposal']} "
     server = [_named(_title(name), "ParleyServer") for name in names[1:]]
     is_apart = all(_PLAIN.fullmatch(chunk[0]) for chunk in server)
     chunks: list[Chunk] = [(sign, "ParleyProposal"), _named(_title(call.call.name), "ParleyTool")]
-    chunks += [("(", "ParleyTool"), *arguments(call.call.arguments, is_apart=is_apart), (")", "ParleyTool")]
+    chunks += [
+        ("(", "ParleyTool"),
+        *arguments(call.call.arguments, is_apart=is_apart),
+        (")", "ParleyTool"),
+    ]
     chunks += [(" · ", "ParleyServer"), *server] if server else []
     if mixed := " ".join(dict.fromkeys(map(mixed_scripts, [call.call.name, *names]))).strip():
         chunks.append((f" [{mixed}]", "ParleyNote"))
@@ -93,14 +102,22 @@ def outcome(result: Result, row: Chunks) -> Chunk:
     # A number joins right-to-left letters before it; a word does not.
     is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
     group = "ParleyNote" if result.status == "error" else "ParleyHint"
-    return (f" → {', '.join(parts if is_latin else parts[::-1])}", group, f" → {result.status}", "size")
+    return (
+        f" → {', '.join(parts if is_latin else parts[::-1])}",
+        group,
+        f" → {result.status}",
+        "size",
+    )
 
 
 def _extents(result: Result) -> list[str]:
     """The sizes of a result: its text (if long, its head and the whole), and its pictures."""
     wholes = [f" of {a.size}" for a in result.attachments if a.is_text and a.size]
     pictures = [f"{a.media_type} {a.size}".rstrip() for a in result.attachments if not a.is_text]
-    return [*([extent(result.body) + "".join(wholes)] if result.body or not pictures else []), *pictures]
+    return [
+        *([extent(result.body) + "".join(wholes)] if result.body or not pictures else []),
+        *pictures,
+    ]
 
 
 def extent(text: str) -> str:
@@ -113,19 +130,26 @@ def extent(text: str) -> str:
 def length(text: str) -> str:
     """The length of a text: its words, or its size if its script has no spaces."""
     words = len(text.split())
-    return count(words, "word") if len(text) <= words * _LONGEST_WORD else size_text(len(text.encode()))
+    return (
+        count(words, "word")
+        if len(text) <= words * _LONGEST_WORD
+        else size_text(len(text.encode()))
+    )
 
 
 def _title(name: str) -> str:
     """A tool's or server's name, delimited: it cannot pass for the text around it."""
-    title = " ".join(_unmarked(name).split()).replace("·", "-").replace(": ", " ").translate(_BRACKETS)
+    title = (
+        " ".join(_unmarked(name).split()).replace("·", "-").replace(": ", " ").translate(_BRACKETS)
+    )
     return upright(legible(_cut(title, _LONGEST_NAME)))
 
 
 def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
     """Arguments as names and values on one line; as a string if they are not a JSON object.
 
-    `is_apart` says that the text right after them keeps a right-to-left run from the text that follows.
+    `is_apart` says that the text right after them keeps a right-to-left run from the text that
+    follows.
     """
     try:
         decoded = decoded_arguments(raw)
@@ -193,7 +217,9 @@ def label(name: str) -> str:
     """The name of an argument as shown: in quotes if it could be mistaken for other text."""
     if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
         return name
-    return upright(legible(_cut(_unmarked(json.dumps(name, ensure_ascii=False)), _LONGEST_NAME, '"')))
+    return upright(
+        legible(_cut(_unmarked(json.dumps(name, ensure_ascii=False)), _LONGEST_NAME, '"'))
+    )
 
 
 def _cut(text: str, most: int, end: str = "") -> str:
@@ -208,7 +234,9 @@ def _unmarked(text: str) -> str:
 def decoded_arguments(raw: str) -> dict[str, Any]:
     """Arguments with each number as its own text. Raises ValueError as `decode_arguments` does."""
     decode_arguments(raw)
-    decoded: dict[str, Any] = json.loads(raw, parse_int=_Number, parse_float=_Number) if raw.strip() else {}
+    decoded: dict[str, Any] = (
+        json.loads(raw, parse_int=_Number, parse_float=_Number) if raw.strip() else {}
+    )
     return decoded
 
 
@@ -219,7 +247,8 @@ def as_json(value: Any, indent: str | None = None) -> str:
             return str(value)
         case Mapping():
             items = [
-                f"{as_json(str(name))}: {as_json(item, _deeper(indent))}" for name, item in value.items()
+                f"{as_json(str(name))}: {as_json(item, _deeper(indent))}"
+                for name, item in value.items()
             ]
             return _between("{", items, "}", indent)
         case list():

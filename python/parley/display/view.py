@@ -53,7 +53,9 @@ _LONGEST_PATH = 1000
 _MOST_LINES = 40
 """More lines of a long argument than any window can show; its first and last lines are drawn."""
 TAKEN_BACK = "is marked [{}], but that approval was undone: choose again"
-NOT_HERE = "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
+NOT_HERE = (
+    "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
+)
 CHANGED = "the definition of {} changed since {}: K shows the changes"
 COLLECTED = "it runs at its server as a task: :ParleyRespond collects the result"
 _SINCE = {
@@ -65,7 +67,9 @@ _SINCE = {
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """A chat with all facts known when it is drawn; the catalogue is None until servers have started."""
+    """A chat with all facts known when it is drawn; the catalogue is None until servers have
+    started.
+    """
 
     transcript: Transcript
     catalogue: Catalogue | None
@@ -86,7 +90,9 @@ class ChatView:
         return self.approvals.standing(call) if self.catalogue is not None else self._guess(call)
 
     def _guess(self, call: Proposal) -> Standing:
-        """A guess without the tools' definitions, by id and arguments: for display, never for running."""
+        """A guess without the tools' definitions, by id and arguments: for display, never for
+        running.
+        """
         if is_declined(call):
             return "declined"
         if self.approvals.task(call):
@@ -115,7 +121,9 @@ class ChatView:
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
         """The exchanges with waiting calls, and these calls."""
         for exchange in self.transcript.exchanges:
-            undecided = [c for c in open_calls(exchange) if self.standing(c) in ("undecided", "may have run")]
+            undecided = [
+                c for c in open_calls(exchange) if self.standing(c) in ("undecided", "may have run")
+            ]
             if undecided:
                 yield exchange, undecided
 
@@ -134,20 +142,29 @@ def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
     }
 
 
-def _proposal(view: ChatView, call: Proposal | Broken, number: int, calls: int, keys: Keys) -> dict[str, Any]:
+def _proposal(
+    view: ChatView, call: Proposal | Broken, number: int, calls: int, keys: Keys
+) -> dict[str, Any]:
     """A waiting call, and the prompt with the last one."""
     drawn = call_drawing(view, call, number, calls)
     if number == calls:
-        drawn["prompt"] = [[(prompt(calls), "ParleyPrompt")], [(meanings(calls, keys), "ParleyHint")]]
+        drawn["prompt"] = [
+            [(prompt(calls), "ParleyPrompt")],
+            [(meanings(calls, keys), "ParleyHint")],
+        ]
     return drawn
 
 
-def call_drawing(view: ChatView, call: Proposal | Broken, number: int, calls: int) -> dict[str, Any]:
+def call_drawing(
+    view: ChatView, call: Proposal | Broken, number: int, calls: int
+) -> dict[str, Any]:
     """A waiting call, one of several: its row, and the notes and blocks drawn below all rows."""
     problem = _approval(view, call)
     name = f"call {number}: " if calls > 1 else ""
     note: list[Chunks] = (
-        [[(f"  {name}", "ParleyNote"), (legible_line(problem.message), "ParleyNote", "")]] if problem else []
+        [[(f"  {name}", "ParleyNote"), (legible_line(problem.message), "ParleyNote", "")]]
+        if problem
+        else []
     )
     blocks = [] if isinstance(call, Broken) else [*_blocks(call, name)]
     drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue)]}
@@ -187,7 +204,9 @@ def _line(line: str) -> Chunks:
 
 def problems(view: ChatView) -> list[Problem]:
     """All problems of a chat."""
-    front = read_front_matter(view.transcript.front_matter) if view.transcript.front_matter else None
+    front = (
+        read_front_matter(view.transcript.front_matter) if view.transcript.front_matter else None
+    )
     approvals = [p for _, calls in view.waiting() for call in calls if (p := _approval(view, call))]
     lacking = lack_problems(view.transcript, view.ledger.warnings)
     return [
@@ -237,7 +256,9 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
-    """The whole call, as Markdown for a float; `before` is the definition that a void approval was for."""
+    """The whole call, as Markdown for a float; `before` is the definition that a void approval
+    was for.
+    """
     lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`", ""]
     try:
         arguments = decoded_arguments(call.call.arguments)
@@ -248,7 +269,9 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
             if is_long(value):
                 end = "" if value.endswith("\n") else ", no line end after the last"
                 title = f"{label(name)}, {extent(value)}{end}"
-                lines += _code(title, value.removesuffix("\n").split("\n"), _language(short.values()))
+                lines += _code(
+                    title, value.removesuffix("\n").split("\n"), _language(short.values())
+                )
     except ValueError:
         lines += _block("Arguments, not a JSON object", [call.call.arguments])
     if call.result is not None:
@@ -278,13 +301,19 @@ def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
 def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
     """Foreign lines with their backticks, in a fence longer than any of theirs."""
     shown = [shown_line(line, None) for line in lines]
-    ticks = "`" * max(3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0))
+    ticks = "`" * max(
+        3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0)
+    )
     return [f"**{title}**", f"{ticks}{language}", *shown, ticks]
 
 
 def _language(values: Iterable[Any]) -> str:
-    """The language of a text among these arguments: the language of the file that one of them names."""
-    names = (PurePath(value) for value in values if isinstance(value, str) and len(value) < _LONGEST_PATH)
+    """The language of a text among these arguments: the language of the file that one of them
+    names.
+    """
+    names = (
+        PurePath(value) for value in values if isinstance(value, str) and len(value) < _LONGEST_PATH
+    )
     return next((language for name in names if (language := language_of(name.name))), "text")
 
 

@@ -38,7 +38,9 @@ from parley.tools.tasks import COLLECT, TaskHandle
 T = TypeVar("T")
 
 
-def _current(snapshot: Snapshot, pairs: Sequence[tuple[Proposal, T]]) -> Iterator[tuple[Proposal, T]]:
+def _current(
+    snapshot: Snapshot, pairs: Sequence[tuple[Proposal, T]]
+) -> Iterator[tuple[Proposal, T]]:
     """The same calls in the document as it is now, each once, without deleted or answered ones."""
     open_calls = [call for call in plan.waiting(snapshot.answer) if isinstance(call, Proposal)]
     for proposal, what in pairs:
@@ -53,7 +55,9 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
     """Start writing results into the calls that still exist and have none."""
 
     def change(shot: Snapshot) -> list[Edit]:
-        return [edits.put_result(shot.lines, call, result) for call, result in _current(shot, results)]
+        return [
+            edits.put_result(shot.lines, call, result) for call, result in _current(shot, results)
+        ]
 
     await ports.document.begin(change)
 
@@ -72,7 +76,9 @@ async def cut_off(ports: Ports, why: str) -> None:
     They ran, perhaps not to the end. The model learns that, and the next request is valid.
     """
     shot, result = await ports.document.read(), Result("error", f"The call was cancelled: {why}")
-    answered = Counter((p.call.id, p.call.arguments) for p in all_proposals(shot.transcript) if p.has_run)
+    answered = Counter(
+        (p.call.id, p.call.arguments) for p in all_proposals(shot.transcript) if p.has_run
+    )
     used = (e.key for e in ports.ledger.view().entries if e.state == "used")
     unanswered = Counter((key.id, key.arguments) for key in used) - answered
     calls = [p for p in plan.waiting(shot.answer) if isinstance(p, Proposal)]
@@ -98,7 +104,10 @@ def explain(
     named = [(p, observation.catalogue.get(p.call.name), why) for p, why in reasons]
     ports.ledger.explain(
         what,
-        [(p.call.id, f"{tool.server}/{tool.name}" if tool else p.call.name, why) for p, tool, why in named],
+        [
+            (p.call.id, f"{tool.server}/{tool.name}" if tool else p.call.name, why)
+            for p, tool, why in named
+        ],
     )
 
 
@@ -106,7 +115,9 @@ def enter_decisions(ports: Ports, observation: Observation, decisions: Sequence[
     for decision in decisions:
         tool = observation.catalogue.get(decision.proposal.call.name)
         if tool is not None:
-            ports.ledger.enter([(call_key(decision.proposal, tool), "ya")], decision.rule, decision.why)
+            ports.ledger.enter(
+                [(call_key(decision.proposal, tool), "ya")], decision.rule, decision.why
+            )
 
 
 def too_long(settings: ChatSettings) -> str:
@@ -154,9 +165,14 @@ async def _run(
         return proposal, await read_result(ports, observation, proposal.call.arguments)
     if tool == FIND_TOOLS:
         return proposal, find_tools(observation, proposal.call.arguments)
-    if is_reader(tool) and (refusal := await unknown_resource(ports, observation, tool, proposal.call)):
+    if is_reader(tool) and (
+        refusal := await unknown_resource(ports, observation, tool, proposal.call)
+    ):
         return proposal, refusal
-    request, task_id = observation.settings.request, proposal.task.id if proposal.task and sent else ""
+    request, task_id = (
+        observation.settings.request,
+        proposal.task.id if proposal.task and sent else "",
+    )
     task = TaskHandle(task_id, partial(_begin_task, ports, proposal, tool))
     try:
         return proposal, await ports.tools.call(tool, proposal.call.arguments, request, task)
@@ -166,7 +182,8 @@ async def _run(
 
 def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:
     return PendingError(
-        f"{proposal.call.name} runs as a task of MCP server '{key.server}', which is missing. {COLLECT}"
+        f"{proposal.call.name} runs as a task of MCP server '{key.server}', which is missing. "
+        f"{COLLECT}"
     )
 
 
@@ -180,7 +197,9 @@ async def _begin_task(ports: Ports, proposal: Proposal, tool: Tool, task: str) -
         return
 
     def change(shot: Snapshot) -> list[Edit]:
-        return [edits.put_task(shot.lines, call, task) for call, _ in _current(shot, [(proposal, task)])]
+        return [
+            edits.put_task(shot.lines, call, task) for call, _ in _current(shot, [(proposal, task)])
+        ]
 
     ports.ledger.begin_task(call_key(proposal, tool), task)
     await ports.document.begin(change)

@@ -92,9 +92,13 @@ async def _choose(
     if key in YES:
         if choice.proposals and not proposals:
             return ChoiceMade(False, UNREADABLE)
-        if lost := next((p for p in proposals if plan.lacks_server(observation.situation, p)), None):
+        if lost := next(
+            (p for p in proposals if plan.lacks_server(observation.situation, p)), None
+        ):
             missing = ", ".join(observation.catalogue.missing)
-            return ChoiceMade(False, f"{lost.call.name} cannot run now: the tools of {missing} are missing")
+            return ChoiceMade(
+                False, f"{lost.call.name} cannot run now: the tools of {missing} are missing"
+            )
         if left := doubts(proposals, approvals, seen):
             return _held_back(ports, observation, left, name)
         if rule == "key" and choice.is_from_afar and not is_repeated:
@@ -105,7 +109,12 @@ async def _choose(
     else:
         ports.ledger.revoke(p.call.id for p in proposals)
         ports.ledger.disown((p.call.id, p.call.arguments) for p in proposals)
-        explain(ports, observation, "declined", [(p, f"{key} by {rule} {reason}".strip()) for p in proposals])
+        explain(
+            ports,
+            observation,
+            "declined",
+            [(p, f"{key} by {rule} {reason}".strip()) for p in proposals],
+        )
     declined = Result("refused", fit(f"{plan.DECLINED} {reason}".strip()))
 
     def change(shot: Snapshot) -> list[Edit]:
@@ -145,6 +154,10 @@ async def regenerate(ports: Ports, agent: str) -> None:
     with ports.ledger.lease():
         shot = await ports.document.read()
         if shot.exchange.answers:
-            used = [p.call for p in shot.answer.proposals if p.result is None or p.result.status != "refused"]
+            used = [
+                p.call
+                for p in shot.answer.proposals
+                if p.result is None or p.result.status != "refused"
+            ]
             ports.ledger.forget((call.id, call.arguments) for call in used)
         await ports.document.change(change)

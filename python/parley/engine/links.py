@@ -18,7 +18,9 @@ def readers(catalogue: Catalogue, transcript: Transcript) -> list[Tool]:
 
 def resources_of(server: str, catalogue: Catalogue, transcript: Transcript) -> list[str]:
     """The URIs that a server's results named, in order, each once."""
-    links = [uri for tool, uris in _links(catalogue, transcript) if tool.server == server for uri in uris]
+    links = [
+        uri for tool, uris in _links(catalogue, transcript) if tool.server == server for uri in uris
+    ]
     return list(dict.fromkeys(links))
 
 

@@ -26,7 +26,9 @@ async def read_result(ports: Ports, observation: Observation, arguments: str) ->
     fitting = [o for o in known if call == o.id] or [o for o in every if call in (o.id, o.call.id)]
     if not fitting:
         names = ", ".join(outcome.id for outcome in known or every)
-        return Result("error", f"No long result of a call {call!r}. Calls with long results: {names}")
+        return Result(
+            "error", f"No long result of a call {call!r}. Calls with long results: {names}"
+        )
     outcome, whole = fitting[-1], fitting[-1].whole
     assert whole is not None, "each of them has one"
     content = (await ports.attachments.read([whole]))[whole.path]

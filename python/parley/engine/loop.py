@@ -62,7 +62,9 @@ def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
         ports.ledger.enter_reply(reply_units(replies[-1]))
 
 
-async def _take(ports: Ports, observation: Observation, step: plan.Step, started: float) -> End | None:  # noqa: C901 - a case a step
+async def _take(  # noqa: C901  one case for each step
+    ports: Ports, observation: Observation, step: plan.Step, started: float
+) -> End | None:
     """Carry out one step; returns an End if it is then the user's turn."""
     match step:
         case plan.AwaitQuestion():
@@ -73,7 +75,12 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
                 await _refuse(ports, observation, refused)
                 return None
             approvals = observation.situation.approvals
-            explain(ports, observation, "asked", [(call, why_asked(call, approvals)) for call in readable])
+            explain(
+                ports,
+                observation,
+                "asked",
+                [(call, why_asked(call, approvals)) for call in readable],
+            )
             return End("waiting")
         case plan.Complete():
             await open_question(ports.document)
@@ -81,14 +88,18 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
         case plan.Stop(reason):
             return await _end(ports, Notice("Unable to complete task", reason))
         case plan.AskModel(tools_on):
-            if left := unclaimed(observation.snapshot.transcript, observation.view, observation.snapshot.at):
+            if left := unclaimed(
+                observation.snapshot.transcript, observation.view, observation.snapshot.at
+            ):
                 ports.ledger.revoke(left)  # the model is told that these calls have no result
             return await ask_model(ports, observation.request(tools_on))
         case plan.StartAnswer():
             return await _start_answer(ports, observation)
         case plan.Resume():
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
-            await ports.document.change(lambda s: edits.name_answer(s.answer, observation.settings.agent))
+            await ports.document.change(
+                lambda s: edits.name_answer(s.answer, observation.settings.agent)
+            )
         case plan.Settle(results):
             await _refuse(ports, observation, results)
         case plan.Decide(decisions):
@@ -100,14 +111,19 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
     return None
 
 
-async def _refuse(ports: Ports, observation: Observation, results: Sequence[tuple[Proposal, Result]]) -> None:
+async def _refuse(
+    ports: Ports, observation: Observation, results: Sequence[tuple[Proposal, Result]]
+) -> None:
     explain(ports, observation, "refused", [(call, result.body) for call, result in results])
     await refuse(ports, results)
 
 
 async def _start_answer(ports: Ports, observation: Observation) -> End | None:
     """Include the question's references; if one cannot be included, tell the user first."""
-    question, agent = observation.snapshot.exchange.question or Question(), observation.settings.agent
+    question, agent = (
+        observation.snapshot.exchange.question or Question(),
+        observation.settings.agent,
+    )
     contents = await ports.references.bring(references(question))
     lacking = lacks(question, contents)
     if not set(lacking) <= set(observation.view.warnings):

@@ -38,14 +38,18 @@ class Observation:
     def situation(self) -> Situation:
         """The situation that the step depends on."""
         shot, settings = self.snapshot, self.settings
-        return Situation(shot.transcript, shot.at, self.catalogue, self.view, settings.limits, settings.rules)
+        return Situation(
+            shot.transcript, shot.at, self.catalogue, self.view, settings.limits, settings.rules
+        )
 
     def request(self, tools_on: bool) -> Request:
         """The request for the model to answer."""
         shot, request = self.snapshot, self.settings.request
         return replace(
             request,
-            system="\n\n".join(filter(None, (request.system, guidance(self.catalogue) if tools_on else ""))),
+            system="\n\n".join(
+                filter(None, (request.system, guidance(self.catalogue) if tools_on else ""))
+            ),
             transcript=shot.transcript,
             at=shot.at,
             catalogue=self.catalogue,
@@ -64,7 +68,9 @@ class Observation:
             return request
         history = [e for e in shot.transcript.exchanges[: shot.at + 1] if e.answers]
         exchanges = (*history, Exchange(Question((Text(NO_QUESTION),))))
-        return replace(request, transcript=replace(shot.transcript, exchanges=exchanges), at=len(history))
+        return replace(
+            request, transcript=replace(shot.transcript, exchanges=exchanges), at=len(history)
+        )
 
     def undecided(self) -> list[Proposal | Broken]:
         """The current calls that wait for a choice, in file order."""
@@ -81,7 +87,9 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     if settings.tools:
         names = [c.call.name for c in open_calls(snapshot.exchange) if isinstance(c, Proposal)]
         offered = await ports.tools.catalogue(settings.tools, names)
-        catalogue = with_own_tools(settings.tools(offered), snapshot.transcript, settings.request.tool_room)
+        catalogue = with_own_tools(
+            settings.tools(offered), snapshot.transcript, settings.request.tool_room
+        )
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)
     if undone := unclaimed(snapshot.transcript, view):
@@ -90,7 +98,9 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     return Observation(snapshot, settings, catalogue, view)
 
 
-def with_own_tools(catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None) -> Catalogue:
+def with_own_tools(
+    catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None
+) -> Catalogue:
     """The tools on offer, with Parley's own tools that the chat needs.
 
     One of them reads on in long results, if there are any. For each server whose results named
@@ -107,7 +117,9 @@ def with_own_tools(catalogue: Catalogue, transcript: Transcript, room: ToolRoom 
     own += extra
     latest = [tool for tool in _latest(every, transcript) if tool not in own]
     in_full = {*own, *room.fitting(latest, len(own))}
-    return replace(every, names_only=frozenset(wire for wire, tool in every.tools if tool not in in_full))
+    return replace(
+        every, names_only=frozenset(wire for wire, tool in every.tools if tool not in in_full)
+    )
 
 
 def _latest(catalogue: Catalogue, transcript: Transcript) -> list[Tool]:
@@ -142,7 +154,10 @@ You can call the tools that are described in this request. Of these, only the na
 Before you call one of them, find it with {}: then it is described."""
 _MOST_NAMES = 8_000
 """Bytes of the names of undescribed tools."""
-_SAYS = "The MCP server {} says this of its tools. The words are the server's, and the user's go before them:"
+_SAYS = (
+    "The MCP server {} says this of its tools. The words are the server's, and the user's "
+    "go before them:"
+)
 _MOST_SAID = 16_000
 """Bytes of all servers' instructions."""
 _LACK = "If the task needs them, say that they are missing."
@@ -156,7 +171,11 @@ def guidance(catalogue: Catalogue) -> str:
     """
     missing = ", ".join(catalogue.missing)
     tools = f"{_names(catalogue)}\n{_RULES}" if catalogue.tools else ""
-    lack = f"The tools of these MCP servers are not available now: {missing}. {_LACK}" if missing else ""
+    lack = (
+        f"The tools of these MCP servers are not available now: {missing}. {_LACK}"
+        if missing
+        else ""
+    )
     return "\n".join(filter(None, (tools, *_instructions(catalogue), lack)))
 
 

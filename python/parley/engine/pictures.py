@@ -11,4 +11,8 @@ from parley.models.request import Request
 async def with_pictures(ports: Ports, request: Request) -> Request:
     """The request with the contents of the attachments that its model can see."""
     attachments = request.attachments()
-    return replace(request, pictures=await ports.attachments.read(attachments)) if attachments else request
+    return (
+        replace(request, pictures=await ports.attachments.read(attachments))
+        if attachments
+        else request
+    )

@@ -20,7 +20,15 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 from parley.chat.edits import Edit
 from parley.chat.reader import parse_lines, split_lines
 from parley.chat.references import Reference, ReferenceText
-from parley.chat.transcript import Answer, Attachment, Choice, Exchange, Proposal, Result, Transcript
+from parley.chat.transcript import (
+    Answer,
+    Attachment,
+    Choice,
+    Exchange,
+    Proposal,
+    Result,
+    Transcript,
+)
 from parley.errors import GoneError
 from parley.models.events import Event
 from parley.models.request import Request
@@ -238,7 +246,9 @@ class Ledger(Protocol):
         """Record that a started call runs at its server as the task with this id."""
         ...
 
-    def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
+    def wrote(
+        self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()
+    ) -> None:
         """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their
         tools."""
         ...
@@ -317,7 +327,14 @@ class CallRefused:
 
 
 TurnEvent: TypeAlias = (
-    Event | ServerWait | MissingTools | CallBegan | TaskBegan | CallProgress | CallEnded | CallRefused
+    Event
+    | ServerWait
+    | MissingTools
+    | CallBegan
+    | TaskBegan
+    | CallProgress
+    | CallEnded
+    | CallRefused
 )
 
 
@@ -340,7 +357,9 @@ class Clock(Protocol):
         """Seconds on a clock that never goes back."""
         ...
 
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+    def together(
+        self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float
+    ) -> AsyncIterator[T]:
         """Do all work at once and yield each outcome as it arrives; after `limit_s` seconds, cancel
         the rest."""
         ...

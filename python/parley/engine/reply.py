@@ -51,7 +51,10 @@ async def ask_model(ports: Ports, request: Request) -> End | None:
         ports.observer.on_event(Aside(news))
     if trouble := reply.trouble():
         await end_unfinished(ports, "Interrupted", trouble.cause)
-        return End("interrupted", f"The reply is not complete: {trouble.cause}. What to do: {trouble.action}")
+        return End(
+            "interrupted",
+            f"The reply is not complete: {trouble.cause}. What to do: {trouble.action}",
+        )
     return None
 
 
@@ -62,7 +65,9 @@ def _what_for(request: Request) -> str:
         return status.ANALYZING
     last = results[-1]
     return (
-        status.failed(last.call.name) if last.result and last.result.status == "error" else status.PROCESSING
+        status.failed(last.call.name)
+        if last.result and last.result.status == "error"
+        else status.PROCESSING
     )
 
 
@@ -107,7 +112,9 @@ class _Reply:
         self.finished: Finished | None = None
         self._block = False
         self._shows = request.thinking.show
-        self._is_last = bool(_results(request)) or not (request.tools_on and request.catalogue.tools)
+        self._is_last = bool(_results(request)) or not (
+            request.tools_on and request.catalogue.tools
+        )
         """Whether its text may be the final answer: before any result, it announces what the model
         will do."""
         self._status = ""
@@ -167,7 +174,9 @@ class _Reply:
         if unshown and signature:  # the signature covers the text, so the text must be in the file
             self._block = True
             await self._append(self.writer.thinking(self.provider, self.model, unshown))
-        thinking = Thinking(self.provider, self.model, None, signature, redacted) if signature else None
+        thinking = (
+            Thinking(self.provider, self.model, None, signature, redacted) if signature else None
+        )
         if not self._block:
             await self._append(self.writer.sealed(thinking) if thinking else "")
             return
@@ -206,7 +215,9 @@ class _Reply:
 
         await self.ports.document.change(change)
         tools = [(p, tool) for p in proposals if (tool := self.catalogue.get(p.call.name))]
-        self.ports.ledger.wrote(map(written_key, proposals), [call_key(p, tool) for p, tool in tools])
+        self.ports.ledger.wrote(
+            map(written_key, proposals), [call_key(p, tool) for p, tool in tools]
+        )
 
     async def cut(self) -> None:
         """End the reply here: its text stays, its calls are dropped."""
@@ -219,7 +230,9 @@ class _Reply:
         if trouble := TROUBLE.get(finished.reason):
             return trouble._replace(cause=f"{trouble.cause}{_explanation(finished)}")
         is_empty = not self.has_text and not self.calls
-        return _EMPTY._replace(cause=f"{_EMPTY.cause}{_explanation(finished)}") if is_empty else None
+        return (
+            _EMPTY._replace(cause=f"{_EMPTY.cause}{_explanation(finished)}") if is_empty else None
+        )
 
     def news(self) -> str:
         """The provider's remark on the end of a complete reply; "" if it made none."""

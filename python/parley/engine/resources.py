@@ -59,4 +59,7 @@ async def refused_resources(
 def _unknown(server: str, uri: str, known: Sequence[str]) -> str:
     names = ", ".join(one_line(each, _LENGTH) for each in known[:_MOST_NAMED])
     more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    return f"The MCP server {server} named no resource {one_line(uri, _LENGTH)!r}. It named: {names}{more}"
+    return (
+        f"The MCP server {server} named no resource {one_line(uri, _LENGTH)!r}. It named: "
+        f"{names}{more}"
+    )

@@ -44,7 +44,9 @@ async def _sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
         except ModelError as error:
             return End("interrupted", f"{_count(lines, len(exchanges))}: {error}")
         if summary:
-            await ports.document.change(lambda s: put_summary(s.lines, s.transcript, exchange, summary))  # noqa: B023 - it is over before the next one
+            await ports.document.change(
+                lambda s: put_summary(s.lines, s.transcript, exchange, summary)  # noqa: B023  awaited
+            )
             lines += 1
     return End("answered", _count(lines, len(exchanges)))
 

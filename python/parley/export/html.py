@@ -68,7 +68,17 @@ _CLASSES = (
     ("keyword", ("Keyword", "Generic.Heading", "Generic.Subheading")),
     ("string", ("Literal.String",)),
     ("number", ("Literal.Number",)),
-    ("name", ("Name.Function", "Name.Class", "Name.Builtin", "Name.Decorator", "Name.Tag", "Name.Attribute")),
+    (
+        "name",
+        (
+            "Name.Function",
+            "Name.Class",
+            "Name.Builtin",
+            "Name.Decorator",
+            "Name.Tag",
+            "Name.Attribute",
+        ),
+    ),
     ("minus", ("Generic.Deleted",)),
     ("plus", ("Generic.Inserted",)),
 )
@@ -82,7 +92,9 @@ _NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; img-src da
 _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 
 
-def html_page(transcript: Transcript, title: str, pictures: Mapping[str, bytes] | None = None) -> str:
+def html_page(
+    transcript: Transcript, title: str, pictures: Mapping[str, bytes] | None = None
+) -> str:
     """The page; `title` is for a chat without a topic, `pictures` maps paths to stored pictures.
 
     The user's notes are left out, as in a request.
@@ -114,12 +126,15 @@ def _highlighter(end: float) -> Callable[[str, str, str], str]:
     """
 
     def html(code: str, language: str, _: str) -> str:
-        is_long = len(code) > _LONGEST_CODE or any(len(line) > _LONGEST_LINE for line in code.split("\n"))
+        is_long = len(code) > _LONGEST_CODE or any(
+            len(line) > _LONGEST_LINE for line in code.split("\n")
+        )
         if is_long or time.monotonic() >= end:
             return ""
         tokens = list(takewhile(lambda _: time.monotonic() < end, _tokens(code, language)))
         pieces = [
-            (name, "".join(text for _, text in run)) for name, run in groupby(tokens, lambda token: token[0])
+            (name, "".join(text for _, text in run))
+            for name, run in groupby(tokens, lambda token: token[0])
         ]
         is_whole = "".join(text for _, text in pieces) == code
         return "".join(_piece(name, text) for name, text in pieces) if is_whole else ""
@@ -144,7 +159,9 @@ def _tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
 def _class_of(kind: Any) -> str:
     from pygments.token import string_to_tokentype
 
-    known = ((name, string_to_tokentype(parent)) for name, parents in _CLASSES for parent in parents)
+    known = (
+        (name, string_to_tokentype(parent)) for name, parents in _CLASSES for parent in parents
+    )
     return next((name for name, parent in known if kind in parent), "")
 
 
@@ -160,7 +177,9 @@ class _Page:
     pictures: Mapping[str, bytes]
 
     def preamble(self, transcript: Transcript) -> Iterator[str]:
-        yield from (self._rendered(part.text) for part in transcript.preamble if isinstance(part, Text))
+        yield from (
+            self._rendered(part.text) for part in transcript.preamble if isinstance(part, Text)
+        )
 
     def exchange(self, exchange: Exchange) -> Iterator[str]:
         if exchange.question and exchange.question.text:
@@ -221,7 +240,10 @@ class _Page:
 
 def _section(kind: str, who: str, parts: Iterator[str]) -> str:
     inside = "\n".join(parts)
-    return f'<section class="{kind}" dir="auto">\n<div class="who">{_text(who)}</div>\n{inside}\n</section>'
+    return (
+        f'<section class="{kind}" dir="auto">\n<div '
+        f'class="who">{_text(who)}</div>\n{inside}\n</section>'
+    )
 
 
 def _details(title: str, text: str, pictures: Iterable[str] = ()) -> str:

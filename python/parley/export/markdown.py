@@ -39,7 +39,11 @@ _MEANINGFUL = re.compile(r"([\\`*_{}\[\]<>#!|~&])")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _SUMMARY = re.compile(rf"^{SUMMARY}", re.MULTILINE)
 _END, _PARAGRAPH = "end", ["paragraph_open", "inline", "paragraph_close"]
-_RESULTS: dict[Status, str] = {"ok": "Result of {}", "error": "{} failed", "refused": "{} did not run"}
+_RESULTS: dict[Status, str] = {
+    "ok": "Result of {}",
+    "error": "{} failed",
+    "refused": "{} did not run",
+}
 
 
 def markdown_page(transcript: Transcript, title: str) -> str:
@@ -80,7 +84,9 @@ def _segment(segment: Segment) -> Iterator[str]:
             yield from _block("Thinking", text) if text else ()
         case Proposal(call=call, result=result):
             yield from _block(f"Tool call {_code(call.name)}", call.arguments, "json")
-            yield from _result(_RESULTS[result.status].format(_code(call.name)), result) if result else ()
+            yield from (
+                _result(_RESULTS[result.status].format(_code(call.name)), result) if result else ()
+            )
         case Orphan(name, _, result):
             yield from _result(f"Result of {_code(name)} without a call", result)
         case Broken(text=text):
@@ -138,7 +144,10 @@ def _closers(text: str) -> Iterable[str]:
 def _ends(text: str) -> bool:
     """Whether a paragraph below the text is read as a paragraph."""
     last = _reader().parse(f"{text}\n\n{_END}")[-3:]
-    return [token.type for token in last] == _PARAGRAPH and (last[0].level, last[1].content) == (0, _END)
+    return [token.type for token in last] == _PARAGRAPH and (last[0].level, last[1].content) == (
+        0,
+        _END,
+    )
 
 
 @cache

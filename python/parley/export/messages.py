@@ -33,13 +33,12 @@ _NO = frozenset(CHOICES) - YES
 _ENDLESS = 2**62
 """The size, in tokens, of a window into which any chat fits."""
 
-# "The per-line training example of a fine-tuning input file for chat models using the supervised method":
-# `messages`, and `tools` and `parallel_tool_calls`, which may be missing (OpenAI's API description 2.3.0,
-# FineTuneChatRequestInput, read 2026-11-23).
-#
-# "Each line in the JSONL file should be a JSON object with the following structure: {"system":
-# "<optional_system_message>", "messages": [...]}. The first message must be from the "user". The last message
-# must be from the "assistant". User and assistant messages must alternate. No extraneous keys are allowed."
+# "The per-line training example of a fine-tuning input file for chat models using the supervised
+# method": `messages`, and `tools` and `parallel_tool_calls`, which may be missing (OpenAI's API
+# description 2.3.0, FineTuneChatRequestInput, read 2026-11-23).  "Each line in the JSONL file
+# should be a JSON object with the following structure: {"system": "<optional_system_message>",
+# "messages": [...]}. The first message must be from the "user". The last message must be from the
+# "assistant". User and assistant messages must alternate. No extraneous keys are allowed."
 # (platform.claude.com/cookbook/finetuning-finetuning-on-bedrock, read 2026-11-23)
 _ANTHROPIC = "anthropic"
 
@@ -47,12 +46,20 @@ _ANTHROPIC = "anthropic"
 def message_line(transcript: Transcript, option: str) -> str:
     """The JSON line for a chat, in the shell's format of this name; "" without a question."""
     exchanges = _finished(transcript.exchanges)
-    turns = tuple(map(_bare, history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None)))
+    turns = tuple(
+        map(_bare, history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None))
+    )
     if not turns:
         return ""
     system = _system(transcript)
     request = Request(
-        Transcript(exchanges), len(exchanges) - 1, "", "", system=system, window=_ENDLESS, wire_turns=turns
+        Transcript(exchanges),
+        len(exchanges) - 1,
+        "",
+        "",
+        system=system,
+        window=_ENDLESS,
+        wire_turns=turns,
     )
     line: dict[str, Any] = {
         "messages": [_slim(message) for message in format_for(option).body(request)["messages"]]
@@ -64,7 +71,9 @@ def message_line(transcript: Transcript, option: str) -> str:
 
 def lacks(transcript: Transcript) -> Iterator[str]:
     """Notices of content that a line cannot hold, or that providers reject for training."""
-    results = (p.result for e in transcript.exchanges for a in e.answers for p in a.proposals if p.result)
+    results = (
+        p.result for e in transcript.exchanges for a in e.answers for p in a.proposals if p.result
+    )
     returned = [attachment for result in results for attachment in result.attachments]
     asked_with = (p for e in transcript.exchanges if e.question for p in e.question.parts)
     pictures = [*returned, *(part for part in asked_with if isinstance(part, Attachment))]
@@ -75,7 +84,12 @@ def lacks(transcript: Transcript) -> Iterator[str]:
     exchanges = _finished(transcript.exchanges)
     if exchanges != _finished(transcript.exchanges, with_waiting=True):
         yield "the last calls have no results yet, so the reply that made them is left out"
-    if exchanges and not exchanges[-1].answers and exchanges[-1].question and exchanges[-1].question.text:
+    if (
+        exchanges
+        and not exchanges[-1].answers
+        and exchanges[-1].question
+        and exchanges[-1].question.text
+    ):
         yield "it ends with a question, but training data must end with an answer"
 
 
@@ -123,7 +137,9 @@ def _bare(turn: Turn) -> Turn:
     if not isinstance(turn, ModelTurn):
         return turn
     calls = tuple(replace(outcome, whole=None) for outcome in turn.calls)
-    return replace(turn, parts=tuple(p for p in turn.parts if isinstance(p, Text)), calls=calls, open=False)
+    return replace(
+        turn, parts=tuple(p for p in turn.parts if isinstance(p, Text)), calls=calls, open=False
+    )
 
 
 def _slim(message: Mapping[str, Any]) -> dict[str, Any]:

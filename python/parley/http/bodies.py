@@ -114,8 +114,12 @@ def _unpacking(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
     if encoding in ("gzip", "x-gzip"):
         return _inflating(lambda _: zlib.decompressobj(_GZIP))
     if encoding == "deflate":  # some servers send it unrequested
-        return _inflating(lambda start: zlib.decompressobj(zlib.MAX_WBITS * (1 if _is_zlib(start) else -1)))
-    return lambda _: _refused(f"it answers in the encoding {encoding[:20]!r}, which was not requested")
+        return _inflating(
+            lambda start: zlib.decompressobj(zlib.MAX_WBITS * (1 if _is_zlib(start) else -1))
+        )
+    return lambda _: _refused(
+        f"it answers in the encoding {encoding[:20]!r}, which was not requested"
+    )
 
 
 def _refused(why: str) -> Iterator[bytes]:

@@ -75,7 +75,9 @@ def _through(proxy: str | None) -> dict[str, Any]:
 def _limits() -> Any:
     """Limits of a pool: `httpx2` closes idle connections after 5 s, but people think longer."""
     return import_module("httpx2").Limits(
-        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE, keepalive_expiry=IDLE_S
+        max_connections=MOST_CONNECTIONS,
+        max_keepalive_connections=MOST_IDLE,
+        keepalive_expiry=IDLE_S,
     )
 
 
@@ -94,7 +96,9 @@ def _flaw(proxy: str) -> str:
 
 
 def _complaint(kind: str, flaw: str) -> str:
-    name = next((name for name in os.environ if name.lower() == f"{kind}_proxy"), f"{kind.upper()}_PROXY")
+    name = next(
+        (name for name in os.environ if name.lower() == f"{kind}_proxy"), f"{kind.upper()}_PROXY"
+    )
     return (
         f"{name} names a proxy that cannot be used: {flaw}. What to do: set HTTPS_PROXY to an "
         f"http:// or https:// proxy, name the host in NO_PROXY, or unset {name}"

@@ -43,11 +43,15 @@ def chatgpt(value: Any) -> Iterator[Record]:
         path = list(_path(root, nodes))
         losses = dict[str, None]()
         shown = set(map(id, path))
-        if any(_says(message) and id(message) not in shown for message in map(_message, nodes.values())):
+        if any(
+            _says(message) and id(message) not in shown for message in map(_message, nodes.values())
+        ):
             losses[_BRANCHES] = None
         messages = list(_chatgpt(path, losses))
         if any(message["role"] != "system" for message in messages):
-            models = [model for m in path if (model := string(mapping(m, "metadata"), "model_slug"))]
+            models = [
+                model for m in path if (model := string(mapping(m, "metadata"), "model_slug"))
+            ]
             yield Record(messages, _head(root.get("title"), models), tuple(losses))
 
 
@@ -55,7 +59,11 @@ def claude_ai(value: Any) -> Iterator[Record]:
     """The conversations in a Claude.ai export, except empty ones."""
     for root in _objects(value):
         said = root.get("chat_messages")
-        messages = [m for each in said if isinstance(each, Mapping) for m in _claude_ai(each)] if said else []
+        messages = (
+            [m for each in said if isinstance(each, Mapping) for m in _claude_ai(each)]
+            if said
+            else []
+        )
         if messages:
             yield Record(messages, _head(root.get("name"), [string(root, "model")]))
 
@@ -76,7 +84,7 @@ def _head(title: Any, models: Sequence[str]) -> Message:
     return head | ({"model": models[-1]} if models and models[-1] else {})
 
 
-# --- ChatGPT ----------------------------------------------------------------------------------------------
+# --- ChatGPT --------------------------------------------------------------------------------------
 
 
 def _message(node: Any) -> Message:
@@ -84,7 +92,9 @@ def _message(node: Any) -> Message:
 
 
 def _says(message: Message) -> bool:
-    return string(mapping(message, "author"), "role") in ("user", "assistant") and not _is_hidden(message)
+    return string(mapping(message, "author"), "role") in ("user", "assistant") and not _is_hidden(
+        message
+    )
 
 
 def _is_hidden(message: Message) -> bool:
@@ -125,7 +135,10 @@ def _chatgpt(path: Sequence[Message], losses: dict[str, None]) -> Iterator[Messa
         elif role == "assistant" and (tool := string(message, "recipient")) not in ("", "all"):
             waiting.append(tool)
             call = {"name": tool, "arguments": _arguments(content)}
-            yield {"role": "assistant", "tool_calls": [{"id": string(message, "id"), "function": call}]}
+            yield {
+                "role": "assistant",
+                "tool_calls": [{"id": string(message, "id"), "function": call}],
+            }
         elif parts := _parts(content):
             yield {"role": role, "content": parts}
 
@@ -159,11 +172,13 @@ def _parts(content: Message) -> list[Message]:
             made.append({"type": "text", "text": part})
         elif isinstance(part, Mapping):
             kind = string(part, "content_type").removesuffix("_asset_pointer")
-            made.append({"type": kind, "text": part["text"]} if string(part, "text") else {"type": kind})
+            made.append(
+                {"type": kind, "text": part["text"]} if string(part, "text") else {"type": kind}
+            )
     return made
 
 
-# --- Claude.ai --------------------------------------------------------------------------------------------
+# --- Claude.ai ------------------------------------------------------------------------------------
 
 
 def _claude_ai(message: Message) -> Iterator[Message]:

@@ -186,7 +186,10 @@ class Conversation:
         """Add the model's thinking, or the data in its place."""
         if not _SIGNATURE.fullmatch(signature) or fit(signature) != signature:
             signature = ""
-        provider, model = re.sub(r"[\s:\[\]]", "_", fit(provider)), re.sub(r"[\s\[\]]", "_", fit(model))
+        provider, model = (
+            re.sub(r"[\s:\[\]]", "_", fit(provider)),
+            re.sub(r"[\s\[\]]", "_", fit(model)),
+        )
         words = None if redacted or text is None else fit(text)
         if words or signature:
             thought = Thinking(provider or UNKNOWN, model or UNKNOWN, words, signature, redacted)
@@ -196,7 +199,11 @@ class Conversation:
         """Add a call that the model makes in this reply."""
         number = len(self._segments())
         call = ToolCall(
-            _own_id(call_id or f"call_{number}"), fit(name) or "_", fit(arguments), self._calls, extra
+            _own_id(call_id or f"call_{number}"),
+            fit(name) or "_",
+            fit(arguments),
+            self._calls,
+            extra,
         )
         self._calls += 1
         assert self._answer, "the model is speaking"
@@ -279,7 +286,9 @@ class Conversation:
 
 def _exchange(exchange: _Exchange) -> Exchange:
     answers = tuple(Answer(answer.agent, _merged(answer.segments)) for answer in exchange.answers)
-    return Exchange(None if exchange.question is None else Question(_merged(exchange.question)), answers)
+    return Exchange(
+        None if exchange.question is None else Question(_merged(exchange.question)), answers
+    )
 
 
 def _merged(parts: Iterable[_Part]) -> tuple[_Part | Text, ...]:

@@ -51,7 +51,9 @@ FORMATS = {
         "a Claude Code session, as JSON lines",
         program=Program(session_logs.is_claude_code, session_logs.claude_code, "anthropic"),
     ),
-    "llm": Format("the output of llm logs --json", program=Program(session_logs.is_llm, session_logs.llm)),
+    "llm": Format(
+        "the output of llm logs --json", program=Program(session_logs.is_llm, session_logs.llm)
+    ),
 }
 """The formats by their names in the shell."""
 
@@ -81,7 +83,9 @@ def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Seq
     if not records:
         raise ValueError("it contains no messages")
     return [
-        _record(record, name, program, folder(number, len(records)), number if len(records) > 1 else 0)
+        _record(
+            record, name, program, folder(number, len(records)), number if len(records) > 1 else 0
+        )
         for number, record in enumerate(records, 1)
     ]
 

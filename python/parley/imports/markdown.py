@@ -30,7 +30,9 @@ _LOCAL, _BRANCH = MARKERS["note"], "🌿:"
 _THINKING = MARKERS["thinking"].removesuffix("[")
 _END = f"{_THINKING}[END]"
 _CALL, _RESULT = "🔧:", "📎:"
-_TOOL = re.compile(rf"(?P<kind>{_CALL}|{_RESULT})\s*(?P<name>\S+)\s+id=(?P<id>\S+)(?P<error>.*error=true)?.*")
+_TOOL = re.compile(
+    rf"(?P<kind>{_CALL}|{_RESULT})\s*(?P<name>\S+)\s+id=(?P<id>\S+)(?P<error>.*error=true)?.*"
+)
 _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
 # "A code fence is a sequence of at least three consecutive backtick characters (`) or tildes (~)",
 # indented by up to three spaces; its closing fence is of the same kind, and at least as long
@@ -55,7 +57,9 @@ def has_turns(lines: Sequence[str]) -> bool:
 def has_tools(lines: Sequence[str]) -> bool:
     """Whether there are turns, and lines with a meaning only in parley.nvim."""
     signs = (_BRANCH, _LOCAL)
-    return has_turns(lines) and any(line.startswith(signs) or _TOOL.fullmatch(line) for line in lines)
+    return has_turns(lines) and any(
+        line.startswith(signs) or _TOOL.fullmatch(line) for line in lines
+    )
 
 
 def has_headings(lines: Sequence[str]) -> bool:
@@ -142,7 +146,9 @@ def _begin(text: str) -> tuple[Conversation, list[str]]:
     """A conversation with the header's values, and the lines below the header."""
     conversation, lines = Conversation(), split_lines(text)
     first = 1 if lines and _RULE.fullmatch(lines[0]) else 0
-    turn = next((n for n, line in enumerate(lines) if line.startswith((*_USER, _AGENT))), len(lines))
+    turn = next(
+        (n for n, line in enumerate(lines) if line.startswith((*_USER, _AGENT))), len(lines)
+    )
     end = next((n for n in range(first, turn) if _RULE.fullmatch(lines[n])), None)
     if end is None:
         return conversation, lines

@@ -117,11 +117,15 @@ def _objects(messages: Sequence[Any]) -> Sequence[Message]:
 def kind(record: Record) -> str:
     """The format of a conversation, by features that only one format has."""
     roles = {message["role"] for message in record.messages}
-    if "llm" in roles or any("_meta" in m or isinstance(m.get("tools"), dict) for m in record.messages):
+    if "llm" in roles or any(
+        "_meta" in m or isinstance(m.get("tools"), dict) for m in record.messages
+    ):
         return "codecompanion"
     contents = (message.get("content") for message in record.messages)
     blocks = (block for content in contents if isinstance(content, list) for block in content)
-    has_blocks = any(isinstance(block, dict) and string(block, "type") in _BLOCKS for block in blocks)
+    has_blocks = any(
+        isinstance(block, dict) and string(block, "type") in _BLOCKS for block in blocks
+    )
     return "anthropic" if has_blocks or "system" in record.root else "openai"
 
 
@@ -225,12 +229,16 @@ class _Reader:
     def _call(self, call: Any) -> None:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise ValueError('expected a call as {"id": …, "function": {"name": …, "arguments": …}}')
+            raise ValueError(
+                'expected a call as {"id": …, "function": {"name": …, "arguments": …}}'
+            )
         arguments = function.get("arguments")
         if arguments is not None and not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         extra = {"extra_content": call["extra_content"]} if call.get("extra_content") else {}
-        self.conversation.call(string(call, "id"), function["name"], arguments or "", extra_json(extra))
+        self.conversation.call(
+            string(call, "id"), function["name"], arguments or "", extra_json(extra)
+        )
 
     def _tool_use(self, part: Message) -> None:
         name, value = part.get("name"), part.get("input")

@@ -31,10 +31,12 @@ def is_llm(value: Any) -> bool:
     """Whether this is the output of `llm logs --json`."""
     keys = ("conversation_id", "prompt", "response")
     rows = value if isinstance(value, list) else []
-    return bool(rows) and all(isinstance(row, Mapping) and all(k in row for k in keys) for row in rows)
+    return bool(rows) and all(
+        isinstance(row, Mapping) and all(k in row for k in keys) for row in rows
+    )
 
 
-# --- Claude Code ------------------------------------------------------------------------------------------
+# --- Claude Code ----------------------------------------------------------------------------------
 
 
 def claude_code(value: Any) -> Iterator[Record]:
@@ -69,7 +71,11 @@ def claude_code(value: Any) -> Iterator[Record]:
 
 
 def _lines(value: Any) -> Sequence[Message]:
-    return [line for line in (value if isinstance(value, list) else [value]) if isinstance(line, Mapping)]
+    return [
+        line
+        for line in (value if isinstance(value, list) else [value])
+        if isinstance(line, Mapping)
+    ]
 
 
 def _is_said(line: Any) -> bool:
@@ -113,13 +119,15 @@ def _blocks(line: Message, kind: str) -> Iterator[Message]:
 
 
 def _head(lines: Sequence[Message], path: Sequence[Message]) -> Message:
-    titles = [title for line in lines if (title := string(line, _TITLES.get(string(line, "type"), "")))]
+    titles = [
+        title for line in lines if (title := string(line, _TITLES.get(string(line, "type"), "")))
+    ]
     models = [model for line in path if (model := string(mapping(line, "message"), "model"))]
     head = {"title": titles[-1]} if titles else {}
     return head | ({"model": models[-1]} if models else {})
 
 
-# --- llm --------------------------------------------------------------------------------------------------
+# --- llm ------------------------------------------------------------------------------------------
 
 
 def llm(value: Any) -> Iterator[Record]:

@@ -120,7 +120,11 @@ class ServerRequests:
 def _is_folder(named: Path, base: Path | None) -> bool:
     if named.is_absolute():
         return named.is_dir()
-    return base is not None and (len(named.parts) != 1 or named == Path("..")) and (base / named).is_dir()
+    return (
+        base is not None
+        and (len(named.parts) != 1 or named == Path(".."))
+        and (base / named).is_dir()
+    )
 
 
 def _root(folder: Path) -> dict[str, str]:
@@ -155,7 +159,9 @@ def _through(door: _Door, answer: Callable[..., Awaitable[Any]]) -> Callable[...
         if not door.is_open():
             from mcp_types import INTERNAL_ERROR, ErrorData
 
-            return ErrorData(code=INTERNAL_ERROR, message="too many requests to the client: not answered")
+            return ErrorData(
+                code=INTERNAL_ERROR, message="too many requests to the client: not answered"
+            )
         try:
             return await answer(context, params)
         finally:
@@ -183,7 +189,9 @@ def _sampled(sample: Sample, clock: PausableClock, max_bytes: int) -> Callable[.
             return ErrorData(code=INTERNAL_ERROR, message=str(error))
         content = TextContent(type="text", text=sampled.text)
         reason = "maxTokens" if sampled.cut else "endTurn"
-        return CreateMessageResult(role="assistant", content=content, model=sampled.model, stop_reason=reason)
+        return CreateMessageResult(
+            role="assistant", content=content, model=sampled.model, stop_reason=reason
+        )
 
     return reply
 
@@ -194,20 +202,26 @@ def _text(content: Any, max_bytes: int) -> str:
 
 
 def _elicited(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable[..., Any]:
-    async def elicit(_: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+    async def elicit(
+        _: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult | ErrorData:
         from mcp_types import INVALID_PARAMS, ElicitResult, ErrorData
 
         if params.mode != "form":
             try:
                 page = visit(params.url, params.message, params.elicitation_id or "")
             except ValueError as error:
-                return ErrorData(code=INVALID_PARAMS, message=f"this page cannot be opened: {error}")
+                return ErrorData(
+                    code=INVALID_PARAMS, message=f"this page cannot be opened: {error}"
+                )
             with clock.standing_still():
                 action = await clock.while_wanted(elicitor.visit(server, page))
             return ElicitResult(action=action or "cancel")
         schema = params.requested_schema
         with clock.standing_still():
-            content = await clock.while_wanted(elicitor.ask(server, visible(params.message), schema))
+            content = await clock.while_wanted(
+                elicitor.ask(server, visible(params.message), schema)
+            )
         if content is None or isinstance(content, str):
             return ElicitResult(action=content or "cancel")
         if check_arguments(json.dumps(content), schema):

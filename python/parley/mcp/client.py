@@ -125,7 +125,9 @@ class SdkSession:
                     room -= size
                     tools[tool.name] = tool
                     # A local server ends with Neovim, so a task there would not outlive it.
-                    if support == "required" or (support == "optional" and self._settings.url is not None):
+                    if support == "required" or (
+                        support == "optional" and self._settings.url is not None
+                    ):
                         as_tasks.add(tool.name)
         if self._broken:
             names = ", ".join(dict.fromkeys(self._broken[:_NAMED]))
@@ -135,7 +137,8 @@ class SdkSession:
             self._leave_out(f"tools that only run as tasks: {len(tasks)} ({names})")
         if too_large:
             self._leave_out(
-                f"tools with too large a definition: {too_large} (more than {size_text(MOST_OF_A_TOOL)} "
+                f"tools with too large a definition: {too_large} (more than "
+                f"{size_text(MOST_OF_A_TOOL)} "
                 f"each or {size_text(MOST_OF_TOOLS)} in all)"
             )
         self._as_tasks = as_tasks if self._tasks.takes_calls else set()
@@ -159,12 +162,17 @@ class SdkSession:
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all pages."""
         return tuple(
-            [prompt_from_mcp(definition, self._settings.name) async for definition in self._listed("prompts")]
+            [
+                prompt_from_mcp(definition, self._settings.name)
+                async for definition in self._listed("prompts")
+            ]
         )
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """A prompt's text for these arguments."""
-        result, _ = await self._after_visits(partial(self._client.get_prompt, name, dict(arguments)))
+        result, _ = await self._after_visits(
+            partial(self._client.get_prompt, name, dict(arguments))
+        )
         return prompt_text(map(plain, result.messages[:MOST_PARTS]), self._max_bytes)
 
     async def resource(self, uri: str) -> str:
@@ -183,7 +191,9 @@ class SdkSession:
         """The parts of a resource, in the form of a call's result."""
         once = partial(self._client.read_resource, uri, cache_mode="refresh")
         result, _ = await self._after_visits(once)
-        return [{"type": "resource", "resource": plain(part)} for part in result.contents[:MOST_PARTS]]
+        return [
+            {"type": "resource", "resource": plain(part)} for part in result.contents[:MOST_PARTS]
+        ]
 
     async def resources(self) -> ResourceList:
         """The resources and templates of all pages; skips a server that declares no resources."""
@@ -213,7 +223,9 @@ class SdkSession:
         result = await self._client.complete(template, argument, dict(blank.others) or None)
         return tuple(result.completion.values[:MOST_VALUES])
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+    async def call(
+        self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle
+    ) -> Outcome:
         """The call's result, possibly the tool's error; raises LostError if the connection ends.
 
         If the call runs as a task, polls it until it is over.
@@ -232,13 +244,17 @@ class SdkSession:
                 await task.begin(state.id)
             with self._errors():
                 state = state or await self._tasks.get(task.id)
-                ended = await self._tasks.result_of(state, lambda message: tell(None, None, message))
+                ended = await self._tasks.result_of(
+                    state, lambda message: tell(None, None, message)
+                )
             self._sessions.end(task.id)
             return self._outcome(ended, hosts)
         except TaskError as error:
             self._sessions.end(task.id)
             why = one_line(str(error), _MOST_SAID)
-            return Outcome("error", f"The call ran as a task of MCP server '{self._settings.name}': {why}")
+            return Outcome(
+                "error", f"The call ran as a task of MCP server '{self._settings.name}': {why}"
+            )
 
     async def cancel(self, task_id: str) -> None:
         """Cancel a task whose result is no longer wanted."""
@@ -265,11 +281,15 @@ class SdkSession:
 
         content = result.get("content")
         content = content if isinstance(content, list) else [content]
-        parts = [plain(part) if isinstance(part, BaseModel) else part for part in content[:MOST_PARTS]]
+        parts = [
+            plain(part) if isinstance(part, BaseModel) else part for part in content[:MOST_PARTS]
+        ]
         if (more := len(content) - MOST_PARTS) > 0:
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
         status: Literal["ok", "error"] = "error" if result.get("isError") else "ok"
-        returned = outcome(status, parts, result.get("structuredContent"), max_bytes=self._max_bytes)
+        returned = outcome(
+            status, parts, result.get("structuredContent"), max_bytes=self._max_bytes
+        )
         return replace(returned, text=f"{_opened(hosts)}{returned.text}") if hosts else returned
 
     async def _after_visits(self, once: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
@@ -401,4 +421,6 @@ def _begun(result: Mapping[str, Any]) -> TaskState | None:
 
 def _opened(hosts: Sequence[str]) -> str:
     """The line before the result of a repeated call."""
-    return f"[the user opened {', '.join(dict.fromkeys(hosts))} first, then the call was made again]\n"
+    return (
+        f"[the user opened {', '.join(dict.fromkeys(hosts))} first, then the call was made again]\n"
+    )

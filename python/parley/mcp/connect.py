@@ -137,7 +137,8 @@ class Connector:
         def note_end() -> None:
             if wire.is_flooded:
                 stderr.lines.append(
-                    f"(more than {MOST_QUESTIONS} requests without reading a reply: connection closed)"
+                    f"(more than {MOST_QUESTIONS} requests without reading a reply: connection "
+                    "closed)"
                 )
             if settings.url is None or way == "events":
                 signals.connection_lost()
@@ -145,7 +146,9 @@ class Connector:
         offer = settings.protocol if settings.protocol not in ("auto", NEWEST) else ""
         wire = Wire(_accepts, note_end, offer)
         sessions = TaskSessions(self._sessions, settings.url or "")
-        server = await stack.enter_async_context(self._server(settings, stderr, signals, wire, sessions, way))
+        server = await stack.enter_async_context(
+            self._server(settings, stderr, signals, wire, sessions, way)
+        )
         me = Implementation(name="parley", version=_version())
         requests = self._requests.callbacks(settings, signals.clock)
         try:
@@ -162,7 +165,13 @@ class Connector:
         finally:
             stderr.detach()
         session = SdkSession(
-            client, settings, signals, self._max_bytes, wire.left_out, self._requests.elicitor, sessions
+            client,
+            settings,
+            signals,
+            self._max_bytes,
+            wire.left_out,
+            self._requests.elicitor,
+            sessions,
         )
         if way == "newest":
             await session.try_out()
@@ -236,7 +245,11 @@ class Connector:
 
 def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
     """Receives a server's own notifications."""
-    from mcp_types import ElicitCompleteNotification, LoggingMessageNotification, ToolListChangedNotification
+    from mcp_types import (
+        ElicitCompleteNotification,
+        LoggingMessageNotification,
+        ToolListChangedNotification,
+    )
 
     async def hear(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
@@ -300,7 +313,9 @@ def _others(ways: list[Way], error: BaseException) -> list[Way]:
     refusal = getattr(getattr(error, "error", None), "data", None)
     if isinstance(refusal, Refusal):
         return [] if refusal.is_final or refusal.status >= 500 else ways
-    if isinstance(error, ParleyError | OSError | httpx2.TransportError) and not isinstance(error, LostError):
+    if isinstance(error, ParleyError | OSError | httpx2.TransportError) and not isinstance(
+        error, LostError
+    ):
         return []
     return [way for way in ways if way != "events"]
 

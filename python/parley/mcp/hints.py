@@ -45,7 +45,9 @@ class Hints:
         new = self._path.with_suffix(f".{os.getpid()}.new")
         with suppress(OSError):  # without the hint, one attempt is lost
             private_folder(self._path.parent)
-            private_file(new).write_text(json.dumps(dict(list(table.items())[-_MOST:])), encoding="utf-8")
+            private_file(new).write_text(
+                json.dumps(dict(list(table.items())[-_MOST:])), encoding="utf-8"
+            )
             new.replace(self._path)
         with suppress(OSError):
             new.unlink(missing_ok=True)

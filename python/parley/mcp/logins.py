@@ -126,7 +126,10 @@ class Logins:
         """Note the further scope that a URL's server requires. Raises ServerError."""
         async with self.alone(url):
             login = self.get(url)
-            if login is not None and (lacking := union_of(login.lacking_scope, scope)) != login.lacking_scope:
+            if (
+                login is not None
+                and (lacking := union_of(login.lacking_scope, scope)) != login.lacking_scope
+            ):
                 self.put(replace(login, lacking_scope=lacking))
 
     def forget(self, url: str) -> bool:

@@ -41,7 +41,10 @@ class Loopback:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._server is not None:
             self._server.close()
@@ -90,4 +93,7 @@ class Loopback:
         self._answer.set_result(answer)
         assert self._server
         self._server.close()  # later requests are not for us
-        return "200 OK", "The sign-in was refused" if "error" in answer else "Parley continues from here"
+        return (
+            "200 OK",
+            "The sign-in was refused" if "error" in answer else "Parley continues from here",
+        )

@@ -77,7 +77,10 @@ async def reached(
         else:
             try:
                 yield streamable_http_client(
-                    url, http_client=client, max_sse_event_size=lines.MOST_BYTES, terminate_on_close=False
+                    url,
+                    http_client=client,
+                    max_sse_event_size=lines.MOST_BYTES,
+                    terminate_on_close=False,
                 )
             finally:
                 if sessions.current and not sessions.is_needed:
@@ -109,7 +112,10 @@ def _hooks(
             what = "renewing the login" if _is_form(response.request) else method
             stderr.lines.append(f"{what}: HTTP {response.status_code} {response.reason_phrase}")
 
-    return {"request": [direct], "response": [bodies.bounded(lines.MOST_BYTES, streams=False), note]}
+    return {
+        "request": [direct],
+        "response": [bodies.bounded(lines.MOST_BYTES, streams=False), note],
+    }
 
 
 async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
@@ -132,7 +138,9 @@ def _task_of(request: httpx2.Request) -> str:
         return ""
     try:
         match json.loads(request.content):
-            case {"method": str(method), "params": {"taskId": str(task)}} if method.startswith("tasks/"):
+            case {"method": str(method), "params": {"taskId": str(task)}} if method.startswith(
+                "tasks/"
+            ):
                 return task
     except ValueError:
         pass
@@ -201,7 +209,9 @@ def _what_to_do(response: httpx2.Response, settings: ServerSettings) -> str:
     if status == 401 and settings.token_command:
         return f". What to do: {where}.token_command must print a token that the server accepts"
     if status == 401 and not settings.takes_logins:
-        return f". What to do: {where}.headers.Authorization must be a value that the server accepts"
+        return (
+            f". What to do: {where}.headers.Authorization must be a value that the server accepts"
+        )
     if status == 401:
         by_hand = f"{where}.headers.Authorization or {where}.token_command"
         return f". What to do: :ParleyLogin {settings.name}, or set {by_hand}"
@@ -278,7 +288,9 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
             response = await client.post(place, json=content)
             if response.is_error and isinstance(message, JSONRPCRequest):
                 error = ErrorData(code=-32603, message=f"HTTP {response.status_code}")
-                await inbox.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))
+                await inbox.send(
+                    SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=error))
+                )
 
     async with inbox, read, write, outbox, anyio.create_task_group() as tasks:
         place = await tasks.start(listen)

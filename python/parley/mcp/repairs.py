@@ -50,7 +50,9 @@ def mends(method: str) -> bool:
     return method in _HINTED or method in _PARTS
 
 
-def mended(method: str, result: Mapping[str, Any], is_sound: Sound) -> tuple[dict[str, Any], tuple[str, ...]]:
+def mended(
+    method: str, result: Mapping[str, Any], is_sound: Sound
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The result in a form that the SDK takes, and the names of the dropped parts.
 
     A broken block of a call's result is replaced by words.
@@ -165,4 +167,6 @@ def _in_words(block: object) -> dict[str, str]:
 def _name(part: object) -> str:
     """A name by which a person can recognize a broken part."""
     name = part.get("name") if isinstance(part, Mapping) else part
-    return one_line(name if isinstance(name, str) else json.dumps(name, ensure_ascii=False))[:_MOST_OF_A_NAME]
+    return one_line(name if isinstance(name, str) else json.dumps(name, ensure_ascii=False))[
+        :_MOST_OF_A_NAME
+    ]

@@ -83,7 +83,9 @@ class Servers:
             old = before.get(name)
             stays = old is not None and _is_same(old.settings, settings)
             self._supervisors[name] = (
-                before.pop(name) if stays else Supervisor(settings, self._import_sdk, self._connector.connect)
+                before.pop(name)
+                if stays
+                else Supervisor(settings, self._import_sdk, self._connector.connect)
             )
         for supervisor in before.values():
             if task := supervisor.stop():
@@ -122,7 +124,9 @@ class Servers:
         try:
             if not waits:
                 return set(names)
-            done, _ = await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
             return {waits[wait] for wait in done}
         finally:
             for wait in waits:
@@ -140,7 +144,9 @@ class Servers:
         return [] if self._closed else [s for s in self._supervisors.values() if s.settings.enabled]
 
     def _ready(self) -> list[Supervisor]:
-        return [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
+        return [
+            supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"
+        ]
 
     def known(self) -> Catalogue | None:
         """The tools of the running servers, without starting any; None if none is running."""
@@ -218,7 +224,9 @@ class Servers:
         lists = await asyncio.gather(*map(listed, servers))
         return {s.settings.name: one for s, one in zip(servers, lists, strict=True)}
 
-    async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> str:
+    async def get_prompt(
+        self, server: str, name: str, arguments: Mapping[str, str] | None = None
+    ) -> str:
         """The text of a server's prompt, to insert into a question. Raises ServerError."""
         what = f"Prompt '{name}' of MCP server '{server}'"
         return await self._available(server).ask(
@@ -228,7 +236,9 @@ class Servers:
     async def settling(self) -> AsyncIterator[None]:
         """Start the servers that do not run; yield each time that one is ready or has failed."""
         await self.begin()
-        for settled in asyncio.as_completed([supervisor.settled() for supervisor in self._enabled()]):
+        for settled in asyncio.as_completed(
+            [supervisor.settled() for supervisor in self._enabled()]
+        ):
             await settled
             yield
 
@@ -238,7 +248,10 @@ class Servers:
         for server in (supervisor.status() for supervisor in self._supervisors.values()):
             line = f"MCP server '{server.name}': {server.error}" if server.error else ""
             if server.name in missing:
-                line = f"no tools of MCP server '{server.name}': {server.error or 'it is still starting'}"
+                line = (
+                    f"no tools of MCP server '{server.name}': "
+                    f"{server.error or 'it is still starting'}"
+                )
             elif server.state != "ready":
                 continue
             if line and line != self._last_news.get(server.name):
@@ -288,7 +301,9 @@ class Servers:
         has_own = bool(folder) and settings.cwd is None
         status = replace(supervisor.status(), folder=folder, has_own_folder=has_own)
         account, page = self._accounts.account(supervisor.settings)
-        is_known = account != "none" and not (account == "signed in" and status.account == "signed out")
+        is_known = account != "none" and not (
+            account == "signed in" and status.account == "signed out"
+        )
         if not is_known:
             return status
         scope = self._accounts.lacking_scope(supervisor.settings) if account == "signed in" else ""

@@ -81,7 +81,9 @@ class Session(Protocol):
     async def tools(self) -> tuple[Tool, ...]:
         """The server's current tools."""
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+    async def call(
+        self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle
+    ) -> Outcome:
         """One call's result; `tell` receives its progress. Raises LostError if the connection ends.
 
         If the call already runs as a task, only its result is collected.

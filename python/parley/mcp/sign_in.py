@@ -81,17 +81,23 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
         )
         try:
             async with asyncio.timeout(_WAIT_S), attempt.client() as client:
-                response = await client.post(url, json=_PING, headers=_HEADERS, auth=attempt.provider)
+                response = await client.post(
+                    url, json=_PING, headers=_HEADERS, auth=attempt.provider
+                )
         except TimeoutError as error:
             raise ServerError(f"sign-in to '{server}' timed out after {_WAIT_S:g} s") from error
         except (ServerError, ProxyError) as error:
             raise ServerError(f"signing in to '{server}' failed: {error}") from None
         except _FAULTS as error:
             # Not `from error`: some of these hold tokens, which a traceback would show.
-            raise ServerError(f"signing in to '{server}' failed: {attempt.explain(error)}") from None
+            raise ServerError(
+                f"signing in to '{server}' failed: {attempt.explain(error)}"
+            ) from None
     login = attempt.login()
     if login is None:
-        raise ServerError(f"'{server}' does not ask you to sign in: it answers HTTP {response.status_code}")
+        raise ServerError(
+            f"'{server}' does not ask you to sign in: it answers HTTP {response.status_code}"
+        )
     if scope := lacking_scope(response):
         logins.put(replace(login, lacking_scope=scope))
         raise ServerError(f"'{server}' needs a further scope: {again(server, scope)}")
@@ -110,7 +116,9 @@ class _Attempt:
     again each time, with the port to which the browser returns.
     """
 
-    def __init__(self, settings: ServerSettings, loopback: Loopback, browse: Browse, scope: str) -> None:
+    def __init__(
+        self, settings: ServerSettings, loopback: Loopback, browse: Browse, scope: str
+    ) -> None:
         """`scope` is wanted in addition to the scope that the server asks for at first."""
         self._server = settings.name
         self._url = url = settings.url or ""
@@ -128,7 +136,10 @@ class _Attempt:
         hooks = [bodies.bounded(_MOST_BYTES, streams=True), self._note]
         options = client_options(self._url)
         return httpx2.AsyncClient(
-            **options, headers=bodies.HEADERS, timeout=httpx2.Timeout(30), event_hooks={"response": hooks}
+            **options,
+            headers=bodies.HEADERS,
+            timeout=httpx2.Timeout(30),
+            event_hooks={"response": hooks},
         )
 
     def login(self) -> Login | None:
@@ -150,8 +161,10 @@ class _Attempt:
         match error:
             case OAuthRegistrationError():
                 return (
-                    f"programs cannot register there{why}. What to do: register a client at the site and "
-                    "set its `client_id`, or set `headers` or `token_command` with a token from the site"
+                    f"programs cannot register there{why}. What to do: register a client at the "
+                    "site and "
+                    "set its `client_id`, or set `headers` or `token_command` with a token from "
+                    "the site"
                 )
             case OAuthTokenError():
                 return f"the site granted no token{why}"
@@ -183,8 +196,10 @@ class _Attempt:
             # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code
             # Protection).
             raise ServerError(
-                f"{visit(page, '').host} does not declare that it checks codes by PKCE (S256), so another "
-                "program could use yours. Set `headers` or `token_command` with a token from the site"
+                f"{visit(page, '').host} does not declare that it checks codes by PKCE (S256), "
+                "so another "
+                "program could use yours. Set `headers` or `token_command` with a token from "
+                "the site"
             )
         if self._client and self._client.client_secret and metadata:
             ways = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
@@ -192,8 +207,12 @@ class _Attempt:
                 "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
             )
         states = parse_qs(urlsplit(page).query).get("state")
-        if not states:  # "The endpoint URI MUST NOT include a fragment component" (RFC 6749, section 3.1)
-            raise ServerError(f"the page of {visit(page, '').host} cannot be opened: its address has a #")
+        if (
+            not states
+        ):  # "The endpoint URI MUST NOT include a fragment component" (RFC 6749, section 3.1)
+            raise ServerError(
+                f"the page of {visit(page, '').host} cannot be opened: its address has a #"
+            )
         self._state = states[-1]
         self._browse(visit(page, f"Sign in to {self._server}"))
 
@@ -201,8 +220,11 @@ class _Attempt:
         answer = await self._loopback.answer(self._state)
         if error := answer.get("error"):
             more = answer.get("error_description", "")
-            raise ServerError(f"the site refused: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}")
-        # The SDK compares `iss` with the metadata's issuer character by character (RFC 9207, section 2.4).
+            raise ServerError(
+                f"the site refused: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}"
+            )
+        # The SDK compares `iss` with the metadata's issuer character by character (RFC 9207,
+        # section 2.4).
         return AuthorizationCodeResult(
             code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss")
         )
@@ -213,12 +235,18 @@ class _Attempt:
             challenge = response.headers.get("www-authenticate") or "Bearer"
             scope = union_of(extract_scope_from_www_auth(response) or "", self._scope)
             response.headers["www-authenticate"] = with_scope(challenge, scope)
-        if response.request.method != "POST" or not response.is_error or str(response.url) == self._url:
+        if (
+            response.request.method != "POST"
+            or not response.is_error
+            or str(response.url) == self._url
+        ):
             return
         self._reason = f"HTTP {response.status_code}"
         try:
             answer = json.loads(await response.aread())
-            words = [str(answer[name]) for name in ("error", "error_description") if answer.get(name)]
+            words = [
+                str(answer[name]) for name in ("error", "error_description") if answer.get(name)
+            ]
         except (ValueError, AttributeError):
             return
         self._reason = one_line(": ".join([self._reason, *words]), _MOST_SHOWN)
@@ -248,7 +276,9 @@ class BearerAuth(httpx2.Auth):
         """The request, after a renewal of its token if necessary, and again if it is refused."""
         refused = ""
         while True:
-            login = self._logins.get(self._url) if _origin(request.url) == _origin(self._url) else None
+            login = (
+                self._logins.get(self._url) if _origin(request.url) == _origin(self._url) else None
+            )
             if login is not None and login.is_to_renew(refused):
                 async with self._logins.alone(self._url):
                     login = self._logins.get(self._url)  # another process may have renewed it
@@ -269,7 +299,12 @@ class BearerAuth(httpx2.Auth):
                 self._note(response.status_code == 401)
             if login is not None and (scope := lacking_scope(response)):
                 await self._logins.lack(self._url, scope)
-            if response.status_code != 401 or refused or login is None or not login.is_to_renew(login.token):
+            if (
+                response.status_code != 401
+                or refused
+                or login is None
+                or not login.is_to_renew(login.token)
+            ):
                 return
             refused = login.token
 
@@ -308,14 +343,18 @@ def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
     """A provider that knows the token has expired and where to renew it. Raises ServerError."""
     places = login.places
     try:
-        provider = _provider(login.url, f"http://127.0.0.1{PATH}", _Renewal(login, logins), None, None)
+        provider = _provider(
+            login.url, f"http://127.0.0.1{PATH}", _Renewal(login, logins), None, None
+        )
         context = provider.context
         if server := places.get("authorization_server"):
             context.oauth_metadata = OAuthMetadata.model_validate(server)
         if resource := places.get("resource"):
             context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(resource)
     except (ValueError, AttributeError):  # their text would show tokens
-        raise ServerError(f"the stored login for {_host(login.url)} is broken: sign in again") from None
+        raise ServerError(
+            f"the stored login for {_host(login.url)} is broken: sign in again"
+        ) from None
     context.auth_server_url = places.get("issuer")
     context.token_expiry_time = 1.0
     return provider

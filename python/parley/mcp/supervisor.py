@@ -166,7 +166,9 @@ class Supervisor:
         try:
             return await self.ask(what, work)
         except ServerError as error:
-            if not (task.id and self.settings.url is not None and isinstance(error.__cause__, LostError)):
+            if not (
+                task.id and self.settings.url is not None and isinstance(error.__cause__, LostError)
+            ):
                 raise
         return await self.ask(what, work)
 
@@ -235,7 +237,9 @@ class Supervisor:
         try:
             await self._prepare()
             await self._hold(signals)
-            error = "" if signals.stopping else f"MCP server '{self.settings.name}' ended unexpectedly"
+            error = (
+                "" if signals.stopping else f"MCP server '{self.settings.name}' ended unexpectedly"
+            )
         except asyncio.CancelledError:
             error = ""
         except Exception as failure:  # noqa: BLE001 - the boundary of this task
@@ -267,7 +271,11 @@ class Supervisor:
             signals.event.clear()
             if not signals.changed:
                 continue
-            pause = min(_CALM_S * 2 ** (changes - _CHANGES), _CALM_MAX_S) if changes >= _CHANGES else 0.0
+            pause = (
+                min(_CALM_S * 2 ** (changes - _CHANGES), _CALM_MAX_S)
+                if changes >= _CHANGES
+                else 0.0
+            )
             changes = changes + 1 if now() - listed_at < pause + _CALM_S else 0
             signals.restless = changes > _CHANGES
             if signals.restless:
@@ -402,8 +410,12 @@ def _words(error: BaseException) -> str:
     """An error on one line; for an invalid reply, its first flaw."""
     if type(error).__name__ == "ValidationError" and (flaws := getattr(error, "errors", None)):
         flaw = flaws(include_url=False, include_input=False)[0]
-        return f"it sent an invalid reply: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
-    words = _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__
+        return f"it sent an invalid reply: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[
+            :_CAUSE_SHOWN
+        ]
+    words = (
+        _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__
+    )
     if type(error).__name__ == "ProxyError":  # of `httpx2`: a proxy's reply to CONNECT
         return f"HTTP {words}{PROXY_HINT if words.startswith('407') else ''}"
     return words

@@ -100,7 +100,9 @@ class TaskRequests:
             return await self._result(task.id)
         if task.result is not None:
             return task.result
-        raise TaskError(f"it failed: {task.error}" if task.error else f"it ended without a result{why}")
+        raise TaskError(
+            f"it failed: {task.error}" if task.error else f"it ended without a result{why}"
+        )
 
     async def _result(self, task_id: str) -> Mapping[str, Any]:
         result = await self._ask("tasks/result", {"taskId": task_id})
@@ -120,7 +122,9 @@ class TaskRequests:
                 continue
             answered.add(key)
             try:
-                request: Any = TypeAdapter[Any](InputRequest).validate_python(question, by_name=False)
+                request: Any = TypeAdapter[Any](InputRequest).validate_python(
+                    question, by_name=False
+                )
             except ValidationError as error:
                 raise TaskError("the server sent an unknown request") from error
             context = ClientRequestContext(session=session, request_id=key, meta=None)
@@ -149,7 +153,9 @@ class TaskRequests:
                 raise TaskError(f"it failed: {error}") from error
             raise TaskError(f"its server no longer knows it: {error}. It may have run") from error
 
-    async def _send(self, method: str, parameters: dict[str, Any], progress: Any = None) -> dict[str, Any]:
+    async def _send(
+        self, method: str, parameters: dict[str, Any], progress: Any = None
+    ) -> dict[str, Any]:
         from mcp_types import Request
         from pydantic import TypeAdapter
 
@@ -158,7 +164,9 @@ class TaskRequests:
 
         request = Named(method=method, params=parameters)
         adapter: Any = TypeAdapter(dict[str, Any])
-        result: Any = await self._client.session.send_request(request, adapter, progress_callback=progress)
+        result: Any = await self._client.session.send_request(
+            request, adapter, progress_callback=progress
+        )
         return dict(result)
 
 

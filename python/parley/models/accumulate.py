@@ -87,7 +87,11 @@ class CallAccumulator:
 
         Gemini sends parallel calls whole, some of them all with index 0 and without an id.
         """
-        index, call_id, function = number(piece, "index"), text(piece, "id"), mapping(piece, "function")
+        index, call_id, function = (
+            number(piece, "index"),
+            text(piece, "id"),
+            mapping(piece, "function"),
+        )
         name, arguments = text(function, "name"), function.get("arguments")
         call = self._at.get(index)
         if call is None or _is_another(call, call_id, name):
@@ -113,7 +117,9 @@ def _is_another(call: PartialCall, call_id: str, name: str) -> bool:
 def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a call that OpenAI does not know: stored in the file and sent back to their
     provider."""
-    own = {key: value for key, value in piece.items() if key not in ("index", "id", "type", "function")}
+    own = {
+        key: value for key, value in piece.items() if key not in ("index", "id", "type", "function")
+    }
     inner = {key: value for key, value in function.items() if key not in ("name", "arguments")}
     extra = own | ({"function": inner} if inner else {})
     return {key: value for key, value in extra.items() if value is not None}
@@ -126,7 +132,9 @@ def finished_calls(partial_calls: Sequence[PartialCall], *, cut: bool) -> list[C
     A missing, repeated or unusable id is replaced by one made from the position.
     """
     whole = (
-        partial_calls[:-1] if cut and partial_calls and not partial_calls[-1].is_whole() else partial_calls
+        partial_calls[:-1]
+        if cut and partial_calls and not partial_calls[-1].is_whole()
+        else partial_calls
     )
     calls, ids, known = list[Call](), set[str](), {call.id for call in whole}
     for index, call in enumerate(whole):

@@ -47,7 +47,12 @@ def request_body(request: Request) -> Body:
     turns = request.turns()
     messages = _messages(turns, request)
     mode = claude_thinking(request.model, request.thinking, request.max_tokens)
-    body: Body = {"model": request.model, "max_tokens": mode.max_tokens, "messages": messages, "stream": True}
+    body: Body = {
+        "model": request.model,
+        "max_tokens": mode.max_tokens,
+        "messages": messages,
+        "stream": True,
+    }
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
     body |= tool_fields(request, turns, tool, {"type": "none"})
@@ -92,7 +97,10 @@ def _sides(
                 blocks = partial(_question, turn, images)
                 yield "user", list(pieces(turn, (*key, visible), blocks))
             case ModelTurn():
-                yield "assistant", list(pieces(turn, key, partial(_reply_blocks, turn, ids, request)))
+                yield (
+                    "assistant",
+                    list(pieces(turn, key, partial(_reply_blocks, turn, ids, request))),
+                )
                 results = partial(_results, turn, ids, images)
                 yield "user", list(pieces(turn, ("results", *key, visible), results))
 
@@ -101,7 +109,9 @@ def _question(turn: UserTurn, images: Mapping[str, bytes]) -> list[Block]:
     return _blocks(turn.parts, images, "\n\n") or [_block(turn.text)]
 
 
-def _blocks(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Block]:
+def _blocks(
+    parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str
+) -> list[Block]:
     """The blocks of a content with visible pictures; none if it is all text."""
     return list(map(_block, mixed(parts, images, gap)))
 
@@ -128,7 +138,11 @@ def _prose_and_thinking(reply: ModelTurn, request: Request) -> Iterator[Block]:
                 if part.redacted:
                     yield {"type": "redacted_thinking", "data": part.signature}
                 else:
-                    yield {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
+                    yield {
+                        "type": "thinking",
+                        "thinking": part.text or "",
+                        "signature": part.signature,
+                    }
 
 
 # All results must be in the next message, before any text in it: "`tool_use` ids were found without
@@ -142,7 +156,11 @@ def _calls(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
 
 def _results(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]) -> list[Block]:
     return [
-        {"type": "tool_result", "tool_use_id": ids[outcome.id], "content": _content(outcome, images)}
+        {
+            "type": "tool_result",
+            "tool_use_id": ids[outcome.id],
+            "content": _content(outcome, images),
+        }
         | ({} if outcome.status == "ok" else {"is_error": True})
         for outcome in reply.calls
     ]
@@ -180,14 +198,16 @@ def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
     """
     sides = [(message["role"], message["content"]) for message in messages]
     questions = [
-        n for n, (role, blocks) in enumerate(sides) if role == "user" and blocks[-1]["type"] != "tool_result"
+        n
+        for n, (role, blocks) in enumerate(sides)
+        if role == "user" and blocks[-1]["type"] != "tool_result"
     ]
     loop = sides[questions[-1] + 1 :] if questions else sides
     first = loop[0][1][0]["type"] if loop else "thinking"
     return config["type"] != "enabled" or first in ("thinking", "redacted_thinking")
 
 
-# --- The stream ---------------------------------------------------------------------------------------------
+# --- The stream -----------------------------------------------------------------------------------
 
 # All values of `StopReason` in anthropic 2.12, types/stop_reason.py. "pause_turn: A server-tool
 # loop reached its iteration limit. Send the assistant content back to continue.";
@@ -202,7 +222,12 @@ _REASONS: Mapping[str, Reason] = {
     "model_context_window_exceeded": "context",
     "pause_turn": "pause",
 }
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 
 
 class Decoder(decoder.Decoder):
@@ -262,7 +287,9 @@ class Decoder(decoder.Decoder):
                 if data := sound_signature(text(block, "data")):
                     yield ThinkingEnd(data, redacted=True)
             case "tool_use":
-                self._open_call = self._calls[index] = PartialCall(text(block, "id"), text(block, "name"))
+                self._open_call = self._calls[index] = PartialCall(
+                    text(block, "id"), text(block, "name")
+                )
                 if arguments := mapping(block, "input"):  # whole at once, from compatible servers
                     self._calls[index].arguments = json.dumps(arguments, ensure_ascii=False)
 
@@ -290,15 +317,20 @@ class Decoder(decoder.Decoder):
         if reason := text(delta, "stop_reason"):
             details = mapping(delta, "stop_details")
             explanation = text(details, "explanation") or text(details, "category")
-            self._stop = _REASONS.get(reason, "complete"), explanation if reason in _REASONS else reason
+            self._stop = (
+                _REASONS.get(reason, "complete"),
+                explanation if reason in _REASONS else reason,
+            )
 
     def _finish(self) -> Iterator[Event]:
         if self._stop is None:
             raise decoder.ended_early(self.provider)
-        yield from self._conclude([self._calls[index] for index in sorted(self._calls)], *self._stop)
+        yield from self._conclude(
+            [self._calls[index] for index in sorted(self._calls)], *self._stop
+        )
 
 
-# --- The provider's cache -----------------------------------------------------------------------------------
+# --- The provider's cache -------------------------------------------------------------------------
 
 # "A maximum of 4 blocks with cache_control may be provided." (a refusal; "exactly Anthropic's
 # per-request limit", github.com/microsoft/vscode/pull/315505, 2026-11-22)

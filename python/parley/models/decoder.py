@@ -15,7 +15,15 @@ from parley.chat.grammar import fit
 from parley.chat.transcript import ToolCall
 from parley.errors import ModelError
 from parley.models.accumulate import PartialCall, PendingCall, Pieces, finished_calls
-from parley.models.events import Call, Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.events import (
+    Call,
+    Event,
+    Finished,
+    Reason,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+)
 from parley.models.quirks import Quirk
 from parley.text import one_line
 
@@ -105,7 +113,8 @@ class Decoder(ABC):
             raise
         except ValueError as error:
             self._failure = ModelError(
-                f"{self.provider} sent an event that cannot be read: {error}", reason="a malformed event"
+                f"{self.provider} sent an event that cannot be read: {error}",
+                reason="a malformed event",
             )
             raise self._failure from error
 
@@ -145,7 +154,9 @@ class Decoder(ABC):
             yield ThinkingEnd(signed)
         self._is_thinking = False
 
-    def _conclude(self, calls: Sequence[PartialCall], reason: Reason, detail: str) -> Iterator[Event]:
+    def _conclude(
+        self, calls: Sequence[PartialCall], reason: Reason, detail: str
+    ) -> Iterator[Event]:
         """The calls, then the end. Whether there are calls is decided by the calls, not by the
         given reason."""
         self.is_over, self._open_call = True, None
@@ -187,7 +198,8 @@ _PASSING = frozenset(
 def ended_early(provider: str) -> ModelError:
     """The error for a stream that stops before the reply is complete."""
     return ModelError(
-        f"{provider} ended the stream before the reply was complete.", reason="the stream ended early"
+        f"{provider} ended the stream before the reply was complete.",
+        reason="the stream ended early",
     )
 
 

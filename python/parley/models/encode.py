@@ -43,7 +43,9 @@ def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
     """
     ids = dict[str, str]()
     known = set[str]()
-    for call_id in (outcome.id for turn in turns if isinstance(turn, ModelTurn) for outcome in turn.calls):
+    for call_id in (
+        outcome.id for turn in turns if isinstance(turn, ModelTurn) for outcome in turn.calls
+    ):
         salt, candidate = 0, call_id if fits.fullmatch(call_id) else _hashed(call_id, 0)
         while candidate in known:
             salt += 1
@@ -60,7 +62,9 @@ def wire_name(name: str) -> str:
 
 
 def _hashed(text: str, salt: int) -> str:
-    digest = hashlib.sha256(f"{salt or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    digest = hashlib.sha256(f"{salt or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()[
+        :_DIGEST
+    ]
     return f"{fold(text)[: MAX_LENGTH - _DIGEST - 1]}_{digest}"
 
 
@@ -145,7 +149,9 @@ def call_ids(turn: Turn, ids: Mapping[str, str]) -> tuple[str, ...]:
 
 def encoded(body: Mapping[str, Any]) -> bytes:
     """The JSON of a request's body, as the SDKs write it."""
-    return b"{%s}" % b",".join(b"%s:%s" % (_json(key), _encoded(value)) for key, value in body.items())
+    return b"{%s}" % b",".join(
+        b"%s:%s" % (_json(key), _encoded(value)) for key, value in body.items()
+    )
 
 
 def _encoded(value: object) -> bytes:

@@ -89,7 +89,9 @@ class Price:
         """The cost of these tokens."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.input - usage.cache_read
-        return (fresh * self.input + usage.cache_read * cached + usage.output * self.output) / 1_000_000
+        return (
+            fresh * self.input + usage.cache_read * cached + usage.output * self.output
+        ) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,15 @@ class Aside:
 
 
 Event: TypeAlias = (
-    TextDelta | ThinkingDelta | ThinkingEnd | Call | Usage | Finished | Withdrawn | RateLimits | Aside
+    TextDelta
+    | ThinkingDelta
+    | ThinkingEnd
+    | Call
+    | Usage
+    | Finished
+    | Withdrawn
+    | RateLimits
+    | Aside
 )
 
 

@@ -133,10 +133,14 @@ def units_of(turns: Iterable[Turn], is_sent: GoesBack) -> Iterator[str]:
 def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
     """The units of a turn, each with its source."""
     if isinstance(turn, UserTurn):
-        words = [part for part in turn.parts if isinstance(part, str)] if turn.parts else [turn.text]
+        words = (
+            [part for part in turn.parts if isinstance(part, str)] if turn.parts else [turn.text]
+        )
         yield (STAND_IN if turn.text in _STAND_INS else QUESTION) + digest(*words), turn
         yield from (
-            (PICTURE + digest(part.path), part) for part in turn.parts if isinstance(part, Attachment)
+            (PICTURE + digest(part.path), part)
+            for part in turn.parts
+            if isinstance(part, Attachment)
         )
         return
     for part in turn.parts:
@@ -188,4 +192,6 @@ def _call_units(call: ToolCall, call_id: str) -> Iterator[str]:
 def digest(*values: object) -> str:
     """The digest of these values."""
     text = "\0".join(value if isinstance(value, str) else repr(value) for value in values)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES
+    ).hexdigest()

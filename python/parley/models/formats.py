@@ -83,15 +83,20 @@ class Format:
 
     def unstreamed_body(self, request: Request) -> dict[str, Any]:
         """The body of a request whose reply comes in one piece."""
-        return {key: value for key, value in self.body(request).items() if key != "stream_options"} | {
-            "stream": False
-        }
+        return {
+            key: value for key, value in self.body(request).items() if key != "stream_options"
+        } | {"stream": False}
 
     def reader(self, request: Request, secret: str = "") -> Decoder:
         """The decoder for the reply to this request, which was sent with a key."""
-        decoder, catalogue = self.decoder(request.provider, request.model, request.quirks), request.catalogue
+        decoder, catalogue = (
+            self.decoder(request.provider, request.model, request.quirks),
+            request.catalogue,
+        )
         decoder.own_call = lambda call: own_call(call, catalogue)
-        return text_decoder(Redacting(decoder, secret), replace(request, catalogue=wire_catalogue(catalogue)))
+        return text_decoder(
+            Redacting(decoder, secret), replace(request, catalogue=wire_catalogue(catalogue))
+        )
 
 
 _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")

@@ -13,7 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from parley.chat.history import OMITTED, ModelTurn, Turn, UserTurn, joined, portions, shortened, whole
+from parley.chat.history import (
+    OMITTED,
+    ModelTurn,
+    Turn,
+    UserTurn,
+    joined,
+    portions,
+    shortened,
+    whole,
+)
 from parley.chat.omissions import (
     bare,
     cut_question,
@@ -81,7 +90,10 @@ def memory(
     `goes_back` says which thinking is sent.
     """
     turns = portions(exchanges, max_full_exchanges)
-    sizes = [_size_of(exchange, portion) for exchange, portion in zip(exchanges[:-1], turns, strict=False)]
+    sizes = [
+        _size_of(exchange, portion)
+        for exchange, portion in zip(exchanges[:-1], turns, strict=False)
+    ]
     own_sizes = [_size(turn, goes_back) for turn in turns[-1]] if turns else []
     total = sum(sizes) + sum(own_sizes)
     if total <= room:
@@ -105,7 +117,9 @@ def _size(turn: Turn, goes_back: Callable[[Thinking, ModelTurn], bool] = lambda 
     if isinstance(turn, UserTurn):
         return FRAME + size(turn.text) + _pictures(turn.parts)
     thoughts = [p for p in turn.parts if isinstance(p, Thinking) and goes_back(p, turn)]
-    names = [min(size(each.call.name), _LONGEST_NAME) + size(each.call.extra) for each in turn.calls]
+    names = [
+        min(size(each.call.name), _LONGEST_NAME) + size(each.call.extra) for each in turn.calls
+    ]
     texts = [*(size(p.text or "") + size(p.signature) for p in thoughts), *names, *_lengths(turn)]
     return FRAME * len(texts) + sum(texts) + sum(_pictures(outcome.parts) for outcome in turn.calls)
 
@@ -192,7 +206,7 @@ class _Ladder:
         yield from self._change_own(without_pictures)
         yield from self._cut_own(_question, cut_question, LEAST)
 
-    # --- Older exchanges ------------------------------------------------------------------------------------
+    # --- Older exchanges --------------------------------------------------------------------------
 
     def _without_results(self, numbers: range) -> Iterator[int]:
         for number in numbers:
@@ -244,7 +258,7 @@ class _Ladder:
         self._excess -= self._sizes[number] - smaller
         self._older[number], self._sizes[number], self._forms[number] = turns, smaller, form
 
-    # --- The current exchange -------------------------------------------------------------------------------
+    # --- The current exchange ---------------------------------------------------------------------
 
     def _without_own_results(self) -> Iterator[int]:
         """Omit the results of all rounds but the last, oldest first."""
@@ -254,10 +268,15 @@ class _Ladder:
                 yield self._excess
 
     def _cut_own(
-        self, lengths: Callable[[Turn], Iterable[int]], change: Callable[[Turn, int], Turn], least: int
+        self,
+        lengths: Callable[[Turn], Iterable[int]],
+        change: Callable[[Turn, int], Turn],
+        least: int,
     ) -> Iterator[int]:
         """Cut the longest texts, all to the same length: no further than needed or than `least`."""
-        most = _most([length for turn in self._own if turn for length in lengths(turn)], least, self._excess)
+        most = _most(
+            [length for turn in self._own if turn for length in lengths(turn)], least, self._excess
+        )
         yield from self._change_own(lambda turn: change(turn, most))
 
     def _change_own(self, change: Callable[[Turn], Turn]) -> Iterator[int]:
@@ -301,4 +320,6 @@ def _most(lengths: Sequence[int], least: int, excess: int) -> int:
         return sum(max(length - most, 0) for length in lengths) < excess
 
     lengths = [length for length in lengths if length > least]
-    return least + max(bisect_left(range(least, max([least, *lengths])), True, key=is_too_much) - 1, 0)
+    return least + max(
+        bisect_left(range(least, max([least, *lengths])), True, key=is_too_much) - 1, 0
+    )

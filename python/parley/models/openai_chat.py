@@ -76,7 +76,8 @@ def definition(tool: Mapping[str, Any]) -> Body:
     function = tool.get("function")
     if tool.get("type", "function") != "function" or not isinstance(function, Mapping):
         raise ValueError(
-            'a Chat Completions tool is {"type": "function", "function": {"name": …, "parameters": …}}'
+            'a Chat Completions tool is {"type": "function", "function": {"name": …, '
+            '"parameters": …}}'
         )
     return mcp_definition(function, "parameters")
 
@@ -114,7 +115,14 @@ def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
     for number_, turn in enumerate(turns):
         is_signed = "thought_signatures" in request.quirks and number_ > current
         visible = tuple(a.path for a in attachments_of(turn) if a.path in images) if images else ()
-        key = ("chat", request.quirks, request.keep_thinking, is_signed, call_ids(turn, ids), visible)
+        key = (
+            "chat",
+            request.quirks,
+            request.keep_thinking,
+            is_signed,
+            call_ids(turn, ids),
+            visible,
+        )
         make = partial(_messages_of, turn, ids, request, images, is_signed=is_signed)
         first, *more = pieces(turn, key, make)
         _add(messages, first)
@@ -139,7 +147,12 @@ def _joined(first: str | list[Body] | None, second: str | list[Body] | None) -> 
 
 
 def _messages_of(
-    turn: Turn, ids: Mapping[str, str], request: Request, images: Mapping[str, bytes], *, is_signed: bool
+    turn: Turn,
+    ids: Mapping[str, str],
+    request: Request,
+    images: Mapping[str, bytes],
+    *,
+    is_signed: bool,
 ) -> list[Body]:
     if isinstance(turn, UserTurn):
         content = _parts(turn.parts, images, "\n\n")
@@ -178,7 +191,9 @@ def _part(part: str | Picture) -> Body:
             return {"type": "image_url", "image_url": {"url": part.url}}
 
 
-def _message(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> Body:
+def _message(
+    reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_signed: bool
+) -> Body:
     message: Body = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
         message["tool_calls"] = [_call(outcome, ids, request) for outcome in reply.calls]
@@ -188,9 +203,13 @@ def _message(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_s
 
 
 def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
-    arguments = arguments_text(outcome.call.arguments, exact="argument_objects" not in request.quirks)
+    arguments = arguments_text(
+        outcome.call.arguments, exact="argument_objects" not in request.quirks
+    )
     function = {"name": wire_name(outcome.call.name), "arguments": arguments}
-    return {"id": ids[outcome.id], "type": "function", "function": function} | _extra(outcome, request)
+    return {"id": ids[outcome.id], "type": "function", "function": function} | _extra(
+        outcome, request
+    )
 
 
 def _extra(outcome: CallOutcome, request: Request) -> Body:
@@ -206,7 +225,7 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> B
     return message | name
 
 
-# --- The stream ---------------------------------------------------------------------------------------------
+# --- The stream -----------------------------------------------------------------------------------
 
 # OpenAI's own are `stop`, `length`, `tool_calls`, `content_filter` and "`function_call`
 # (deprecated)" (openai 3.54, types/chat/chat_completion_chunk.py, 2026-11-22); the others come from
@@ -319,5 +338,7 @@ class Decoder(decoder.Decoder):
 
 def unstreamed(completion: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The chunk that holds a whole completion."""
-    choices = [{**choice, "delta": choice.get("message")} for choice in sequence(completion, "choices")]
+    choices = [
+        {**choice, "delta": choice.get("message")} for choice in sequence(completion, "choices")
+    ]
     yield {**completion, "choices": choices}

@@ -119,7 +119,11 @@ def _items(request: Request, turns: Sequence[Turn]) -> Iterator[Body]:
 
 
 def _items_of(
-    turn: Turn, ids: Mapping[str, str], request: Request, known: set[str], images: Mapping[str, bytes]
+    turn: Turn,
+    ids: Mapping[str, str],
+    request: Request,
+    known: set[str],
+    images: Mapping[str, bytes],
 ) -> Iterator[Body]:
     match turn:
         case UserTurn(text):
@@ -169,7 +173,12 @@ def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Bod
         wire_name(outcome.call.name),
         arguments_text(outcome.call.arguments, exact="argument_objects" not in request.quirks),
     )
-    return {"type": "function_call", "call_id": ids[outcome.id], "name": name, "arguments": arguments}
+    return {
+        "type": "function_call",
+        "call_id": ids[outcome.id],
+        "name": name,
+        "arguments": arguments,
+    }
 
 
 def _result(outcome: CallOutcome, ids: Mapping[str, str], images: Mapping[str, bytes]) -> Body:
@@ -178,7 +187,7 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], images: Mapping[str, b
     return {"type": "function_call_output", "call_id": ids[outcome.id], "output": output}
 
 
-# --- The stream ---------------------------------------------------------------------------------------------
+# --- The stream -----------------------------------------------------------------------------------
 
 # OpenAI has "max_output_tokens", "max_messages", "content_filter" and "steered" (openai 3.54,
 # types/responses/response.py, 2026-11-22); reasons missing from the table are cuts like the first.
@@ -206,9 +215,11 @@ class Decoder(decoder.Decoder):
 
     def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
         match raw:
-            case {"type": "response.output_text.delta", "output_index": int(at), "delta": str(piece)} if (
-                type(at) is int and at in self._streamed
-            ):
+            case {
+                "type": "response.output_text.delta",
+                "output_index": int(at),
+                "delta": str(piece),
+            } if type(at) is int and at in self._streamed:
                 return piece
         return None
 
@@ -232,7 +243,9 @@ class Decoder(decoder.Decoder):
                 self._fail(kind, raw)
 
     def _fail(self, kind: str | None, raw: Mapping[str, Any]) -> None:
-        error = mapping(raw, "response").get("error") if kind == "response.failed" else raw.get("error")
+        error = (
+            mapping(raw, "response").get("error") if kind == "response.failed" else raw.get("error")
+        )
         if kind or error:
             raise decoder.stream_failed(self.provider, error or {**raw, "type": None})
 
@@ -243,7 +256,9 @@ class Decoder(decoder.Decoder):
             case "reasoning":
                 self._summary = 0
             case "function_call":
-                self._open_call = self._calls[at] = PartialCall(text(item, "call_id"), text(item, "name"))
+                self._open_call = self._calls[at] = PartialCall(
+                    text(item, "call_id"), text(item, "name")
+                )
 
     def _text(self, at: int, piece: str) -> Iterator[Event]:
         if piece:
@@ -271,17 +286,27 @@ class Decoder(decoder.Decoder):
                 yield from self._end_thinking("" if self._calls else sealed(item))
             case "function_call":
                 call = self._calls.setdefault(at, PartialCall())
-                call.id, call.name = call.id or text(item, "call_id"), call.name or text(item, "name")
+                call.id, call.name = (
+                    call.id or text(item, "call_id"),
+                    call.name or text(item, "name"),
+                )
                 call.arguments = text(item, "arguments") or call.arguments
 
     def _over(self, response: Mapping[str, Any]) -> Iterator[Event]:
         if usage := mapping(response, "usage"):
             yield counted(usage, "input", "output")
-        status, cut = text(response, "status"), text(mapping(response, "incomplete_details"), "reason")
+        status, cut = (
+            text(response, "status"),
+            text(mapping(response, "incomplete_details"), "reason"),
+        )
         if status in _FAILED:
-            raise decoder.stream_failed(self.provider, response.get("error") or f"the response was {status}")
+            raise decoder.stream_failed(
+                self.provider, response.get("error") or f"the response was {status}"
+            )
         is_cut = cut or status == "incomplete"
-        reason: Reason = "refusal" if self._has_refused else _CUT.get(cut, "length" if is_cut else "complete")
+        reason: Reason = (
+            "refusal" if self._has_refused else _CUT.get(cut, "length" if is_cut else "complete")
+        )
         calls = [self._calls[at] for at in sorted(self._calls)]
         yield from self._conclude(calls, reason, "" if cut in _CUT else cut)
 
@@ -323,7 +348,12 @@ def unsealed(thinking: Thinking) -> dict[str, Any] | None:
         case {"id": str(item_id), "encrypted_content": str(content)} if item_id and content:
             texts = _parted(thinking.text or "", parts.get("summaries"))
             summary = [{"type": "summary_text", "text": text} for text in texts if text]
-            return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": content}
+            return {
+                "type": "reasoning",
+                "id": item_id,
+                "summary": summary,
+                "encrypted_content": content,
+            }
         case _:
             return None
 

@@ -121,7 +121,9 @@ class EventDecoder(decoder.Decoder):
                 yield from self._think(text)
             case Call(ToolCall(str(id), str(name), str(arguments))):
                 self._calls.append(PartialCall(id, name, arguments))
-            case Usage() as usage if all(_is_count(getattr(usage, each.name)) for each in fields(Usage)):
+            case Usage() as usage if all(
+                _is_count(getattr(usage, each.name)) for each in fields(Usage)
+            ):
                 yield usage
             case Finished(reason, str(detail)) if reason in _REASONS:
                 yield from self._conclude(self._calls, reason, detail)

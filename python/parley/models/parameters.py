@@ -17,7 +17,9 @@ from parley.tools.parameters import renamed, wire_parameters, wire_tool
 
 def wire_catalogue(catalogue: Catalogue) -> Catalogue:
     """The tools with their parameters as named on the wire."""
-    return replace(catalogue, tools=tuple((name, wire_tool(tool)) for name, tool in catalogue.tools))
+    return replace(
+        catalogue, tools=tuple((name, wire_tool(tool)) for name, tool in catalogue.tools)
+    )
 
 
 def wire_request(request: Request) -> Request:
@@ -52,4 +54,6 @@ def _wire_outcome(outcome: CallOutcome, catalogue: Catalogue) -> CallOutcome:
     names = wire_parameters(tool) if tool else {}
     if not names:
         return outcome
-    return replace(outcome, call=replace(outcome.call, arguments=renamed(outcome.call.arguments, names)))
+    return replace(
+        outcome, call=replace(outcome.call, arguments=renamed(outcome.call.arguments, names))
+    )

@@ -132,7 +132,9 @@ def selection(
     return images, reasons
 
 
-def mixed(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[str | Picture]:
+def mixed(
+    parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str
+) -> list[str | Picture]:
     """Texts and visible pictures in order: other pictures become words, and adjacent texts are
     joined.
 

@@ -103,7 +103,9 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
     leads to ever smaller requests.
     """
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
-        return Amendment(replace(request, keep_thinking=False), "Asking again without earlier thoughts...")
+        return Amendment(
+            replace(request, keep_thinking=False), "Asking again without earlier thoughts..."
+        )
     if (
         status in _OF_CONTENT
         and _ABOUT_PICTURES.search(words)
@@ -112,11 +114,20 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
         return _without_pictures(request, images, words)
     if status in _OF_TOOLS and (refused := _refused_tools(request, words)):
         return _without_tools(request, refused, words)
-    if (says_too_long(words) or status == _TOO_LARGE) and (narrow := request.narrowed(limit_in(words))):
-        return Amendment(narrow, f"{request.model} takes less than this chat: asking with less of it...")
+    if (says_too_long(words) or status == _TOO_LARGE) and (
+        narrow := request.narrowed(limit_in(words))
+    ):
+        return Amendment(
+            narrow, f"{request.model} takes less than this chat: asking with less of it..."
+        )
     if request.api is None and (other := _other_api(request.model, api, status, words)):
-        aside = f"{request.model} is asked through {FORMATS[other].title}, as {request.provider} requires"
-        return Amendment(replace(request, api=other), f"Asking through {FORMATS[other].title}...", aside)
+        aside = (
+            f"{request.model} is asked through {FORMATS[other].title}, as "
+            f"{request.provider} requires"
+        )
+        return Amendment(
+            replace(request, api=other), f"Asking through {FORMATS[other].title}...", aside
+        )
     return None
 
 
@@ -197,7 +208,9 @@ def _without_pictures(request: Request, images: frozenset[str], words: str) -> A
 # "tools.12.custom.input_schema: JSON schema is invalid" (Anthropic,
 # github.com/anthropics/claude-code/issues/63673), "tools[0].function_declarations[5].parameters…"
 # (Gemini, github.com/zed-industries/zed/issues/44875).
-_TOOL_BY_NAME = re.compile(r"schema for (?:function|tool) ['\"`]?([A-Za-z0-9_-]{1,64})", re.IGNORECASE)
+_TOOL_BY_NAME = re.compile(
+    r"schema for (?:function|tool) ['\"`]?([A-Za-z0-9_-]{1,64})", re.IGNORECASE
+)
 _TOOL_BY_NUMBER = re.compile(
     r"\btools\[0\]\.function_?declarations\[(\d{1,4})\]"
     r"|\btools\.(\d{1,4})\."
@@ -222,7 +235,9 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
     named = f"the tool{'' if is_one else 's'} {', '.join(refused)}"
     refusal = f"{request.provider} refused {named} ({words})"
     aside = f"{refusal}: {request.model} is asked without {'it' if is_one else 'them'}"
-    return Amendment(request.without(frozenset(refused.values())), f"Asking again without {named}...", aside)
+    return Amendment(
+        request.without(frozenset(refused.values())), f"Asking again without {named}...", aside
+    )
 
 
 def _other_api(model: str, api: str, status: int | None, words: str) -> str | None:

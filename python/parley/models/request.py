@@ -104,7 +104,9 @@ class Request:
         """The part of the transcript that is sent: all of it if it fits into the model's window."""
         if not self._memories:
             exchanges = self.transcript.exchanges[: self.at + 1]
-            self._memories.append(memory(exchanges, self.max_full_exchanges, self.space, self.goes_back))
+            self._memories.append(
+                memory(exchanges, self.max_full_exchanges, self.space, self.goes_back)
+            )
         return self._memories[0]
 
     @property
@@ -152,7 +154,9 @@ class Request:
         """The pictures of the chat that may be sent, each once: their contents must be read."""
         exchanges = self.transcript.exchanges[: self.at + 1]
         unique = {a.path: a for exchange in exchanges for a in _pictures(exchange)}
-        return tuple(a for a in reversed(unique.values()) if self._takes(a))[: room(self.model).count]
+        return tuple(a for a in reversed(unique.values()) if self._takes(a))[
+            : room(self.model).count
+        ]
 
     def images(self, turns: Sequence[Turn]) -> Mapping[str, bytes]:
         """The contents sent with the turns, by the paths of their attachments."""
@@ -160,8 +164,13 @@ class Request:
 
     def unseen(self) -> Iterator[str]:
         """Notices about the chat's pictures that are sent only as words."""
-        every = [a for exchange in self.transcript.exchanges[: self.at + 1] for a in _pictures(exchange)]
-        if any(not self._takes(attachment) and attachment.path not in self.refused for attachment in every):
+        every = [
+            a for exchange in self.transcript.exchanges[: self.at + 1] for a in _pictures(exchange)
+        ]
+        if any(
+            not self._takes(attachment) and attachment.path not in self.refused
+            for attachment in every
+        ):
             yield f"{self.model} is sent words instead of the pictures or PDFs that it cannot read"
         if self.pictures:
             for path, why in self._selection(self.turns())[1].items():
@@ -173,7 +182,10 @@ class Request:
 
     def _selection(self, turns: Sequence[Turn]) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
         fit = {
-            a.path: self.pictures.get(a.path, "") for t in turns for a in attachments_of(t) if self._takes(a)
+            a.path: self.pictures.get(a.path, "")
+            for t in turns
+            for a in attachments_of(t)
+            if self._takes(a)
         }
         return selection(turns, fit, self.model)
 
@@ -213,7 +225,10 @@ def _pictures(exchange: Exchange) -> tuple[Attachment, ...]:
 
 
 def tool_fields(
-    request: Request, turns: Sequence[Turn], shape: Callable[[str, Tool], dict[str, Any]], none: object
+    request: Request,
+    turns: Sequence[Turn],
+    shape: Callable[[str, Tool], dict[str, Any]],
+    none: object,
 ) -> dict[str, Any]:
     """The fields `tools`, in the format's `shape`, and, if calls are forbidden, `tool_choice` none.
 

@@ -24,7 +24,9 @@ _CHOSEN_OUTPUT_THINKING = 64_000
 
 _GPT = re.compile(r"(?:^|[/.])gpt-(\d{1,2})(?:\.(\d{1,2}))?(?![\w.])", re.IGNORECASE)
 _O_SERIES = re.compile(r"(?:^|[/.])o[1-9](?![\w.])", re.IGNORECASE)
-_RESPONSES_ONLY = re.compile(r"codex|deep-research|(?:^|[/.])(?:o\d|gpt-[\d.]+)-pro\b", re.IGNORECASE)
+_RESPONSES_ONLY = re.compile(
+    r"codex|deep-research|(?:^|[/.])(?:o\d|gpt-[\d.]+)-pro\b", re.IGNORECASE
+)
 
 
 def gpt_version(model: str) -> Version | None:
@@ -66,7 +68,7 @@ def prefers_responses(model: str) -> bool:
     return (gpt_version(model) or (0, 0)) >= (5, 4) or bool(_RESPONSES_ONLY.search(model))
 
 
-# --- How much to think --------------------------------------------------------------------------------------
+# --- How much to think ----------------------------------------------------------------------------
 
 Depth: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
 """The efforts that Claude knows."""

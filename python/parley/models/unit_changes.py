@@ -59,7 +59,9 @@ def changes(before: Units, now: Units) -> Iterator[Change]:
     old, new = before[start : len(before) - end], now[start : len(now) - end]
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     blocks = [
-        (old[i:j], [(start + n, new[n]) for n in range(m, k)]) for tag, i, j, m, k in codes if tag != "equal"
+        (old[i:j], [(start + n, new[n]) for n in range(m, k)])
+        for tag, i, j, m, k in codes
+        if tag != "equal"
     ]
     at = [start + m for tag, _, _, m, _ in codes if tag != "equal"]
     moved = Counter(unit for units, _ in blocks for unit in units)
@@ -77,7 +79,9 @@ def changes(before: Units, now: Units) -> Iterator[Change]:
         )
 
 
-def _of_block(removed: Sequence[str], added: Sequence[tuple[int, str]], at: int) -> Iterator[Change]:
+def _of_block(
+    removed: Sequence[str], added: Sequence[tuple[int, str]], at: int
+) -> Iterator[Change]:
     """The changes of units that replaced others: a new unit of the same kind counts as an edit."""
     rest, new = defaultdict[str, deque[str]](deque), set[str]()
     for unit in removed:

@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 
 from parley.chat.history import CallOutcome, whole
 from parley.chat.rounds import Round, last_notice, rounds
-from parley.chat.transcript import Attachment, Exchange, Proposal, Question, Text, Thinking, Transcript
+from parley.chat.transcript import (
+    Attachment,
+    Exchange,
+    Proposal,
+    Question,
+    Text,
+    Thinking,
+    Transcript,
+)
 from parley.models import fingerprint as units
 from parley.models.fingerprint import (
     REBUILT_FROM,
@@ -133,7 +141,9 @@ def _unknown(
             yield place.exchange + 1, place.here.line
 
 
-def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_tools: bool) -> list[str]:
+def settings_changes(
+    then: Mapping[str, Any], now: Mapping[str, Any], *, has_tools: bool
+) -> list[str]:
     """Changes of the settings since a request, in sentences, from its header and a current one.
 
     Front matter is not a setting: if it has changed, nothing is said about the settings it
@@ -200,7 +210,9 @@ class _Location(NamedTuple):
 class _Place:
     """One reply in the file, and everything above it."""
 
-    def __init__(self, transcript: Transcript, exchange: int, answer: int, number: int, reply: Round) -> None:
+    def __init__(
+        self, transcript: Transcript, exchange: int, answer: int, number: int, reply: Round
+    ) -> None:
         self.exchange = exchange
         self._order = exchange, answer, number
         self._transcript = transcript
@@ -245,20 +257,27 @@ def _places(transcript: Transcript) -> Iterator[_Place]:
                     yield _Place(transcript, number, at, count, reply)
 
 
-# --- Which request led to which reply -----------------------------------------------------------------------
+# --- Which request led to which reply -------------------------------------------------------------
 
 
-def _pairs(places: Sequence[_Place], records: Sequence[RequestRecord]) -> list[tuple[RequestRecord, _Place]]:
+def _pairs(
+    places: Sequence[_Place], records: Sequence[RequestRecord]
+) -> list[tuple[RequestRecord, _Place]]:
     """The request that led to each reply, as far as known; in the file's order."""
     partner = dict[int, int]()  # of a place, by its number
     free = dict.fromkeys(range(len(records)))
     for place in reversed(range(len(places))):  # for a reply requested twice, the later counts
         number = next(filter(lambda n: _is_same(records[n], places[place]), reversed(free)), None)
         _join(partner, free, place, number)
-    rest = [number for number, place in enumerate(places) if number not in partner and not place.is_cut]
+    rest = [
+        number for number, place in enumerate(places) if number not in partner and not place.is_cut
+    ]
     numbers = list(free)
     matcher = SequenceMatcher(
-        None, [records[n].reply for n in numbers], [places[p].reply_units for p in rest], autojunk=False
+        None,
+        [records[n].reply for n in numbers],
+        [places[p].reply_units for p in rest],
+        autojunk=False,
     )
     for start, begin, size in matcher.get_matching_blocks():
         for step in range(size):
@@ -302,10 +321,12 @@ def _last_question(request: Units) -> str | None:
     return next((unit for unit in reversed(request) if unit[0] == units.QUESTION), None)
 
 
-# --- Changes ------------------------------------------------------------------------------------------------
+# --- Changes --------------------------------------------------------------------------------------
 
 
-def _edits_beside(header: Mapping[str, Any], front: Mapping[str, str], place: _Place) -> Iterator[Edit]:
+def _edits_beside(
+    header: Mapping[str, Any], front: Mapping[str, str], place: _Place
+) -> Iterator[Edit]:
     """Changes of the agent and of the front matter."""
     old: Mapping[str, str] = header["front"]
     for key in sorted(_different(old, front)):
@@ -314,7 +335,10 @@ def _edits_beside(header: Mapping[str, Any], front: Mapping[str, str], place: _P
     if header["agent"] != (place.answer.agent or ""):
         name = header["agent"] or "an agent without a name"
         yield Edit(
-            place.answer.span.start + 1, place.exchange + 1, "agent", f"the answer was given by {name}"
+            place.answer.span.start + 1,
+            place.exchange + 1,
+            "agent",
+            f"the answer was given by {name}",
         )
 
 
@@ -326,17 +350,23 @@ class _Questions:
         exchanges = enumerate(transcript.exchanges)
         places = ((unit, where) for n, e in exchanges for unit, where in _locations(n, e))
         self.places = {unit: where for unit, where in places if unit[0] == units.QUESTION}
-        self.on_record = {unit for record in records for unit in record.units if unit[0] == units.QUESTION}
+        self.on_record = {
+            unit for record in records for unit in record.units if unit[0] == units.QUESTION
+        }
 
 
 def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
     """Changes of the model's reply."""
-    locations = [_location(place.exchange, unit, source) for unit, source in reply_sources(place.reply)]
+    locations = [
+        _location(place.exchange, unit, source) for unit, source in reply_sources(place.reply)
+    ]
     for change in changes(record.reply, place.reply_units):
         yield from _edits_of_change(change, locations, place)
 
 
-def _edits_of_request(record: RequestRecord, place: _Place, questions: _Questions) -> Iterator[Edit]:
+def _edits_of_request(
+    record: RequestRecord, place: _Place, questions: _Questions
+) -> Iterator[Edit]:
     """Changes of the request."""
     now = place.units(record.header)
     if now == record.units:
@@ -350,9 +380,17 @@ def _edits_of_request(record: RequestRecord, place: _Place, questions: _Question
         last = queues[unit].popleft() if queues[unit] else last
         where.append(last)
     for change in changes(record.units, now):
-        if change.kind == "exchange" and change.what == "removed" and change.unit in questions.places:
+        if (
+            change.kind == "exchange"
+            and change.what == "removed"
+            and change.unit in questions.places
+        ):
             yield _edit(("exchange", "moved"), questions.places[change.unit])
-        elif change.kind == "exchange" and change.what == "added" and change.unit in questions.on_record:
+        elif (
+            change.kind == "exchange"
+            and change.what == "added"
+            and change.unit in questions.on_record
+        ):
             yield _edit(("exchange", "moved"), where[change.at])
         else:
             yield from _edits_of_change(change, where, place)
@@ -399,7 +437,7 @@ def _edits_at_end(
             yield _edit(("exchange", "removed"), _Location(len(transcript.exchanges) - 1, line))
 
 
-# --- Places -------------------------------------------------------------------------------------------------
+# --- Places ---------------------------------------------------------------------------------------
 
 
 def _locations(number: int, exchange: Exchange) -> tuple[tuple[str, _Location], ...]:
@@ -433,6 +471,8 @@ def _location(number: int, unit: str, source: Text | Thinking | Attachment | Pro
     if unit[0] == units.SUMMED_UP and isinstance(source, Text):
         texts = source.text.split("\n")
         line += next(
-            n for n, text in enumerate(texts) if units.SUMMED_UP + units.digest(text.rstrip()) == unit
+            n
+            for n, text in enumerate(texts)
+            if units.SUMMED_UP + units.digest(text.rstrip()) == unit
         )
     return _Location(number, line)

@@ -1,4 +1,5 @@
-"""The agents that a user picks from, each with its state: whether it has a key and a running server.
+"""The agents that a user picks from, each with its state: whether it has a key and a running
+server.
 
 Knows which agents are shown, and in which order; the chat knows which is chosen.
 """
@@ -32,7 +33,9 @@ async def agent_rows(app: App, current: str) -> list[dict[str, str]]:
 async def welcome(app: App, agent: Agent) -> str:
     """A new chat's line about the agent that will answer, and the key that chooses another."""
     state = _state(app, agent, await listeners(app, [agent]))
-    return f"{agent.name} answers · {state} · {app.settings.keys.agent or ':ParleyAgent'} for another"
+    return (
+        f"{agent.name} answers · {state} · {app.settings.keys.agent or ':ParleyAgent'} for another"
+    )
 
 
 def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
@@ -62,7 +65,9 @@ def base_url(app: App, provider: ProviderSettings) -> str:
 
 
 async def listeners(app: App, agents: Sequence[Agent]) -> dict[str, bool]:
-    """Whether something listens at each address on this machine that agents use, such as Ollama's."""
+    """Whether something listens at each address on this machine that agents use, such as
+    Ollama's.
+    """
     from parley.http.proxies import is_here
 
     bases = {base_url(app, app.provider(agent.provider)) for agent in agents}

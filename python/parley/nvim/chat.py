@@ -1,7 +1,7 @@
 """One chat buffer: its turn, its choices, and its display.
 
-At most one piece of work runs in a chat at a time. Knows what a command means; the engine knows how a turn
-runs, and Lua how things are drawn.
+At most one piece of work runs in a chat at a time. Knows what a command means; the engine knows how
+a turn runs, and Lua how things are drawn.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class Chat:
         self.catalogue: Catalogue | None = None
         self._seen_calls = SeenCalls()
         self._is_from_afar = False
-        """Whether the last key only warned that it decides several calls from outside their lines."""
+        """Whether the last key only warned that it decides several calls from outside their
+        lines.
+        """
         self._fold_texts = FoldTexts()
         self.usage = Tokens()
         self.mirror = Mirror(editor.loop.time)
@@ -110,7 +112,9 @@ class Chat:
 
     @property
     def path(self) -> str:
-        """The key by which the ledger knows this chat; without a file, only this process knows it."""
+        """The key by which the ledger knows this chat; without a file, only this process knows
+        it.
+        """
         return self.name or f"/unsaved/{os.getpid()}/{self.buf}"
 
     @property
@@ -165,13 +169,17 @@ class Chat:
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
             if regenerate:
-                await engine.regenerate(turn.ports, self.app.agent_name(shot.transcript, self.chosen))
+                await engine.regenerate(
+                    turn.ports, self.app.agent_name(shot.transcript, self.chosen)
+                )
             return await self._run(turn, self._resolve_for(shot))
 
         return work
 
     def _refusal(self, shot: engine.Snapshot) -> str | None:
-        """The reason that no turn begins, None if it does; "" if the user is asked about the agent."""
+        """The reason that no turn begins, None if it does; "" if the user is asked about the
+        agent.
+        """
         self._note_loaded(shot.transcript)
         is_typed = wanted_agent(shot.transcript) not in self._file_agents
         match self.app.start(shot.transcript, self.path, self.chosen, is_typed=is_typed):
@@ -198,7 +206,8 @@ class Chat:
         self._previous = change
         name = change[1]
         return (
-            f"{previous} answered last, {name} would answer now. Press again to ask it, or use :ParleyAgent"
+            f"{previous} answered last, {name} would answer now. Press again to ask it, or "
+            "use :ParleyAgent"
         )
 
     def _note_loaded(self, transcript: Transcript) -> None:
@@ -216,12 +225,15 @@ class Chat:
         *,
         again: float | None,
     ) -> None:
-        """Decide the waiting calls at a handle that were `seen`; when none is left, continue the turn.
+        """Decide the waiting calls at a handle that were `seen`; when none is left, continue the
+        turn.
 
         `again`: milliseconds since a message about the same key, pressed just before.
         """
         on_screen = Seen(self._seen_calls.of(seen), self.app.least_seen_s)
-        is_repeated = again is not None and self._is_from_afar and on_screen.is_long_enough(again / 1000)
+        is_repeated = (
+            again is not None and self._is_from_afar and on_screen.is_long_enough(again / 1000)
+        )
         self._is_from_afar = False
 
         async def work(turn: Turn) -> engine.End:
@@ -234,13 +246,23 @@ class Chat:
             resolve = self._resolve_for(shot)
             name = key_name(key, self.app.settings.keys) if rule == "key" else key
             choice = await engine.choose(
-                turn.ports, resolve, line, key, rule, reason, on_screen, is_repeated=is_repeated, name=name
+                turn.ports,
+                resolve,
+                line,
+                key,
+                rule,
+                reason,
+                on_screen,
+                is_repeated=is_repeated,
+                name=name,
             )
             self._is_from_afar = choice.is_from_afar
             self.editor.message(choice.message)
             if not choice.decided:
                 turn.doubts = choice.doubts
-                return engine.End("waiting" if choice.doubts else "nothing")  # then the cursor stays
+                return engine.End(
+                    "waiting" if choice.doubts else "nothing"
+                )  # then the cursor stays
             return await self._run(turn, resolve)
 
         self._start(handle, row, work)
@@ -252,14 +274,18 @@ class Chat:
         task.add_done_callback(self._insertions.discard)
 
     def choose_agent(self, name: str, *, stays: bool) -> None:
-        """Talk to an agent from now on, while the chat is open; with `stays`, also write it into the file."""
+        """Talk to an agent from now on, while the chat is open; with `stays`, also write it into
+        the file.
+        """
         self.chosen = name
         self.app.warm(self.editor.loop, self.agent)
         self.editor.tell("agent", self.buf, name)
         if stays:
             self.editor.spawn(self._write_agent(name))
         else:
-            self.editor.message(f"this chat talks to {name} now; :ParleyAgent! writes that into its file")
+            self.editor.message(
+                f"this chat talks to {name} now; :ParleyAgent! writes that into its file"
+            )
 
     async def _write_agent(self, name: str) -> None:
         """Write the chat's agent into the front matter, as one undo step."""
@@ -267,7 +293,9 @@ class Chat:
         def change(shot: engine.Snapshot) -> list[Edit]:
             keys = read_front_matter(shot.transcript.front_matter).keys
             if others := [key for key in ("provider", "model") if key in keys]:
-                raise ParleyError(f"the front matter names a {others[0]}: write the agent there yourself")
+                raise ParleyError(
+                    f"the front matter names a {others[0]}: write the agent there yourself"
+                )
             try:
                 return put_value(shot.lines, shot.transcript, "agent", name)
             except ValueError as error:
@@ -329,7 +357,9 @@ class Chat:
             lapse = seen.situation.approvals.lapsed(call)
             before = self.app.ledger(self.path).definition(lapse.digest) if lapse else None
             now = sighting(call, seen.situation.approvals)
-            number = self._seen_calls.number(now) or self._seen_calls.number(replace(now, digest=""))
+            number = self._seen_calls.number(now) or self._seen_calls.number(
+                replace(now, digest="")
+            )
             text = details(call, seen.catalogue.get(call.call.name), before)
             self.editor.tell("float", text, self.buf, number)
 
@@ -355,13 +385,17 @@ class Chat:
         self.editor.message(f"written to {path}")
 
     async def fork(self, handle: int, row: int, newline: str) -> None:
-        """Copy the chat, down to the exchange at a handle, into a new file next to it, and open it."""
+        """Copy the chat, down to the exchange at a handle, into a new file next to it, and open
+        it.
+        """
 
         async def work(document: BufferDocument) -> None:
             shot = await document.look()
             turn = self._turn
             if turn is not None and exchange_at(shot.transcript, turn.document.anchor) == shot.at:
-                raise ParleyError("this exchange is still being answered: fork it when the turn has ended")
+                raise ParleyError(
+                    "this exchange is still being answered: fork it when the turn has ended"
+                )
             try:
                 lines = fork_lines(shot.lines, shot.exchange, chat.name)
             except ValueError as error:
@@ -408,7 +442,11 @@ class Chat:
 
     async def draw(self) -> ChatView:
         """Draw the chat by its text as last told."""
-        tick, transcript, lines = self.mirror.tick, self.mirror.text.transcript, self.mirror.text.lines
+        tick, transcript, lines = (
+            self.mirror.tick,
+            self.mirror.text.transcript,
+            self.mirror.text.lines,
+        )
         self.editor.tell("agent", self.buf, self.app.agent_name(transcript, self.chosen))
         known = self.catalogue or self.app.servers.known()
         room = self.resolve(transcript).request.tool_room
@@ -437,7 +475,10 @@ class Chat:
         pictures = pictures_of(self.mirror.text.transcript, paths)
         contents = await self.app.attachments(self.path).read(pictures)
         folder = own_path(self.path).parent
-        files = {path: str(folder / path) if isinstance(contents.get(path), bytes) else "" for path in paths}
+        files = {
+            path: str(folder / path) if isinstance(contents.get(path), bytes) else ""
+            for path in paths
+        }
         self.editor.tell("picture_files", self.buf, files)
 
     def draw_calls(self, row: int) -> list[ToolCall]:
@@ -451,7 +492,9 @@ class Chat:
         view = ChatView(transcript, self.catalogue, ledger.view(open_keys(transcript)))
         rows, texts = self._fold_texts.rows(exchange_folds(view, [exchange]))
         span = {"first": exchange.span.start, "last": exchange.span.end}
-        self.editor.tell("folds", self.buf, self.mirror.tick, {"folds": rows, "texts": texts, **span})
+        self.editor.tell(
+            "folds", self.buf, self.mirror.tick, {"folds": rows, "texts": texts, **span}
+        )
         proposals = [p for answer in exchange.answers[-1:] for p in answer.proposals]
         return [p.call for p in proposals if p.choice in YES and p.result is None]
 
@@ -555,13 +598,17 @@ class Chat:
             self._start(following[0], None, following[1])
 
     async def _follow(self, turn: Turn) -> None:
-        """Ask the next queued question after a turn; if calls are waiting, the queue stays as it is."""
+        """Ask the next queued question after a turn; if calls are waiting, the queue stays as it
+        is.
+        """
         handle = await self.queue.take() if turn.kind == "complete" and not self._next else None
         if handle is not None and (self._next or turn.kind != "complete"):  # the user was quick
             self.queue.put(handle)
         elif handle is not None:
             self._next = handle, self._response(regenerate=False)
-        if turn.kind in ("stopped", "interrupted") or not (turn.kind == "complete" or self._waiting):
+        if turn.kind in ("stopped", "interrupted") or not (
+            turn.kind == "complete" or self._waiting
+        ):
             await self.empty_queue()
 
     async def empty_queue(self, otherwise: str = "") -> None:
@@ -579,8 +626,8 @@ class Chat:
     async def _find_title(self, tick: int, row: int) -> None:
         """Have a model find a topic that is still empty after a turn; ask once, and do not wait.
 
-        `tick` is the changedtick after the turn: if it still holds, the topic joins the turn's undo step.
-        `row` is where the turn's answer is then.
+        `tick` is the changedtick after the turn: if it still holds, the topic joins the turn's undo
+        step. `row` is where the turn's answer is then.
         """
         transcript = self.mirror.text.transcript
         if self._has_title or not self.app.settings.fill_topic or not lacks_topic(transcript):
@@ -602,7 +649,10 @@ class Chat:
             await self.refresh()
 
     async def _put_topic(
-        self, document: BufferDocument, handle: int, edits: Callable[[list[str], Transcript], list[Edit]]
+        self,
+        document: BufferDocument,
+        handle: int,
+        edits: Callable[[list[str], Transcript], list[Edit]],
     ) -> None:
         """Apply the edits of the front matter, unless the user types there."""
         shot = await document.look()
@@ -624,7 +674,10 @@ class Chat:
         await self.refresh()
 
     async def _at(
-        self, handle: int, row: int | None, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]
+        self,
+        handle: int,
+        row: int | None,
+        work: Callable[[BufferDocument], Coroutine[Any, Any, None]],
     ) -> None:
         document = BufferDocument(self.editor, self.mirror, handle, row)
         try:
@@ -635,17 +688,23 @@ class Chat:
     def ports(
         self, document: BufferDocument, observer: engine.Observer, *, is_beside: bool = False
     ) -> engine.Ports:
-        """The ports of a turn of this chat; `is_beside` if its requests do not belong to the chat itself."""
+        """The ports of a turn of this chat; `is_beside` if its requests do not belong to the
+        chat itself.
+        """
         editor = partial(editor_text, self.editor, self.buf)
         ports = self.app.ports(document, self.path, observer, lambda: self.folder, editor)
-        model = CountedModel(ports.model, self.usage, None if is_beside else self.app.client.settled)
+        model = CountedModel(
+            ports.model, self.usage, None if is_beside else self.app.client.settled
+        )
         return replace(ports, model=model, tools=RememberedTools(ports.tools, self._remember))
 
     def _remember(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
 
     async def _line_of_choice(self, turn: Turn, rule: Rule) -> int:
-        """The cursor's line; but a command may mean the last waiting answer, wherever the cursor is."""
+        """The cursor's line; but a command may mean the last waiting answer, wherever the cursor
+        is.
+        """
         shot = await turn.document.look()
         waiting = [calls for e in shot.transcript.exchanges if (calls := open_calls(e))]
         if rule != "command" or open_calls(shot.exchange) or not waiting:
@@ -672,7 +731,9 @@ class CountedModel:
     def __init__(
         self, model: engine.Model, tokens: Tokens, settled: Callable[[Request], Request] | None
     ) -> None:
-        """`settled` takes a request in the form its provider accepts; None if it is not the chat's."""
+        """`settled` takes a request in the form its provider accepts; None if it is not the
+        chat's.
+        """
         self._model = model
         self._tokens = tokens
         self._settled = settled

@@ -50,7 +50,9 @@ def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
         raise ParleyError(f"nothing is selected in {file}" if is_selection else f"{file} is empty")
     first = context["first"]
     title = Lines(file, first, first + len(lines) - 1).title if is_selection else file
-    return EditorText(context["path"], title, "\n".join(lines) + "\n", info_word(context["language"]))
+    return EditorText(
+        context["path"], title, "\n".join(lines) + "\n", info_word(context["language"])
+    )
 
 
 def _diagnostics(file: str, context: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""`make demo`: Neovim on a chat with the demo model; without a terminal, the session is typed and printed.
+"""`make demo`: Neovim on a chat with the demo model; without a terminal, the session is typed
+and printed.
 
 Knows what a newcomer should see first, and nothing of the work behind it.
 """
@@ -24,7 +25,9 @@ _ROOT = Path(__file__).parents[3]
 _QUESTION = "can you find the latest stock price of google and microsoft?"
 _CHAT = f"---\ntopic: stock prices\n---\n\n{MARKERS['question']} {_QUESTION}\n"
 _HINT = "<C-g><C-g> asks, yA approves tools, :qa! ends the demo"
-_NEXT = 'That was the demo. To have Parley in your own Neovim,\ncontinue with "Install" in README.md.'
+_NEXT = (
+    'That was the demo. To have Parley in your own Neovim,\ncontinue with "Install" in README.md.'
+)
 _PATIENCE_S = 60.0
 _LOOK_S = 0.02
 
@@ -63,7 +66,9 @@ def main(nvim: str) -> int:
         if sys.stdin.isatty() and sys.stdout.isatty():
             sys.stdout.write(f"Opening a chat with the demo model in {nvim} ...\n")
             sys.stdout.flush()
-            code = subprocess.run([*command, "+normal! G$", str(chat)], env=environ, check=False).returncode
+            code = subprocess.run(
+                [*command, "+normal! G$", str(chat)], env=environ, check=False
+            ).returncode
             sys.stdout.write(f"{_NEXT}\n")
             return code
         os.environ.clear()
@@ -81,7 +86,10 @@ def _lua(text: str) -> str:
 
 
 def _environ(folder: str) -> Mapping[str, str]:
-    places = {f"XDG_{name}_HOME": f"{folder}/{name.lower()}" for name in ("STATE", "DATA", "CACHE", "CONFIG")}
+    places = {
+        f"XDG_{name}_HOME": f"{folder}/{name.lower()}"
+        for name in ("STATE", "DATA", "CACHE", "CONFIG")
+    }
     mine = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
     return {"PARLEY_DEMO_PACE": "0.02", **mine, **places}
 
@@ -99,16 +107,25 @@ def _play(command: list[str]) -> int:
         while not is_done():
             if time.monotonic() > deadline:
                 messages = nvim.command_output("messages")
-                raise SystemExit(f"the demo timed out waiting for {what}:\n{messages}\n" + "\n".join(lines()))
+                raise SystemExit(
+                    f"the demo timed out waiting for {what}:\n{messages}\n" + "\n".join(lines())
+                )
             time.sleep(_LOOK_S)
 
     def waits() -> bool:
         proposals = [line for line in lines() if line.startswith(MARKERS["proposal"])]
         times = nvim.exec_lua("return require('parley.seen').times(vim.fn.bufnr())")
-        return len(proposals) == 2 and [ms / 1000 >= LEAST_SEEN_S for _, ms in times] == [True, True]
+        return len(proposals) == 2 and [ms / 1000 >= LEAST_SEEN_S for _, ms in times] == [
+            True,
+            True,
+        ]
 
     typed(":ParleyRespond<CR>", waits, "two proposals")
-    typed("yA", lambda: lines()[-1].startswith(MARKERS["question"]) and len(lines()) > 10, "the answer")
+    typed(
+        "yA",
+        lambda: lines()[-1].startswith(MARKERS["question"]) and len(lines()) > 10,
+        "the answer",
+    )
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # the encoding of chats in every locale
     sys.stdout.write("\n".join(lines()) + "\n")

@@ -1,7 +1,7 @@
 """A chat in a buffer, as the engine's document.
 
-Edits are computed for the text known here; Lua applies them only if the buffer still holds it, else they
-are computed again. Knows the buffer by a handle of Lua's, whose marks move with the text.
+Edits are computed for the text known here; Lua applies them only if the buffer still holds it, else
+they are computed again. Knows the buffer by a handle of Lua's, whose marks move with the text.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class BufferDocument:
     ) -> None:
         """`row` is the row of the handle in the text of the mirror; None if unknown.
 
-        `on_failure` gets the reason when a begun change fails that no caller waits for; `on_change` is
-        called when edits are in the buffer.
+        `on_failure` gets the reason when a begun change fails that no caller waits for; `on_change`
+        is called when edits are in the buffer.
         """
         self._editor = editor
         self._on_failure = on_failure
@@ -142,7 +142,9 @@ class BufferDocument:
             work = self._work
             self._waiting += 1
             try:
-                await asyncio.shield(work)  # the waiting task may be cancelled; the text stays valid
+                await asyncio.shield(
+                    work
+                )  # the waiting task may be cancelled; the text stays valid
             finally:
                 self._waiting -= 1
             if work is self._work:
@@ -185,7 +187,9 @@ class BufferDocument:
             edit, row = tip(shot)
             self._stream.reset(f"{text.line_end}\n")
             more = BELOW_TIP + text.line_end
-            if await self._is_applied("open_stream", text, trimmed(shot.lines, [edit]), row, STARTS, more):
+            if await self._is_applied(
+                "open_stream", text, trimmed(shot.lines, [edit]), row, STARTS, more
+            ):
                 return
 
     async def _is_applied(self, how: str, text: BufferText, edits: list[Edit], *more: Any) -> bool:
@@ -261,7 +265,11 @@ def _trimmed(lines: list[str], edit: Edit) -> Edit | None:
     while head < len(new) and start + head < end and lines[start + head] == new[head]:
         head += 1
     tail = 0
-    while tail < len(new) - head and end - tail > start + head and lines[end - tail - 1] == new[-tail - 1]:
+    while (
+        tail < len(new) - head
+        and end - tail > start + head
+        and lines[end - tail - 1] == new[-tail - 1]
+    ):
         tail += 1
     small = Edit(start + head, end - tail, new[head : len(new) - tail])
     return small if small.lines or small.end > small.start else None

@@ -1,7 +1,7 @@
 """The way to Neovim: questions to Lua that can be awaited, and tasks that never fail in silence.
 
-Uses pynvim's public calls only. Knows nothing of chats, but which functions of Lua's only show text:
-hidden characters in their arguments are made visible here.
+Uses pynvim's public calls only. Knows nothing of chats, but which functions of Lua's only show
+text: hidden characters in their arguments are made visible here.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _SHOWING = frozenset(
 )
 """Functions of Lua's `remote` that show their strings to the user and do nothing else with them.
 
-Each is a line, or less. A NUL makes it a Blob for Vim's functions, a line end an error for those that set
-lines; control characters in the default of an input are keys: CTRL-R = evaluates what follows.
+Each is a line, or less. A NUL makes it a Blob for Vim's functions, a line end an error for those
+that set lines; control characters in the default of an input are keys: CTRL-R = evaluates what
+follows.
 """
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
@@ -52,11 +53,14 @@ class Editor:
         self._untold = list[list[Any]]()
         """Calls of `tell` not yet sent to Neovim."""
 
-    async def ask(self, name: str, *arguments: Any, heed: Callable[[Any], None] = lambda _: None) -> Any:
+    async def ask(
+        self, name: str, *arguments: Any, heed: Callable[[Any], None] = lambda _: None
+    ) -> Any:
         """The value that a function of Lua's `remote` returns; `heed` is given it first.
 
-        `heed` runs before any later message of Neovim's is handled, even if the caller was cancelled.
-        The value may take as long as the user is in the middle of a command, so never set a time limit.
+        `heed` runs before any later message of Neovim's is handled, even if the caller was
+        cancelled. The value may take as long as the user is in the middle of a command, so never
+        set a time limit.
         """
         self._tell_now()
         answer = self.loop.create_future()
@@ -107,7 +111,8 @@ class Editor:
         except Exception as error:  # noqa: BLE001 - the boundary of the task
             _log.exception("a task failed")
             self.message(
-                f"something went wrong: {error!r}. The log has details: :checkhealth parley", "error"
+                f"something went wrong: {error!r}. The log has details: :checkhealth parley",
+                "error",
             )
 
 

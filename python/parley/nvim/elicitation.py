@@ -1,7 +1,8 @@
 """Has the user fill in servers' forms, field by field, and open the pages that they name.
 
-Each step can be left: a form is declined before its first field, and cancelled by dismissing a field.
-Knows prompts; `tools.forms` knows what a field takes, `tools.visits` which address may be opened.
+Each step can be left: a form is declined before its first field, and cancelled by dismissing a
+field. Knows prompts; `tools.forms` knows what a field takes, `tools.visits` which address may be
+opened.
 """
 
 from __future__ import annotations
@@ -37,20 +38,28 @@ class _DismissedError(Exception):
 class Elicitation:
     """Implements the elicitor of the servers; `showing` shows a status while the user is asked."""
 
-    def __init__(self, editor: Editor, dialogs: Dialogs, showing: Showing, running: Running) -> None:
+    def __init__(
+        self, editor: Editor, dialogs: Dialogs, showing: Showing, running: Running
+    ) -> None:
         self._editor = editor
         self._dialogs = dialogs
         self._showing = showing
         self._running = running
         self._one_at_a_time = asyncio.Lock()
 
-    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
+    async def ask(
+        self, server: str, message: str, schema: Mapping[str, Any]
+    ) -> dict[str, Any] | Left:
         """The user's answers, or how the form was left."""
         async with self._one_at_a_time:
             calls = " and ".join(self._running(server))
-            prompt = f"{server} asks{f' for {calls}' if calls else ''}: {one_line(message, MOST_SHOWN)}"
+            prompt = (
+                f"{server} asks{f' for {calls}' if calls else ''}: {one_line(message, MOST_SHOWN)}"
+            )
             with self._showing(prompt):
-                return await self._fill_in(prompt, tuple(replace(f, server=server) for f in fields(schema)))
+                return await self._fill_in(
+                    prompt, tuple(replace(f, server=server) for f in fields(schema))
+                )
 
     async def visit(self, server: str, page: Visit) -> Literal["accept"] | Left:
         """Show the whole address on a page, and open it if the user agrees."""
@@ -92,7 +101,9 @@ class Elicitation:
         return await (self._one(field) if field.options else self._typed(field))
 
     async def _one(self, field: Field) -> Any:
-        options = [(v, f"{label} (default)" if v == field.default else label) for v, label in field.options]
+        options = [
+            (v, f"{label} (default)" if v == field.default else label) for v, label in field.options
+        ]
         options += [] if field.required else [(None, _LEAVE_OUT)]
         return options[await self._picked(field.label, [label for _, label in options])][0]
 

@@ -39,11 +39,15 @@ class ChatList:
     """The rows of a list of chats, and a note for the user on chats left out, "" if none."""
 
     rows: list[dict[str, Any]]
-    """Each `{path, when, topic}`; with words also the first line (from 1) that has them, and its `text`."""
+    """Each `{path, when, topic}`; with words also the first line (from 1) that has them, and its
+    `text`.
+    """
     note: str = ""
 
 
-def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.monotonic) -> ChatList:
+def find_chats(
+    folder: Path, words: str = "", now: Callable[[], float] = time.monotonic
+) -> ChatList:
     """The chats of a folder with a question and with all words, in any case, newest first.
 
     Entries other than files are left out; an unreadable file has the reason as its topic.
@@ -55,7 +59,9 @@ def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.mo
         if len(rows) == most:
             return ChatList(rows, f"the newest {most}; {_narrower(parts)}")
         if parts and now() > end:
-            return ChatList(rows, f"without chats from before {_when(changed)}: the search took too long")
+            return ChatList(
+                rows, f"without chats from before {_when(changed)}: the search took too long"
+            )
         where = _place(path, parts) if parts else {}
         if where is not None and (subject := _topic_of(path)):
             rows.append({"path": str(path), "when": _when(changed), "topic": subject, **where})
@@ -102,4 +108,8 @@ def _excerpt(line: str, word: str) -> str:
     text = " ".join(line[marker[1] if marker else 0 :].split())
     start = max(0, text.casefold().find(word) - _BEFORE) if len(text) > _LINE else 0
     end = start + _LINE
-    return ("…" if start else "") + shown_line(text[start:end], None) + ("…" if end < len(text) else "")
+    return (
+        ("…" if start else "")
+        + shown_line(text[start:end], None)
+        + ("…" if end < len(text) else "")
+    )

@@ -1,7 +1,8 @@
 """The folds of a chat, and the text of each closed fold: a call is one row. Pure.
 
-Knows rows, and chunks of text with their highlight groups; knows nothing of windows. Each sent text has a
-number, so redrawing a chat with thousands of calls costs little more than redrawing a short chat.
+Knows rows, and chunks of text with their highlight groups; knows nothing of windows. Each sent text
+has a number, so redrawing a chat with thousands of calls costs little more than redrawing a short
+chat.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
         tool = view.catalogue.get(call.call.name) if view.catalogue else None
         if call.task and 0 <= call.task.span.start - end <= 1:
             end = call.task.span.end
-        return Fold(start, end, (call, (tool.name, tool.server) if tool else ()), False, by, call.call.id)
+        return Fold(
+            start, end, (call, (tool.name, tool.server) if tool else ()), False, by, call.call.id
+        )
     is_beside = 0 <= call.result.span.start - end <= 1
     end = call.result.span.end if is_beside else end
     if is_beside and isinstance(below, Proposal) and below.span.start - end == 1:
@@ -139,4 +142,8 @@ def _text(content: Content) -> dict[str, Any]:
     row = call_row(call, names)
     if call.result is None:
         return {"row": row}
-    return {"row": row, "sign": (f"{SIGNS['result']} ", "ParleyResult"), "outcome": outcome(call.result, row)}
+    return {
+        "row": row,
+        "sign": (f"{SIGNS['result']} ", "ParleyResult"),
+        "outcome": outcome(call.result, row),
+    }

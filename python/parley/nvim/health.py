@@ -33,7 +33,9 @@ PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonsc
 
 async def report(app: App) -> list[Line]:
     """Lines for the report: level, text, advice. Starts the servers."""
-    here, _ = await asyncio.gather(listeners(app, app.settings.all_agents()), app.servers.catalogue())
+    here, _ = await asyncio.gather(
+        listeners(app, app.settings.all_agents()), app.servers.catalogue()
+    )
     return [
         *_packages(),
         ("start", "parley: agents", []),
@@ -52,7 +54,11 @@ def _packages() -> Iterator[Line]:
         try:
             yield "ok", f"{name} {metadata.version(name)}", []
         except metadata.PackageNotFoundError:
-            yield "error", f"{name} is not installed", ["Run :ParleyInstall! to rebuild the environment"]
+            yield (
+                "error",
+                f"{name} is not installed",
+                ["Run :ParleyInstall! to rebuild the environment"],
+            )
 
 
 def _new_chats(app: App) -> Line:
@@ -102,7 +108,11 @@ def _server(status: ServerStatus) -> Line:
 
 def _files(app: App) -> Iterator[Line]:
     config, ledger = config_path(app.environ), default_path(app.environ)
-    yield "info", f"settings of editor and shell: {config}" + ("" if config.exists() else " (not there)"), []
+    yield (
+        "info",
+        f"settings of editor and shell: {config}" + ("" if config.exists() else " (not there)"),
+        [],
+    )
     if servers := app.settings.mcp.config_file:
         yield "info", f"MCP servers of mcp.config_file: {servers}", []
     yield from _project(app)

@@ -1,6 +1,7 @@
 """Pictures that a user puts into a question: from a file, or from the clipboard.
 
-Knows which programs read the clipboard's picture; `storage/attachments` knows where a picture is kept.
+Knows which programs read the clipboard's picture; `storage/attachments` knows where a picture is
+kept.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from parley.programs import program, working_folder
 from parley.regular import whole
 from parley.text import size_text
 
-# "wl-paste -t image/png", "xclip -selection clipboard -t image/png -o": each prints the bytes, or fails if
-# the clipboard has none. pngpaste is for macOS, which comes without such a program.
+# "wl-paste -t image/png", "xclip -selection clipboard -t image/png -o": each prints the bytes, or
+# fails if the clipboard has none. pngpaste is for macOS, which comes without such a program.
 _CLIPBOARDS = (
     ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline", "--type", "image/png")),
     ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
@@ -31,12 +32,16 @@ _SECONDS = 10.0
 
 
 async def insert_image(chat: Chat, handle: int, path: str, environ: Mapping[str, str]) -> None:
-    """Attach a picture to the question at a handle; without a path, the clipboard's. Raises ParleyError."""
+    """Attach a picture to the question at a handle; without a path, the clipboard's. Raises
+    ParleyError.
+    """
     content = await _from_file(Path(path)) if path else await _from_clipboard(environ)
     kind = kind_of(content)
     if kind is None:
         where = path or "the content of the clipboard"
-        raise ParleyError(f"{where} is not a picture that a model can see: use PNG, JPEG, GIF, WebP or PDF")
+        raise ParleyError(
+            f"{where} is not a picture that a model can see: use PNG, JPEG, GIF, WebP or PDF"
+        )
     attachment = await chat.app.attachments(chat.path).save(content, kind)
     await chat.change(handle, lambda s: [put_question(s.lines, s.transcript, s.at, attachment)])
 
@@ -45,7 +50,9 @@ async def _from_file(path: Path) -> bytes:
     try:
         return await asyncio.to_thread(whole, path, MOST_BYTES)
     except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise ParleyError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 async def _from_clipboard(environ: Mapping[str, str]) -> bytes:
@@ -70,7 +77,12 @@ def _commands(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
     """A program's output, empty if it fails. Raises ParleyError if the output is too long."""
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=dict(environ), cwd=working_folder(environ)
+        *command,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env=dict(environ),
+        cwd=working_folder(environ),
     )
     assert process.stdout is not None, "it has a pipe"
     content = bytearray()

@@ -1,7 +1,7 @@
 """Lines of a buffer, and a question on them, put into the last question of a chat.
 
-They look like the text of a reference. Knows what the editor tells about the lines; `chat.edits` knows
-where a question is in a file.
+They look like the text of a reference. Knows what the editor tells about the lines; `chat.edits`
+knows where a question is in a file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ async def bring(
 ) -> None:
     """Put a question, "" for none, and quoted lines into a chat; with a question, it is asked.
 
-    A quote has `path`, `first` (counted from 1), `lines` and `language`. If it `is_first`, text already in
-    the chat's question was typed since, and continues below. Raises ParleyError without a question.
+    A quote has `path`, `first` (counted from 1), `lines` and `language`. If it `is_first`, text
+    already in the chat's question was typed since, and continues below. Raises ParleyError without
+    a question.
     """
     quoted = "\n".join(quotation(quote)) if quote else ""
     text = "\n\n".join(part for part in (question, quoted) if part)
@@ -39,7 +40,9 @@ async def bring(
         if is_first and last.question and not last.answers:
             edit = begin_question(shot.lines, last.question, fit(text))
         else:
-            edit = put_question(shot.lines, shot.transcript, len(shot.transcript.exchanges) - 1, fit(text))
+            edit = put_question(
+                shot.lines, shot.transcript, len(shot.transcript.exchanges) - 1, fit(text)
+            )
             if not question:
                 edit = replace(edit, lines=(*edit.lines, "", ""))
         below = edit.start + len(edit.lines) - 1
@@ -56,7 +59,9 @@ async def bring(
 
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:
-    """Quoted lines with their path and numbers, in a fence; not yet escaped. No path is a reference."""
+    """Quoted lines with their path and numbers, in a fence; not yet escaped. No path is a
+    reference.
+    """
     lines = [line.replace("\n", "\0") for line in quote["lines"]]  # as the editor writes a NUL
     path, first = quote["path"].replace("@@", "@ @"), quote["first"]
     title = Lines(path, first, first + len(lines) - 1).title

@@ -45,7 +45,9 @@ def _without(text: str, secret: str, name: str) -> str:
     """The text with a name in place of the beginning of a secret."""
     before, *pieces = text.split(secret[:_BEGINNING])
     for piece in pieces:
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(piece, secret[_BEGINNING:], strict=False))
+        same = takewhile(
+            lambda pair: pair[0] == pair[1], zip(piece, secret[_BEGINNING:], strict=False)
+        )
         before += name + piece[sum(1 for _ in same) :]
     return before
 

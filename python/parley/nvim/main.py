@@ -1,6 +1,7 @@
 """The process that Neovim starts: pynvim's own plugin host with one plugin in it.
 
-Run as `python -I main.py <folder of the plugin>`. Knows file descriptors and exits, and nothing of chats.
+Run as `python -I main.py <folder of the plugin>`. Knows file descriptors and exits, and nothing of
+chats.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ LEAST = (3, 11)
 
 
 def main() -> None:
-    """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of `:qa`."""
+    """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of
+    `:qa`.
+    """
     if sys.version_info < LEAST:
         own, least = (".".join(map(str, version)) for version in (sys.version_info[:3], LEAST))
         sys.exit(f"Parley needs Python {least} or newer; {sys.executable} is {own}")
@@ -43,7 +46,9 @@ def main() -> None:
 
 
 def _keep_stdin_private() -> None:
-    """Hide stdin from children: one that inherited it would steal messages, and Neovim would crash."""
+    """Hide stdin from children: one that inherited it would steal messages, and Neovim would
+    crash.
+    """
     messages = os.dup(0)  # not inheritable
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -55,7 +60,9 @@ def _serve(plugins: list[str]) -> None:
     import pynvim
 
     class Host(pynvim.Host):  # type: ignore[misc] # pynvim has no types for it
-        """A host whose errors go to stderr, where Lua keeps them, and not into a hit-enter prompt."""
+        """A host whose errors go to stderr, where Lua keeps them, and not into a hit-enter
+        prompt.
+        """
 
         def _on_async_err(self, msg: str) -> None:
             sys.stderr.write(msg)

@@ -24,9 +24,11 @@ UNKNOWN = -1
 
 
 class BufferText:
-    """The lines of a buffer at one moment, without a byte order mark, and without CR if all lines end in CR.
+    """The lines of a buffer at one moment, without a byte order mark, and without CR if all
+    lines end in CR.
 
-    The transcript is parsed when first needed, reusing the parse of an earlier text if there is one.
+    The transcript is parsed when first needed, reusing the parse of an earlier text if there is
+    one.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class BufferText:
         self._earlier = before.source(change) if before and before.line_end == line_end else None
 
     @classmethod
-    def of(cls, raw: list[str], before: BufferText | None = None, change: Change = NONE) -> BufferText:
+    def of(
+        cls, raw: list[str], before: BufferText | None = None, change: Change = NONE
+    ) -> BufferText:
         """The text of lines as Neovim has them."""
         is_crlf = all(line.endswith("\r") for line in raw)
         lines = [line[:-1] for line in raw] if is_crlf else raw
@@ -57,7 +61,11 @@ class BufferText:
     def transcript(self) -> Transcript:
         """The lines as values."""
         earlier, self._earlier = self._earlier, None
-        return reread(earlier[0].transcript, earlier[1], self.lines) if earlier else parse_lines(self.lines)
+        return (
+            reread(earlier[0].transcript, earlier[1], self.lines)
+            if earlier
+            else parse_lines(self.lines)
+        )
 
     def source(self, change: Change) -> tuple[BufferText, Change] | None:
         """The text from which a changed one is parsed, and all changes since, with `change`."""
@@ -72,7 +80,9 @@ class BufferText:
         lines = [*before[:start], *raw, *before[end:]] or [""]
         change = Change(start, end, end - start + len(lines) - len(before))
         is_plain = start > 0 and not self.mark and not lines[0].endswith("\r")
-        return BufferText(lines, "", self, change) if is_plain else BufferText.of(lines, self, change)
+        return (
+            BufferText(lines, "", self, change) if is_plain else BufferText.of(lines, self, change)
+        )
 
     def edited(self, edits: Iterable[Edit]) -> BufferText:
         """The text after some edits."""
@@ -119,7 +129,8 @@ class Mirror:
             self.take(reply["change"])
 
     def take(self, change: Mapping[str, Any]) -> None:
-        """Take a change: `{tick, count, since, start, end, lines}`, without `since`, the whole text.
+        """Take a change: `{tick, count, since, start, end, lines}`, without `since`, the whole
+        text.
 
         A change to any other text makes this text unknown: the next reader is given all lines.
         """

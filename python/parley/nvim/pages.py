@@ -105,7 +105,9 @@ def _whole_line(text: str) -> str:
 
 
 def visit_page(server: str, page: Visit) -> list[str]:
-    """A page that a server wants opened: the server, the whole address, and the server's message."""
+    """A page that a server wants opened: the server, the whole address, and the server's
+    message.
+    """
     plain = "! Others can read your data on the way: the address does not begin with https."
     return [
         f"# {legible_line(server)} asks you to open a page",
@@ -146,10 +148,18 @@ def _day(day: str, records: Sequence[Record]) -> list[str]:
     widths = [max(map(len, column)) for column in columns]
     lines = ["", f"## {day}", ""]
     for when, what, name, call, fact in rows:
-        cells = (when, what, name, *([call] if call else []))  # a record without a call has the column, too
+        cells = (
+            when,
+            what,
+            name,
+            *([call] if call else []),
+        )  # a record without a call has the column, too
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=False))
         lines += textwrap.wrap(
-            fact, max(_WIDTH, len(start) + 20), initial_indent=start, subsequent_indent=" " * len(start)
+            fact,
+            max(_WIDTH, len(start) + 20),
+            initial_indent=start,
+            subsequent_indent=" " * len(start),
         ) or [start.rstrip()]
     return lines
 
@@ -183,7 +193,9 @@ def _time(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
-def write_page(transcript: Transcript, attachments: ChatAttachments, path: Path, force: bool) -> None:
+def write_page(
+    transcript: Transcript, attachments: ChatAttachments, path: Path, force: bool
+) -> None:
     """Write a chat as one HTML page. Raises ParleyError."""
     try:
         if not (force and path.exists()):  # if the user shared it by chmod, it stays shared

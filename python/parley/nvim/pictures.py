@@ -17,17 +17,22 @@ _PLAIN = re.compile(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
 
 
 def picture_rows(transcript: Transcript, lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The rows below which pictures are drawn, in order, with the pictures' paths in the chat's folder.
+    """The rows below which pictures are drawn, in order, with the pictures' paths in the chat's
+    folder.
 
-    A question's picture is drawn below its line; a result's picture below the blank line after the result,
-    whose own lines are in a fold.
+    A question's picture is drawn below its line; a result's picture below the blank line after the
+    result, whose own lines are in a fold.
     """
-    return [(row, picture.path) for row, picture in _pictures(transcript, lines) if _is_drawn(picture)]
+    return [
+        (row, picture.path) for row, picture in _pictures(transcript, lines) if _is_drawn(picture)
+    ]
 
 
 def pictures_of(transcript: Transcript, paths: Iterable[str]) -> list[Attachment]:
     """The pictures of a chat that have these paths."""
-    pictures = {picture.path: picture for _, picture in _pictures(transcript, ()) if _is_drawn(picture)}
+    pictures = {
+        picture.path: picture for _, picture in _pictures(transcript, ()) if _is_drawn(picture)
+    }
     return [pictures[path] for path in dict.fromkeys(paths) if path in pictures]
 
 

@@ -52,12 +52,16 @@ class Plugin:
         self.editor = Editor(nvim)
         self.chats = dict[int, Chat]()
         self.folder = Path.cwd()
-        """The user's working directory, as Neovim last named it; it holds a project's server file."""
+        """The user's working directory, as Neovim last named it; it holds a project's server
+        file.
+        """
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
         self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
-        self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting, self._running_tools)
+        self._elicitation = Elicitation(
+            self.editor, self.dialogs, self._waiting, self._running_tools
+        )
         self._app: App | None = None
         self._setup: tuple[dict[str, Any], str] = {}, ""
         """The arguments of `setup`, for reading settings again."""
@@ -66,7 +70,9 @@ class Plugin:
         self._chosen = dict[str, str]()
         """By file, the agent that the user chose for a chat: kept when the file is reloaded."""
         self._handlers = {
-            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
+            name.removeprefix("_on_"): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("_on_")
         }
 
     def receive(self, method: str, arguments: dict[str, Any]) -> None:
@@ -122,7 +128,9 @@ class Plugin:
 
     async def _may_read(self, path: Path) -> bool:
         """Ask whether a question may include a file outside the working directory."""
-        question = f"Read {shown_line(str(path))} into the chat? It is outside the working directory."
+        question = (
+            f"Read {shown_line(str(path))} into the chat? It is outside the working directory."
+        )
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
@@ -155,7 +163,9 @@ class Plugin:
         for problem in problems:
             self.editor.message(problem, "warn")
         shown = {"keys": asdict(read.keys), "highlight": asdict(read.highlight)}
-        own = {name: getattr(read, name) for name in ("chat_dir", "start_insert", "picker", "pictures")}
+        own = {
+            name: getattr(read, name) for name in ("chat_dir", "start_insert", "picker", "pictures")
+        }
         heeded_there = {**own, **shown}
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
@@ -191,7 +201,9 @@ class Plugin:
         for chat in self.chats.values():
             chat.gone(handle, why)
 
-    def _on_respond(self, buf: int, name: str, row: int, handle: int, cwd: str, regenerate: bool) -> None:
+    def _on_respond(
+        self, buf: int, name: str, row: int, handle: int, cwd: str, regenerate: bool
+    ) -> None:
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
         chat.respond(handle, row, regenerate)
@@ -295,7 +307,9 @@ class Plugin:
         self._in(cwd)
         self.editor.spawn(self.servers.open(None if buf is None else self._chat(buf, name)))
 
-    def _on_add_server(self, cwd: str, words: list[str], buf: int | None = None, name: str = "") -> None:
+    def _on_add_server(
+        self, cwd: str, words: list[str], buf: int | None = None, name: str = ""
+    ) -> None:
         from parley.settings.new_server import NewServer, add_server
         from parley.tools.known_servers import hint_for
 
@@ -306,7 +320,9 @@ class Plugin:
         self.editor.message(f"{server.name} is in {path} now{f'; {hint}' if hint else ''}")
         self._on_tools(cwd, buf, name)
 
-    def _on_prompt(self, buf: int, name: str, row: int, handle: int, cwd: str, words: list[str]) -> None:
+    def _on_prompt(
+        self, buf: int, name: str, row: int, handle: int, cwd: str, words: list[str]
+    ) -> None:
         self._in(cwd)
         chat = self._chat(buf, name)
 
@@ -350,7 +366,10 @@ class Plugin:
 
     def _on_prompts(self) -> None:
         async def tell() -> None:
-            offered = {full_name(p): [a.name for a in p.arguments] for p in await self.app.servers.prompts()}
+            offered = {
+                full_name(p): [a.name for a in p.arguments]
+                for p in await self.app.servers.prompts()
+            }
             named = {n: [a for a in names if a.isprintable()] for n, names in offered.items()}
             self.editor.tell("prompts", {n: names for n, names in named.items() if n.isprintable()})
 

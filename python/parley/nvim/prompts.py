@@ -1,4 +1,5 @@
-"""Servers' prompts, put into a chat as its question: the user chooses, fills in and reads them before asking.
+"""Servers' prompts, put into a chat as its question: the user chooses, fills in and reads them
+before asking.
 
 Knows the order of the questions to the user; `chat.edits` knows where a question is in a file.
 """
@@ -23,7 +24,8 @@ from parley.tools.prompts import Prompt
 async def insert_prompt(
     servers: Servers, dialogs: Dialogs, chat: Chat, handle: int, words: Sequence[str]
 ) -> None:
-    """Put a prompt into the question at a handle; `words` are its name and name=value for its arguments.
+    """Put a prompt into the question at a handle; `words` are its name and name=value for its
+    arguments.
 
     The user is asked for missing arguments; dismissing that changes nothing. Raises ParleyError.
     """
@@ -34,7 +36,9 @@ async def insert_prompt(
     values = arguments(prompt, words[1:])
     for argument in prompt.arguments:
         if argument.required and argument.name not in values:
-            about = f" ({one_line(argument.description, MOST_SHOWN)})" if argument.description else ""
+            about = (
+                f" ({one_line(argument.description, MOST_SHOWN)})" if argument.description else ""
+            )
             typed = await dialogs.input(f"{argument.name}{about}:")
             if typed is None:
                 return
@@ -55,7 +59,10 @@ async def _picked(prompts: Sequence[Prompt], dialogs: Dialogs) -> Prompt | None:
     if not prompts:
         raise ParleyError("no MCP server here offers a prompt: see :ParleyTools")
     items = [
-        f"{one_line(full_name(p), MOST_SHOWN)}  {one_line(p.description or p.title, MOST_SHOWN)}".rstrip()
+        (
+            f"{one_line(full_name(p), MOST_SHOWN)}  "
+            f"{one_line(p.description or p.title, MOST_SHOWN)}"
+        ).rstrip()
         for p in prompts
     ]
     number = await dialogs.select("Prompt", items)
@@ -73,7 +80,9 @@ def named(prompts: Sequence[Prompt], name: str) -> Prompt:
     if len(matches) == 1:
         return matches[0]
     known = ", ".join(full_name(p) for p in matches or prompts) or "none is offered"
-    raise ParleyError(f"there {'are several prompts' if matches else 'is no prompt'} {name}: {known}")
+    raise ParleyError(
+        f"there {'are several prompts' if matches else 'is no prompt'} {name}: {known}"
+    )
 
 
 def arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The questions of a chat that are asked when the answer above them is complete.
 
-Each is a mark in the buffer, which moves and disappears with its question; the file knows nothing of it.
-The chat knows when a question is asked.
+Each is a mark in the buffer, which moves and disappears with its question; the file knows nothing
+of it. The chat knows when a question is asked.
 """
 
 from __future__ import annotations
@@ -25,14 +25,23 @@ def not_asked(count: int) -> str:
     """How many queued questions were not asked; "" if none."""
     if not count:
         return ""
-    return "1 queued question was not asked" if count == 1 else f"{count} queued questions were not asked"
+    return (
+        "1 queued question was not asked"
+        if count == 1
+        else f"{count} queued questions were not asked"
+    )
 
 
 def question_at(transcript: Transcript, row: int | None) -> Question | None:
     """The question that a row is in; None if it has an answer or is empty."""
     at = None if row is None else exchange_at(transcript, row)
     exchange = None if at is None else transcript.exchanges[at]
-    if exchange is None or exchange.answers or not exchange.question or not exchange.question.text.strip():
+    if (
+        exchange is None
+        or exchange.answers
+        or not exchange.question
+        or not exchange.question.text.strip()
+    ):
         return None
     return exchange.question
 
@@ -60,7 +69,8 @@ class Queue:
         """Whether the queue may hold a question."""
 
     async def place(self, handle: int, turn: int | None) -> Place | None:
-        """The place of a handle relative to the running turn's; None if nothing there can be queued.
+        """The place of a handle relative to the running turn's; None if nothing there can be
+        queued.
 
         Raises GoneError if the buffer is gone.
         """
@@ -121,7 +131,9 @@ class Queue:
             self._mirror.heed(reply)
             transcript = self._mirror.text.transcript if self._mirror.is_known else None
 
-        reply = await self._editor.ask("queue_read", self._buf, self._mirror.tick, *handles, heed=heed)
+        reply = await self._editor.ask(
+            "queue_read", self._buf, self._mirror.tick, *handles, heed=heed
+        )
         if checked(reply) and transcript is None:
             reply = await self._editor.ask("queue_read", self._buf, UNKNOWN, *handles, heed=heed)
         return checked(reply), transcript or self._mirror.text.transcript

@@ -26,10 +26,14 @@ class ResourceNames:
         self._templates = list[tuple[str, str]]()
 
     async def resources(self) -> None:
-        """Send the servers' resources; for a template, its beginning, and the whole template to show."""
+        """Send the servers' resources; for a template, its beginning, and the whole template to
+        show.
+        """
         lists = await self._servers().resources()
         listed = [(server, r.uri) for server, each in lists.items() for r in each.resources]
-        self._templates = [(server, r.uri) for server, each in lists.items() for r in each.templates]
+        self._templates = [
+            (server, r.uri) for server, each in lists.items() for r in each.templates
+        ]
         starts = [(server, start_of(uri), uri) for server, uri in self._templates]
         self._editor.tell(
             "resources",
@@ -43,7 +47,9 @@ class ResourceNames:
         )
 
     async def values(self, base: str) -> None:
-        """Send the names that begin with the typed text, from servers' proposals for their templates."""
+        """Send the names that begin with the typed text, from servers' proposals for their
+        templates.
+        """
         server, _, uri = base.partition(":")
         names = dict[str, bool]()
         blanks = (blank_of(template, uri) for name, template in self._templates if name == server)

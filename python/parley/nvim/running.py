@@ -29,9 +29,13 @@ class RunningCalls:
     def tools(self, server: str) -> list[str]:
         """The names of a server's running tools, each once."""
         running = (tool for _, tool, _ in self._calls.values())
-        return list(dict.fromkeys(legible_line(tool.name) for tool in running if tool.server == server))
+        return list(
+            dict.fromkeys(legible_line(tool.name) for tool in running if tool.server == server)
+        )
 
-    def facts(self, what: CallBegan | CallProgress | CallEnded | CallRefused) -> list[dict[str, Any]]:
+    def facts(
+        self, what: CallBegan | CallProgress | CallEnded | CallRefused
+    ) -> list[dict[str, Any]]:
         """The facts about a call for Lua: its id, state, and the state's details."""
         match what:
             case CallBegan(proposal, tool):
@@ -39,14 +43,22 @@ class RunningCalls:
                 return [{"id": proposal.call.id, "state": "running", **_names(tool)}]
             case CallProgress(tool, arguments, text):
                 same = [name for name, call in self._calls.items() if call[1:] == (tool, arguments)]
-                return [{"id": name, "state": "running", "text": shown_line(text, None)} for name in same]
+                return [
+                    {"id": name, "state": "running", "text": shown_line(text, None)}
+                    for name in same
+                ]
             case CallEnded(proposal, result):
                 if proposal.call.id not in self._calls:
                     return []
                 start, tool, _ = self._calls.pop(proposal.call.id)
                 self._ended.add(proposal.call.id)
-                state, seconds = "done" if result.status == "ok" else "failed", round(self._now() - start, 1)
-                return [{"id": proposal.call.id, "state": state, "seconds": seconds, **_names(tool)}]
+                state, seconds = (
+                    "done" if result.status == "ok" else "failed",
+                    round(self._now() - start, 1),
+                )
+                return [
+                    {"id": proposal.call.id, "state": state, "seconds": seconds, **_names(tool)}
+                ]
             case CallRefused(proposal, _):
                 self._ended.add(proposal.call.id)
                 return [{"id": proposal.call.id, "state": "refused"}]

@@ -1,7 +1,8 @@
-"""The page of servers and tools while it is open: filled as servers settle, and the work of its keys.
+"""The page of servers and tools while it is open: filled as servers settle, and the work of its
+keys.
 
-Switches go into the chat's front matter: the file alone says which tools are available in it. Knows the
-chat from which the page was opened; `tools_page` knows what the page looks like.
+Switches go into the chat's front matter: the file alone says which tools are available in it. Knows
+the chat from which the page was opened; `tools_page` knows what the page looks like.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class ServersPage:
         await self._follow()
 
     async def switch(self, handle: int, server: str, tool: str) -> None:
-        """Switch a tool, or all of a server, on or off in the chat at a handle. Raises ParleyError."""
+        """Switch a tool, or all of a server, on or off in the chat at a handle. Raises
+        ParleyError.
+        """
         chat = self._chat
         if chat is None:
             raise ParleyError("this page belongs to no chat. Run :ParleyTools in a chat")
@@ -62,9 +65,12 @@ class ServersPage:
             boxes = {"": offer.box(status), **{t.name: offer.tool_box(t) for t in status.tools}}
             if boxes.get(tool, NEVER) == NEVER:
                 raise ParleyError(
-                    f"{server}/{tool or '*'} is not offered here: the settings or the agent leave it out"
+                    f"{server}/{tool or '*'} is not offered here: the settings or the agent "
+                    "leave it out"
                 )
-            await chat.change(handle, lambda shot: _switched(shot, server, tool, boxes[tool] == NONE))
+            await chat.change(
+                handle, lambda shot: _switched(shot, server, tool, boxes[tool] == NONE)
+            )
             await self._draw()
 
     async def restart(self, server: str) -> None:
@@ -99,13 +105,17 @@ class ServersPage:
         """Delete a server's login. Raises ParleyError."""
         if not self._app().servers.sign_out(server):
             raise ParleyError(f"you are not signed in to {legible_line(server)}")
-        self._editor.message(f"signed out of {legible_line(server)}: the login stored here is deleted")
+        self._editor.message(
+            f"signed out of {legible_line(server)}: the login stored here is deleted"
+        )
         await self._follow()
 
     async def trust(self) -> None:
         """Ask about the project's server files, even after a no."""
         if not self._app().untrusted():
-            raise ParleyError(f"there is no {any_of(*PROJECT_FILES)} here that you have not trusted")
+            raise ParleyError(
+                f"there is no {any_of(*PROJECT_FILES)} here that you have not trusted"
+            )
         await self._trust.settle(self._app(), again=True)
         await self._follow()
 
@@ -130,7 +140,9 @@ class ServersPage:
     async def _draw(self, *, opening: bool = False) -> None:
         transcript = await self._chat.look() if self._chat else Transcript()
         page = tools_page(self._offer(transcript))
-        self._editor.tell("tools_page", page.table(), self._chat.buf if self._chat else None, opening)
+        self._editor.tell(
+            "tools_page", page.table(), self._chat.buf if self._chat else None, opening
+        )
 
     def _offer(self, transcript: Transcript) -> Offer:
         app, chosen = self._app(), self._chat.chosen if self._chat else None
@@ -139,12 +151,15 @@ class ServersPage:
         globs = read_front_matter(transcript.front_matter).keys.get(KEY)
         out = [s.name for s in servers if globs is not None and not takes(globs, (f"{s.name}/*",))]
         untrusted = [
-            f"{p} is not used: you have not trusted it (t shows it, and asks)" for p in app.untrusted()
+            f"{p} is not used: you have not trusted it (t shows it, and asks)"
+            for p in app.untrusted()
         ]
         settings = resolve(transcript)
         return Offer(
             servers,
-            _tool_keys(resolve(replace(transcript, front_matter=_without_tools(transcript))), catalogue),
+            _tool_keys(
+                resolve(replace(transcript, front_matter=_without_tools(transcript))), catalogue
+            ),
             _tool_keys(settings, catalogue),
             frozenset(out),
             settings.request.tool_room,
@@ -162,7 +177,9 @@ def _tool_keys(settings: engine.ChatSettings, catalogue: Catalogue) -> frozenset
 def _switched(shot: engine.Snapshot, server: str, tool: str, on: bool) -> list[Edit]:
     globs = read_front_matter(shot.transcript.front_matter).keys.get(KEY)
     try:
-        return put_value(shot.lines, shot.transcript, KEY, switched(globs, server, tool or None, on))
+        return put_value(
+            shot.lines, shot.transcript, KEY, switched(globs, server, tool or None, on)
+        )
     except ValueError as error:
         raise ParleyError(str(error)) from error
 

@@ -1,4 +1,5 @@
-"""Tracks the calls that the user has seen: each has a number; a key reports how long it was on the screen.
+"""Tracks the calls that the user has seen: each has a number; a key reports how long it was on
+the screen.
 
 Lua knows what was on the screen; this module knows which call has a number.
 """
@@ -23,7 +24,9 @@ class SeenCalls:
         """A number for each waiting call, in the order drawn; 0 for anything else."""
         calls = [call for _, waiting in view.waiting() for call in waiting]
         before, self._numbers = self._numbers, {}
-        return [self._number(view.sighting(c), before) if isinstance(c, Proposal) else 0 for c in calls]
+        return [
+            self._number(view.sighting(c), before) if isinstance(c, Proposal) else 0 for c in calls
+        ]
 
     def of(self, seen: Iterable[tuple[int, float]]) -> dict[Sighting, float]:
         """The sightings still drawn, with seconds, from numbers and milliseconds."""

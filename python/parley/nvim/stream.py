@@ -1,7 +1,7 @@
 """Brings a stream of text into a buffer no faster than the editor can draw it.
 
-The reply to each piece says what it cost; text is gathered for three times as long, and at least one
-frame. A slow screen thus gets larger pieces, and the user always has most of the time.
+The reply to each piece says what it cost; text is gathered for three times as long, and at least
+one frame. A slow screen thus gets larger pieces, and the user always has most of the time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ PER_LINE_S = 0.00005
 """A longer buffer takes longer to highlight; faster pieces would never be highlighted."""
 DUTY = 3
 MOST_AT_ONCE = 1 << 18
-"""Characters of one request, which ends with a line: 5 MB at once block the editor for over a second."""
+"""Characters of one request, which ends with a line: 5 MB at once block the editor for over a
+second.
+"""
 MOST_OF_A_LINE = 1 << 20
 """A longer line is cut into few pieces: each piece makes the editor draw the whole line."""
 
-STARTS = sorted({PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in MARKERS.values())}) + [
-    f"{marker[0]}\ufe0f{marker[1:]}" for marker in MARKERS.values() if "\ufe0f" not in marker
-]
+STARTS = sorted(
+    {PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in MARKERS.values())}
+) + [f"{marker[0]}\ufe0f{marker[1:]}" for marker in MARKERS.values() if "\ufe0f" not in marker]
 """All possible starts of a structural line."""
 
 
@@ -125,7 +127,8 @@ class BufferStream:
 def pieces(text: str) -> list[str]:
     """A text in pieces, each written at once, cut after lines if it has several.
 
-    Lua escapes what looks like a marker at the start of a continued line, so no cut is near a marker.
+    Lua escapes what looks like a marker at the start of a continued line, so no cut is near a
+    marker.
     """
     cut, start = list[str](), 0
     while len(text) - start > MOST_AT_ONCE:

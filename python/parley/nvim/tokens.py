@@ -1,4 +1,5 @@
-"""The tokens a chat has used, what they cost, and how full its model's window is, for the eye. Pure.
+"""The tokens a chat has used, what they cost, and how full its model's window is, for the eye.
+Pure.
 
 Knows that usage arrives in pieces, each replacing the earlier usage of the same request.
 """
@@ -39,7 +40,9 @@ class Spent:
 
 @dataclass(slots=True)
 class Tokens:
-    """The tokens of the last request, of the last turn, and of all turns made here for this chat."""
+    """The tokens of the last request, of the last turn, and of all turns made here for this
+    chat.
+    """
 
     last: Spent = field(default_factory=Spent)
     turn: Spent = field(default_factory=Spent)
@@ -86,7 +89,13 @@ class Tokens:
     def table(self) -> dict[str, Any]:
         """The table for `b:parley_usage`."""
         turn = self.turn + self.last
-        used = {"last": self.last.table(), "turn": turn.table(), "chat": (self.before + turn).table()}
+        used = {
+            "last": self.last.table(),
+            "turn": turn.table(),
+            "chat": (self.before + turn).table(),
+        }
         share = (self.prompt + self.reply) / self.window if self.window else 0.0
-        window = {"window": {"tokens": self.window, "share": round(share, 4)}} if self.window else {}
+        window = (
+            {"window": {"tokens": self.window, "share": round(share, 4)}} if self.window else {}
+        )
         return {**used, **window, "limits": dict(self.limits)}

@@ -1,6 +1,7 @@
 """The page of servers and tools: its lines, their subjects, and the folds. Pure.
 
-Knows the available tools and the chat's selection; knows nothing of windows and keys but their names.
+Knows the available tools and the chat's selection; knows nothing of windows and keys but their
+names.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Offer:
 
     def box(self, server: ServerStatus) -> str:
         """The box that shows how much of a server the chat uses."""
-        possible = [(server.name, t.name) for t in server.tools if (server.name, t.name) in self.possible]
+        possible = [
+            (server.name, t.name) for t in server.tools if (server.name, t.name) in self.possible
+        ]
         in_use = [key for key in possible if key in self.in_use]
         if not server.enabled or (server.tools and not possible):
             return NEVER
@@ -105,7 +108,9 @@ def _excess(offer: Offer) -> list[str]:
     if room is None or room.holds(tools):
         return []
     most = (
-        f"~{room.tokens:,} tokens" if room.count is None else f"{room.count} tools, ~{room.tokens:,} tokens"
+        f"~{room.tokens:,} tokens"
+        if room.count is None
+        else f"{room.count} tools, ~{room.tokens:,} tokens"
     )
     return [
         "",
@@ -120,11 +125,17 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     state = server.state if server.enabled else "switched off in the settings"
     account = f", {server.account}" if server.enabled and server.account != "none" else ""
     protocol = f", protocol {server.protocol}" if server.protocol else ""
-    page.add(f"## {offer.box(server)} {server.name}: {state}{account}{protocol}, {_sum(server.tools)}")
+    page.add(
+        f"## {offer.box(server)} {server.name}: {state}{account}{protocol}, {_sum(server.tools)}"
+    )
     if server.account == "signed out":
         page.add("", "Sign in with the key s: it opens a page in your browser")
     if server.page:
-        page.add("", f"Sign in at {visit(server.page, '').host}, in your browser (s: cancel):", server.page)
+        page.add(
+            "",
+            f"Sign in at {visit(server.page, '').host}, in your browser (s: cancel):",
+            server.page,
+        )
     elif server.error and server.account != "signed out":
         page.add("", f"Error: {page_line(server.error)}")
     if server.folder and server.enabled:

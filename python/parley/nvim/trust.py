@@ -1,7 +1,8 @@
-"""A project's server file is used once the user has seen everything it would start, and said yes.
+"""A project's server file is used once the user has seen everything it would start, and said
+yes.
 
-The user is asked when servers are first needed; a no holds in this session, for this content. Knows the
-dialog; the project knows what trust is bound to.
+The user is asked when servers are first needed; a no holds in this session, for this content. Knows
+the dialog; the project knows what trust is bound to.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class TrustDialog:
     """One for each process; `showing` shows a status while the user is asked."""
 
     def __init__(
-        self, editor: Editor, dialogs: Dialogs, showing: Callable[[str], AbstractContextManager[None]]
+        self,
+        editor: Editor,
+        dialogs: Dialogs,
+        showing: Callable[[str], AbstractContextManager[None]],
     ) -> None:
         self._editor = editor
         self._dialogs = dialogs
@@ -65,7 +69,9 @@ class TrustDialog:
         file = read_servers(content, name, str(folder))
         page = project_page(path, content, file)
         self._editor.tell("scratch", _PAGE, page, "parley")
-        names = ", ".join(sorted({name for server in file.servers.values() for name in server.variables}))
+        names = ", ".join(
+            sorted({name for server in file.servers.values() for name in server.variables})
+        )
         handed = f" They receive your variables {one_line(names, _NAMES)}." if names else ""
         question = f"Use the MCP servers of {name}, as this page shows them?{handed}"
         yes = [*([PINNED] if programs(file, folder) else []), YES]

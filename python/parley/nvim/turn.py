@@ -121,7 +121,9 @@ class Turn:
             await self._show(await self._end(work))
         except GoneError as gone:
             if not self.chat.is_followed:
-                self._announce(engine.End("stopped", str(gone)), self.chat.mirror.text.transcript, 0)
+                self._announce(
+                    engine.End("stopped", str(gone)), self.chat.mirror.text.transcript, 0
+                )
         finally:
             self.chat.status("", self.handle)
             if self._has_calls:
@@ -153,7 +155,9 @@ class Turn:
         return self._running.tools(server)
 
     def stop(self) -> None:
-        """End the turn, with a notice in the file; or proceed without the servers that are starting."""
+        """End the turn, with a notice in the file; or proceed without the servers that are
+        starting.
+        """
         if self._awaits_servers and not self._open_calls():
             self.ports.tools.go_without()
             return
@@ -194,16 +198,27 @@ class Turn:
     ) -> tuple[engine.End, dict[str, Any]] | None:
         """The message and the place to go if the user asks while only a decision helps."""
         calls = [
-            calls for exchange, calls in view.waiting() if end.kind == "nothing" or exchange is shot.exchange
+            calls
+            for exchange, calls in view.waiting()
+            if end.kind == "nothing" or exchange is shot.exchange
         ]
-        is_unasked = end.kind == "nothing" and not (shot.exchange.question and shot.exchange.question.text)
-        if not calls or self.has_begun or not self.is_question or not (is_unasked or end.kind == "waiting"):
+        is_unasked = end.kind == "nothing" and not (
+            shot.exchange.question and shot.exchange.question.text
+        )
+        if (
+            not calls
+            or self.has_begun
+            or not self.is_question
+            or not (is_unasked or end.kind == "waiting")
+        ):
             return None
         end = engine.End("waiting", reminder(len(calls[-1]), self.chat.app.settings.keys))
         return end, _calls(calls[-1]) | {"stays": True}
 
     def _announce(self, end: engine.End, transcript: Transcript, calls: int) -> None:
-        """Announce the end of the turn: on the screen, differently out of view, and to listeners."""
+        """Announce the end of the turn: on the screen, differently out of view, and to
+        listeners.
+        """
         chat = self.chat
         unseen = announcement(end, calls, title(transcript, chat.name))
         facts = {
@@ -225,7 +240,12 @@ class Turn:
             return None
         first, last = calls[0], calls[-1]
         numbers = [self.chat.number(view, call) for call in calls]
-        return {"row": first.span.start, "to_end": False, "reveal": last.span.start, "sightings": numbers}
+        return {
+            "row": first.span.start,
+            "to_end": False,
+            "reveal": last.span.start,
+            "sightings": numbers,
+        }
 
     # --- The engine's observer ---
 
@@ -268,10 +288,15 @@ class Turn:
             self.chat.editor.tell("keep", self.chat.buf)
 
     def _wait_text(self, servers: Sequence[str]) -> str:
-        """The status while servers start, with the key that asks without them if no call needs them."""
+        """The status while servers start, with the key that asks without them if no call needs
+        them.
+        """
         if self._open_calls():
             return waiting_for(servers)
-        key, them = self.chat.app.settings.keys.stop or ":ParleyStop", "it" if len(servers) == 1 else "them"
+        key, them = (
+            self.chat.app.settings.keys.stop or ":ParleyStop",
+            "it" if len(servers) == 1 else "them",
+        )
         return f"{waiting_for(servers)} ({key} asks without {them})"
 
     def _redraw_calls(self) -> None:
@@ -294,7 +319,9 @@ class Turn:
 def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
     """The place where the user continues after a turn; None: leave the cursor."""
     if end.kind == "waiting":
-        mine = next((calls for exchange, calls in view.waiting() if exchange is shot.exchange), None)
+        mine = next(
+            (calls for exchange, calls in view.waiting() if exchange is shot.exchange), None
+        )
         return _calls(mine) if mine else None
     below = shot.transcript.exchanges[shot.at + 1 : shot.at + 2]
     question = below[0].question if below else None

@@ -89,7 +89,12 @@ def is_declined(proposal: Proposal) -> bool:
 
 def all_proposals(transcript: Transcript) -> list[Proposal]:
     """Every proposal in the file, in order."""
-    return [p for exchange in transcript.exchanges for answer in exchange.answers for p in answer.proposals]
+    return [
+        p
+        for exchange in transcript.exchanges
+        for answer in exchange.answers
+        for p in answer.proposals
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +183,16 @@ class Approvals:
             key = call_key(proposal, tool)
             return key if (key, proposal.task.id) in self.view.tasks else None
         keys = (key for key, task in self.view.tasks if task == proposal.task.id)
-        return next((key for key in keys if (key.id, key.arguments) == (call.id, call.arguments)), None)
+        return next(
+            (key for key in keys if (key.id, key.arguments) == (call.id, call.arguments)), None
+        )
 
     def _is_live(self, key: CallKey) -> bool:
-        return any(e.key == key for e in self._counts.entries_of(key.id, key.arguments) if e.state == "live")
+        return any(
+            e.key == key
+            for e in self._counts.entries_of(key.id, key.arguments)
+            if e.state == "live"
+        )
 
     def starts(self, proposal: Proposal) -> int:
         """How often this call was started, if one of its results may be missing from the file;
@@ -292,13 +303,22 @@ def departed(transcript: Transcript, view: LedgerView) -> frozenset[str]:
 
 def _remembers(entry: Entry) -> bool:
     """Whether the user approved the tool, too: a capital mark from elsewhere does not count."""
-    return entry.choice in REMEMBERING and entry.rule in ("key", "command") and entry.state != "revoked"
+    return (
+        entry.choice in REMEMBERING
+        and entry.rule in ("key", "command")
+        and entry.state != "revoked"
+    )
 
 
 def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
     """Whether an entry is about this call, even if the tool's definition has changed since."""
     call = proposal.call
-    return (key.id, key.server, key.tool, key.arguments) == (call.id, tool.server, tool.name, call.arguments)
+    return (key.id, key.server, key.tool, key.arguments) == (
+        call.id,
+        tool.server,
+        tool.name,
+        call.arguments,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,9 @@ def chosen(
             return Chosen(tuple(undecided), is_from_afar=len(undecided) > 1 and line not in lines)
         case "one" | "tool" if under is None:
             return Chosen(
-                message=f"{key} decides the tool call under the cursor: put the cursor on its ❓ line"
+                message=(
+                    f"{key} decides the tool call under the cursor: put the cursor on its ❓ line"
+                )
             )
         case "one":
             assert under is not None
@@ -107,4 +109,8 @@ def _is_undecided(call: Proposal | Broken, approvals: Approvals) -> bool:
 
 
 def _same_tool(one: Proposal | Broken, other: Proposal | Broken) -> bool:
-    return isinstance(one, Proposal) and isinstance(other, Proposal) and one.call.name == other.call.name
+    return (
+        isinstance(one, Proposal)
+        and isinstance(other, Proposal)
+        and one.call.name == other.call.name
+    )

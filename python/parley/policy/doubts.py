@@ -101,7 +101,9 @@ def _doubt(proposal: Proposal, approvals: Approvals, seen: Seen | None) -> Doubt
         return Doubt(proposal, "started", _start_warning(proposal, now.starts))
     if seen is None:
         warning = (proposal.call.id, proposal.call.arguments, f"defined {now.digest}")
-        is_other = approvals.is_as_proposed(proposal) is False and warning not in approvals.view.warnings
+        is_other = (
+            approvals.is_as_proposed(proposal) is False and warning not in approvals.view.warnings
+        )
         return Doubt(proposal, "redefined", warning) if is_other else None
     as_it_is = {now, replace(now, digest="")} if approvals.is_as_proposed(proposal) else {now}
     if times := [seen.seconds[each] for each in as_it_is if each in seen.seconds]:
@@ -115,7 +117,9 @@ def _start_warning(proposal: Proposal, starts: int) -> tuple[str, str, str]:
 
 
 MAY_HAVE_RUN = "this call may already have run: its result is not in the file. Decide again"
-ONCE_MORE = "this call may already have run: its result is not in the file. The next approval runs it again"
+ONCE_MORE = (
+    "this call may already have run: its result is not in the file. The next approval runs it again"
+)
 
 
 def why_asked(proposal: Proposal, approvals: Approvals) -> str:

@@ -19,7 +19,8 @@ def fits(expression: str, text: str, *, otherwise: bool, over_lines: bool = Fals
 
     try:
         return (
-            regex.fullmatch(expression, text, regex.DOTALL if over_lines else 0, timeout=LIMIT_S) is not None
+            regex.fullmatch(expression, text, regex.DOTALL if over_lines else 0, timeout=LIMIT_S)
+            is not None
         )
     except (regex.error, TimeoutError):
         return otherwise

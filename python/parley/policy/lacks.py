@@ -25,7 +25,9 @@ _NEXT = "ask again to continue without it"
 def lacks(question: Question, contents: Iterable[ReferenceText]) -> list[Lack]:
     """The references of a question that cannot be included."""
     digest = _digest(question)
-    return [(each.title, digest, f"{_KIND}{each.text}") for each in contents if each.kind == "missing"]
+    return [
+        (each.title, digest, f"{_KIND}{each.text}") for each in contents if each.kind == "missing"
+    ]
 
 
 def message(lacking: Sequence[Lack]) -> str:

@@ -115,7 +115,9 @@ def caused_by_model(result: Result) -> bool:
 def is_unknown(proposal: Proposal) -> bool:
     """Whether a call was refused because its tool did not exist."""
     result = proposal.result
-    return result is not None and result.status == "refused" and result.body.startswith(UNKNOWN_TOOL)
+    return (
+        result is not None and result.status == "refused" and result.body.startswith(UNKNOWN_TOOL)
+    )
 
 
 def unknown_names(one: Round) -> set[str]:

@@ -148,7 +148,11 @@ def unanswered(reply: Round) -> list[Proposal | Broken]:
         segment
         for segment in reply.segments
         if (isinstance(segment, Proposal) and segment.result is None)
-        or (isinstance(segment, Broken) and segment.kind == "proposal" and segment.choice not in ("yn", "yN"))
+        or (
+            isinstance(segment, Broken)
+            and segment.kind == "proposal"
+            and segment.choice not in ("yn", "yN")
+        )
     ]
 
 
@@ -183,7 +187,9 @@ def _with_open_calls(situation: Situation, reply: Round) -> Step:
     decided = ("approved", "pending")
     asking = [c for c in calls if isinstance(c, Broken) or approvals.standing(c) not in decided]
     decisions = [
-        d for c in asking if isinstance(c, Proposal) and (d := decide(c, approvals, situation.rules))
+        d
+        for c in asking
+        if isinstance(c, Proposal) and (d := decide(c, approvals, situation.rules))
     ]
     if decisions:
         return Decide(tuple(decisions))
@@ -224,7 +230,9 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     call, most = proposal.call, situation.limits.max_tools_per_request
     tool = situation.catalogue.get(call.name)
     if tool is None:
-        return None if lacks_server(situation, proposal) else _unknown(situation.catalogue, call.name)
+        return (
+            None if lacks_server(situation, proposal) else _unknown(situation.catalogue, call.name)
+        )
     if pattern := blocked_by(tool.name, situation.limits.blocked):
         return f"Tool {call.name} is blocked by the pattern {pattern!r}"
     if denied := situation.rules.denied(tool, call.arguments):

@@ -75,7 +75,9 @@ def _may_fit(expression: str, value: Any) -> bool:
     """Compares text as it is, over all its lines, and as a path; other values as JSON, and by their
     contents."""
     spellings = (spelling for text in _texts_of(value) for spelling in _spellings(text))
-    return any(fits(expression, spelling, otherwise=True, over_lines=True) for spelling in spellings)
+    return any(
+        fits(expression, spelling, otherwise=True, over_lines=True) for spelling in spellings
+    )
 
 
 def _spellings(text: str) -> Iterator[str]:

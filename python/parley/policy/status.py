@@ -29,7 +29,8 @@ _SERVERS = 2
 
 _PROMPT = (
     "Given this tool call:\nTool: {tool}\nArguments: {arguments}\n\n"
-    "Generate a single, clear, natural sentence (max 10 words) describing what this action is doing "
+    "Generate a single, clear, natural sentence (max 10 words) describing what this action is "
+    "doing "
     "from the user's perspective.\nExamples:\n"
     '- "Looking up user information in the database"\n'
     '- "Searching the web for current weather data"\n'

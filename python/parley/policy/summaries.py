@@ -21,8 +21,10 @@ _LONGEST = 600
 _LONGEST_TEXT = 16_000
 
 _PROMPT = (
-    "Here is one exchange of a longer conversation between a user and an assistant.\n\n{exchange}\n\n"
-    "Sum it up in one line of at most 50 words, in the language of the question: what was asked, what was "
+    "Here is one exchange of a longer conversation between a user and an "
+    "assistant.\n\n{exchange}\n\n"
+    "Sum it up in one line of at most 50 words, in the language of the question: what was "
+    "asked, what was "
     "found out or decided, and the names and values that may matter later. Only return that line."
 )
 
@@ -32,9 +34,13 @@ def unsummed(transcript: Transcript, keep: int) -> tuple[Exchange, ...]:
 
     A last question without text does not count.
     """
-    exchanges = [one for one in transcript.exchanges if one.answers or (one.question and one.question.text)]
+    exchanges = [
+        one for one in transcript.exchanges if one.answers or (one.question and one.question.text)
+    ]
     older = exchanges[: max(len(exchanges) - keep, 0)]
-    return tuple(exchange for exchange in older if not shortened(exchange) and _is_complete(exchange))
+    return tuple(
+        exchange for exchange in older if not shortened(exchange) and _is_complete(exchange)
+    )
 
 
 def _is_complete(exchange: Exchange) -> bool:
@@ -60,7 +66,10 @@ def _parts(turn: Turn) -> Iterator[str]:
         yield f"Assistant:\n{cut(turn.text, _LONGEST_TEXT)}"
     for outcome in turn.calls:
         arguments = cut(outcome.call.arguments, _LONGEST_TEXT)
-        yield f"Tool {one_line(outcome.call.name)} {arguments}:\n{cut(outcome.content, _LONGEST_TEXT)}"
+        yield (
+            f"Tool {one_line(outcome.call.name)} "
+            f"{arguments}:\n{cut(outcome.content, _LONGEST_TEXT)}"
+        )
 
 
 def summary_line(reply: str) -> str:
@@ -71,7 +80,9 @@ def summary_line(reply: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}…"
 
 
-def put_summary(lines: Sequence[str], transcript: Transcript, exchange: Exchange, summary: str) -> list[Edit]:
+def put_summary(
+    lines: Sequence[str], transcript: Transcript, exchange: Exchange, summary: str
+) -> list[Edit]:
     """The edit that adds a summary to an exchange's answer; none if the exchange has changed."""
     now = next((each for each in transcript.exchanges if each == exchange), None)
     return [append_segments(lines, now.answers[-1], [Text(f"{SUMMARY} {summary}")])] if now else []

@@ -78,4 +78,6 @@ class Capabilities:
             self._blind.add(known)
         self._refused[known] = sent.refused
         if sent.refused_tools:
-            self._refused_tools[known] = self._refused_tools.get(known, frozenset()) | sent.refused_tools
+            self._refused_tools[known] = (
+                self._refused_tools.get(known, frozenset()) | sent.refused_tools
+            )

@@ -127,7 +127,11 @@ class ProviderClient:
         return provider.kind != PACKAGE or await self._packages.supports_tools(provider.name, model)
 
     async def stream(
-        self, provider: ProviderSettings, request: Request, tell: Tell, clock: PausableClock | None = None
+        self,
+        provider: ProviderSettings,
+        request: Request,
+        tell: Tell,
+        clock: PausableClock | None = None,
     ) -> AsyncIterator[Event]:
         """The events of a reply. Until the first event, passing failures are retried.
 
@@ -162,7 +166,9 @@ class ProviderClient:
 
     async def once(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
         """The events of an unstreamed reply; not retried, because such a reply is optional."""
-        async with closing(self._events(provider, self.settled(request), _nobody, streamed=False)) as events:
+        async with closing(
+            self._events(provider, self.settled(request), _nobody, streamed=False)
+        ) as events:
             async for event in events:
                 yield event
 
@@ -210,16 +216,25 @@ class ProviderClient:
         form = wire_format(provider, request)
         body = form.body(request) if streamed else form.unstreamed_body(request)
         client, secret, library = await self._client(provider)
-        decoder, is_empty, kind, httpx2 = form.reader(request, secret), True, "", import_module("httpx2")
+        decoder, is_empty, kind, httpx2 = (
+            form.reader(request, secret),
+            True,
+            "",
+            import_module("httpx2"),
+        )
         try:
             content = encoded(body)
-            async with _response(client, library, form.path, content, self._idle_s * HEAD_WAITS) as response:
+            async with _response(
+                client, library, form.path, content, self._idle_s * HEAD_WAITS
+            ) as response:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
                 pieces = response.aiter_bytes()
                 patience = Patience(self._idle_s * CONTENT_WAITS, asyncio.get_running_loop().time)
-                async with closing(_payloads(pieces) if streamed else _whole(pieces, form)) as arriving:
+                async with closing(
+                    _payloads(pieces) if streamed else _whole(pieces, form)
+                ) as arriving:
                     async for payloads in arriving:
                         is_empty = is_empty and payloads == ()
                         for event in joined(decoder.read(payloads)):
@@ -269,7 +284,9 @@ class ProviderClient:
                 http_client=library.DefaultAsyncHttpxClient(
                     **client_options(url),
                     **bodies.client_options(),
-                    event_hooks={"response": [bodies.stay, bodies.bounded(MOST_BYTES, streams=True)]},
+                    event_hooks={
+                        "response": [bodies.stay, bodies.bounded(MOST_BYTES, streams=True)]
+                    },
                 ),
             )
         except ProxyError as error:
@@ -307,7 +324,11 @@ async def _response(
     """
     async with asyncio.timeout(seconds):
         stream = await client.post(
-            path, content=content, cast_to=object, stream=True, stream_cls=library.AsyncStream[object]
+            path,
+            content=content,
+            cast_to=object,
+            stream=True,
+            stream_cls=library.AsyncStream[object],
         )
     try:
         yield stream.response
@@ -350,7 +371,9 @@ async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapp
         yield map(decode_payload, payloads)
 
 
-async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
+async def _whole(
+    pieces: AsyncIterator[bytes], form: Format
+) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
     """The payloads of the stream that would have carried an unstreamed reply."""
     content = bytearray()
     async for chunk in pieces:
@@ -360,7 +383,9 @@ async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[It
     try:
         yield list(form.unstreamed(reply))
     except ValueError as error:
-        raise ModelError(f"The reply cannot be read: {error}", reason="a malformed reply") from error
+        raise ModelError(
+            f"The reply cannot be read: {error}", reason="a malformed reply"
+        ) from error
 
 
 def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:

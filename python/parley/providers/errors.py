@@ -61,7 +61,9 @@ def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> 
     status = getattr(error, "status_code", None)
     if status is None:
         return broken_off(provider, model, error.__cause__ or error, secret)
-    return _refused(provider, model, status, bounded(_message(error), secret), error.response.headers)
+    return _refused(
+        provider, model, status, bounded(_message(error), secret), error.response.headers
+    )
 
 
 def _refused(
@@ -98,7 +100,9 @@ _TUNNEL_REFUSED = re.compile(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
 """`httpx2`'s text when a proxy answers CONNECT with another status than 200."""
 
 
-def broken_off(provider: ProviderSettings, model: str, error: BaseException, secret: str) -> ModelError:
+def broken_off(
+    provider: ProviderSettings, model: str, error: BaseException, secret: str
+) -> ModelError:
     """The error for a connection that failed or was lost."""
     kind = type(error).__name__
     if kind == "ProxyError" and (match := _TUNNEL_REFUSED.match(str(error))):
@@ -127,7 +131,9 @@ def broken_off(provider: ProviderSettings, model: str, error: BaseException, sec
 
 def in_stream(error: ModelError, secret: str) -> ModelError:
     """A decoder's error with a remedy."""
-    hint = "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
+    hint = (
+        "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
+    )
     words = bounded(str(error), secret)
     is_too_long = says_too_long(words)
     return ModelError(
@@ -145,7 +151,11 @@ def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
     """The error for an address that answers, but not as a model."""
     content = one_line(bounded(content_type), _LONGEST_KIND) or "no content type"
     return ModelError(
-        f"{provider.name} answered with {content} instead of an event stream. What to do: check the base URL",
+        (
+            f"{provider.name} answered with {content} instead of an event stream. What to do: "
+            "check "
+            "the base URL"
+        ),
         reason=f"{provider.name} sent no event stream",
     )
 
@@ -160,7 +170,10 @@ def no_proxy(provider: ProviderSettings, error: ParleyError) -> ModelError:
 def no_sdk(provider: ProviderSettings, error: ImportError) -> ModelError:
     """The error for a missing client library."""
     return ModelError(
-        f"the client of {provider.name} cannot be loaded ({bounded(str(error))}). What to do: :ParleyInstall",
+        (
+            f"the client of {provider.name} cannot be loaded ({bounded(str(error))}). What to do: "
+            ":ParleyInstall"
+        ),
         reason="the client library is missing",
     )
 
@@ -187,7 +200,9 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         except ValueError:
             continue
     try:
-        return max(parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time(), 0.0)
+        return max(
+            parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time(), 0.0
+        )
     except (ValueError, OverflowError):
         return None
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+)
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -51,7 +58,9 @@ class PackageProviders:
         worker = await self._worker(name)
         return await self._in_time(worker, worker.supports_tools(model))
 
-    async def stream(self, name: str, request: ProviderRequest) -> AsyncIterator[list[ProviderEvent]]:
+    async def stream(
+        self, name: str, request: ProviderRequest
+    ) -> AsyncIterator[list[ProviderEvent]]:
         """A provider's events, in lists of those available together. Raises ModelError with its
         package."""
         worker = await self._worker(name)
@@ -92,7 +101,9 @@ class PackageProviders:
         except TimeoutError as error:
             await self._replace_if_blocked(worker)
             what = f"said nothing for {self._idle_s:g} s"
-            raise _fault(worker.offer, what, "did not answer in time", _AGAIN, retryable=True) from error
+            raise _fault(
+                worker.offer, what, "did not answer in time", _AGAIN, retryable=True
+            ) from error
 
     async def _replace_if_blocked(self, worker: _Worker) -> None:
         """Replace this worker if it is blocked; it may still finish its other work."""
@@ -219,7 +230,9 @@ class _Worker:
                 provider = make()
                 name: object = provider.name
             except BaseException as error:
-                raise _fault(self.offer, f"cannot be loaded: {_words(error)}", "cannot be loaded") from error
+                raise _fault(
+                    self.offer, f"cannot be loaded: {_words(error)}", "cannot be loaded"
+                ) from error
             if name != self.offer.name:
                 what = f"cannot be used: its name is {bounded(repr(name))}, not its entry point's"
                 raise _fault(self.offer, what, "has another name")
@@ -272,7 +285,7 @@ class _Pipe:
         return events, next((item for item in items if isinstance(item, _End)), None)
 
 
-# --- Errors -------------------------------------------------------------------------------------------------
+# --- Errors ---------------------------------------------------------------------------------------
 
 
 class _PackageError(ModelError):
@@ -305,7 +318,9 @@ def _failed(offer: Offer, error: BaseException, secret: str = "") -> ModelError:
                 secret,
                 status=error.status if isinstance(error.status, int) else None,
                 retryable=error.retryable is True,
-                retry_after=error.retry_after if isinstance(error.retry_after, int | float) else None,
+                retry_after=error.retry_after
+                if isinstance(error.retry_after, int | float)
+                else None,
                 words=bounded(error.words or str(error), secret),
             )
         case _:

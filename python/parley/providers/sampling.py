@@ -26,7 +26,10 @@ class Sampler:
     """One for each process; `agent` returns the agent to ask, with its provider."""
 
     def __init__(
-        self, client: ProviderClient, rate: RateWindow, agent: Callable[[], tuple[Agent, ProviderSettings]]
+        self,
+        client: ProviderClient,
+        rate: RateWindow,
+        agent: Callable[[], tuple[Agent, ProviderSettings]],
     ) -> None:
         self._client = client
         self._rate = rate

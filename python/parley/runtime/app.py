@@ -114,7 +114,9 @@ class App:
         attempts = Attempts(
             text_tools.max_retries, text_tools.retry_delay_ms, text_tools.temperature_reduction
         )
-        self._text_tools = TextToolCaller(attempts, text_tools.records, patience, has_tools=self._has_tools)
+        self._text_tools = TextToolCaller(
+            attempts, text_tools.records, patience, has_tools=self._has_tools
+        )
         self._templates, _ = load_templates(text_tools.templates)
         self._demo: asyncio.Task[DemoServer] | None = None
 
@@ -203,7 +205,9 @@ class App:
         if self._fault:
             return Refusal("unreadable settings", self._fault)
         may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
-        outcome = start(transcript, self.settings, self.environ, chosen, may_want=may_want, question=question)
+        outcome = start(
+            transcript, self.settings, self.environ, chosen, may_want=may_want, question=question
+        )
         if isinstance(outcome, Ready) and outcome.hint:
             hint, self._has_given_hint = "" if self._has_given_hint else outcome.hint, True
             outcome = replace(outcome, hint=hint)
@@ -221,7 +225,9 @@ class App:
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)
             settings = resolve.chat_settings(transcript, self.settings, agent, self._templates)
-            return replace(settings, request=self.client.settled(self._text_tools.settled(settings.request)))
+            return replace(
+                settings, request=self.client.settled(self._text_tools.settled(settings.request))
+            )
 
         return settings_of
 
@@ -263,7 +269,9 @@ class App:
         ledger, clock = self.ledger(chat), PausableClock()
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
-        model = ModelPort(self.client, *shared, self._text_tools, self._notices.setdefault(chat, set()))
+        model = ModelPort(
+            self.client, *shared, self._text_tools, self._notices.setdefault(chat, set())
+        )
         attachments = self.attachments(chat)
         tools = ToolsPort(self.servers, self.client, *shared, self.settings.status, attachments)
 

@@ -83,7 +83,9 @@ class AuditedObserver:
     def _rule(self, call: ToolCall) -> str:
         """The rule of the approval that this call used up."""
         same = (
-            e for e in self._audit.view().entries if (e.key.id, e.key.arguments) == (call.id, call.arguments)
+            e
+            for e in self._audit.view().entries
+            if (e.key.id, e.key.arguments) == (call.id, call.arguments)
         )
         return next((e.rule for e in reversed(list(same)) if e.state == "used"), "")
 

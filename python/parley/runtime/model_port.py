@@ -60,7 +60,9 @@ class ModelPort:
             )
             return self._within_rate(recorded(events, one, self._audit))
 
-        return self._with_notices(self._text_tools.stream(send, request, self._observer.status), request)
+        return self._with_notices(
+            self._text_tools.stream(send, request, self._observer.status), request
+        )
 
     async def _within_rate(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """The events, once the rate limit allows another request."""
@@ -75,7 +77,9 @@ class ModelPort:
             async for event in events:
                 yield event
 
-    async def _with_notices(self, events: AsyncIterator[Event], request: Request) -> AsyncIterator[Event]:
+    async def _with_notices(
+        self, events: AsyncIterator[Event], request: Request
+    ) -> AsyncIterator[Event]:
         """The events, with a notice about the parts of a long chat that were not sent: once, unless
         there are more.
 

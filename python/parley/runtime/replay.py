@@ -80,14 +80,20 @@ async def replay(
             _put(document, [[answer_line(answer.agent)]])
             tools.expect(answer)
             model = _Model(answer, number, on_request)
-            await _answer(_ports(document, model, tools, ledger, attachments), settings, answer, model)
+            await _answer(
+                _ports(document, model, tools, ledger, attachments), settings, answer, model
+            )
             await _close(document, number)
             requests += model.requests
     return Replay(requests, _difference(transcript, parse(document.text)))
 
 
 def _ports(
-    document: TextDocument, model: _Model, tools: _Tools, ledger: ChatLedger, attachments: engine.Attachments
+    document: TextDocument,
+    model: _Model,
+    tools: _Tools,
+    ledger: ChatLedger,
+    attachments: engine.Attachments,
 ) -> engine.Ports:
     clock = TurnClock(PausableClock())
     return engine.Ports(document, model, tools, ledger, clock, Callbacks(), attachments=attachments)
@@ -107,7 +113,9 @@ async def _close(document: TextDocument, number: int) -> None:
         del document.lines[below[0].span.start :]
 
 
-async def _answer(ports: engine.Ports, resolve: engine.Resolve, answer: Answer, model: _Model) -> None:
+async def _answer(
+    ports: engine.Ports, resolve: engine.Resolve, answer: Answer, model: _Model
+) -> None:
     """Run turns until the answer is used up, or until it waits as in the file."""
     resumptions = sum(map(is_resumption, answer.segments))
     while True:
@@ -137,8 +145,16 @@ async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) 
     observation = await engine.observe(ports, resolve)
     places = [proposal.span for proposal in observation.snapshot.answer.proposals]
     calls = dict(zip(places, answer.proposals, strict=False))
-    pairs = [(call, calls.get(call.span)) for call in observation.undecided() if isinstance(call, Proposal)]
-    results = [(call, proposal, proposal.result) for call, proposal in pairs if proposal and proposal.result]
+    pairs = [
+        (call, calls.get(call.span))
+        for call in observation.undecided()
+        if isinstance(call, Proposal)
+    ]
+    results = [
+        (call, proposal, proposal.result)
+        for call, proposal in pairs
+        if proposal and proposal.result
+    ]
     if refused := [(call, result) for call, proposal, result in results if _is_refused(proposal)]:
         await refuse(ports, refused)
         return True
@@ -190,7 +206,9 @@ def _replies(answer: Answer) -> Iterator[_Reply]:
 class _Model:
     """Repeats the answer, reply by reply."""
 
-    def __init__(self, answer: Answer, number: int, on_request: Callable[[int, Request], None]) -> None:
+    def __init__(
+        self, answer: Answer, number: int, on_request: Callable[[int, Request], None]
+    ) -> None:
         self._replies = deque(_replies(answer))
         self.requests = 0
         self.resumptions = 0
@@ -247,7 +265,9 @@ class _Tools:
     """The tools that the chat's calls use, without unknown ones; results come from the file."""
 
     def __init__(self, transcript: Transcript) -> None:
-        proposals = (p for e in transcript.exchanges for answer in e.answers for p in answer.proposals)
+        proposals = (
+            p for e in transcript.exchanges for answer in e.answers for p in answer.proposals
+        )
         offered = {proposal.call.name for proposal in proposals if not limits.is_unknown(proposal)}
         names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # without a tool, no call is read
         self._catalogue = Catalogue(tuple((name, Tool(_SERVER, name)) for name in names))
@@ -268,13 +288,17 @@ class _Tools:
 
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
         results = self._results[tool.name, arguments]
-        return results.popleft() if results else Result("error", "The chat has no result of this call.")
+        return (
+            results.popleft()
+            if results
+            else Result("error", "The chat has no result of this call.")
+        )
 
     async def resources(self, server: str) -> Sequence[str]:
         return ()
 
 
-# --- Comparison ---------------------------------------------------------------------------------------------
+# --- Comparison -----------------------------------------------------------------------------------
 
 
 def _difference(one: Transcript, other: Transcript) -> str:
@@ -288,7 +312,9 @@ def _difference(one: Transcript, other: Transcript) -> str:
 
 def _normal(transcript: Transcript) -> Transcript:
     """The chat without the user's own parts, and without differences between machines."""
-    exchanges = [replace(e, answers=tuple(map(_normal_answer, e.answers))) for e in transcript.exchanges]
+    exchanges = [
+        replace(e, answers=tuple(map(_normal_answer, e.answers))) for e in transcript.exchanges
+    ]
     if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
         exchanges.pop()
     return replace(transcript, exchanges=tuple(exchanges), problems=())
@@ -311,7 +337,9 @@ def _normal_segments(segments: Iterable[Segment]) -> Iterator[Segment]:
             case Text(text):
                 yield Text(text.rstrip(" \t\r"))
             case Thinking():
-                yield Thinking("provider", "model", segment.text, segment.signature, segment.redacted)
+                yield Thinking(
+                    "provider", "model", segment.text, segment.signature, segment.redacted
+                )
             case Proposal(call=call, result=result):
                 yield Proposal(replace(call, index=None), None, result and _normal_result(result))
             case Note() if notice := read_notice(segment):

@@ -51,7 +51,9 @@ class TurnClock:
         """Seconds on the turn's clock."""
         return self._clock.now()
 
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+    def together(
+        self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float
+    ) -> AsyncIterator[T]:
         """Do all work at once, within a time limit on the turn's clock."""
         return together(work, limit_s, self._clock)
 

@@ -74,8 +74,13 @@ class TextToolCaller:
         text_tools = request.text_tools
         if text_tools is None or text_tools.mode != "auto":
             return request
-        has_none = (request.provider, request.model) in self._without_tools or not text_tools.template.native
-        return replace(request, text_tools=replace(text_tools, mode="json")) if has_none else request
+        has_none = (
+            request.provider,
+            request.model,
+        ) in self._without_tools or not text_tools.template.native
+        return (
+            replace(request, text_tools=replace(text_tools, mode="json")) if has_none else request
+        )
 
     def stream(self, send: Send, request: Request, tell: Tell) -> AsyncIterator[Event]:
         """The model's events, through `send`. Raises ModelError, also if all tries failed."""
@@ -103,7 +108,9 @@ class TextToolCaller:
                 return
         self._without_tools.add((request.provider, request.model))
         yield Aside(f"{request.model} has no tools of its own: Parley describes them in words")
-        async with closing(self._tries(send, request, replace(text_tools, mode="json"), tell)) as events:
+        async with closing(
+            self._tries(send, request, replace(text_tools, mode="json"), tell)
+        ) as events:
             async for event in events:
                 yield event
 
@@ -185,7 +192,8 @@ def _next_try(request: Request, attempts: Attempts, failure: TryFailed) -> Attem
     count = len(attempts.errors)
     times = "1 attempt" if count == 1 else f"{count} attempts"
     raise ModelError(
-        f"{request.model} made no valid tool call in {times}; the last error: {attempts.errors[-1]}. "
+        f"{request.model} made no valid tool call in {times}; the last error: "
+        f"{attempts.errors[-1]}. "
         "What to do: ask again, choose a larger model with :ParleyAgent, or set tool_mode to off",
         reason=f"no valid tool call in {times}",
     ) from failure

@@ -140,7 +140,9 @@ class ToolsPort:
         words = asyncio.ensure_future(self._describe(tool, arguments, request))
         try:
             progress = self._progress_of(tool, arguments)
-            outcome = await self._servers.call(tool, decoded, task, progress=progress, clock=self._clock)
+            outcome = await self._servers.call(
+                tool, decoded, task, progress=progress, clock=self._clock
+            )
         finally:
             words.cancel()
         result = await self._result_of(outcome)
@@ -184,7 +186,9 @@ class ToolsPort:
                     self._observer.status(text)
                 return
             part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-            self._observer.on_event(CallProgress(tool, arguments, f"{text}, {part}" if text else part))
+            self._observer.on_event(
+                CallProgress(tool, arguments, f"{text}, {part}" if text else part)
+            )
             self._observer.status(f"{text} ({part})" if text else f"Progress: {part}")
 
         return show
@@ -215,7 +219,9 @@ class ToolsPort:
 
 def _note(tool: Tool, aside: Result) -> str:
     """The text of a note with a tool's message for the user only."""
-    head = f"for you alone, from {one_line(f'{tool.server}/{tool.name}')}; the model is not sent it:"
+    head = (
+        f"for you alone, from {one_line(f'{tool.server}/{tool.name}')}; the model is not sent it:"
+    )
     ticks = fence(aside.body)
     body = f"{ticks}\n{aside.body}\n{ticks}" if aside.body else ""
     return "\n\n".join(filter(None, [head, *map(link, aside.attachments), body]))

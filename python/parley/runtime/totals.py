@@ -129,4 +129,8 @@ def totals_table(sums: Totals) -> list[str]:
 
 def _row(cells: Iterable[str], widths: Iterable[int]) -> str:
     first, *numbers = zip(cells, widths, strict=True)
-    return f"| {first[0]:<{first[1]}} | " + " | ".join(f"{cell:>{width}}" for cell, width in numbers) + " |"
+    return (
+        f"| {first[0]:<{first[1]}} | "
+        + " | ".join(f"{cell:>{width}}" for cell, width in numbers)
+        + " |"
+    )

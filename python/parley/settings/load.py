@@ -49,7 +49,10 @@ class SettingsFile:
         """
         if not self.problems:
             return ""
-        return f"{self.problems[0].removeprefix('parley: ')}: Parley sends no question until it can be read"
+        return (
+            f"{self.problems[0].removeprefix('parley: ')}: Parley sends no question until it "
+            "can be read"
+        )
 
     def value(self, path: str) -> Any:
         """The value at a path such as `agents[1].name`; ABSENT if it is unset."""
@@ -88,7 +91,9 @@ def load_settings(
     settings = _placed(settings, file.path.parent)
     settings, others = with_files(settings)
     # A Lua table has no order: its problems follow the file's, sorted by name.
-    wrong = tuple(sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else ""))
+    wrong = tuple(
+        sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else "")
+    )
     return settings, (*file.problems, *wrong, *others)
 
 
@@ -163,7 +168,9 @@ def _placed(settings: Settings, folder: Path) -> Settings:
 
     words, mcp = settings.prompt_tools, settings.mcp
     words = replace(words, records=place(words.records), templates=place(words.templates))
-    return replace(settings, prompt_tools=words, mcp=replace(mcp, config_file=place(mcp.config_file)))
+    return replace(
+        settings, prompt_tools=words, mcp=replace(mcp, config_file=place(mcp.config_file))
+    )
 
 
 def _place(path: str, setup: Any, file: SettingsFile) -> str:
@@ -183,11 +190,17 @@ def _value(value: Any, path: str) -> Any:
         return value
     path = path.removeprefix(".")
     if isinstance(value, Mapping):
-        below = [(item, path[len(str(name)) :]) for name, item in value.items() if path.startswith(str(name))]
+        below = [
+            (item, path[len(str(name)) :])
+            for name, item in value.items()
+            if path.startswith(str(name))
+        ]
         inner = (_value(item, rest) for item, rest in below if not rest or rest[0] in ".[")
         return next((item for item in inner if item is not ABSENT), ABSENT)
     number, closed, rest = path.removeprefix("[").partition("]")
-    is_item = isinstance(value, list | tuple) and path.startswith("[") and closed and number.isdecimal()
+    is_item = (
+        isinstance(value, list | tuple) and path.startswith("[") and closed and number.isdecimal()
+    )
     if not is_item or not 1 <= int(number) <= len(value):
         return ABSENT
     return _value(value[int(number) - 1], rest)
@@ -231,7 +244,9 @@ def _servers(path: str | None) -> ServersFile:
     try:
         content = whole(Path(path).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
-        return ServersFile({}, (f"parley: mcp.config_file: {path}: {_why(error)}",), is_unreadable=True)
+        return ServersFile(
+            {}, (f"parley: mcp.config_file: {path}: {_why(error)}",), is_unreadable=True
+        )
     return read_servers(content, path)
 
 
@@ -249,5 +264,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         old = both.get(key)
         if isinstance(old, Mapping) and value in ([], ()):
             continue
-        both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        both[key] = (
+            merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
     return both

@@ -72,14 +72,18 @@ class NewServer:
             return known.settings
         near = nearest(self.name, KNOWN_SERVERS)
         meant = f"Did you mean {near}?" if near else f"Known are {', '.join(KNOWN_SERVERS)}."
-        raise ParleyError(f"{self.name} is not a known server. {meant} For another server, give {USAGE}")
+        raise ParleyError(
+            f"{self.name} is not a known server. {meant} For another server, give {USAGE}"
+        )
 
 
 def _from_file(name: str, path: Path) -> ServerSettings:
     try:
         file = read_servers(whole(path), str(path))
     except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise ParleyError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        ) from error
     if server := file.servers.get(name):
         return server
     if file.servers:
@@ -213,4 +217,6 @@ def _replace(path: Path, before: str | None, text: str) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise ParleyError(
+            f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
+        ) from error

@@ -81,14 +81,19 @@ def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[
         rule: Rule = field.metadata.get("rule", _NO_RULE)
         if rule.is_internal:
             continue
-        inner, name = getattr(value, field.name), f"{path}.{rule.name or field.name}".removeprefix(".")
+        inner, name = (
+            getattr(value, field.name),
+            f"{path}.{rule.name or field.name}".removeprefix("."),
+        )
         if is_dataclass(inner) and default is not None:
             yield from _below(inner, getattr(default, field.name), name, file)
         elif isinstance(inner, Mapping) and any(map(is_dataclass, inner.values())):
             for key, item in inner.items():
                 yield from _below(item, None, f"{name}.{key}", file)
         elif isinstance(inner, tuple) and any(map(is_dataclass, inner)):
-            yield from (_item(item, number, name, inner, file) for number, item in enumerate(inner, 1))
+            yield from (
+                _item(item, number, name, inner, file) for number, item in enumerate(inner, 1)
+            )
         elif (place := _spelling(name, file, is_short=rule.is_short)) and _is_used(
             inner, field, file.value(place)
         ):
@@ -99,7 +104,9 @@ def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[
             yield Entry(name, _without_secrets(field.name, inner, rule), _elsewhere(name, file))
 
 
-def _item(item: Any, number: int, path: str, all_items: tuple[Any, ...], file: SettingsFile) -> Entry:
+def _item(
+    item: Any, number: int, path: str, all_items: tuple[Any, ...], file: SettingsFile
+) -> Entry:
     """A list's table as one value. If tables were dropped for flaws, its number is uncertain."""
     written = file.value(path)
     is_sure = isinstance(written, list) and len(written) == len(all_items)
@@ -110,10 +117,18 @@ def _item(item: Any, number: int, path: str, all_items: tuple[Any, ...], file: S
 def _table(item: Any) -> Any:
     """A user's table as JSON, without default values."""
     if not is_dataclass(item):
-        return list(item) if isinstance(item, tuple) else dict(item) if isinstance(item, Mapping) else item
+        return (
+            list(item)
+            if isinstance(item, tuple)
+            else dict(item)
+            if isinstance(item, Mapping)
+            else item
+        )
     inner = {field.name: getattr(item, field.name) for field in fields(item)}
     defaults = {field.name: field.default for field in fields(item)}
-    return {name: _table(value) for name, value in inner.items() if value not in (defaults[name], {})}
+    return {
+        name: _table(value) for name, value in inner.items() if value not in (defaults[name], {})
+    }
 
 
 def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
@@ -187,7 +202,9 @@ def _argument(text: str) -> str:
     return text
 
 
-def _in_effect(entry: Entry, settings: Settings, file: SettingsFile, environ: Mapping[str, str]) -> Entry:
+def _in_effect(
+    entry: Entry, settings: Settings, file: SettingsFile, environ: Mapping[str, str]
+) -> Entry:
     """The same setting, with the value in effect if it is unset."""
     if entry.name == "chat_dir" and not settings.chat_dir:
         origin = "environment XDG_DATA_HOME" if environ.get("XDG_DATA_HOME") else DEFAULT
@@ -209,4 +226,6 @@ def _addresses(settings: Settings, environ: Mapping[str, str]) -> Iterator[Entry
     """Addresses of providers that a variable sets."""
     for name, provider in {**PROVIDERS, **settings.providers}.items():
         if provider.base_url_env and (url := environ.get(provider.base_url_env)):
-            yield Entry(f"providers.{name}.base_url", address(url), f"environment {provider.base_url_env}")
+            yield Entry(
+                f"providers.{name}.base_url", address(url), f"environment {provider.base_url_env}"
+            )

@@ -18,11 +18,16 @@ from parley.text import one_line
 from parley.tools.servers import RESERVED
 
 _KINDS = {
-    Key: Kind(("a key", "false"), lambda raw: raw if isinstance(raw, str) else "" if raw is False else UNFIT)
+    Key: Kind(
+        ("a key", "false"),
+        lambda raw: raw if isinstance(raw, str) else "" if raw is False else UNFIT,
+    )
 }
 
 
-def read_settings(table: Any, place: Callable[[str], str] = lambda _: "") -> tuple[Settings, tuple[str, ...]]:
+def read_settings(
+    table: Any, place: Callable[[str], str] = lambda _: ""
+) -> tuple[Settings, tuple[str, ...]]:
     """A table's settings, and its problems: one line each, with the path.
 
     `place` returns the place of a path, to put before it.
@@ -41,7 +46,11 @@ def _with_quirks(settings: Settings, table: Any) -> Settings:
     for name, provider in settings.providers.items():
         builtin = PROVIDERS.get(name)
         is_elsewhere = provider.base_url is not None or provider.base_url_env is not None
-        if builtin and "quirks" not in table["providers"][name] and not (builtin.official and is_elsewhere):
+        if (
+            builtin
+            and "quirks" not in table["providers"][name]
+            and not (builtin.official and is_elsewhere)
+        ):
             providers[name] = replace(provider, quirks=builtin.quirks)
     return replace(settings, providers=providers)
 
@@ -81,8 +90,12 @@ class _Reader(Reader):
 
     def _check_addresses(self, settings: Settings) -> None:
         """Report invalid addresses; they stay, since a default would belong to another provider."""
-        addresses = {f"providers.{n}.base_url": owner.base_url for n, owner in settings.providers.items()}
-        addresses |= {f"mcp.servers.{n}.url": owner.url for n, owner in settings.mcp.servers.items()}
+        addresses = {
+            f"providers.{n}.base_url": owner.base_url for n, owner in settings.providers.items()
+        }
+        addresses |= {
+            f"mcp.servers.{n}.url": owner.url for n, owner in settings.mcp.servers.items()
+        }
         for path, url in addresses.items():
             if url is not None and "${" not in url and (why := flaw(url)):
                 self.flaw(path, why)

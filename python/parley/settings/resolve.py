@@ -74,7 +74,9 @@ def chat_settings(
             max_tools_per_request=safety.max_tools_per_request,
             blocked=safety.blocked_tool_patterns,
         ),
-        rules=Rules(settings.approval.auto, settings.approval.deny, settings.approval.auto_read_only),
+        rules=Rules(
+            settings.approval.auto, settings.approval.deny, settings.approval.auto_read_only
+        ),
         tools=_narrowing(settings, agent, provider, front),
         scope=settings.keys.scope,
         parallel=loop.parallel,
@@ -84,13 +86,18 @@ def chat_settings(
 
 
 def _ask(
-    transcript: Transcript, settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter
+    transcript: Transcript,
+    settings: Settings,
+    agent: Agent,
+    provider: ProviderSettings,
+    front: FrontMatter,
 ) -> Request:
     keys = front.keys
     most = settings.safety.max_tokens_per_request
     max_tokens = keys.get("max_tokens", agent.max_tokens)
     system = keys.get(
-        "system_prompt", settings.system_prompt if agent.system_prompt is None else agent.system_prompt
+        "system_prompt",
+        settings.system_prompt if agent.system_prompt is None else agent.system_prompt,
     )
     return Request(
         transcript=transcript,
@@ -115,7 +122,11 @@ def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
 
 
 def _with_tools(
-    request: Request, settings: Settings, provider: ProviderSettings, mode: ToolMode, templates: Templates
+    request: Request,
+    settings: Settings,
+    provider: ProviderSettings,
+    mode: ToolMode,
+    templates: Templates,
 ) -> Request:
     """The request with its room for tools, and the settings for tools described in words.
 
@@ -134,12 +145,16 @@ def _with_tools(
     return replace(request, text_tools=text_tools)
 
 
-def _tool_room(model: str, settings: Settings, provider: ProviderSettings, mode: ToolMode) -> ToolRoom:
+def _tool_room(
+    model: str, settings: Settings, provider: ProviderSettings, mode: ToolMode
+) -> ToolRoom:
     """The room that tools may take; depends only on the model's name, so it stays the same."""
     tokens, window = settings.tools.budget_tokens, known_window(model)
     if tokens is None:
         tokens = int(window * TOOLS_SHARE) if window else TOOLS_TOKENS
-    most = min((entry.most_tools for entry in of_kind(provider.kind) if entry.most_tools), default=None)
+    most = min(
+        (entry.most_tools for entry in of_kind(provider.kind) if entry.most_tools), default=None
+    )
     return ToolRoom(tokens, None if mode in ("json", "xml") else most)
 
 
@@ -161,7 +176,9 @@ def names(wire: str, tool: Tool) -> tuple[str, ...]:
     return wire, tool.name, f"{tool.server}/{tool.name}"
 
 
-def _narrowing(settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter) -> Any:
+def _narrowing(
+    settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter
+) -> Any:
     """The function that reduces the catalogue to this chat's tools; None if there are none."""
     if tool_mode(settings, agent, front) == "off":
         return None
@@ -172,9 +189,12 @@ def _narrowing(settings: Settings, agent: Agent, provider: ProviderSettings, fro
         tools = (
             (wire, tool)
             for wire, tool in catalogue.tools
-            if (mock or tool.server != MOCK_SERVER) and all(takes(glob, names(wire, tool)) for glob in globs)
+            if (mock or tool.server != MOCK_SERVER)
+            and all(takes(glob, names(wire, tool)) for glob in globs)
         )
         servers = (server for server in catalogue.missing if mock or server != MOCK_SERVER)
-        return Catalogue(tuple(tools), tuple(s for s in servers if all(may_take(g, s) for g in globs)))
+        return Catalogue(
+            tuple(tools), tuple(s for s in servers if all(may_take(g, s) for g in globs))
+        )
 
     return narrow

@@ -111,7 +111,9 @@ def _unknown_agent(transcript: Transcript, settings: Settings) -> str:
     keys = read_front_matter(transcript.front_matter).keys
     if (name := keys.get("agent")) and settings.named_agent(name) is None:
         known = _agents(settings)
-        return f"this chat asks for the agent {name}, which is not set up here: choose one of {known}"
+        return (
+            f"this chat asks for the agent {name}, which is not set up here: choose one of {known}"
+        )
     if (name := keys.get("provider")) and settings.provider(name) is None:
         return f"this chat asks for the provider {name}, which is not set up here"
     return ""

@@ -52,7 +52,9 @@ class ProviderSettings:
     base_url: str | None = None
     base_url_env: str | None = None
     api_key_env: str | None = field(default=None, repr=False, metadata=rule(is_secret=True))
-    api_key_command: tuple[str, ...] | None = field(default=None, repr=False, metadata=rule(is_secret=True))
+    api_key_command: tuple[str, ...] | None = field(
+        default=None, repr=False, metadata=rule(is_secret=True)
+    )
     api: Annotated[str, apis] = "auto"
     quirks: tuple[Quirk, ...] = COMPATIBLE
     official: bool = False
@@ -335,7 +337,12 @@ class Settings:
     def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
         """The name, for display, of the variable that lacks this agent's key; "" if none does."""
         provider = self.provider(agent.provider)
-        if provider is None or provider.builtin or provider.api_key_command or not provider.api_key_env:
+        if (
+            provider is None
+            or provider.builtin
+            or provider.api_key_command
+            or not provider.api_key_env
+        ):
             return ""
         return "" if environ.get(provider.api_key_env) else provider.key_variable
 
@@ -343,4 +350,6 @@ class Settings:
         provider = self.provider(agent.provider)
         if provider is None or provider.builtin:
             return False
-        return bool(provider.api_key_command or (provider.api_key_env and environ.get(provider.api_key_env)))
+        return bool(
+            provider.api_key_command or (provider.api_key_env and environ.get(provider.api_key_env))
+        )

@@ -113,7 +113,9 @@ class ChatAttachments:
             with _made_folder(self._chat.parent, folder) as handle:
                 _write(handle, attachment.path.rpartition("/")[2], content)
         except OSError as error:
-            raise ParleyError(f"cannot write {one_line(attachment.path)}: {error.strerror}") from error
+            raise ParleyError(
+                f"cannot write {one_line(attachment.path)}: {error.strerror}"
+            ) from error
         if isinstance(problem := self._content(attachment), str):
             raise ParleyError(f"{one_line(attachment.path)} already exists: {problem}")
         return attachment
@@ -140,7 +142,9 @@ class ChatAttachments:
             names.add(attachment.path)
             content = self._content(attachment)
             if isinstance(content, str):
-                yield Problem(holder.span.start, 0, "warning", f"{one_line(attachment.path)}: {content}")
+                yield Problem(
+                    holder.span.start, 0, "warning", f"{one_line(attachment.path)}: {content}"
+                )
         for path in self._own_files():
             if path not in names:
                 yield Problem(0, 0, "hint", f"{one_line(path)} is not linked from this chat")
@@ -170,7 +174,11 @@ class ChatAttachments:
         except _NotReadError as error:
             return str(error)
         except OSError as error:
-            return "no such file" if error.errno == errno.ENOENT else error.strerror or "cannot be read"
+            return (
+                "no such file"
+                if error.errno == errno.ENOENT
+                else error.strerror or "cannot be read"
+            )
         except ValueError:  # a name that no file system accepts
             return "no such file"
         if not attachment.is_text and kind_of(content) != name.rpartition(".")[2]:
@@ -253,4 +261,6 @@ def _check(status: os.stat_result, most: int) -> None:
     if status.st_nlink > 1:
         raise _NotReadError("it has a second name (a hard link): not read. Replace it with a copy")
     if status.st_size > most:
-        raise _NotReadError(f"too large ({size_text(status.st_size)}, at most {size_text(most)}): not read")
+        raise _NotReadError(
+            f"too large ({size_text(status.st_size)}, at most {size_text(most)}): not read"
+        )

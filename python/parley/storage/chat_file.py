@@ -52,7 +52,9 @@ class Spelling:
 class TextDocument:
     """A chat in memory; `on_append` is called with each piece of a reply as it comes."""
 
-    def __init__(self, text: str, anchor: int, on_append: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, text: str, anchor: int, on_append: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._lines = split_lines(text)
         self._pieces = list[str]()
         """The line at the tip, until it is read: appending to one string would take quadratic time.
@@ -261,7 +263,9 @@ def _keep(path: Path, handle: int) -> list[str]:
     old, losses = path.stat(), list[str]()
     mode = stat.S_IMODE(old.st_mode)
     if old.st_nlink > 1:
-        losses.append(f"it had {old.st_nlink} names (hard links); the other names keep the old content")
+        losses.append(
+            f"it had {old.st_nlink} names (hard links); the other names keep the old content"
+        )
     new = os.fstat(handle)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:

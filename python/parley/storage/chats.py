@@ -30,7 +30,9 @@ def chat_folder(setting: str | None, environ: Mapping[str, str]) -> Path:
 
 def newest_first(folder: Path) -> Iterator[tuple[float, Path]]:
     """The chats of a folder, each with the time of its last change (seconds since 1970)."""
-    dated = ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path)) is not None)
+    dated = (
+        (changed, path) for path in folder.glob("*.md") if (changed := _changed(path)) is not None
+    )
     yield from sorted(dated, reverse=True)
 
 

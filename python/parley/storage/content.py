@@ -55,7 +55,9 @@ def bytes_of(path: Path) -> bytes:
 
 def too_large(what: object) -> ParleyError:
     """The error for a file larger than any chat."""
-    return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too large for a chat")
+    return ParleyError(
+        f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too large for a chat"
+    )
 
 
 def _unreadable(path: Path, error: Exception) -> ParleyError:

@@ -20,8 +20,22 @@ from parley.text import one_line, size_text
 
 # `core.fsmonitor` names a program, as do diff drivers and text converters. Hooks are programs; git
 # runs one when it refreshes its index in passing. Submodules have settings of their own.
-_GIT = ("--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--relative")
+_GIT = (
+    "--no-optional-locks",
+    "--no-pager",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+)
+_DIFF = (
+    "diff",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--ignore-submodules=all",
+    "--relative",
+)
 _FILTERS = ("config", "--includes", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
 _IS_INSIDE = ("rev-parse", "--is-inside-work-tree")
 """The settings may name another folder as the working tree, whose files would then be shown."""
@@ -37,7 +51,9 @@ _PLACES = (
 _WORKTREE = ("config", "--local", "--get", "core.worktree")
 """The setting in a submodule's repository, which is inside the outer repository."""
 _ELSEWHERE = "not read: its repository is elsewhere and does not name this folder"
-_BORROWS = "not read: its repository borrows objects from another one, which may not belong to this folder"
+_BORROWS = (
+    "not read: its repository borrows objects from another one, which may not belong to this folder"
+)
 _MOST_BORROWED = 5
 """The longest chain of repositories that borrow objects; git follows no more, either."""
 _OWN_SCOPES = ("system", "global", "command")
@@ -69,7 +85,9 @@ async def working_tree_diff(
             if code not in (0, _NONE):
                 raise ParleyError(run.why)
             if theirs := _of_the_folder(filters.decode(errors="replace")):
-                raise ParleyError(f"not read: the git settings of this folder name a program ({theirs})")
+                raise ParleyError(
+                    f"not read: the git settings of this folder name a program ({theirs})"
+                )
             content, code = await run(*_DIFF, "--", ".", *_HIDDEN)
     except TimeoutError as error:
         raise ParleyError(f"git did not finish within {seconds:g} seconds") from error
@@ -101,13 +119,17 @@ async def _flaw(run: _Git) -> str | None:
 def _borrows(objects: Path, tree: Path, depth: int = 0) -> bool:
     """Whether objects also come from outside the tree (gitrepository-layout(5), of git 2.39)."""
     try:
-        text = whole(objects / "info" / "alternates", _MOST_OF_A_PATH).decode(errors="surrogateescape")
+        text = whole(objects / "info" / "alternates", _MOST_OF_A_PATH).decode(
+            errors="surrogateescape"
+        )
     except FileNotFoundError:
         text = ""
     except OSError:
         return True
     lines = [line for line in text.split("\n") if line and not line.startswith("#")]
-    if any(line.startswith('"') or "\0" in line for line in lines) or (lines and depth == _MOST_BORROWED):
+    if any(line.startswith('"') or "\0" in line for line in lines) or (
+        lines and depth == _MOST_BORROWED
+    ):
         return True
     more = [(objects / line).resolve() for line in lines]
     places = [*more, *(link.resolve() for link in _links(objects))]
@@ -130,7 +152,9 @@ def _is_of_tree(tree: Path, repository: Path, index: Path, objects: Path) -> boo
     if repository.is_relative_to(tree):
         return all(part.resolve().is_relative_to(repository) for part in (index, objects))
     try:
-        name = whole(repository / "gitdir", _MOST_OF_A_PATH).decode(errors="surrogateescape").strip()
+        name = (
+            whole(repository / "gitdir", _MOST_OF_A_PATH).decode(errors="surrogateescape").strip()
+        )
     except OSError:
         return None
     return Path(repository, name).resolve() == tree / ".git"
@@ -149,9 +173,16 @@ class _Git:
     """Runs git for one folder; `why` is the error message for a failure."""
 
     def __init__(self, path: str, folder: Path, most: int, environ: Mapping[str, str]) -> None:
-        self.why = f"git shows nothing: {one_line(folder.name, 60)} is not in a repository that it reads"
+        self.why = (
+            f"git shows nothing: {one_line(folder.name, 60)} is not in a repository that it reads"
+        )
         self._path, self.folder, self._most = path, folder, most
-        self._environ = {**environ, "PATH": search_path(environ.get("PATH")), "LC_ALL": "C", **_NO_FETCH}
+        self._environ = {
+            **environ,
+            "PATH": search_path(environ.get("PATH")),
+            "LC_ALL": "C",
+            **_NO_FETCH,
+        }
 
     async def __call__(self, *arguments: str) -> tuple[bytes, int]:
         """Git's output and its exit code. Raises ParleyError."""

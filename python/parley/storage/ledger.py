@@ -30,7 +30,8 @@ WAIT_S = 10.0
 
 _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 LOST = (
-    "the approval ledger {} was deleted or replaced: its records of your choices, of calls that ran and "
+    "the approval ledger {} was deleted or replaced: its records of your choices, of calls that "
+    "ran and "
     "of trusted files are lost. A call without a result may have run: check before you approve it"
 )
 
@@ -209,7 +210,9 @@ class Database:
 
     @contextmanager
     def record(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that survives this process, but not always a power loss: it does not sync."""
+        """One transaction that survives this process, but not always a power loss: it does not
+        sync.
+        """
         with self._translated():
             self._db.execute("PRAGMA synchronous=NORMAL")
         try:
@@ -254,7 +257,9 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise ParleyError(f"{self._name} cannot be used: {error}. Nothing runs without it") from error
+            raise ParleyError(
+                f"{self._name} cannot be used: {error}. Nothing runs without it"
+            ) from error
 
     @property
     def _name(self) -> str:
@@ -324,7 +329,10 @@ class LedgerFile(Database):
     def trust(self, path: str, digest: str) -> None:
         """Record that the user trusts this content of the file, and no other."""
         with self.transaction() as db:
-            db.execute("INSERT OR REPLACE INTO trusted (path, digest) VALUES (?, ?)", (_stored(path), digest))
+            db.execute(
+                "INSERT OR REPLACE INTO trusted (path, digest) VALUES (?, ?)",
+                (_stored(path), digest),
+            )
 
 
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
@@ -376,7 +384,8 @@ class ChatLedger:
         with locked(self._file.turns / hashlib.sha256(_stored(self.chat)).hexdigest()) as is_ours:
             if not is_ours:
                 raise BusyError(
-                    "another Neovim or command is running a turn in this chat. Wait for it, or stop it there"
+                    "another Neovim or command is running a turn in this chat. Wait for it, or "
+                    "stop it there"
                 )
             yield
 
@@ -391,7 +400,9 @@ class ChatLedger:
             " FROM entries WHERE chat = ? ORDER BY number",
             chat,
         )
-        proposals = self._file.read("SELECT call_id, name, arguments FROM written WHERE chat = ?", chat)
+        proposals = self._file.read(
+            "SELECT call_id, name, arguments FROM written WHERE chat = ?", chat
+        )
         proposed = self._file.read(
             "SELECT call_id, server, tool, arguments, digest FROM proposed WHERE chat = ?", chat
         )
@@ -426,12 +437,18 @@ class ChatLedger:
         with self._file.transaction(takes=True) as db:
             for key, choice in decided:
                 self._revoke(db, key.id)
-                facts = {"call": key.id, "tool": f"{key.server}/{key.tool}", "choice": choice, "rule": rule}
+                facts = {
+                    "call": key.id,
+                    "tool": f"{key.server}/{key.tool}",
+                    "choice": choice,
+                    "rule": rule,
+                }
                 why = why.encode("utf-8", "replace").decode()
                 self._note(db, "decided", {**facts, "because": why} if why else facts)
                 _keep_definition(db, key)
                 db.execute(
-                    "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
+                    "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, "
+                    "choice, rule, why,"
                     " decided) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (*self._bound(key), choice, rule, why, time.time()),
                 )
@@ -480,7 +497,9 @@ class ChatLedger:
         with self._file.transaction(takes=True) as db:
             used = db.execute(USE_UP, (time.time(), *self._bound(key)))
             call = (_stored(self.chat), _stored(key.id), _stored(key.arguments))
-            db.execute("DELETE FROM warnings WHERE chat = ? AND call_id = ? AND arguments = ?", call)
+            db.execute(
+                "DELETE FROM warnings WHERE chat = ? AND call_id = ? AND arguments = ?", call
+            )
             return used.rowcount == 1
 
     def begin_task(self, key: CallKey, task: str) -> None:
@@ -488,11 +507,15 @@ class ChatLedger:
         with self._file.transaction() as db:
             db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
-    def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
+    def wrote(
+        self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()
+    ) -> None:
         """Record proposals (id, name, arguments) that Parley wrote, with their tools."""
         rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
         with self._file.transaction() as db:
-            db.executemany("INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows)
+            db.executemany(
+                "INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows
+            )
             for key in keys:
                 _keep_definition(db, key)
                 db.execute(PROPOSE, self._bound(key))
@@ -501,21 +524,35 @@ class ChatLedger:
         """Record that this ledger's viewer was warned about calls (id, arguments, what)."""
         with self._file.transaction() as db:
             for call_id, arguments, what in warnings:
-                row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
+                row = (
+                    _stored(self.chat),
+                    self._file.viewer,
+                    _stored(call_id),
+                    _stored(arguments),
+                    what,
+                )
                 db.execute(WARN, row)
 
     def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
         """Record that the viewer has acted on these warnings: they are given again next time."""
         with self._file.transaction() as db:
             for call_id, arguments, what in warnings:
-                row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
+                row = (
+                    _stored(self.chat),
+                    self._file.viewer,
+                    _stored(call_id),
+                    _stored(arguments),
+                    what,
+                )
                 db.execute(UNWARN, row)
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
         """Whether this chat may choose its agent: confirmed, or typed in a chat created here."""
         query = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted = ?"
         kinds = (agent, MADE_HERE) if is_typed else (agent,)
-        confirmed = [kind for kind in kinds if self._file.read(query, (_stored(self.chat), _stored(kind)))]
+        confirmed = [
+            kind for kind in kinds if self._file.read(query, (_stored(self.chat), _stored(kind)))
+        ]
         if MADE_HERE in confirmed:
             self.confirm(agent)
         return bool(confirmed)
@@ -544,24 +581,42 @@ class ChatLedger:
         name = hashlib.sha256(header.encode()).hexdigest()
         with self._file.record() as db:
             before = self._last_units(db)
-            db.execute("INSERT OR IGNORE INTO headers (digest, header) VALUES (?, ?)", (name, header))
-            row = _stored(self.chat), at, digest, name, packed(request_units, before), " ".join(units)
+            db.execute(
+                "INSERT OR IGNORE INTO headers (digest, header) VALUES (?, ?)", (name, header)
+            )
+            row = (
+                _stored(self.chat),
+                at,
+                digest,
+                name,
+                packed(request_units, before),
+                " ".join(units),
+            )
             added = db.execute(
-                "INSERT INTO requests (chat, at, digest, header, units, reply) VALUES (?, ?, ?, ?, ?, ?)", row
+                (
+                    "INSERT INTO requests (chat, at, digest, header, units, reply) VALUES (?, "
+                    "?, ?, "
+                    "?, ?, ?)"
+                ),
+                row,
             )
         self._file.last_units[self.chat] = added.lastrowid or 0, request_units
 
     def requests(self) -> list[RequestRow]:
         """All requests that led to a reply in this chat, oldest first."""
         units, rows = tuple[str, ...](), list[RequestRow]()
-        for _, at, digest, header, pieces, reply in self._file.read(REQUESTS, (_stored(self.chat),)):
+        for _, at, digest, header, pieces, reply in self._file.read(
+            REQUESTS, (_stored(self.chat),)
+        ):
             units = unpacked(pieces, units)
             rows.append(RequestRow(at, digest, header, units, tuple(reply.split())))
         return rows
 
     def _last_units(self, db: sqlite3.Connection) -> tuple[str, ...]:
         """The units of this chat's last request; none without a request."""
-        ((last,),) = db.execute("SELECT max(number) FROM requests WHERE chat = ?", (_stored(self.chat),))
+        ((last,),) = db.execute(
+            "SELECT max(number) FROM requests WHERE chat = ?", (_stored(self.chat),)
+        )
         number, units = self._file.last_units.get(self.chat, (None, ()))
         if number != last:
             units = ()
@@ -576,7 +631,8 @@ class ChatLedger:
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
         """All records of this chat, oldest first: time (seconds since 1970), kind, facts."""
         rows = self._file.read(
-            "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY at, number", (_stored(self.chat),)
+            "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY at, number",
+            (_stored(self.chat),),
         )
         return [(at, kind, json.loads(facts)) for at, kind, facts in rows]
 
@@ -587,10 +643,15 @@ class ChatLedger:
         db.execute("INSERT INTO log (chat, at, kind, facts) VALUES (?, ?, ?, ?)", row)
 
     def _bound(self, key: CallKey) -> tuple[bytes, ...]:
-        return tuple(map(_stored, (self.chat, key.id, key.server, key.tool, key.arguments, key.digest)))
+        return tuple(
+            map(_stored, (self.chat, key.id, key.server, key.tool, key.arguments, key.digest))
+        )
 
     def _revoke(self, db: sqlite3.Connection, call_id: str) -> None:
         db.execute(
-            "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = 'live'",
+            (
+                "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = "
+                "'live'"
+            ),
             (_stored(self.chat), _stored(call_id)),
         )

@@ -128,7 +128,9 @@ class FileReferences:
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """The texts of a question's references in order, or why a text is missing."""
         room, most = _Room(self._bounds, self._now), self._bounds.references
-        texts = [text for reference in references[:most] for text in await self._bring(reference, room)]
+        texts = [
+            text for reference in references[:most] for text in await self._bring(reference, room)
+        ]
         if more := references[most:]:
             left = f"left out, with all references after it ({len(more)} in all)"
             why = f"{left}: a question has at most {most} references"
@@ -142,7 +144,9 @@ class FileReferences:
             return [await self._live(reference.name, room)]
         try:
             contents = await self._bring_files(reference.name, room)
-            return [c if isinstance(c, ReferenceText) else await self._attached(c) for c in contents]
+            return [
+                c if isinstance(c, ReferenceText) else await self._attached(c) for c in contents
+            ]
         except (OSError, ValueError, RuntimeError):  # a name that no file system accepts
             return [_missing(reference.name, "cannot be read")]
 
@@ -167,7 +171,9 @@ class FileReferences:
 
     async def _live(self, name: str, room: _Room) -> ReferenceText:
         try:
-            content = await (self._of_editor if name in IN_EDITOR else self._diff)(name, room.bounds)
+            content = await (self._of_editor if name in IN_EDITOR else self._diff)(
+                name, room.bounds
+            )
             room.take(len(content.text.encode()))
         except ParleyError as error:
             return _missing(name, one_line(str(error)))
@@ -243,7 +249,9 @@ class _Room:
         """Use room for a picture, or raise _LeftOutError."""
         if self._pictures <= 0:
             most = f"a question includes at most {self.bounds.pictures} pictures"
-            raise _LeftOutError(f"left out: {most}. Ask about it in another question", _MORE_PICTURES)
+            raise _LeftOutError(
+                f"left out: {most}. Ask about it in another question", _MORE_PICTURES
+            )
         self._pictures -= 1
 
     def most(self) -> str:
@@ -273,7 +281,11 @@ def piped_content(content: bytes, name: str = "standard input") -> ReferenceText
         kind, size = kind_of(content), len(content)
         if size > (room.bounds.picture_bytes if kind else room.bounds.file_bytes):
             raise _too_large(size)
-        return Picture(name, content, kind) if kind else ReferenceText(visible(name), _text_of(content))
+        return (
+            Picture(name, content, kind)
+            if kind
+            else ReferenceText(visible(name), _text_of(content))
+        )
     except _LeftOutError as error:
         raise ParleyError(f"{visible(name)}: {error}") from error
 
@@ -482,7 +494,9 @@ def _content(path: Path, name: str, most: int) -> bytes:
 
 def _regular(status: os.stat_result, name: str, most: int) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise _LeftOutError(f"a folder: not read. A pattern such as {name.rstrip('/')}/* includes its files")
+        raise _LeftOutError(
+            f"a folder: not read. A pattern such as {name.rstrip('/')}/* includes its files"
+        )
     if stat.S_ISLNK(status.st_mode):  # a circular link, which Python 3.13 resolves to itself
         raise _LeftOutError("no such file")
     if not stat.S_ISREG(status.st_mode):

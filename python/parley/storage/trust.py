@@ -18,7 +18,14 @@ from parley.programs import program, start_folder
 from parley.regular import beginning, sha256
 from parley.storage.ledger import LedgerFile
 from parley.tools.descriptions import Findings
-from parley.tools.mcp_files import PROJECT_FILES, ServersFile, below, digest, project_of, read_servers
+from parley.tools.mcp_files import (
+    PROJECT_FILES,
+    ServersFile,
+    below,
+    digest,
+    project_of,
+    read_servers,
+)
 from parley.tools.servers import ServerSettings
 
 MOST_BYTES = 1_000_000
@@ -48,7 +55,9 @@ class ProjectTrust:
                 file = self._look_at(folder / name, name)
             except (OSError, ParleyError) as error:
                 file = ServersFile(problems=(f"parley: {name}: {error}",))
-            file = below(below(file, own, "your settings have", name), self.file.servers, _FIRST, name)
+            file = below(
+                below(file, own, "your settings have", name), self.file.servers, _FIRST, name
+            )
             self.file = ServersFile(
                 {**self.file.servers, **file.servers}, (*self.file.problems, *file.problems)
             )
@@ -103,7 +112,9 @@ def trust(ledger: LedgerFile, path: Path, expected: str, *, pinned: bool = False
     """
     content, place = _content(path), _absolute(path)
     if digest(content) != expected:
-        raise ParleyError(f"{path} has changed since it was shown. Look at it again before you trust it")
+        raise ParleyError(
+            f"{path} has changed since it was shown. Look at it again before you trust it"
+        )
     file = read_servers(content, str(path), str(project_of(place)))
     ledger.trust(_key(place), _pin(content, file, project_of(place)) if pinned else digest(content))
 
@@ -112,7 +123,9 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
 
 
-def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] | None = None) -> Findings:
+def findings(
+    server: ServerSettings, folder: Path, environ: Mapping[str, str] | None = None
+) -> Findings:
     """The program that a server would start, and the project's files and folders that it names.
 
     Does not include what those load in turn, which cannot be known here.
@@ -149,9 +162,13 @@ def _kind(place: str) -> int:
         return 0
 
 
-def programs(file: ServersFile, folder: Path, environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+def programs(
+    file: ServersFile, folder: Path, environ: Mapping[str, str] | None = None
+) -> tuple[Path, ...]:
     """The files in a project's folder that its servers start or name, relative to it."""
-    paths = (path for server in file.servers.values() for path in findings(server, folder, environ).files)
+    paths = (
+        path for server in file.servers.values() for path in findings(server, folder, environ).files
+    )
     return tuple(dict.fromkeys(paths))
 
 

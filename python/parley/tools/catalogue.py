@@ -71,7 +71,11 @@ class Tool:
         )
         object.__setattr__(self, "definition", definition)
         object.__setattr__(self, "digest", hashlib.sha256(definition.encode()).hexdigest())
-        offer = {"name": self.name, "description": self.description, "input_schema": self.input_schema}
+        offer = {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+        }
         text = json.dumps(offer, ensure_ascii=False)
         object.__setattr__(self, "size", len(text.encode("utf-8", "surrogatepass")))
 
@@ -123,7 +127,9 @@ class Catalogue:
         return self if len(left) == len(self.tools) else replace(self, tools=left)
 
     def get(self, name: str) -> Tool | None:
-        """The tool with this wire name, else the only one named so, plainly or as `server__tool`."""
+        """The tool with this wire name, else the only one named so, plainly or as
+        `server__tool`.
+        """
         for wire, tool in self.tools:
             if wire == name:
                 return tool

@@ -15,12 +15,13 @@ from parley.tools.wire_schemas import referred, sound
 
 Definition = Tool | Mapping[str, Any]
 
-# "tools.N.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level", says
-# Anthropic, and OpenAI refuses the same (github.com/makenotion/notion-mcp-server/issues/340, of 2026-08-05,
-# read 2026-11-22); platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes has the rule in words.
+# "tools.N.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top
+# level", says Anthropic, and OpenAI refuses the same
+# (github.com/makenotion/notion-mcp-server/issues/340, of 2026-08-05, read 2026-11-22);
+# platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes has the rule in words.
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
-# "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (OpenAI,
-# github.com/langchain-ai/langchainjs/issues/9804, read 2026-11-24).
+# "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top
+# level" (OpenAI, github.com/langchain-ai/langchainjs/issues/9804, read 2026-11-24).
 _NOT_AT_THE_TOP = (*_COMBINATORS, "enum", "not")
 _MOST_LEVELS = 3
 """Nested combinators that are searched for properties."""
@@ -33,8 +34,8 @@ def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
 
     Never `strict`: that demands more than MCP schemas promise.
     """
-    # Strict functions have `additionalProperties: false` in each object and all their properties required
-    # (developers.openai.com/api/docs/guides/function-calling, November 2026).
+    # Strict functions have `additionalProperties: false` in each object and all their properties
+    # required (developers.openai.com/api/docs/guides/function-calling, November 2026).
     if isinstance(tool, Tool):
         text, schema = tool.description or tool.title, wire_schema(tool)
     else:
@@ -89,13 +90,18 @@ def from_mcp(
     )
 
 
-def convert_all(definitions: object, shape: Callable[[str, Tool], dict[str, Any]]) -> list[dict[str, Any]]:
+def convert_all(
+    definitions: object, shape: Callable[[str, Tool], dict[str, Any]]
+) -> list[dict[str, Any]]:
     """MCP definitions, as decoded JSON, in a format's shape, under wire names and sorted by them.
 
     Takes a list, a `tools/list` result or response around a list, or a single definition. Raises
     ValueError with the number of an invalid definition.
     """
-    tools = [_numbered(number, definition) for number, definition in enumerate(_listed(definitions), start=1)]
+    tools = [
+        _numbered(number, definition)
+        for number, definition in enumerate(_listed(definitions), start=1)
+    ]
     return [shape(name, tool) for name, tool in Catalogue.of(tools).tools]
 
 
@@ -125,7 +131,9 @@ def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def _branches(schema: Mapping[str, Any], root: Mapping[str, Any], levels: int) -> Iterator[Mapping[str, Any]]:
+def _branches(
+    schema: Mapping[str, Any], root: Mapping[str, Any], levels: int
+) -> Iterator[Mapping[str, Any]]:
     """All schemas in `allOf`, `anyOf` and `oneOf`; nested schemas come before their parents."""
     for branch in (each for key in _COMBINATORS for each in _sequence(schema.get(key))):
         if isinstance(branch, Mapping) and levels:

@@ -22,7 +22,9 @@ _STEERING = re.compile(
     r"|EDITOR|PAGER|REGISTRY|INDEX_URL))"
 )
 """Variables that decide which code a program loads, or from where."""
-_SECRET = re.compile(r"(?i)(.*[-_])?(?:api_?)?(key|token|secret|password|passwd|authorization|cookie)")
+_SECRET = re.compile(
+    r"(?i)(.*[-_])?(?:api_?)?(key|token|secret|password|passwd|authorization|cookie)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ def described(server: ServerSettings, findings: Findings) -> list[str]:
     if server.variables:
         lines.append(f"receives your variables {', '.join(server.variables)}")
     if server.enabled_tools is not None:
-        lines.append(f"offers only the tools {', '.join(server.enabled_tools) or '(an empty list)'}")
+        lines.append(
+            f"offers only the tools {', '.join(server.enabled_tools) or '(an empty list)'}"
+        )
     if server.disabled_tools:
         lines.append(f"leaves out the tools {', '.join(server.disabled_tools)}")
     return lines if server.enabled else [*lines, "is switched off in this file"]
@@ -65,7 +69,10 @@ def _local(server: ServerSettings, findings: Findings) -> Iterator[str]:
     yield from _variables(server.env)
     for kind, paths in (("files", findings.files), ("folders", findings.folders)):
         if paths:
-            yield f"names {kind} of the project, whose content may change: {', '.join(map(str, paths))}"
+            yield (
+                f"names {kind} of the project, whose content may change: "
+                f"{', '.join(map(str, paths))}"
+            )
 
 
 def _variables(env: Mapping[str, str]) -> Iterator[str]:

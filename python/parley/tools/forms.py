@@ -52,7 +52,9 @@ def fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
     properties, required = schema.get("properties"), schema.get("required")
     required = required if isinstance(required, list) else ()
     items = properties.items() if isinstance(properties, Mapping) else ()
-    return tuple(_field(name, field, name in required) for name, field in items if isinstance(field, Mapping))
+    return tuple(
+        _field(name, field, name in required) for name, field in items if isinstance(field, Mapping)
+    )
 
 
 def read(field: Field, typed: str) -> Any:
@@ -68,14 +70,19 @@ def read(field: Field, typed: str) -> Any:
 def complaint(field: Field, value: Any) -> str | None:
     """The flaw of a value for a field; None if it fits."""
     schema = {"type": "object", "properties": {field.name: field.schema}, "required": [field.name]}
-    return check_arguments(json.dumps({field.name: value}), schema) or _complaint_of_format(field, value)
+    return check_arguments(json.dumps({field.name: value}), schema) or _complaint_of_format(
+        field, value
+    )
 
 
 # All formats that a form may have: "email", "uri", "date", "date-time"
 # (modelcontextprotocol.io/specification/2026-07-28/client/elicitation, 2026-11-23).
 _FORMATS = {
     "email": (r"[^@\s]+@[^@\s]+", "an e-mail address, such as ada@example.org"),
-    "uri": (r"[A-Za-z][A-Za-z0-9+.-]*:\S+", "an address with its scheme, such as https://example.org"),
+    "uri": (
+        r"[A-Za-z][A-Za-z0-9+.-]*:\S+",
+        "an address with its scheme, such as https://example.org",
+    ),
     "date": (r"\d{4}-\d\d-\d\d", "a date, such as 2026-11-23"),
     "date-time": (
         r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)",

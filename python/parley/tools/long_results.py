@@ -17,11 +17,16 @@ READ_RESULT = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "call": {"type": "string", "description": "The id of the call, as its result names it."},
+            "call": {
+                "type": "string",
+                "description": "The id of the call, as its result names it.",
+            },
             "offset": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "The character to begin with, from 0; by default where what was shown ends.",
+                "description": (
+                    "The character to begin with, from 0; by default where what was shown ends."
+                ),
             },
             "length": {
                 "type": "integer",
@@ -53,7 +58,8 @@ def excerpt(text: str, arguments: dict[str, Any], begin: int, max_bytes: int) ->
     """
     # 1.0 is an integer to JSON Schema, too.
     offset, length = (
-        int(arguments.get(name, usual)) for name, usual in (("offset", begin), ("length", max_bytes))
+        int(arguments.get(name, usual))
+        for name, usual in (("offset", begin), ("length", max_bytes))
     )
     count = len(text)
     if offset >= count:

@@ -20,7 +20,15 @@ from typing import Any, Literal
 from parley.tables import Flaw, Reader, expected, names, nearest, rule
 from parley.text import one_line
 from parley.tools.jsonc import plain_json
-from parley.tools.server_entries import KEYS, MORE, SYNONYMS, goose_table, server_tables, spelled, toml_table
+from parley.tools.server_entries import (
+    KEYS,
+    MORE,
+    SYNONYMS,
+    goose_table,
+    server_tables,
+    spelled,
+    toml_table,
+)
 from parley.tools.servers import RESERVED, Origin, ServerSettings, placeholders
 
 PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
@@ -75,10 +83,14 @@ def read_servers(content: bytes, where: str, folder: str | None = None) -> Serve
     return ServersFile(servers, (*told, *more), is_unreadable)
 
 
-def below(file: ServersFile, above: Mapping[str, ServerSettings], owner: str, where: str) -> ServersFile:
+def below(
+    file: ServersFile, above: Mapping[str, ServerSettings], owner: str, where: str
+) -> ServersFile:
     """A file's servers without the names in `above`; another server of such a name is a problem."""
     doubles = [name for name, server in file.servers.items() if above.get(name, server) != server]
-    problems = [one_line(f"parley: {where}: {name}: {owner} a server of this name") for name in doubles]
+    problems = [
+        one_line(f"parley: {where}: {name}: {owner} a server of this name") for name in doubles
+    ]
     servers = {name: server for name, server in file.servers.items() if name not in above}
     return ServersFile(servers, (*file.problems, *problems))
 
@@ -104,13 +116,17 @@ class _Place:
 class _Entry:
     """The keys of a server's entry that are read."""
 
-    type: Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http"] = "http"
+    type: Literal[
+        "stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http"
+    ] = "http"
     command: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
     cwd: str | None = None
     url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
+    headers: Mapping[str, str] = field(
+        default_factory=dict, repr=False, metadata=rule(is_secret=True)
+    )
     disabled: bool = False
     enabled: bool = True
     enabled_tools: tuple[str, ...] | None = None
@@ -163,7 +179,9 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield key, name, entry
 
 
-def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, name: str, entry: Any) -> None:
+def _add(
+    servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, name: str, entry: Any
+) -> None:
     """Add one more server to the others, or its flaws to the flaws."""
     if name in servers:
         flaws.append(Flaw(place.path, f"{KEYS[0]} has a server of this name"))
@@ -180,7 +198,9 @@ def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, n
 def _server(name: str, table: Any, place: _Place) -> ServerSettings:
     path = place.path
     if not is_name(name):
-        raise _WrongError(Flaw(path, "a server's name has up to 64 letters, digits, spaces, dots, _ and -"))
+        raise _WrongError(
+            Flaw(path, "a server's name has up to 64 letters, digits, spaces, dots, _ and -")
+        )
     if name == RESERVED:
         raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))
     entry = _entry(table, path)
@@ -238,7 +258,7 @@ def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
         yield Flaw(f"{path}.{key}", text)
 
 
-# --- VS Code's placeholders in an entry's texts -------------------------------------------------------------
+# --- VS Code's placeholders in an entry's texts ---------------------------------------------------
 
 _HOME = "${HOME}"
 
@@ -270,7 +290,9 @@ def _filled_text(text: str, place: _Place) -> str:
         text = text.replace(word, meaning)
     for body in placeholders(text):
         if body.startswith("input:"):
-            raise _WrongError(Flaw(place.path, _on_input(body.removeprefix("input:"), place.inputs)))
+            raise _WrongError(
+                Flaw(place.path, _on_input(body.removeprefix("input:"), place.inputs))
+            )
         if body.startswith("workspaceFolder"):
             raise _WrongError(Flaw(place.path, f"${{{body}}} works only in a project's file"))
     return text
@@ -286,7 +308,9 @@ def _on_input(name: str, inputs: Mapping[str, str]) -> str:
 def _inputs(table: Mapping[str, Any]) -> Mapping[str, str]:
     """The descriptions of VS Code's inputs, by id."""
     inputs = table.get("inputs")
-    entries = [entry for entry in inputs if isinstance(entry, dict)] if isinstance(inputs, list) else []
+    entries = (
+        [entry for entry in inputs if isinstance(entry, dict)] if isinstance(inputs, list) else []
+    )
     return {str(entry.get("id")): str(entry.get("description") or "") for entry in entries}
 
 

@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count
 
-# "Must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64." (openai 3.54,
-# types/shared_params/function_definition.py, read 2026-11-22); "Must match the regex ^[a-zA-Z0-9_-]{1,128}$."
-# (platform.claude.com/docs/agents-and-tools/tool-use/define-tools, 2026-11-22): the shorter one holds for
-# both.
+# "Must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64." (openai
+# 3.54, types/shared_params/function_definition.py, read 2026-11-22); "Must match the regex
+# ^[a-zA-Z0-9_-]{1,128}$." (platform.claude.com/docs/agents-and-tools/tool-use/define-tools,
+# 2026-11-22): the shorter one holds for both.
 MAX_LENGTH = 64
 SEPARATOR = "__"
 
-# "tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (a
-# refusal of Anthropic's, github.com/decocms/studio/pull/6874, of 2026-09-02, read 2026-11-23). "Only
-# top-level keys are rewritten — that is what the upstream 400 validates", says the same page.
+# "tools.0.custom.input_schema.properties: Property keys should match pattern
+# '^[a-zA-Z0-9_.-]{1,64}$'" (a refusal of Anthropic's, github.com/decocms/studio/pull/6874, of
+# 2026-09-02, read 2026-11-23). "Only top-level keys are rewritten — that is what the upstream 400
+# validates", says the same page.
 PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """A parameter's name that every provider takes."""
 
@@ -60,7 +61,9 @@ def parameter_names(names: Iterable[str]) -> Mapping[str, str]:
     """A provider-safe name for each parameter of one tool that needs one, unique among them all."""
     ordered = sorted(set(names))
     fit = {name for name in ordered if PARAMETER.fullmatch(name)}
-    plain = {name: re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_" for name in ordered if name not in fit}
+    plain = {
+        name: re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_" for name in ordered if name not in fit
+    }
     wires = {name: _shortened(text, ("", name)) for name, text in plain.items()}
     for salt in range(_ROUNDS):
         uses = Counter([*wires.values(), *fit])

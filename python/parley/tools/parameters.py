@@ -89,11 +89,15 @@ def _keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
     """The value of a keyword of such a schema."""
     match key, value:
         case "properties", Mapping():
-            return {names.get(name, name): _titled(name, inner, names) for name, inner in value.items()}
+            return {
+                names.get(name, name): _titled(name, inner, names) for name, inner in value.items()
+            }
         case "required", list():
             return _others(value, names)
         case "dependentRequired" | "dependentSchemas" | "dependencies", Mapping():
-            return {names.get(name, name): _dependent(inner, names) for name, inner in value.items()}
+            return {
+                names.get(name, name): _dependent(inner, names) for name, inner in value.items()
+            }
         case "allOf" | "anyOf" | "oneOf" | "if" | "then" | "else" | "not", _:
             return _of_same_object(value, names)
         case _:

@@ -86,10 +86,14 @@ def reader(tool: Tool) -> Tool:
         tool.server,
         READ_RESOURCE,
         title="Read a resource",
-        description=f"Reads a resource that results of the MCP server {tool.server} named: [resource URI].",
+        description=(
+            f"Reads a resource that results of the MCP server {tool.server} named: [resource URI]."
+        ),
         input_schema={
             "type": "object",
-            "properties": {"uri": {"type": "string", "description": "The URI, as the result has it."}},
+            "properties": {
+                "uri": {"type": "string", "description": "The URI, as the result has it."}
+            },
             "required": ["uri"],
             "additionalProperties": False,
         },

@@ -37,7 +37,11 @@ class Outcome:
 
 
 def outcome(
-    status: Literal["ok", "error"], content: Sequence[object], structured: object = None, *, max_bytes: int
+    status: Literal["ok", "error"],
+    content: Sequence[object],
+    structured: object = None,
+    *,
+    max_bytes: int,
 ) -> Outcome:
     """The outcome of a call that returned these blocks: its pictures, and its `result_text`."""
     for_user = [block for block in content if _is_for_user(block)]
@@ -90,9 +94,10 @@ def described(picture: bytes) -> str:
 def _picture(block: object) -> bytes | None:
     """The bytes of a picture, or picture resource, that a model can see; None for other blocks."""
     match block:
-        case {"type": "image", "data": str(data)} | {"type": "resource", "resource": {"blob": str(data)}} if (
-            len(data) * 3 // 4 <= MOST_BYTES
-        ):
+        case {"type": "image", "data": str(data)} | {
+            "type": "resource",
+            "resource": {"blob": str(data)},
+        } if len(data) * 3 // 4 <= MOST_BYTES:
             try:
                 content = b64decode(data, validate=True)
             except (binascii.Error, ValueError):

@@ -69,7 +69,9 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
             parse_int=_countable,
         )
     except json.JSONDecodeError as error:
-        raise ValueError(f"Invalid JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+        raise ValueError(
+            f"Invalid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
     except RecursionError as error:
         raise ValueError(f"Invalid JSON: nested more than {MAX_DEPTH} levels deep") from error
     if not isinstance(value, dict):
@@ -95,9 +97,9 @@ def check_arguments(arguments: str, schema: object) -> str | None:
     return _violation(value, json.dumps(schema)) or _misspelt(value, schema)
 
 
-# RFC 8259 (December 2017), section 4: "When the names within an object are not unique, the
-# behavior of software that receives such an object is unpredictable."; section 6: "Numeric values that cannot
-# be represented in the grammar below (such as Infinity and NaN) are not permitted."
+# RFC 8259 (December 2017), section 4: "When the names within an object are not unique, the behavior
+# of software that receives such an object is unpredictable."; section 6: "Numeric values that
+# cannot be represented in the grammar below (such as Infinity and NaN) are not permitted."
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for key, item in pairs:
@@ -175,7 +177,11 @@ _WORK: ContextVar[_Work] = ContextVar("work of a check")
 
 
 def _violation(value: dict[str, Any], schema: str) -> str | None:
-    from jsonschema.exceptions import SchemaError, UnknownType, best_match  # 100 ms, at the first call
+    from jsonschema.exceptions import (
+        SchemaError,
+        UnknownType,
+        best_match,
+    )  # 100 ms, at the first call
     from referencing.exceptions import Unresolvable
 
     try:
@@ -242,7 +248,9 @@ def _sketch(schema: Any) -> Any:
     match schema:
         case dict():
             return {
-                key: _typical(value) if key in _LISTS and isinstance(value, list) else _sketch(value)
+                key: _typical(value)
+                if key in _LISTS and isinstance(value, list)
+                else _sketch(value)
                 for key, value in schema.items()
                 if key not in _VALUES
             }
@@ -417,7 +425,9 @@ def _reason(error: "ValidationError") -> str:
     match error.validator:
         case "required":
             missing = [name for name in _without_default(rule, error.schema) if name not in value]
-            return "; ".join(f"Missing required parameter '{_joined(where, name)}'" for name in missing[:3])
+            return "; ".join(
+                f"Missing required parameter '{_joined(where, name)}'" for name in missing[:3]
+            )
         case "additionalProperties" if rule is False:
             known = _properties(error.schema)
             extra = [name for name in value if name not in known]
@@ -449,7 +459,9 @@ def _misspelt(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
 
 def _unknown(where: str, name: str, known: Collection[str]) -> str:
     near = _nearest(name, known)
-    hint = f", did you mean '{near}'?" if near else f"; known are {', '.join(known)}" if known else ""
+    hint = (
+        f", did you mean '{near}'?" if near else f"; known are {', '.join(known)}" if known else ""
+    )
     return f"Unknown parameter '{_clip(where, _VALUE_SHOWN)}'{_clip(hint, _REASON_SHOWN)}"
 
 

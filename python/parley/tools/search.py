@@ -17,7 +17,10 @@ FIND_TOOLS = Tool(
     "parley",
     "find_tools",
     title="Find tools",
-    description="Finds tools by words. Their descriptions and parameters are there from the next message on.",
+    description=(
+        "Finds tools by words. Their descriptions and parameters are there from the "
+        "next message on."
+    ),
     input_schema={
         "type": "object",
         "properties": {
@@ -66,7 +69,9 @@ def ranking(query: str, tools: Sequence[Offer]) -> list[Offer]:
     """
     names = set(re.split(r"[^A-Za-z0-9_-]+", query))
     scores = {wire: _NAMED if wire in names else 0 for wire, _ in tools}
-    words = {wire: (_words(f"{t.server} {t.name} {t.title}"), _words(t.description)) for wire, t in tools}
+    words = {
+        wire: (_words(f"{t.server} {t.name} {t.title}"), _words(t.description)) for wire, t in tools
+    }
     for word in _words(query) - _COMMON:
         hits = {wire: hit for wire, texts in words.items() if (hit := _hit(word, *texts))}
         rarity = (len(tools) // len(hits)).bit_length() if hits else 0
@@ -103,7 +108,9 @@ def _line(wire: str, tool: Tool) -> str:
 
 def _words(text: str) -> frozenset[str]:
     """The words of a text, also those in `camelCase` and `snake_case`."""
-    return frozenset(re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).casefold()))
+    return frozenset(
+        re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).casefold())
+    )
 
 
 def _hit(word: str, name: frozenset[str], text: frozenset[str]) -> int:
@@ -116,4 +123,6 @@ def _likeness(word: str, words: frozenset[str]) -> int:
         return 2
     if len(word) < _LEAST and word.isascii():
         return 0
-    return int(any(word in other or (len(other) >= _LEAST and word.startswith(other)) for other in words))
+    return int(
+        any(word in other or (len(other) >= _LEAST and word.startswith(other)) for other in words)
+    )

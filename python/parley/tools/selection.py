@@ -32,12 +32,19 @@ def may_take(globs: Sequence[str], server: str) -> bool:
     return may
 
 
-def switched(globs: Sequence[str] | None, server: str, tool: str | None, on: bool) -> tuple[str, ...] | None:
+def switched(
+    globs: Sequence[str] | None, server: str, tool: str | None, on: bool
+) -> tuple[str, ...] | None:
     """The globs after switching a tool or a whole server; None if none are needed any more."""
     from_all = globs is None or _from_all(globs)
-    folder, name = f"{_literal(server)}/", f"{_literal(server)}/{'*' if tool is None else _literal(tool)}"
+    folder, name = (
+        f"{_literal(server)}/",
+        f"{_literal(server)}/{'*' if tool is None else _literal(tool)}",
+    )
     rules = [
-        glob for glob in globs or () if not _is_about(glob.removeprefix(OUT), folder, name, tool is None)
+        glob
+        for glob in globs or ()
+        if not _is_about(glob.removeprefix(OUT), folder, name, tool is None)
     ]
     while rules and rules[0].startswith(OUT) != from_all:
         rules.pop(0)  # it changes nothing, and the first glob decides about all others

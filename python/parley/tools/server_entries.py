@@ -68,7 +68,11 @@ def goose_table(text: str) -> dict[str, Any] | None:
     entries = table.get("extensions") if isinstance(table, Mapping) else None
     if not isinstance(entries, Mapping):
         return None
-    return {KEYS[0]: {str(name): _of_goose(entry) for name, entry in entries.items() if _is_reached(entry)}}
+    return {
+        KEYS[0]: {
+            str(name): _of_goose(entry) for name, entry in entries.items() if _is_reached(entry)
+        }
+    }
 
 
 def _is_reached(entry: Any) -> bool:
@@ -105,7 +109,9 @@ def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
     _fill_in(entry)
     for word in ("env", "headers"):
         if isinstance(entry.get(word), Mapping):
-            entry[word] = {name: _text(value) for name, value in entry[word].items() if value is not None}
+            entry[word] = {
+                name: _text(value) for name, value in entry[word].items() if value is not None
+            }
     kind = entry.get("type")
     if isinstance(kind, str):
         entry["type"] = _TYPES.get(kind, kind)
@@ -114,13 +120,21 @@ def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _both(word: str, first: Any, second: Any) -> Any:
     """The meaning of two spellings of a word; of two lists that narrow the offer, both count."""
-    if not (isinstance(first, Sequence) and isinstance(second, Sequence)) or word not in SYNONYMS.values():
+    if (
+        not (isinstance(first, Sequence) and isinstance(second, Sequence))
+        or word not in SYNONYMS.values()
+    ):
         return second
     if word == "disabled_tools":
         return [*first, *second]
     if word == "enabled_tools":
-        named = [name for name in first if any(fnmatchcase(str(name), str(glob)) for glob in second)]
-        return [*named, *(name for name in second if any(fnmatchcase(str(name), str(g)) for g in first))]
+        named = [
+            name for name in first if any(fnmatchcase(str(name), str(glob)) for glob in second)
+        ]
+        return [
+            *named,
+            *(name for name in second if any(fnmatchcase(str(name), str(g)) for g in first)),
+        ]
     return second
 
 
@@ -128,10 +142,16 @@ def _set_apart(entry: dict[str, Any]) -> None:
     """Separate the arguments of a command that is a list (opencode), or a table (older Zed)."""
     command = entry.get("command")
     if isinstance(command, Mapping):
-        entry |= {"command": command.get("path")} | {k: v for k, v in command.items() if k in ("args", "env")}
+        entry |= {"command": command.get("path")} | {
+            k: v for k, v in command.items() if k in ("args", "env")
+        }
     elif isinstance(command, list) and command:
         arguments = entry.get("args", [])
-        entry |= {"command": command[0], "args": [*command[1:], *arguments]} if _is_list(arguments) else {}
+        entry |= (
+            {"command": command[0], "args": [*command[1:], *arguments]}
+            if _is_list(arguments)
+            else {}
+        )
 
 
 def _is_list(value: Any) -> bool:

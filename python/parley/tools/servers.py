@@ -49,7 +49,9 @@ class ServerSettings:
     env: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
     cwd: str | None = None
     url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
+    headers: Mapping[str, str] = field(
+        default_factory=dict, repr=False, metadata=rule(is_secret=True)
+    )
     enabled: bool = True
     enabled_tools: tuple[str, ...] | None = None
     disabled_tools: tuple[str, ...] = ()
@@ -79,7 +81,14 @@ class ServerSettings:
     def variables(self) -> tuple[str, ...]:
         """The user's environment variables that are filled in, in any field."""
         texts = (
-            *(self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values()),
+            *(
+                self.command,
+                *self.args,
+                *self.env.values(),
+                self.cwd,
+                self.url,
+                *self.headers.values(),
+            ),
             *(self.client_id, self.client_secret),
         )
         bodies = (body for text in texts if text for body in placeholders(text))
@@ -169,7 +178,9 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
         if colon:
             return environ.get(name) or default
         if name not in environ:
-            raise SettingsError(f"{where}: the environment variable {name} (in {match[0]}) is not set")
+            raise SettingsError(
+                f"{where}: the environment variable {name} (in {match[0]}) is not set"
+            )
         return environ[name]
 
     return _PLACEHOLDER.sub(value, text)

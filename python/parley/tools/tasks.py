@@ -20,7 +20,9 @@ _LEAST_PAUSE_S = 0.05
 _PAUSE_S = 1.0
 _MOST_PAUSE_S = 60.0
 
-Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled", "unknown"]
+Status: TypeAlias = Literal[
+    "working", "input_required", "completed", "failed", "cancelled", "unknown"
+]
 _STATUSES: tuple[Status, ...] = ("working", "input_required", "completed", "failed", "cancelled")
 
 
@@ -31,7 +33,9 @@ async def _nobody(_: str) -> None:
 class TaskHandle:
     """The task as which a call runs: its id, "" before there is one."""
 
-    def __init__(self, task_id: str = "", on_begin: Callable[[str], Awaitable[None]] = _nobody) -> None:
+    def __init__(
+        self, task_id: str = "", on_begin: Callable[[str], Awaitable[None]] = _nobody
+    ) -> None:
         """`on_begin` receives the id of a task that begins."""
         self.id = task_id
         self._on_begin = on_begin
@@ -67,7 +71,9 @@ class TaskState:
 def as_result(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """A task in place of a call's result, in the form of a result; None for a real result."""
     if result.get("resultType") == "task":
-        task: object = {key: value for key, value in result.items() if key not in ("_meta", "resultType")}
+        task: object = {
+            key: value for key, value in result.items() if key not in ("_meta", "resultType")
+        }
     else:
         task = None if "content" in result else result.get("task")
     if not isinstance(task, Mapping):
@@ -95,7 +101,11 @@ def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
         raise ValueError(f"its id is {size_text(len(task_id))} long")
     if expected and task_id != expected:
         raise ValueError("it is another task")
-    message, requests, result = task.get("statusMessage"), task.get("inputRequests"), task.get("result")
+    message, requests, result = (
+        task.get("statusMessage"),
+        task.get("inputRequests"),
+        task.get("result"),
+    )
     return TaskState(
         task_id,
         next((known for known in _STATUSES if known == status), "unknown"),

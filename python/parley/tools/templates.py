@@ -14,9 +14,9 @@ from urllib.parse import quote, unquote
 _EXPRESSION = re.compile(r"(\{[^{}]*\})")
 _VARIABLE = re.compile(r"\{(?P<reserved>\+?)(?P<name>[A-Za-z0-9_.]+)(?P<rest>\*?)\}")
 _RESERVED = ":/?#[]@!$&'()*+,;="
-# "Reserved expansion [...] is identical to simple string expansion, except that the substituted values may
-# also contain pct-encoded triplets and characters in the reserved set." (RFC 6570, 3.2.3, read 2026-11-23).
-# The star is FastMCP's, for a value with slashes.
+# "Reserved expansion [...] is identical to simple string expansion, except that the substituted
+# values may also contain pct-encoded triplets and characters in the reserved set." (RFC 6570,
+# 3.2.3, read 2026-11-23). The star is FastMCP's, for a value with slashes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ def blank_of(template: str, text: str) -> Blank | None:
             safe = _RESERVED if match["reserved"] else "/" if match["rest"] else ""
             before = text[: len(text) - len(rest)]
             is_last = number + 2 == len(parts)
-            return Blank(template, match["name"], unquote(value), others, before, after, safe, is_last)
+            return Blank(
+                template, match["name"], unquote(value), others, before, after, safe, is_last
+            )
         others[match["name"]] = unquote(value)
         rest = behind
     return None

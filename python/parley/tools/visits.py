@@ -66,7 +66,11 @@ def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the na
     if "@" in parts.netloc:
         raise ValueError(f"{where} has a user name before its host")
     shown = f"[{name}]" if ":" in name else name
-    if not _HOST.fullmatch(shown) or len(shown) > _LONGEST_HOST or (port and not _PORT.fullmatch(port)):
+    if (
+        not _HOST.fullmatch(shown)
+        or len(shown) > _LONGEST_HOST
+        or (port and not _PORT.fullmatch(port))
+    ):
         raise ValueError(f"{where} names no host")
     rest = (quote(part, safe=_SAFE) for part in (parts.path, parts.query, parts.fragment))
     address = urlunsplit((parts.scheme, f"{shown}{port}", *rest))

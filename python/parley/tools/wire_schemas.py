@@ -25,15 +25,17 @@ _OF_SCHEMA = frozenset(
     ]
 )
 _OF_SCHEMAS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-_OF_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+_OF_NAMED = frozenset(
+    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+)
 _OR_BOOLEAN = frozenset(
     ("additionalProperties", "unevaluatedProperties", "unevaluatedItems", "additionalItems")
 )
 """Keywords for which every provider accepts true and false."""
 _KINDS = ("array", "boolean", "integer", "null", "number", "object", "string")
-# "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12": a schema
-# whose `$schema` names draft 7 was refused so (github.com/anthropics/claude-code/issues/586, 2026-11-24).
-# The others give a schema another address, by which its references lead elsewhere.
+# "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12": a
+# schema whose `$schema` names draft 7 was refused so (github.com/anthropics/claude-code/issues/586,
+# 2026-11-24). The others give a schema another address, by which its references lead elsewhere.
 _LEFT_OUT = frozenset(
     [
         *("$schema", "$vocabulary", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"),
@@ -77,8 +79,8 @@ def _schema(schema: object, levels: int, *, or_boolean: bool = False) -> Schema 
     if isinstance(schema, bool) and or_boolean:
         return schema
     if schema is False:
-        # `true` is `{}` and `false` is `{"not": {}}` (JSON Schema 2020-12, json-schema.org/draft/2020-12/
-        # json-schema-core#section-4.3.2, read 2026-11-22).
+        # `true` is `{}` and `false` is `{"not": {}}` (JSON Schema 2020-12,
+        # json-schema.org/draft/2020-12/ json-schema-core#section-4.3.2, read 2026-11-22).
         return {"not": {}}
     if not isinstance(schema, Mapping) or not levels:
         return {}
@@ -102,7 +104,9 @@ def _keyword(key: str, value: Any, levels: int) -> Any:
         return [_schema(each, levels) for each in value] if is_list else _NOTHING
     if key in _OF_NAMED:
         is_table = isinstance(value, Mapping)
-        return {name: _schema(each, levels) for name, each in value.items()} if is_table else _NOTHING
+        return (
+            {name: _schema(each, levels) for name, each in value.items()} if is_table else _NOTHING
+        )
     if key == "dependencies":
         return _dependencies(value, levels)
     return _plain_keyword(key, value)
@@ -125,7 +129,11 @@ def _plain_keyword(key: str, value: Any) -> Any:
         return _names(plain) if isinstance(plain, list) else _NOTHING
     if key == "dependentRequired":
         is_table = isinstance(plain, Mapping)
-        return {k: _names(v) for k, v in plain.items() if isinstance(v, list)} if is_table else _NOTHING
+        return (
+            {k: _names(v) for k, v in plain.items() if isinstance(v, list)}
+            if is_table
+            else _NOTHING
+        )
     is_sound = _SOUND.get(key)
     return plain if is_sound is None or is_sound(plain) else _NOTHING
 
@@ -215,14 +223,15 @@ def _of_draft_2020(schema: Mapping[str, Any]) -> Schema:
 def _complete(schema: Schema) -> Schema:
     """The schema with the keywords that providers require."""
     kind = schema.get("type")
-    # "Invalid schema for function 'create_canvas': In context=('properties', 'blocks'), array schema missing
-    # items." (OpenAI, github.com/gumloop/guMCP/pull/136); of a list of types: "In context=('properties',
-    # 'arguments', 'items', 'type', '0')" (github.com/tidewave-ai/tidewave_phoenix/pull/224); read 2026-11-24.
+    # "Invalid schema for function 'create_canvas': In context=('properties', 'blocks'), array
+    # schema missing items." (OpenAI, github.com/gumloop/guMCP/pull/136); of a list of types: "In
+    # context=('properties', 'arguments', 'items', 'type', '0')"
+    # (github.com/tidewave-ai/tidewave_phoenix/pull/224); read 2026-11-24.
     if "items" not in schema and (kind == "array" or (isinstance(kind, list) and "array" in kind)):
         schema["items"] = {}
     # "function_declarations[1].parameters.required[0]: property is not defined" (Gemini,
-    # github.com/iBUHub/AIStudioToAPI/issues/154, of 2026-05-05, read 2026-11-24).
-    # "'required' present but 'properties' is missing" (Groq, github.com/usestrix/strix/issues/1204).
+    # github.com/iBUHub/AIStudioToAPI/issues/154, of 2026-05-05, read 2026-11-24). "'required'
+    # present but 'properties' is missing" (Groq, github.com/usestrix/strix/issues/1204).
     if "required" in schema:
         schema["properties"] = schema.get("properties", {})
         for name in schema["required"]:

@@ -69,7 +69,9 @@ CHAT = Transcript(
 
 
 def ask(text_tools: TextTools, **further: Any) -> Request:
-    return Request(CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, text_tools=text_tools, **further)
+    return Request(
+        CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, text_tools=text_tools, **further
+    )
 
 
 JSON, XML, AUTO = text_tools("json"), text_tools("xml"), text_tools("auto")
@@ -111,7 +113,10 @@ def test_in_xml_each_past_call_has_its_own_reply() -> None:
     _, *turns = messages(ask(XML))
     assert turns == [
         ("user", "the price of google?"),
-        ("assistant", "I look.\n\n<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search>"),
+        (
+            "assistant",
+            "I look.\n\n<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search>",
+        ),
         ("user", 'Tool results:\n\n1. web_search\n```\n{"price":911}\n```'),
         ("assistant", "<tool:read_file>\n<param:path>x</param:path>\n</tool:read_file>"),
         ("user", "Tool results:\n\n1. read_file failed\n````\nError: no\n```js\n````"),
@@ -127,11 +132,16 @@ def test_auto_uses_the_providers_own_tools() -> None:
 
 def test_with_tools_off_nothing_is_offered_but_the_history_is_explained() -> None:
     (_, system), *_ = messages(ask(JSON, tools_on=False))
-    assert system == "Be brief.\n\nNo tool can be called any more. Answer in plain words with what you have."
+    assert (
+        system
+        == "Be brief.\n\nNo tool can be called any more. Answer in plain words with what you have."
+    )
 
 
 def test_without_tools_and_calls_the_text_does_not_mention_them() -> None:
-    request = replace(ask(JSON), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False)
+    request = replace(
+        ask(JSON), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False
+    )
     assert messages(request) == [("system", "Be brief."), ("user", "hi")]
 
 
@@ -157,14 +167,16 @@ def test_tokens_are_limited(limit: int | None, bound: int) -> None:
     assert text_request(ask(JSON, max_tokens=limit)).max_tokens == bound
 
 
-# --- Replies ------------------------------------------------------------------------------------------------
+# --- Replies --------------------------------------------------------------------------------------
 
 
 def chunk(content: str = "", **further: Any) -> Mapping[str, Any]:
     return {"choices": [{"delta": {"content": content}} | further]}
 
 
-def events_of(text_tools: TextTools, *pieces: str, finish: str = "stop", **further: Any) -> list[Event]:
+def events_of(
+    text_tools: TextTools, *pieces: str, finish: str = "stop", **further: Any
+) -> list[Event]:
     request = ask(text_tools, **further)
     decoder = text_decoder(openai_chat.Decoder("ollama", "tiny"), request)
     events = [event for piece in pieces for event in decoder.feed(chunk(piece))]
@@ -241,7 +253,9 @@ def test_in_xml_the_reply_ends_successfully_at_the_limit() -> None:
     decoder = text_decoder(anthropic.Decoder("anthropic", "claude"), ask(XML))
     one = "<tool:web_search><param:query>x</param:query></tool:web_search>"
     events = decoder.feed({"type": "message_start", "message": {"usage": {"input_tokens": 7}}})
-    decoder.feed({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
+    decoder.feed(
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    )
     for piece in ("Look: ", one, f"\n{one}", "never read"):
         delta = {"type": "text_delta", "text": piece}
         events += decoder.feed({"type": "content_block_delta", "index": 0, "delta": delta})
@@ -259,7 +273,7 @@ def test_without_offered_tools_the_text_stays_unchanged() -> None:
     assert events_of(AUTO, '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
 
 
-# --- Tries --------------------------------------------------------------------------------------------------
+# --- Tries ----------------------------------------------------------------------------------------
 
 
 def test_each_try_has_a_lower_temperature_and_waits_longer() -> None:
@@ -311,7 +325,7 @@ def test_without_patience_nothing_is_ever_withdrawn() -> None:
     assert preview_of(LONG, END, patience=None) == [LONG, END]
 
 
-# --- Templates ----------------------------------------------------------------------------------------------
+# --- Templates ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -339,7 +353,9 @@ def test_every_template_shows_tools_syntax_and_example(template: Any) -> None:
 
 
 def test_code_templates_show_tools_as_functions() -> None:
-    prompt = tool_prompt(text_tools("json", template_for("qwen2.5-coder", builtin_templates())), TOOLS)
+    prompt = tool_prompt(
+        text_tools("json", template_for("qwen2.5-coder", builtin_templates())), TOOLS
+    )
     assert "def web_search(query: str, limit: int = ...):\n    # To web_search." in prompt
 
 

@@ -69,12 +69,18 @@ VALUES = st.recursive(
     | st.integers()
     | st.text(max_size=8)
     | st.sampled_from(["}", '"', "{[", "\n", "“"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 ARGUMENTS = st.dictionaries(st.text(max_size=6), VALUES, max_size=3)
-KEYS = st.sampled_from([("tool", "params"), ("name", "parameters"), ("name", "arguments"), ("tool", "args")])
-FRAMES = st.sampled_from(["\n{}\n", "\n```json\n{}\n```\n", "\n```\n{}\n```\n", "\n[{}]\n", "\n`{}`\n"])
+KEYS = st.sampled_from(
+    [("tool", "params"), ("name", "parameters"), ("name", "arguments"), ("tool", "args")]
+)
+FRAMES = st.sampled_from(
+    ["\n{}\n", "\n```json\n{}\n```\n", "\n```\n{}\n```\n", "\n[{}]\n", "\n`{}`\n"]
+)
 
 
 @st.composite
@@ -104,7 +110,9 @@ def test_all_calls_are_found_and_all_prose_is_kept_for_any_cuts(
 
 
 @given(
-    text=st.lists(st.sampled_from([*'{}[]":,`<\n ', "tool", "x", "```json\n", '{"tool":', "“"]), max_size=25)
+    text=st.lists(
+        st.sampled_from([*'{}[]":,`<\n ', "tool", "x", "```json\n", '{"tool":', "“"]), max_size=25
+    )
 )
 def test_any_text_gives_the_same_items_in_pieces_and_whole(text: list[str]) -> None:
     whole = read("json_tools", ["".join(text)])
@@ -113,7 +121,9 @@ def test_any_text_gives_the_same_items_in_pieces_and_whole(text: list[str]) -> N
 
 
 @given(
-    text=st.lists(st.sampled_from([*'{}[]":,`<\n ', "x", "```json\n", '{"name":', "“", "args"]), max_size=25)
+    text=st.lists(
+        st.sampled_from([*'{}[]":,`<\n ', "x", "```json\n", '{"name":', "“", "args"]), max_size=25
+    )
 )
 def test_text_without_any_call_stays_unchanged(text: list[str]) -> None:
     whole = "".join(text)
@@ -142,7 +152,10 @@ def test_a_failed_call_keeps_its_text() -> None:
     ]
 
 
-@given(arguments=ARGUMENTS.map(json.dumps) | st.sampled_from(["", "nope", "[1]", '{"a": 1.0, "b": 1e400}']))
+@given(
+    arguments=ARGUMENTS.map(json.dumps)
+    | st.sampled_from(["", "nope", "[1]", '{"a": 1.0, "b": 1e400}'])
+)
 def test_past_calls_are_written_in_readable_form(arguments: str) -> None:
     items = read("json_tools", [text_call(text_tools("json"), "web_search", arguments)])
     assert [each[:2] for each in items] == [["call", "web_search"]]
@@ -160,8 +173,14 @@ AVAILABLE = "Available tools: edit, read_file, web_search"
             TextCall("read_file", '{"path": "x", "binarry": true}'),
             "Unknown parameter 'binarry', did you mean 'binary'?",
         ),
-        (TextCall("read_file", '{"path": 5}'), "Parameter 'path': expected string, got 5 (integer)"),
-        (TextCall("read_fiel", "{}"), f"Unknown tool 'read_fiel', did you mean 'read_file'? {AVAILABLE}"),
+        (
+            TextCall("read_file", '{"path": 5}'),
+            "Parameter 'path': expected string, got 5 (integer)",
+        ),
+        (
+            TextCall("read_fiel", "{}"),
+            f"Unknown tool 'read_fiel', did you mean 'read_file'? {AVAILABLE}",
+        ),
         (TextCall("zzz", "{}"), f"Unknown tool 'zzz'. {AVAILABLE}"),
     ],
 )

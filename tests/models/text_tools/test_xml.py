@@ -46,7 +46,15 @@ def test_a_text_cut_anywhere_gives_the_same_items(kind: str, path: Path) -> None
         assert read(kind, [text[:cut], text[cut:]]) == lines
 
 
-TAGS = ["<tool:edit>", "</tool:edit>", "<param:diff>", "</param:diff>", "<think>", "</think>", "<thinking>"]
+TAGS = [
+    "<tool:edit>",
+    "</tool:edit>",
+    "<param:diff>",
+    "</param:diff>",
+    "<think>",
+    "</think>",
+    "<thinking>",
+]
 HALVES = ["<", "</", ">", "`", "```xml\n", "```", "\n", " ", "a", "<tool:", "tool:edit>", CALL]
 PIECES = st.lists(st.sampled_from([*TAGS, *HALVES]), max_size=12)
 
@@ -87,7 +95,9 @@ def test_after_the_limit_only_the_limit_is_raised_again() -> None:
     assert parser.end() == []
 
 
-def test_the_limit_is_logged_with_its_tool_and_the_kept_blocks(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_limit_is_logged_with_its_tool_and_the_kept_blocks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.DEBUG, "parley.models.text_tools.xml")
     parser = XmlParser(TOOLS)
     parser.feed(f"<think>hm</think>\nLook.\n{CALL}\n{CALL}")

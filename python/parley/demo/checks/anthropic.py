@@ -23,7 +23,8 @@ from parley.demo.checks.turns import placed_blocks
 VERSION = "2026-10-21"
 _SAMPLING = ("temperature", "top_p", "top_k")
 _FIELDS = names(
-    "model messages max_tokens system tools tool_choice thinking output_config stop_sequences stream "
+    "model messages max_tokens system tools tool_choice thinking output_config stop_sequences "
+    "stream "
     "metadata service_tier cache_control container diagnostics inference_geo speed user_profile_id "
     "workspace_id"
 )
@@ -62,7 +63,8 @@ _KINDS = {
     "cache_control": dict,
 }
 _PREFILL = (
-    "This model does not support assistant message prefill. The conversation must end with a user message."
+    "This model does not support assistant message prefill. The conversation must end "
+    "with a user message."
 )
 
 
@@ -109,7 +111,10 @@ def _blocks_shape(body: Body) -> Iterator[str]:
 def _block_shape(place: str, block: Block) -> Iterator[str]:
     kind = str(block.get("type"))
     if kind not in _BLOCK_FIELDS:
-        yield f"{place}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
+        yield (
+            f"{place}: Input tag '{kind}' found using 'type' does not match any of the "
+            "expected tags"
+        )
         return
     required, optional = _BLOCK_FIELDS[kind]
     for field in required:
@@ -137,7 +142,9 @@ def _no_prefill(body: Body) -> Iterator[str]:
     if not body["messages"] or body["messages"][-1]["role"] == "user":
         return
     yield _PREFILL
-    blocks = [placed for placed in placed_blocks(body) if placed.message == len(body["messages"]) - 1]
+    blocks = [
+        placed for placed in placed_blocks(body) if placed.message == len(body["messages"]) - 1
+    ]
     text = str(blocks[-1].block.get("text", "")) if blocks else ""
     if text != text.rstrip():
         yield "messages: final assistant content cannot end with trailing whitespace"
@@ -187,7 +194,10 @@ def _pictures(body: Body) -> Iterator[str]:
 def _cache_marks(body: Body) -> Iterator[str]:
     system = body.get("system")
     blocks = [placed.block for placed in placed_blocks(body)] + list(body.get("tools") or [])
-    blocks += [*(system if isinstance(system, list) else []), {"cache_control": body.get("cache_control")}]
+    blocks += [
+        *(system if isinstance(system, list) else []),
+        {"cache_control": body.get("cache_control")},
+    ]
     marks = sum(block.get("cache_control") is not None for block in blocks)
     if marks > 4:
         yield f"A maximum of 4 blocks with cache_control may be provided. Found {marks}."

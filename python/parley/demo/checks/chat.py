@@ -32,16 +32,21 @@ from parley.demo.checks.shapes import (
 
 _FIELDS = names(
     "model messages audio frequency_penalty function_call functions logit_bias logprobs "
-    "max_completion_tokens max_tokens metadata modalities moderation n parallel_tool_calls prediction "
-    "presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort "
-    "response_format safety_identifier seed service_tier stop store stream stream_options temperature "
+    "max_completion_tokens max_tokens metadata modalities moderation n parallel_tool_calls "
+    "prediction "
+    "presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention "
+    "reasoning_effort "
+    "response_format safety_identifier seed service_tier stop store stream stream_options "
+    "temperature "
     "tool_choice tools top_logprobs top_p user verbosity web_search_options"
 )
 _MESSAGE_FIELDS: Mapping[str, frozenset[str]] = {
     "system": frozenset(("role", "content", "name")),
     "developer": frozenset(("role", "content", "name")),
     "user": frozenset(("role", "content", "name")),
-    "assistant": frozenset(("role", "content", "name", "tool_calls", "refusal", "audio", "function_call")),
+    "assistant": frozenset(
+        ("role", "content", "name", "tool_calls", "refusal", "audio", "function_call")
+    ),
     "tool": frozenset(("role", "content", "name", "tool_call_id")),
 }
 _CALL_FIELDS = frozenset(("id", "type", "function", "index"))  # `index` is unknown but accepted
@@ -80,7 +85,9 @@ def check_openai(body: Mapping[str, Any], *, host: str = "openai") -> list[str]:
     """Every reason to answer 400 to a Chat Completions request; `host` is "openai", "gemini" or
     another."""
     fields: Sequence[Rule] = (_unknown_fields, _unknown_message_fields) if host == "openai" else ()
-    signatures: Sequence[Rule] = (_thought_signatures, _defined_parameters) if host == "gemini" else ()
+    signatures: Sequence[Rule] = (
+        (_thought_signatures, _defined_parameters) if host == "gemini" else ()
+    )
     return reasons((*_SHAPES, (*_RULES, *fields, *signatures)), body)
 
 
@@ -111,7 +118,8 @@ def _roles(body: Body) -> Iterator[str]:
         if message.get("role") not in _MESSAGE_FIELDS:
             yield (
                 f"Invalid value: '{message.get('role')}'. Supported values are: "
-                f"'system', 'assistant', 'user', 'tool', and 'developer'. - 'messages[{index}].role'"
+                "'system', 'assistant', 'user', 'tool', and 'developer'. - "
+                f"'messages[{index}].role'"
             )
         if message.get("role") == "tool" and message.get("content") is None:
             yield f"Missing required parameter: 'messages[{index}].content'."
@@ -122,13 +130,16 @@ def _calls_shape(body: Body) -> Iterator[str]:
         calls = message.get("tool_calls")
         if calls == []:
             yield (
-                f"Invalid 'messages[{index}].tool_calls': empty array. Expected an array with minimum "
+                f"Invalid 'messages[{index}].tool_calls': empty array. Expected an array with "
+                "minimum "
                 "length 1, but got an empty array instead."
             )
         for at, call in enumerate(calls or []):
             yield from _call_shape(f"messages[{index}].tool_calls[{at}]", call)
         if message["role"] == "tool":
-            yield from string_range(f"messages[{index}].tool_call_id", message.get("tool_call_id"), 1, 64)
+            yield from string_range(
+                f"messages[{index}].tool_call_id", message.get("tool_call_id"), 1, 64
+            )
 
 
 def _call_shape(place: str, call: Mapping[str, Any]) -> Iterator[str]:
@@ -144,14 +155,19 @@ def _call_shape(place: str, call: Mapping[str, Any]) -> Iterator[str]:
 def _encoding(body: Body) -> Iterator[str]:
     if has_lone_surrogate(body):
         yield (
-            "We could not parse the JSON body of your request. The OpenAI API expects a JSON payload, "
+            "We could not parse the JSON body of your request. The OpenAI API expects a JSON "
+            "payload, "
             "but what was sent was not valid JSON."
         )
 
 
 def _order(body: Body) -> Iterator[str]:
     """OpenAI itself is less strict; the strictest host of this format sets the rule."""
-    talk = [message["role"] for message in body["messages"] if message["role"] not in ("system", "developer")]
+    talk = [
+        message["role"]
+        for message in body["messages"]
+        if message["role"] not in ("system", "developer")
+    ]
     if talk[:1] == ["assistant"] or not talk:
         yield "Invalid parameter: the first message after the system message must have role 'user'."
     if talk[-1:] == ["assistant"]:
@@ -184,17 +200,23 @@ def _pictures(body: Body) -> Iterator[str]:
             elif kind == "file":
                 yield from openai_pictures(place, [str(part["file"].get("file_data"))])
             elif kind != "text":
-                yield f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url' and 'file'."
+                yield (
+                    f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url' and "
+                    "'file'."
+                )
 
 
 def _calls_answered(body: Body) -> Iterator[str]:
     messages = body["messages"]
     for index, message in enumerate(messages):
         answers = _answers_after(messages, index)
-        missing = [call["id"] for call in message.get("tool_calls") or [] if call["id"] not in answers]
+        missing = [
+            call["id"] for call in message.get("tool_calls") or [] if call["id"] not in answers
+        ]
         if missing:
             yield (
-                "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+                "An assistant message with 'tool_calls' must be followed by tool messages "
+                "responding to each "
                 "'tool_call_id'. The following tool_call_ids did not have response messages: "
                 + ", ".join(missing)
             )
@@ -217,19 +239,24 @@ def _results_expected(body: Body) -> Iterator[str]:
             yield from _answered_twice(_answers_after(body["messages"], index), index)
         elif not call_ids:
             yield (
-                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message "
+                "Invalid parameter: messages with role 'tool' must be a response to a "
+                "preceeding message "
                 f"with 'tool_calls'. - 'messages[{index}].role'"
             )
         elif message["tool_call_id"] not in call_ids:
             yield (
-                f"Invalid parameter: 'tool_call_id' of '{message['tool_call_id']}' not found in 'tool_calls' "
+                f"Invalid parameter: 'tool_call_id' of '{message['tool_call_id']}' not found in "
+                "'tool_calls' "
                 "of previous message."
             )
 
 
 def _answered_twice(answers: Sequence[str], index: int) -> Iterator[str]:
     for again in twice(answers):
-        yield f"Duplicate value for 'tool_call_id' of '{again}' in the messages after 'messages[{index}]'."
+        yield (
+            f"Duplicate value for 'tool_call_id' of '{again}' in the messages after "
+            f"'messages[{index}]'."
+        )
 
 
 def _unique_ids(body: Body) -> Iterator[str]:
@@ -241,7 +268,10 @@ def _unique_ids(body: Body) -> Iterator[str]:
 def _tools_for_history(body: Body) -> Iterator[str]:
     """OpenAI accepts it; hosts that translate to Anthropic or Bedrock do not."""
     if not body.get("tools") and any(message.get("tool_calls") for message in body["messages"]):
-        yield "Missing required parameter: 'tools'. It must be given when 'messages' hold 'tool_calls'."
+        yield (
+            "Missing required parameter: 'tools'. It must be given when 'messages' hold "
+            "'tool_calls'."
+        )
 
 
 def _unknown_fields(body: Body) -> Iterator[str]:
@@ -277,14 +307,20 @@ def _reasoning_models(body: Body) -> Iterator[str]:
         )
     if body.get("temperature") not in (None, 1):
         yield (
-            f"Unsupported value: 'temperature' does not support {body['temperature']} with this model. "
+            f"Unsupported value: 'temperature' does not support {body['temperature']} with this "
+            "model. "
             "Only the default (1) value is supported."
         )
     if body.get("top_p") not in (None, 1):
         yield "Unsupported parameter: 'top_p' is not supported with this model."
-    if body.get("tools") and body.get("reasoning_effort") != "none" and wants_responses_for_tools(model):
+    if (
+        body.get("tools")
+        and body.get("reasoning_effort") != "none"
+        and wants_responses_for_tools(model)
+    ):
         yield (
-            f"Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. "
+            f"Function tools with reasoning_effort are not supported for {model} in "
+            "/v1/chat/completions. "
             "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
         )
 
@@ -296,7 +332,9 @@ def _stream_options(body: Body) -> Iterator[str]:
 
 def _thought_signatures(body: Body) -> Iterator[str]:
     """Gemini checks the first call of each step, only in the current turn."""
-    user_turns = [index for index, message in enumerate(body["messages"]) if message["role"] == "user"]
+    user_turns = [
+        index for index, message in enumerate(body["messages"]) if message["role"] == "user"
+    ]
     for message in body["messages"][user_turns[-1] if user_turns else 0 :]:
         for call in (message.get("tool_calls") or [])[:1]:
             google = (call.get("extra_content") or {}).get("google") or {}

@@ -16,7 +16,8 @@ TEXT_TOO_SHORT = (
 )
 FUNCTION_KINDS = {"name": str, "description": str, "parameters": dict, "strict": bool}
 _EMPTY = (
-    "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty array instead."
+    "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an "
+    "empty array instead."
 )
 _FIELDS = frozenset(("type", "name", "description", "parameters", "strict"))
 
@@ -67,7 +68,9 @@ def function_tools(body: Body, *, nested: bool) -> Iterator[str]:
     yield from _choice(body, [str(function.get("name")) for function in functions], nested=nested)
 
 
-def _tool(place: str, tool: Mapping[str, Any], function: Mapping[str, Any], *, nested: bool) -> Iterator[str]:
+def _tool(
+    place: str, tool: Mapping[str, Any], function: Mapping[str, Any], *, nested: bool
+) -> Iterator[str]:
     if tool.get("type") != "function":
         yield f"Missing required parameter: '{place}.type'."
     inner = f"{place}.function" if nested else place
@@ -85,7 +88,9 @@ def _schema(name: str, schema: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"{start}: it is not valid under the meta-schema of draft 2020-12."
     elif schema.get("type") != "object":
         kind = schema.get("type")
-        yield f"{start}: schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+        yield (
+            f"{start}: schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+        )
     elif "properties" not in schema:
         yield f"{start}: In context=(), object schema missing properties."
     else:
@@ -95,7 +100,8 @@ def _schema(name: str, schema: Mapping[str, Any] | None) -> Iterator[str]:
 def _at_each_depth(start: str, schema: Mapping[str, Any]) -> Iterator[str]:
     if top_level(schema):
         yield (
-            f"{start}: schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' "
+            f"{start}: schema must have type 'object' and not have "
+            "'oneOf'/'anyOf'/'allOf'/'enum'/'not' "
             "at the top level."
         )
     if arrays_without_items(schema):
@@ -108,10 +114,16 @@ def _choice(body: Body, names: list[str], *, nested: bool) -> Iterator[str]:
     choice = body.get("tool_choice")
     for field in ("tool_choice", "parallel_tool_calls"):
         if body.get(field) is not None and not names:
-            yield f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are specified."
+            yield (
+                f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are "
+                "specified."
+            )
     if isinstance(choice, str) and choice not in ("none", "auto", "required"):
         yield f"Invalid value: '{choice}'. Supported values are: 'none', 'auto', and 'required'."
     if isinstance(choice, dict):
         chosen = ((choice.get("function") or {}) if nested else choice).get("name")
         if chosen not in names:
-            yield f"Invalid value for 'tool_choice': no function named '{chosen}' was specified in 'tools'."
+            yield (
+                f"Invalid value for 'tool_choice': no function named '{chosen}' was specified "
+                "in 'tools'."
+            )

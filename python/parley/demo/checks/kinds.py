@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Path = tuple[str | int, ...]
-_NOUNS = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+_NOUNS = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+}
 
 
 def misfits(value: Any, shape: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -41,7 +48,9 @@ def dotted(path: Path) -> str:
 
 def bracketed(path: Path) -> str:
     """`messages[0].content`, as OpenAI writes it."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(
+        "."
+    )
 
 
 def kinds_rule(shape: Any, words: Callable[[Path, str], str]) -> Callable[[Any], Iterator[str]]:

@@ -30,9 +30,11 @@ from parley.demo.checks.shapes import (
 from parley.demo.signing import unseal
 
 _FIELDS = names(
-    "model input access_programs background background_options context_management conversation image "
+    "model input access_programs background background_options context_management conversation "
+    "image "
     "include instructions max_output_tokens max_tool_calls metadata moderation parallel_tool_calls "
-    "previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning "
+    "previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention "
+    "reasoning "
     "safety_identifier service_tier store stream stream_options temperature text tool_choice tools "
     "top_logprobs top_p truncation user"
 )
@@ -65,7 +67,11 @@ _KINDS = {
     "tools": [{"type": str} | FUNCTION_KINDS],
     "tool_choice": (str, {"type": str, "name": str}),
 }
-_MOVED = {"messages": "input", "max_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort"}
+_MOVED = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "reasoning_effort": "reasoning.effort",
+}
 _ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "message": frozenset(("type", "id", "role", "content", "status", "phase")),
     "function_call": frozenset(
@@ -76,7 +82,12 @@ _ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     ),
     "reasoning": frozenset(("type", "id", "summary", "content", "encrypted_content", "status")),
 }
-_PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fc", "reasoning": "rs"}
+_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fc",
+    "reasoning": "rs",
+}
 _PARTS = {"assistant": ("output_text", "refusal")}
 _INPUT_PARTS = ("input_text", "input_image", "input_file")
 
@@ -102,7 +113,8 @@ def _required(body: Body) -> Iterator[str]:
     for field in body.keys() - _FIELDS:
         if field in _MOVED:
             yield (
-                f"Unsupported parameter: '{field}'. In the Responses API, this parameter has moved to "
+                f"Unsupported parameter: '{field}'. In the Responses API, this parameter has "
+                "moved to "
                 f"'{_MOVED[field]}'."
             )
         else:
@@ -113,7 +125,10 @@ def _item_shapes(body: Body) -> Iterator[str]:
     for at, item in enumerate(_items(body)):
         place, kind = f"input[{at}]", _kind(item)
         if kind not in _ITEM_FIELDS:
-            yield f"Invalid value: '{kind}'. Supported values are: {', '.join(map(repr, _ITEM_FIELDS))}."
+            yield (
+                f"Invalid value: '{kind}'. Supported values are: "
+                f"{', '.join(map(repr, _ITEM_FIELDS))}."
+            )
             continue
         for field in item.keys() - _ITEM_FIELDS[kind]:
             yield f"Unknown parameter: '{place}.{field}'."
@@ -126,7 +141,10 @@ def _item_shapes(body: Body) -> Iterator[str]:
 def _message(place: str, item: Mapping[str, Any]) -> Iterator[str]:
     role, content = item.get("role"), item.get("content")
     if role not in ("user", "assistant", "system", "developer"):
-        yield f"Invalid value: '{role}'. Supported values: 'assistant', 'system', 'developer', and 'user'."
+        yield (
+            f"Invalid value: '{role}'. Supported values: 'assistant', 'system', 'developer', "
+            "and 'user'."
+        )
     if content is None:
         yield f"Missing required parameter: '{place}.content'."
     elif not content:
@@ -170,7 +188,8 @@ _ITEM_SHAPES = {
 def _encoding(body: Body) -> Iterator[str]:
     if has_lone_surrogate(body):
         yield (
-            "We could not parse the JSON body of your request. The OpenAI API expects a JSON payload, "
+            "We could not parse the JSON body of your request. The OpenAI API expects a JSON "
+            "payload, "
             "but what was sent was not valid JSON."
         )
 
@@ -204,9 +223,13 @@ def _calls_and_outputs(body: Body) -> Iterator[str]:
             call_ids.add(str(item["call_id"]))
         elif _kind(item) == "function_call_output" and item["call_id"] not in call_ids:
             yield f"No tool call found for function call output with call_id {item['call_id']}."
-    answers = [str(item["call_id"]) for item in _items(body) if _kind(item) == "function_call_output"]
+    answers = [
+        str(item["call_id"]) for item in _items(body) if _kind(item) == "function_call_output"
+    ]
     calls = [str(item["call_id"]) for item in _items(body) if _kind(item) == "function_call"]
-    yield from (f"No tool output found for function call {call}." for call in calls if call not in answers)
+    yield from (
+        f"No tool output found for function call {call}." for call in calls if call not in answers
+    )
     for again in twice(calls):
         yield f"Duplicate function call found with call_id {again}."
     for again in twice(answers):
@@ -215,7 +238,10 @@ def _calls_and_outputs(body: Body) -> Iterator[str]:
 
 def _unique_items(body: Body) -> Iterator[str]:
     for again in twice(str(item["id"]) for item in _items(body) if item.get("id") is not None):
-        yield f"Duplicate item found with id {again}. Remove duplicate items from your input and try again."
+        yield (
+            f"Duplicate item found with id {again}. Remove duplicate items from your input "
+            "and try again."
+        )
 
 
 def _reasoning_followed(body: Body) -> Iterator[str]:
@@ -223,10 +249,14 @@ def _reasoning_followed(body: Body) -> Iterator[str]:
         if item is None or _kind(item) != "reasoning":
             continue
         is_reply = following is not None and (
-            following.get("role") == "assistant" or _kind(following) in ("function_call", "reasoning")
+            following.get("role") == "assistant"
+            or _kind(following) in ("function_call", "reasoning")
         )
         if not is_reply:
-            yield f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
+            yield (
+                f"Item '{item['id']}' of type 'reasoning' was provided without its required "
+                "following item."
+            )
 
 
 def _reasoning_is_ours(body: Body) -> Iterator[str]:
@@ -236,7 +266,8 @@ def _reasoning_is_ours(body: Body) -> Iterator[str]:
         sealed = item.get("encrypted_content")
         if sealed is None:
             yield (
-                f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to "
+                f"Item with id '{item['id']}' not found. Items are not persisted when `store` "
+                "is set to "
                 "false. Try again with `store` set to true, or remove this item from your input."
             )
         elif unseal(str(sealed)) is None:
@@ -245,7 +276,10 @@ def _reasoning_is_ours(body: Body) -> Iterator[str]:
 
 def _tools_for_history(body: Body) -> Iterator[str]:
     if not body.get("tools") and any(_kind(item) == "function_call" for item in _items(body)):
-        yield "Missing required parameter: 'tools'. It must be given when 'input' holds function calls."
+        yield (
+            "Missing required parameter: 'tools'. It must be given when 'input' holds "
+            "function calls."
+        )
 
 
 def _limits(body: Body) -> Iterator[str]:

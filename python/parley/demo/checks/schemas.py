@@ -19,7 +19,10 @@ def is_of_2020(schema: Mapping[str, Any]) -> bool:
     declared = schema.get("$schema")
     if isinstance(declared, str) and "2020-12" not in declared:
         return False
-    return next(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema), None) is None
+    return (
+        next(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema), None)
+        is None
+    )
 
 
 def top_level(schema: Mapping[str, Any]) -> list[str]:
@@ -49,7 +52,11 @@ def undefined(schema: Mapping[str, Any]) -> list[str]:
 
 def dangling(schema: Mapping[str, Any]) -> list[str]:
     """The references that lead to no part of this schema, or only back to a reference."""
-    return [str(each["$ref"]) for each in _subschemas(schema) if "$ref" in each and not _leads(each, schema)]
+    return [
+        str(each["$ref"])
+        for each in _subschemas(schema)
+        if "$ref" in each and not _leads(each, schema)
+    ]
 
 
 def _leads(start: Mapping[str, Any], root: Mapping[str, Any]) -> bool:

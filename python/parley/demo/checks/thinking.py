@@ -31,7 +31,8 @@ def _mode(body: Body) -> Iterator[str]:
         return
     if kind == "enabled" and version >= (4, 7):
         yield (
-            '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
+            '"thinking.type.enabled" is not supported for this model. Use '
+            '"thinking.type.adaptive" and '
             '"output_config.effort" to control thinking behavior.'
         )
     if kind == "adaptive" and version < (4, 6):
@@ -99,8 +100,10 @@ def _loop_begins_with_thinking(body: Body) -> Iterator[str]:
     first = replies[0].blocks[0]
     if first.kind not in ("thinking", "redacted_thinking"):
         yield (
-            f"{first.place}.type: Expected `thinking` or `redacted_thinking`, but found `{first.kind}`. When "
-            "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding "
+            f"{first.place}.type: Expected `thinking` or `redacted_thinking`, but found "
+            f"`{first.kind}`. When "
+            "`thinking` is enabled, a final `assistant` message must start with a thinking "
+            "block (preceeding "
             "the lastmost set of `tool_use` and `tool_result` blocks)."
         )
 

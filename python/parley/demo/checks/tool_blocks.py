@@ -38,7 +38,9 @@ def _identifiers(body: Body) -> Iterator[str]:
                 yield f"{placed.place}.{placed.kind}.{field}: {_PATTERN.format('+')}"
         if placed.kind == "tool_use" and not NAME.fullmatch(placed.block["name"]):
             yield f"{placed.place}.tool_use.name: {_PATTERN.format('{1,64}')}"
-    if twice(str(placed.block["id"]) for placed in placed_blocks(body) if placed.kind == "tool_use"):
+    if twice(
+        str(placed.block["id"]) for placed in placed_blocks(body) if placed.kind == "tool_use"
+    ):
         yield "messages: `tool_use` ids must be unique"
 
 
@@ -52,7 +54,8 @@ def _calls_answered(body: Body) -> Iterator[str]:
         if missing or _text_after_call(turn):
             yield (
                 f"messages.{turn.message}: `tool_use` ids were found without `tool_result` blocks "
-                f"immediately after: {', '.join(missing or turn.call_ids)}. Each `tool_use` block must have "
+                f"immediately after: {', '.join(missing or turn.call_ids)}. Each `tool_use` "
+                "block must have "
                 "a corresponding `tool_result` block in the next message."
             )
 
@@ -76,7 +79,9 @@ def _results_expected(body: Body) -> Iterator[str]:
     for before, turn in pairwise([None, *turns(body)]):
         known = before.call_ids if before is not None else []
         results = turn.of("tool_result") if turn is not None else ()
-        yield from (_unexpected(placed) for placed in results if placed.block["tool_use_id"] not in known)
+        yield from (
+            _unexpected(placed) for placed in results if placed.block["tool_use_id"] not in known
+        )
         for again in twice(str(placed.block["tool_use_id"]) for placed in results):
             yield (
                 "each `tool_use` must have a single result. "
@@ -86,14 +91,19 @@ def _results_expected(body: Body) -> Iterator[str]:
 
 def _failures_say(body: Body) -> Iterator[str]:
     for placed in placed_blocks(body):
-        if placed.kind == "tool_result" and placed.block.get("is_error") and not placed.block.get("content"):
+        if (
+            placed.kind == "tool_result"
+            and placed.block.get("is_error")
+            and not placed.block.get("content")
+        ):
             yield f"{placed.place}.tool_result: content cannot be empty if `is_error` is true"
 
 
 def _unexpected(placed: BlockAt) -> str:
     return (
         f"{placed.place}: unexpected `tool_use_id` found in `tool_result` blocks: "
-        f"{placed.block['tool_use_id']}. Each `tool_result` block must have a corresponding `tool_use` block "
+        f"{placed.block['tool_use_id']}. Each `tool_result` block must have a corresponding "
+        "`tool_use` block "
         "in the previous message."
     )
 
@@ -135,7 +145,10 @@ def _tools_for_history(body: Body) -> Iterator[str]:
     if not body.get("tools") and any(
         placed.kind in ("tool_use", "tool_result") for placed in placed_blocks(body)
     ):
-        yield "Requests which have `tool_use` or `tool_result` blocks in `messages` must define `tools`."
+        yield (
+            "Requests which have `tool_use` or `tool_result` blocks in `messages` must define "
+            "`tools`."
+        )
 
 
 def _tool_choice(body: Body) -> Iterator[str]:

@@ -65,7 +65,9 @@ def open_loop(body: Body) -> list[Turn]:
     """The turns after the user's last content that is not a tool result."""
     merged = turns(body)
     questions = [
-        at for at, turn in enumerate(merged) if turn.role == "user" and _says_more_than_results(turn)
+        at
+        for at, turn in enumerate(merged)
+        if turn.role == "user" and _says_more_than_results(turn)
     ]
     return merged[questions[-1] + 1 :] if questions else merged
 

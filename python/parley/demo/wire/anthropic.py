@@ -86,7 +86,9 @@ def _deltas(block: Block, text: str) -> Iterator[Event]:
         case "tool_use":
             yield {"type": "input_json_delta", "partial_json": ""}
             arguments = "" if text == "{}" else text
-            yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces(arguments))
+            yield from (
+                {"type": "input_json_delta", "partial_json": piece} for piece in pieces(arguments)
+            )
 
 
 def _filled(block: Block, text: str) -> Block:

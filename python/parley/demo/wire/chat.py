@@ -25,7 +25,11 @@ def whole(reply: Reply, body: Body) -> dict[str, Any]:
         message["reasoning_content"] = thought
     if reply.calls:
         message["tool_calls"] = [
-            {"id": _id(reply, index), "type": "function", "function": _function(call, call.arguments)}
+            {
+                "id": _id(reply, index),
+                "type": "function",
+                "function": _function(call, call.arguments),
+            }
             for index, call in enumerate(reply.calls)
         ]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _STOPS[reply.stop]}
@@ -52,7 +56,12 @@ def _deltas(reply: Reply) -> Iterator[Delta]:
     for piece in pieces(reply.text):
         yield {"content": piece}
     for index, call in enumerate(reply.calls):
-        head = {"index": index, "id": _id(reply, index), "type": "function", "function": _function(call, "")}
+        head = {
+            "index": index,
+            "id": _id(reply, index),
+            "type": "function",
+            "function": _function(call, ""),
+        }
         yield {"tool_calls": [head]}
     for fragment in _mixed(reply.calls):
         yield {"tool_calls": [fragment]}
@@ -60,7 +69,9 @@ def _deltas(reply: Reply) -> Iterator[Delta]:
 
 def _mixed(calls: tuple[Call, ...]) -> Iterator[Delta]:
     streams = [_fragments(index, call) for index, call in enumerate(calls)]
-    return (fragment for fragment in chain.from_iterable(zip_longest(*streams)) if fragment is not None)
+    return (
+        fragment for fragment in chain.from_iterable(zip_longest(*streams)) if fragment is not None
+    )
 
 
 def _fragments(index: int, call: Call) -> Iterator[Delta]:
@@ -77,7 +88,12 @@ def _choice(delta: Delta, finish: str | None) -> dict[str, Any]:
 
 
 def _envelope(kind: str, reply: Reply, body: Body) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{reply.seed}", "object": kind, "created": CREATED, "model": body["model"]}
+    return {
+        "id": f"chatcmpl-{reply.seed}",
+        "object": kind,
+        "created": CREATED,
+        "model": body["model"],
+    }
 
 
 def _id(reply: Reply, index: int) -> str:

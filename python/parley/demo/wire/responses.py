@@ -37,7 +37,10 @@ def _events(reply: Reply, body: Body) -> Iterator[Event]:
     for index, item in enumerate(_items(reply, body)):
         yield from _item_events(index, item)
     status = _status(reply)
-    yield {"type": f"response.{status}", "response": _response(reply, body, status, _items(reply, body))}
+    yield {
+        "type": f"response.{status}",
+        "response": _response(reply, body, status, _items(reply, body)),
+    }
 
 
 def _item_events(index: int, item: Item) -> Iterator[Event]:
@@ -93,8 +96,15 @@ def _items(reply: Reply, body: Body) -> list[Item]:
 
 def _reasoning(reply: Reply, body: Body) -> Item:
     has_summary = bool((body.get("reasoning") or {}).get("summary"))
-    summary = [{"type": "summary_text", "text": reply.thinking}] if has_summary and reply.thinking else []
-    item: Item = {"id": f"rs_{reply.seed}", "type": "reasoning", "summary": summary, "status": "completed"}
+    summary = (
+        [{"type": "summary_text", "text": reply.thinking}] if has_summary and reply.thinking else []
+    )
+    item: Item = {
+        "id": f"rs_{reply.seed}",
+        "type": "reasoning",
+        "summary": summary,
+        "status": "completed",
+    }
     if _ENCRYPTED in (body.get("include") or ()):
         item["encrypted_content"] = seal(reply.thinking or reply.hidden)
     return item

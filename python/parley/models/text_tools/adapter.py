@@ -52,7 +52,9 @@ def text_request(request: Request) -> Request:
     turns = request.turns()
     return replace(
         request,
-        system="\n\n".join(filter(None, (request.system, _about_tools(request, text_tools, turns)))),
+        system="\n\n".join(
+            filter(None, (request.system, _about_tools(request, text_tools, turns)))
+        ),
         max_tokens=min(request.max_tokens or text_tools.most_tokens, text_tools.most_tokens),
         catalogue=Catalogue(),
         tools_on=False,
@@ -84,13 +86,18 @@ def _turns(request: Request, text_tools: TextTools, turns: Sequence[Turn]) -> It
 
 
 def _batch(reply: ModelTurn, text_tools: TextTools, calls: Sequence[CallOutcome]) -> Iterator[Turn]:
-    text = "\n".join(text_call(text_tools, outcome.call.name, outcome.call.arguments) for outcome in calls)
+    text = "\n".join(
+        text_call(text_tools, outcome.call.name, outcome.call.arguments) for outcome in calls
+    )
     yield replace(reply, parts=(*reply.parts, Text(text)))
-    text, pictures = results(calls), [p for call in calls for p in call.parts if isinstance(p, Attachment)]
+    text, pictures = (
+        results(calls),
+        [p for call in calls for p in call.parts if isinstance(p, Attachment)],
+    )
     yield UserTurn(text, (text, *pictures) if pictures else ())
 
 
-# --- The stream ---------------------------------------------------------------------------------------------
+# --- The stream -----------------------------------------------------------------------------------
 
 _HEAD = 300
 """The characters within which a call names its tool."""

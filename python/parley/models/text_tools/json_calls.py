@@ -51,7 +51,9 @@ def _calls(raw: str, value: object, known: Collection[str], depth: int) -> list[
             per_part = [_calls(part, inner, known, depth - 1) for _, inner, part in _parts(raw)]
             is_list_of_calls = any(per_part)
             return [
-                call for calls in per_part for call in (calls or [Failed(INVALID, raw)] * is_list_of_calls)
+                call
+                for calls in per_part
+                for call in (calls or [Failed(INVALID, raw)] * is_list_of_calls)
             ]
         case dict() if depth:
             parts = list(_parts(raw))
@@ -63,7 +65,9 @@ def _calls(raw: str, value: object, known: Collection[str], depth: int) -> list[
             return []
 
 
-def _call(raw: str, fields: dict[str, tuple[Any, str]], known: Collection[str]) -> TextCall | Failed | None:
+def _call(
+    raw: str, fields: dict[str, tuple[Any, str]], known: Collection[str]
+) -> TextCall | Failed | None:
     named = next((key for key in NAMES if isinstance(fields.get(key, (None,))[0], str)), None)
     if named is None:
         return None

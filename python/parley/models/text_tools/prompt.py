@@ -67,7 +67,9 @@ def results(calls: Sequence[CallOutcome]) -> str:
 
 def corrections(text_tools: TextTools) -> str:
     """The errors of earlier replies, for the next try."""
-    attempts = "\n".join(f"Attempt {number}: {error}" for number, error in enumerate(text_tools.errors, 1))
+    attempts = "\n".join(
+        f"Attempt {number}: {error}" for number, error in enumerate(text_tools.errors, 1)
+    )
     return (
         f"IMPORTANT: Previous attempts failed with these errors:\n{attempts}\n\n"
         "Please correct these issues in your response. Ensure:\n"
@@ -107,7 +109,9 @@ def _signature(name: str, about: str, schema: Mapping[str, Any]) -> Iterator[str
         if isinstance(subschema, Mapping)
         and (rest := {k: v for k, v in subschema.items() if k not in ("type", "title")})
     ]
-    yield from (f"    # {line}" for line in "\n".join([*filter(None, [about]), *notes]).split("\n") if line)
+    yield from (
+        f"    # {line}" for line in "\n".join([*filter(None, [about]), *notes]).split("\n") if line
+    )
 
 
 def _type(schema: object) -> str:
@@ -119,7 +123,9 @@ def _sample(tool: Tool) -> dict[str, Any]:
     """Arguments as an example: the required ones, otherwise the first parameter."""
     schema = object_schema(tool.input_schema)
     properties = schema["properties"]
-    names = [name for name in schema.get("required", ()) if name in properties] or list(properties)[:1]
+    names = [name for name in schema.get("required", ()) if name in properties] or list(properties)[
+        :1
+    ]
     return {name: _sample_value(properties[name]) for name in names}
 
 

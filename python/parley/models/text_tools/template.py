@@ -79,7 +79,11 @@ def _files(path: str) -> list[Path]:
     read."""
     try:
         is_of_package = path.startswith(PACKAGE)
-        place = folder(TEMPLATES, path.removeprefix(PACKAGE)) if is_of_package else Path(path).expanduser()
+        place = (
+            folder(TEMPLATES, path.removeprefix(PACKAGE))
+            if is_of_package
+            else Path(path).expanduser()
+        )
         return sorted(place.glob("*.toml")) if place.is_dir() else [place]
     except (OSError, RuntimeError):  # there is no home directory of that name
         return [Path(path)]

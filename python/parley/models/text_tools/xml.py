@@ -86,7 +86,9 @@ class XmlParser:
         """The items that this piece settles; the rest waits. Raises `limit` once it was reached."""
         if self.limit:
             raise self.limit
-        items = [item for portion in portions(piece) if not self.limit for item in self._fed(portion)]
+        items = [
+            item for portion in portions(piece) if not self.limit for item in self._fed(portion)
+        ]
         return joined(items)
 
     def _fed(self, piece: str) -> list[Item]:
@@ -156,7 +158,9 @@ class XmlParser:
             ticks = self._buffer[: len(self._buffer) - len(self._buffer.lstrip("`"))]
             self._say(len(ticks))
             if len(ticks) > len(_SPAN):
-                self._code = "" if self._code and ticks.startswith(self._code) else self._code or ticks
+                self._code = (
+                    "" if self._code and ticks.startswith(self._code) else self._code or ticks
+                )
         return True
 
     def _open(self, tag: re.Match[str]) -> None:
@@ -178,7 +182,11 @@ class XmlParser:
                 self._fail(f"{text} closes no tool: there is no <tool:{name}> before it", text)
             case _:
                 self._fail(
-                    f"Parameter '{name}' stands outside of a tool: {text} needs a <tool:…> around it", text
+                    (
+                        f"Parameter '{name}' stands outside of a tool: {text} needs a <tool:…> "
+                        "around it"
+                    ),
+                    text,
                 )
 
     def _inside(self, is_final: bool) -> bool:
@@ -196,7 +204,9 @@ class XmlParser:
             case "/", "tool", self._tool:
                 self._complete()
             case "/", "tool" | "param", _:
-                self._fail(f"<tool:{self._tool}> is not closed by {text}, but by </tool:{self._tool}>")
+                self._fail(
+                    f"<tool:{self._tool}> is not closed by {text}, but by </tool:{self._tool}>"
+                )
             case "", "tool", _:
                 self._fail(f"<tool:{self._tool}> must be closed before {text} begins")
             case _ if self._buffer or text:

@@ -102,7 +102,7 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-# --- And back -----------------------------------------------------------------------------------------------
+# --- And back -------------------------------------------------------------------------------------
 
 
 def xml_call(name: str, arguments: str) -> str:
