@@ -94,7 +94,7 @@ async def test_a_hint_says_that_a_servers_tools_are_missing() -> None:
     async with Session(gone, agent="Demo", environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
     (hint,) = of_type(chunks, "hint")
-    assert hint["content"].startswith("no tools of MCP server 'gone': ")
+    assert hint["content"].startswith("no tools from MCP server 'gone': ")
     assert "hello" in session.transcript
 
 
@@ -493,7 +493,7 @@ async def test_files_named_in_settings_are_read_and_their_flaws_are_errors(
         async with Session(settings, agent="Demo", environ=ENVIRON) as session:
             chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
         (hint,) = of_type(chunks, "hint")
-        assert hint["content"].startswith("no tools of MCP server 'gone': ")
+        assert hint["content"].startswith("no tools from MCP server 'gone': ")
     nowhere = str(tmp_path / "none")
     with pytest.raises(SettingsError, match=r"^parley: mcp\.config_file: .*none: No such file"):
         Session({"mcp": {"config_file": nowhere}})

@@ -113,7 +113,7 @@ def test_a_question_with_missing_tools_is_not_sent_and_the_reason_is_printed(she
     assert shell.text == "💬: say: hello\n"
     why, refusal = done.stderr.decode().splitlines()
     assert why.startswith(
-        "parley: no tools of MCP server 'far': MCP server 'far' was not ready within 0.5 s"
+        "parley: no tools from MCP server 'far': MCP server 'far' was not ready within 0.5 s"
     )
     assert refusal == (
         "parley: not asked: the tools of far are missing. To ask without them, pass "
@@ -129,7 +129,7 @@ def test_a_question_is_sent_without_missing_tools_if_the_user_agrees(shell: Shel
     shell.ask("call echo {}")
     done = shell.run("respond", "chat.md", "--without-missing")
     assert (done.returncode, b"I have no tool named echo" in done.stdout) == (0, True)
-    assert "no tools of MCP server 'far': " in done.stderr.decode()
+    assert "no tools from MCP server 'far': " in done.stderr.decode()
 
 
 def test_waiting_calls_stay_while_their_server_is_missing(shell: Shell) -> None:
@@ -168,7 +168,7 @@ def test_a_note_reports_that_a_request_lacks_a_servers_tools(shell: Shell) -> No
     done = shell.run("messages", "chat.md", "--tools")
     assert done.returncode == 0
     assert "not available now: far" in json.loads(done.stdout)["messages"][0]["content"]
-    assert "parley: no tools of MCP server 'far': " in done.stderr.decode()
+    assert "parley: no tools from MCP server 'far': " in done.stderr.decode()
 
 
 @pytest.mark.parametrize("content", ['agent = "Mine"\n[loop\n', 'agent = "Mine"\n'])

@@ -508,6 +508,6 @@ async def test_an_unusable_server_says_what_is_missing_and_why() -> None:
         missing = (await servers.catalogue()).missing
         assert servers.news(()) == {}
         line = servers.news(missing)["gone"]
-        assert line.startswith("no tools of MCP server 'gone': mcp.servers.gone.command: ")
+        assert line.startswith("no tools from MCP server 'gone': mcp.servers.gone.command: ")
         assert line.endswith(". See :ParleyTools")
         assert servers.news(missing) == {}

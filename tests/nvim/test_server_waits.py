@@ -77,7 +77,7 @@ def test_a_key_asks_without_the_slow_server_and_says_so(desk: Child, tmp_path: P
     desk.until_text("I have no tool named echo", LONG_S)
     desk.until_idle(LONG_S)
     assert "Stopped" not in desk.text()
-    assert "no tools of MCP server 'sluggish': it is still starting" in desk.messages()
+    assert "no tools from MCP server 'sluggish': it is still starting" in desk.messages()
 
 
 def test_the_model_and_the_user_are_told_of_a_server_that_fails_with_each_question(
@@ -86,7 +86,7 @@ def test_the_model_and_the_user_are_told_of_a_server_that_fails_with_each_questi
     serve(desk, barred=barred(tmp_path / "go"))
     ask(desk, "say: one")
     desk.until(
-        lambda: "no tools of MCP server 'barred': " in desk.messages(), "the message", LONG_S
+        lambda: "no tools from MCP server 'barred': " in desk.messages(), "the message", LONG_S
     )
     desk.until_idle(LONG_S)
     desk.keys("Gasay: two<Esc><C-g><C-g>")

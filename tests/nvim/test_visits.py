@@ -78,7 +78,7 @@ def test_a_call_that_requires_a_page_runs_once_the_server_says_that_all_is_done(
     approved(desk, "call locked {}")
     prompted(desk, "far asks you to open a page of sign.example")
     desk.keys("2<CR>")
-    prompted(desk, "far waits for you to finish at sign.example")
+    prompted(desk, "far is waiting for you to finish on sign.example")
     (tmp_path / "done").touch()
     complete(desk)
     assert (

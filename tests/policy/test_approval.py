@@ -211,11 +211,11 @@ def test_memory_lapses_when_its_tool_changes_and_is_not_remembered_again() -> No
 ASKED_BECAUSE = {
     "no rule allows it, and the tool is not remembered": (asked(2), view(wrote=(asked(2),))),
     "it may already have run": (asked(2), view(yes(asked(2), state="used"))),
-    "the definition of the tool changed since it was remembered": (
+    "the definition of the tool has changed since it was remembered": (
         asked(2),
         view(yes(asked(1), OLDER, choice="yA", state="used"), wrote=(asked(2),)),
     ),
-    "the definition of the tool changed since it was approved": (
+    "the definition of the tool has changed since it was approved": (
         asked(2, "ya"),
         view(yes(asked(2), OLDER), wrote=(asked(2),)),
     ),

@@ -174,7 +174,7 @@ def test_the_message_names_the_tool_the_key_and_how_many_more() -> None:
 
 REASONS = {
     "it may already have run": (CALL, view(USED), TOOLS),
-    "the definition of the tool changed since it was proposed": (
+    "the definition of the tool has changed since it was proposed": (
         CALL,
         replace(view(), proposed=PROPOSED),
         OTHER,

@@ -61,7 +61,7 @@ class Screen:
         self._failure = ""
         self._is_cut = False
         self.as_json = False
-        """Whether a program reads: then each text is a JSON line on standard output."""
+        """Whether a program reads the output: then each text is a JSON line on standard output."""
         self.is_conversation = False
         """Whether messages name the commands of `parley chat`."""
         self.is_quiet = False

@@ -186,7 +186,7 @@ def _think(conversation: Conversation) -> Draft | None:
 def _otherwise(conversation: Conversation) -> Draft | None:
     return Draft(
         f"I have no rule for that question. {_WHO}\n\n{_TRY}",
-        summary="you asked what I cannot answer.",
+        summary="you asked something that I cannot answer.",
     )
 
 

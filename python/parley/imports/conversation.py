@@ -76,7 +76,7 @@ class _Answer:
         self.segments.append(Proposal(call))
 
     def settle(self, key: str, result: Result) -> bool:
-        """Attach a result to an open call; whether there was one."""
+        """Attach a result to an open call; return whether there was one."""
         places = self.open.get(key, deque())
         while places:
             place = places.popleft()

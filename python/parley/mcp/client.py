@@ -326,13 +326,13 @@ class SdkSession:
         user, server = self._elicitor, self._settings.name
         if user is None:
             raise ServerError(
-                f"{self._wish} of {page.host} to be opened in a browser first: {page.url}\n"
+                f"{self._wish} on {page.host} to be opened in a browser first: {page.url}\n"
                 f"It says: {page.message}\nAsk again when all is done there."
             )
         with self._signals.clock.standing_still():
             if await user.visit(server, page) != "accept":
                 raise ServerError(
-                    f"{self._wish} of {page.host} to be opened first. The user did not open it."
+                    f"{self._wish} on {page.host} to be opened first. The user did not open it."
                 )
             told = asyncio.ensure_future(self._signals.until_finished(page.id))
             done = asyncio.ensure_future(user.finish(server, page))
@@ -340,7 +340,7 @@ class SdkSession:
                 await asyncio.wait({told, done}, return_when=asyncio.FIRST_COMPLETED)
                 if not (told.done() or done.result()):
                     raise ServerError(
-                        f"{self._wish} of {page.host} to be opened first. The user left it undone."
+                        f"{self._wish} on {page.host} to be opened first. The user left it undone."
                     )
             finally:
                 told.cancel()

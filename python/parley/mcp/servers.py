@@ -249,7 +249,7 @@ class Servers:
             line = f"MCP server '{server.name}': {server.error}" if server.error else ""
             if server.name in missing:
                 line = (
-                    f"no tools of MCP server '{server.name}': "
+                    f"no tools from MCP server '{server.name}': "
                     f"{server.error or 'it is still starting'}"
                 )
             elif server.state != "ready":

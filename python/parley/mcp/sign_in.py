@@ -340,7 +340,7 @@ class _Renewal:
 
 
 def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
-    """A provider that knows the token has expired and where to renew it. Raises ServerError."""
+    """A provider that knows that the token has expired, and where to renew it. Raises ServerError."""
     places = login.places
     try:
         provider = _provider(

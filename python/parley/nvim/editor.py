@@ -33,8 +33,8 @@ _SHOWING = frozenset(
 )
 """Functions of Lua's `remote` that show their strings to the user and do nothing else with them.
 
-Each is a line, or less. A NUL makes it a Blob for Vim's functions, a line end an error for those
-that set lines; control characters in the default of an input are keys: CTRL-R = evaluates what
+Each is a line, or less. A NUL makes it a Blob for Vim's functions; a line end is an error
+for those that set lines; control characters in the default of an input are keys: CTRL-R = evaluates what
 follows.
 """
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})

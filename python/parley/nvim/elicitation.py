@@ -78,9 +78,9 @@ class Elicitation:
         return "accept"
 
     async def finish(self, server: str, page: Visit) -> bool:
-        """Whether the user reports to have finished at the page."""
+        """Whether the user reports having finished on the page."""
         async with self._one_at_a_time:
-            prompt = f"{server} waits for you to finish at {page.host}"
+            prompt = f"{server} is waiting for you to finish on {page.host}"
             with self._showing(prompt):
                 return await self._dialogs.select(prompt, ["Give up", "I have finished there"]) == 1
 

@@ -302,7 +302,7 @@ def departed(transcript: Transcript, view: LedgerView) -> frozenset[str]:
 
 
 def _remembers(entry: Entry) -> bool:
-    """Whether the user approved the tool, too: a capital mark from elsewhere does not count."""
+    """Whether the user also approved the tool: a capital mark from elsewhere does not count."""
     return (
         entry.choice in REMEMBERING
         and entry.rule in ("key", "command")

@@ -127,7 +127,7 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
     if approvals.standing(proposal) == "may have run":
         return "it may already have run"
     if lapse := approvals.lapsed(proposal):
-        return f"the definition of the tool changed since it was {lapse.since}"
+        return f"the definition of the tool has changed since it was {lapse.since}"
     if proposal.choice in YES:
         return f"its mark [{proposal.choice}] was not set here for this very call"
     if not approvals.is_own(proposal):

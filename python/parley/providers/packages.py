@@ -297,7 +297,9 @@ def _fault(
 ) -> ModelError:
     words = bounded(f"the provider {offer.name} of {offer.package} {what}", secret)
     advice = advice or (
-        "fix it" if offer.package == _THIS_PROGRAM else "update that package, or tell its makers"
+        "fix it"
+        if offer.package == _THIS_PROGRAM
+        else "update that package, or report this to its maintainers"
     )
     reason = bounded(f"the provider {offer.name} {reason}", secret)
     return _PackageError(f"{words}. What to do: {advice}", reason=reason, **facts)

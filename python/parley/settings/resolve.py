@@ -159,7 +159,7 @@ def _tool_room(
 
 
 def _call_limits(limits: CallLimits, front: FrontMatter) -> CallLimits:
-    """The lower of each limit: a file can only lower them."""
+    """The lower value of each limit: a file can only lower them."""
     table = front.keys.get("max_tool_calls", {})
     return CallLimits(
         _lower(limits.per_message, table.get("per_message")),

@@ -485,7 +485,7 @@ class ChatLedger:
                     db.execute(close, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def disown(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Record that these calls (id, arguments) were refused: if reopened, a person decides."""
+        """Record that these calls (id, arguments) were refused: if they are reopened, a person decides."""
         with self._file.transaction() as db:
             for call_id, arguments in calls:
                 db.execute(UNWRITE, tuple(map(_stored, (self.chat, call_id, arguments))))

@@ -106,7 +106,7 @@ class Catalogue:
 
     @classmethod
     def of(cls, tools: Iterable[Tool], missing: Iterable[str] = ()) -> Self:
-        """The catalogue of these tools; of two with one server and name, the last counts."""
+        """The catalogue of these tools; of two with the same server and name, the last one counts."""
         by_key = {(tool.server, tool.name): tool for tool in tools}
         names = wire_names(by_key)
         named = sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))

@@ -140,7 +140,7 @@ _GRANTS = ("alwaysAllow", "autoApprove", "trust", "trusted")
 _LABELS = ("description", "gallery", "version", "source", "name")
 """Fields that describe a server or its origin, and change nothing."""
 _SLIP = 0.8
-"""The minimal likeness of a misspelt name and the intended one."""
+"""The minimum similarity between a misspelt name and the intended one."""
 
 
 def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping[str, Any]:
@@ -199,7 +199,10 @@ def _server(name: str, table: Any, place: _Place) -> ServerSettings:
     path = place.path
     if not is_name(name):
         raise _WrongError(
-            Flaw(path, "a server's name has up to 64 letters, digits, spaces, dots, _ and -")
+            Flaw(
+                path,
+                "a server's name may have up to 64 characters: letters, digits, spaces, dots, _ and -",
+            )
         )
     if name == RESERVED:
         raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))

@@ -87,7 +87,7 @@ def check_call(arguments: str, tool: Tool) -> str | None:
 
 
 def check_arguments(arguments: str, schema: object) -> str | None:
-    """The flaw of `arguments` for this input schema; None if the tool may be called."""
+    """The flaw in `arguments` under this input schema; None if the tool may be called."""
     try:
         value = decode_arguments(arguments)
     except ValueError as error:
