@@ -211,6 +211,43 @@ def test_a_schema_is_prepared_in_steps_linear_in_its_length(keyword: str) -> Non
     assert more <= max(2.5 * few, 3_000)
 
 
+def test_each_reference_is_read_once_however_often_it_is_used() -> None:
+    """A reference has one spelling of its own for each name, and one that is three times as long."""
+    names = [f"{'A' * 300}{k:02}" for k in range(18)]
+    spelt = [name.replace("A", "%41") for name in names]
+    chain: dict[str, Any] = {
+        name: {"$ref": f"#/$defs/{after}"}
+        for name, after in zip(names, [*spelt[1:], "end"], strict=True)
+    }
+    schema = {
+        "$defs": {**chain, "end": {"type": "string"}},
+        "properties": {f"p{k}": {"$ref": f"#/$defs/{spelt[0]}"} for k in range(400)},
+    }
+    assert steps(lambda: object_schema(schema)) < 100_000
+
+
+def test_no_expression_from_a_server_is_compiled() -> None:
+    """Compiling takes long, and one that Python cannot read would end the check of all others."""
+    unknown = {"properties": {"a": {"type": "string"}, "b": {"pattern": "(?<n>x"}}}
+    assert check_arguments('{"a": 1}', unknown) == "Parameter 'a': expected string, got 1 (integer)"
+    large = "(?i)" + "[\x00-\uffff]" * 60
+    schema = {"properties": {f"a{k}": {"pattern": f"{large}{k}"} for k in range(20)}}
+    assert steps(lambda: check_arguments('{"a1": "b"}', schema)) < 100_000
+
+
+def test_a_long_reference_costs_steps() -> None:
+    """Each use reads all of it, so a check with thousands of uses is left to the server."""
+    length = 3_000
+    names = [f"{'%41' * length}{k:02}" for k in range(12)]
+    named: dict[str, Any] = {
+        f"{'A' * length}{k:02}": {"allOf": [{"$ref": f"#/$defs/{names[k + 1]}"}] * 2}
+        for k in range(11)
+    }
+    named[f"{'A' * length}11"] = {"type": "string"}
+    schema = {"properties": {"a": {"$ref": f"#/$defs/{names[0]}"}}, "$defs": named}
+    assert steps(lambda: check_arguments('{"a": "b"}', schema)) < MOST_STEPS
+
+
 def test_nested_branches_are_prepared_in_few_steps() -> None:
     named = {f"d{k}": {"anyOf": [{"$ref": f"#/$defs/d{k + 1}"}] * 50} for k in range(5)}
     assert (

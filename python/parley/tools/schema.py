@@ -213,7 +213,7 @@ def _validator(schema: str) -> "Validator | None":
 
     None if the schema is broken, or has too many parts.
     """
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
     from referencing.jsonschema import EMPTY_REGISTRY
@@ -224,7 +224,8 @@ def _validator(schema: str) -> "Validator | None":
     if len(list(parts)) > _MOST_PARTS:
         return None
     try:
-        kind.check_schema(_sketch(plain))
+        # Without formats: to check that a pattern is an expression, it would be compiled.
+        kind.check_schema(_sketch(plain), format_checker=FormatChecker(()))  # type: ignore[call-arg]
     except SchemaError:
         return None
     # The default registry would use the network.
@@ -384,6 +385,7 @@ def _without_default(names: Iterable[str], schema: object) -> list[str]:
 
 _OF_PARTS = frozenset(("items", "prefixItems", "contains", "propertyNames", "additionalItems"))
 """Keywords that visit each part of a value, even if their schemas are empty."""
+_REFERENCES = frozenset(("$ref", "$dynamicRef", "$recursiveRef"))
 _OF_TABLES = frozenset(("dependentRequired", "dependencies"))
 
 
@@ -391,6 +393,8 @@ def _counted(name: str, check: Callable[..., Iterable[Any] | None]) -> Callable[
     def counting(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterable[Any]:
         work = _WORK.get()
         work.take(1 + _extent(name, rule, instance))
+        if name in _REFERENCES:  # each look-up reads the whole reference
+            work.take(2 * len(str(rule)) // _STEP)
         for error in check(validator, rule, instance, schema) or ():
             if not error.relative_schema_path:  # made here, may contain all of the value
                 work.take(1 + _size(instance) // _STEP)

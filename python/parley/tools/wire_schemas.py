@@ -7,6 +7,7 @@ schema. Knows no names of tools, and nothing of requests.
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -241,16 +242,18 @@ def _complete(schema: Schema) -> Schema:
 
 def _dangling(root: Schema) -> list[Schema]:
     """The subschemas whose references lead to no schema, or only to references."""
-    places = {id(each) for each in _subschemas(root)}
-    return [each for each in _subschemas(root) if "$ref" in each and not _leads(each, root, places)]
+    schemas = _subschemas(root)
+    places = {id(each) for each in schemas}
+    find = cache(lambda reference: _target(reference, root))
+    return [each for each in schemas if "$ref" in each and not _leads(each, find, places)]
 
 
-def _leads(schema: Schema, root: Schema, places: set[int]) -> bool:
+def _leads(schema: Schema, find: Callable[[str], Any], places: set[int]) -> bool:
     """Whether a reference leads to a schema at one of the places in a few steps."""
     for _ in range(_MOST_STEPS):
         if "$ref" not in schema:
             return True
-        schema = _target(schema["$ref"], root)
+        schema = find(schema["$ref"])
         if id(schema) not in places:
             return False
     return False
