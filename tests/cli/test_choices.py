@@ -91,6 +91,15 @@ def test_a_choice_with_an_id_counts_once_a_run_has_printed_the_call(shell: Shell
     assert "🛠️:" in shell.text
 
 
+@pytest.mark.parametrize("after", [">/dev/full", ">&-"])
+def test_calls_whose_output_was_lost_were_not_printed(shell: Shell, after: str) -> None:
+    assert shell.run("respond", "chat.md", after=after).returncode == 1
+    for choice in ("ya", "call_1=ya"):
+        done = shell.run("respond", "chat.md", "--choose", choice)
+        assert (done.returncode == 0, "🛠️:" in shell.text) == (False, False)
+        shell.run("respond", "chat.md", after=after)
+
+
 def test_each_choice_applies_to_the_calls_that_earlier_ones_left(shell: Shell) -> None:
     shell.run("respond", "chat.md")
     assert shell.run("respond", "chat.md", "--choose", "yo", "--choose", "yn").returncode == 0

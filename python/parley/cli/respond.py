@@ -92,9 +92,10 @@ async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:
 
 
 def write_waiting(ports: engine.Ports, seen: engine.Observation, report: Report) -> None:
-    """Print the waiting calls, and record that they were printed."""
+    """Print the waiting calls, and record that they were printed if all output was written."""
     report.waiting(seen)
-    record_sightings(ports, seen)
+    if screen().has_shown_all:
+        record_sightings(ports, seen)
 
 
 def stopping(arguments: argparse.Namespace) -> OnStop:
