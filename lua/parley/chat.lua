@@ -539,6 +539,12 @@ function H.watch(buf)
     require("parley.seen").look_soon(buf)
     require("parley.pictures").update_soon(buf)
   end)
+  vim.api.nvim_create_autocmd({ "VimResume", "ShellCmdPost" }, {
+    group = group,
+    callback = function()
+      require("parley.seen").restart(buf)
+    end,
+  })
   -- Calls that leave the screen no longer count as seen; for a tab page that is left, only this
   -- event tells.
   vim.api.nvim_create_autocmd({ "TabEnter", "WinClosed" }, {

@@ -52,6 +52,14 @@ function M.look_soon(buf)
   end)
 end
 
+--- Another program had the screen: the calls on it count only from now on.
+---@param buf integer
+function M.restart(buf)
+  for _, one in pairs(H.seen[buf] or {}) do
+    one.since = one.since and M.now()
+  end
+end
+
 --- The user was taken to some calls: to the first of them, even if the window is too small for all
 --- of it, and to other calls with their rows in the window. All of them count only from now on.
 ---@param win? integer nil if the user went elsewhere

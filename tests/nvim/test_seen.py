@@ -231,12 +231,22 @@ def test_a_yes_counts_once_its_call_was_on_the_screen_for_a_moment(tmp_path: Pat
         nvim.command("ParleyRespond")
         ready(nvim)
         until(nvim, lambda: max(times(nvim), default=0.0) >= 400, "the moment")
+        for event in ("VimResume", "ShellCmdPost"):  # another program had the screen
+            assert max(nvim.lua(AFTER, event)) < 400
+            until(nvim, lambda: max(times(nvim), default=0.0) >= 400, "the moment")
         nvim.command("tabnew")
         until(nvim, lambda: not nvim.lua(COUNTS, str(chat.path)), "a clock that stands still")
         nvim.command("tabclose")
         say_yes(nvim, "key")
         until(nvim, lambda: is_complete(nvim), "the answer")
         assert chat.calls() == 1
+
+
+AFTER = """
+vim.cmd.doautocmd('<nomodeline> ' .. ...)
+return vim.tbl_map(function(each) return each[2] end, require('parley.seen').times(vim.fn.bufnr()))
+"""
+"""The milliseconds of each call right after an event."""
 
 
 def times(nvim: Child) -> list[float]:
