@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -114,7 +115,7 @@ def _path(root: Message, nodes: Message) -> Iterator[Message]:
 
 
 def _chatgpt(path: Sequence[Message], losses: dict[str, None]) -> Iterator[Message]:
-    waiting = list[str]()
+    waiting = Counter[str]()
     for message in path:
         role, content = string(mapping(message, "author"), "role"), mapping(message, "content")
         kind = string(content, "content_type")
@@ -123,17 +124,17 @@ def _chatgpt(path: Sequence[Message], losses: dict[str, None]) -> Iterator[Messa
                 losses[_INSTRUCTIONS] = None
         elif role == "tool":
             name = string(mapping(message, "author"), "name")
-            if name not in waiting:
+            if not waiting[name]:
                 losses["results of tools that were not called"] = None
                 continue
-            waiting.remove(name)
+            waiting[name] -= 1
             yield {"role": "tool", "name": name, "content": _parts(content)}
         elif _is_hidden(message) or role not in ("user", "assistant", "system"):
             continue
         elif kind == "thoughts":
             yield {"role": "assistant", "reasoning": _thoughts(content)}
         elif role == "assistant" and (tool := string(message, "recipient")) not in ("", "all"):
-            waiting.append(tool)
+            waiting[tool] += 1
             call = {"name": tool, "arguments": _arguments(content)}
             yield {
                 "role": "assistant",
