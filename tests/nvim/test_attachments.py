@@ -118,7 +118,7 @@ def test_what_is_no_picture_is_said_and_not_attached(nvim: Child, home: Path) ->
     (home / "text.png").write_text("text", encoding="utf-8")
     nvim.edit("none.md", "💬: hm")
     nvim.command(f"ParleyImage {home}/text.png")
-    nvim.until(lambda: "is no picture that a model can look at" in nvim.messages(), "the reason")
+    nvim.until(lambda: "is not a picture that a model can see" in nvim.messages(), "the reason")
     nvim.command(f"ParleyImage {home}/nowhere.png")
     nvim.until(lambda: "No such file" in nvim.messages(), "the other reason")
     assert nvim.lines() == ["💬: hm"]

@@ -55,7 +55,7 @@ def test_a_void_yes_says_so_on_the_line_and_k_shows_what_changed(tmp_path: Path)
         define(nvim, tmp_path, "Writes a note,\nand sends it\u200b away.")
         nvim.keys('Gacall note {"text":"two"} call note {"text":"three"}<Esc>:ParleyRespond<CR>')
         until(nvim, lambda: waits(nvim), "the question about the tool that was remembered")
-        message = f"{CHANGED} remembered it: K shows what"
+        message = f"{CHANGED} remembered it: K shows the changes"
         assert problems(nvim) == [message] * 2
         assert nvim.screen().count(message) == 2
         shown = float_text(nvim)
@@ -71,7 +71,7 @@ def test_a_void_yes_says_so_on_the_line_and_k_shows_what_changed(tmp_path: Path)
         nvim.command("ParleyRespond")
         until(
             nvim,
-            lambda: f"{CHANGED} approved this call: K shows what" in problems(nvim),
+            lambda: f"{CHANGED} approved this call: K shows the changes" in problems(nvim),
             "the problem",
         )
         until(nvim, lambda: waits(nvim), "the end of the turn")

@@ -123,7 +123,7 @@ def test_the_request_begins_with_whom_it_goes_to_and_what_it_offers(desk: Child)
     assert url == "// URL     a small program on this machine"
     assert tools == "// tools   1: web_search"
     assert tokens.startswith("// tokens  about ")
-    assert "by an estimate" in tokens
+    assert "(estimated)" in tokens
     request = json.loads("{" + body)
     assert [tool["name"] for tool in request["tools"]] == ["web_search"]
     desk.until_screen("// tokens")

@@ -462,10 +462,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "check": Command(
         "check:check",
-        (
-            "Print the problems in chats as `file:line:col: level: text`; exit with 1 if there are "
-            "errors."
-        ),
+        "Print the problems in chats as `file:line:col: level: text`; exit with 1 on errors.",
         _check,
     ),
     "log": Command(

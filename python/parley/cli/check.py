@@ -28,9 +28,7 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print the problems in chats as `file:line:col: level: text`; exit with 1 if there are
-    errors.
-    """
+    """Print the problems in chats as `file:line:col: level: text`; exit with 1 on errors."""
     for path in arguments.files:
         try:
             transcript = parse(read(path))
