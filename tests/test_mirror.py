@@ -12,6 +12,7 @@ OF_NO_MODULE = {"laws", "fuzz", "e2e", "bench", "nvim", "strict"}
 """Folders whose tests cover many modules: properties, whole processes, a real Neovim."""
 OF_THE_PROJECT = {
     "docs",
+    "english",
     "examples",
     "gate",
     "layers",

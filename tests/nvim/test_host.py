@@ -108,7 +108,7 @@ def test_the_classic_way_works_with_the_same_plugin(tmp_path: Path) -> None:
     with child(tmp_path, init=init, rplugin=True) as nvim:
         nvim.edit("chat.md", HELLO)
         nvim.command("ParleyRespond")
-        nvim.until(lambda: "run :UpdateRemotePlugins" in nvim.messages(), "the advice")
+        nvim.until(lambda: "Run :UpdateRemotePlugins" in nvim.messages(), "the advice")
         nvim.command("silent UpdateRemotePlugins")
     with child(tmp_path, init=init, rplugin=True) as nvim:
         nvim.edit("chat.md", HELLO)

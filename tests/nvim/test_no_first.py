@@ -18,7 +18,7 @@ INIT = "require('parley').setup({ agent = 'Demo' })"
 QUESTION = "\U0001f4ac: "
 TRUST = {
     "lua/parley/pages.lua": "an agent that a file asks for, and one of a list",
-    "python/parley/nvim/plugin.py": "a file outside of the working directory",
+    "python/parley/nvim/plugin.py": "a file outside the working directory",
     "python/parley/nvim/trust.py": "a project's servers",
     "python/parley/nvim/elicitation.py": "a form of a server, and its fields",
 }
@@ -76,7 +76,7 @@ def test_for_a_file_outside_of_the_working_directory(desk: Child) -> None:
     (desk.home / "outside.txt").write_text("outside\n", encoding="utf-8")
     desk.command(f"cd {desk.home}/in")
     respond(desk, "file.md", f"{QUESTION}say: hello @@../outside.txt@@\n")
-    asked(desk, "outside of the working directory")
+    asked(desk, "outside the working directory")
     assert "\noutside\n" not in desk.text()
     desk.command(f"cd {desk.home}")
 

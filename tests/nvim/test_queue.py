@@ -118,7 +118,7 @@ def test_the_key_on_a_queued_question_takes_it_out(nvim: Child, model: HangingMo
     queue(nvim, "say: two")
     queue(nvim, "say: three")
     nvim.keys("<C-g><C-g>")
-    nvim.until(lambda: "queued no more" in nvim.messages(), "the message")
+    nvim.until(lambda: "removed from the queue" in nvim.messages(), "the message")
     nvim.until(lambda: "queued 💬: say: three" not in nvim.screen(), "no mark")
     model.go.set()
     nvim.until(lambda: len(questions(nvim)) == 5, "the second answer")

@@ -213,7 +213,7 @@ def test_a_mark_typed_by_hand_is_no_choice(nvim: Child) -> None:
     nvim.command("silent %s/^❓: /❓:[ya] /")
     nvim.command("write")
     nvim.until(
-        lambda: "was not decided here" in str(nvim.lua("return vim.diagnostic.get(0)")),
+        lambda: "was not made here" in str(nvim.lua("return vim.diagnostic.get(0)")),
         "the problem",
     )
     nvim.command("ParleyRespond")
