@@ -523,28 +523,24 @@ class ChatLedger:
     def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
         """Record that this ledger's viewer was warned about calls (id, arguments, what)."""
         with self._file.transaction() as db:
-            for call_id, arguments, what in warnings:
-                row = (
-                    _stored(self.chat),
-                    self._file.viewer,
-                    _stored(call_id),
-                    _stored(arguments),
-                    what,
-                )
-                db.execute(WARN, row)
+            for warning in warnings:
+                db.execute(WARN, self._warned(*warning))
+
+    def _warned(self, call_id: str, arguments: str, what: str) -> tuple[object, ...]:
+        """The row of a warning that the viewer of this chat was given."""
+        return (
+            _stored(self.chat),
+            self._file.viewer,
+            _stored(call_id),
+            _stored(arguments),
+            what,
+        )
 
     def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
         """Record that the viewer has acted on these warnings: they are given again next time."""
         with self._file.transaction() as db:
-            for call_id, arguments, what in warnings:
-                row = (
-                    _stored(self.chat),
-                    self._file.viewer,
-                    _stored(call_id),
-                    _stored(arguments),
-                    what,
-                )
-                db.execute(UNWARN, row)
+            for warning in warnings:
+                db.execute(UNWARN, self._warned(*warning))
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
         """Whether this chat may choose its agent: confirmed, or typed in a chat created here."""
