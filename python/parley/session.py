@@ -102,6 +102,7 @@ class Session:
         )
         if name:
             self._settings = _with_provider(self._settings, name)
+        self._references = _folder(references)
         self._app = App(
             self._settings,
             environ,
@@ -110,7 +111,6 @@ class Session:
             provider=provider,
             request_times=REQUEST_TIMES,
         )
-        self._references = _folder(references)
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)
         self._on_status = on_status
