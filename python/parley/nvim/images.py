@@ -42,7 +42,7 @@ async def insert_image(chat: Chat, handle: int, path: str, environ: Mapping[str,
         raise ParleyError(
             f"{where} is not a picture that a model can see: use PNG, JPEG, GIF, WebP or PDF"
         )
-    attachment = await chat.app.attachments(chat.path).save(content, kind)
+    attachment = await chat.buffer.app.attachments(chat.buffer.path).save(content, kind)
     await chat.change(handle, lambda s: [put_question(s.lines, s.transcript, s.at, attachment)])
 
 

@@ -49,13 +49,13 @@ async def bring(
         return [edit]
 
     def then() -> None:
-        chat.asks_soon = False  # the editor asks now
-        chat.editor.tell("brought", handle, below, bool(question))
+        chat.turns.asks_soon = False  # the editor asks now
+        chat.buffer.editor.tell("brought", handle, below, bool(question))
 
     try:
         await chat.change(handle, change, then)
     finally:
-        chat.asks_soon = chat.asks_soon and not question
+        chat.turns.asks_soon = chat.turns.asks_soon and not question
 
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:

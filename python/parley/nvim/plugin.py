@@ -22,6 +22,8 @@ from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.nvim.agents import agent_rows, welcome
 from parley.nvim.chat import Chat
+from parley.nvim.chat_buffer import ChatBuffer
+from parley.nvim.copies import export_chat, fork_chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
@@ -30,6 +32,7 @@ from parley.nvim.health import report
 from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
 from parley.nvim.log import log_to
+from parley.nvim.lookups import show_details, with_request
 from parley.nvim.pages import log_page, request_page
 from parley.nvim.prompts import full_name, insert_prompt
 from parley.nvim.resource_names import ResourceNames
@@ -80,7 +83,8 @@ class Plugin:
         change = arguments.pop("change", None)
         try:
             if change is not None:
-                self._chat(arguments["buf"], arguments["name"]).mirror.take(change)
+                chat = self._chat(arguments["buf"], arguments["name"])
+                chat.buffer.mirror.take(change)
             self._handlers[method](**arguments)
         except ParleyError as error:
             self.editor.message(str(error), "warn")
@@ -98,10 +102,11 @@ class Plugin:
         chat = self.chats.get(buf)
         if chat is None:
             before = self._ends.pop(name, None) if name else None
-            chat = self.chats[buf] = Chat(self.editor, self.app, self.trust, buf, name, before)
-            chat.folder = self.folder
-            chat.chosen = self._chosen.get(name) if name else None
-        chat.name = name
+            buffer = ChatBuffer(self.editor, self.app, buf, name)
+            buffer.folder = self.folder
+            buffer.chosen = self._chosen.get(name) if name else None
+            chat = self.chats[buf] = Chat(buffer, self.trust, before)
+        chat.buffer.name = name
         return chat
 
     def _in(self, cwd: str) -> Path:
@@ -112,18 +117,18 @@ class Plugin:
     @contextmanager
     def _waiting(self, question: str) -> Iterator[None]:
         """While the user is asked, all chats that wait for the answer show it."""
-        waiting = [chat for chat in self.chats.values() if chat.end is not None]
+        waiting = [chat for chat in self.chats.values() if chat.turns.end is not None]
         for chat in waiting:
-            chat.waits_for(question)
+            chat.screen.waits_for(question)
         try:
             yield
         finally:
             for chat in waiting:
-                chat.waits_for("")
+                chat.screen.waits_for("")
 
     def _running_tools(self, server: str) -> list[str]:
         """The names of a server's tools with a running call in any chat."""
-        names = (name for chat in self.chats.values() for name in chat.running_tools(server))
+        names = (name for chat in self.chats.values() for name in chat.turns.running_tools(server))
         return list(dict.fromkeys(names))
 
     async def _may_read(self, path: Path) -> bool:
@@ -157,7 +162,7 @@ class Plugin:
             fault=file.fault,
         )
         for chat in self.chats.values():
-            chat.app = self._app
+            chat.buffer.app = self._app
         if before is not None:
             self.editor.spawn(self._retire(before))
         for problem in problems:
@@ -171,7 +176,7 @@ class Plugin:
 
     async def _retire(self, app: App) -> None:
         """Close the app of older settings, when the turns that began with it have ended."""
-        turns = {chat.task for chat in self.chats.values() if chat.task is not None}
+        turns = {chat.turns.task for chat in self.chats.values() if chat.turns.task is not None}
         if turns:
             await asyncio.wait(turns)
         await app.close()
@@ -180,32 +185,32 @@ class Plugin:
         self.editor.spawn(self._attached(self._chat(buf, name)))
 
     async def _attached(self, chat: Chat) -> None:
-        self.app.warm(self.editor.loop, chat.agent)
-        await chat.refresh()
+        self.app.warm(self.editor.loop, chat.buffer.agent)
+        await chat.turns.refresh()
         if self.app.settings.mcp.start == "chat":
             await self.app.servers.begin()
 
     def _on_detach(self, buf: int) -> None:
         chat = self.chats.pop(buf, None)
         if chat is not None:
-            if chat.name and chat.end is not None:
-                self._ends[chat.name] = chat.end
-            self.editor.spawn(chat.empty_queue())
+            if chat.buffer.name and chat.turns.end is not None:
+                self._ends[chat.buffer.name] = chat.turns.end
+            self.editor.spawn(chat.turns.empty_queue())
 
     def _on_changed(self, buf: int, name: str) -> None:
         chat = self._chat(buf, name)
-        self.app.warm(self.editor.loop, chat.agent)
-        self.editor.spawn(chat.refresh())
+        self.app.warm(self.editor.loop, chat.buffer.agent)
+        self.editor.spawn(chat.turns.refresh())
 
     def _on_gone(self, handle: int, why: str) -> None:
         for chat in self.chats.values():
-            chat.gone(handle, why)
+            chat.turns.lose(handle, why)
 
     def _on_respond(
         self, buf: int, name: str, row: int, handle: int, cwd: str, regenerate: bool
     ) -> None:
         chat = self._chat(buf, name)
-        chat.folder = self._in(cwd)
+        chat.buffer.folder = self._in(cwd)
         chat.respond(handle, row, regenerate)
 
     def _on_compact(self, buf: int, name: str, row: int, handle: int, cwd: str, keep: str) -> None:
@@ -219,19 +224,19 @@ class Plugin:
         from parley.storage.ledger import MADE_HERE
 
         chat = self._chat(buf, name)
-        chat.is_loaded_anew = False  # Parley wrote the file: any text in it was typed since
-        self.app.ledger(chat.path).confirm(MADE_HERE)
+        chat.check.is_loaded_anew = False  # Parley wrote the file: any text in it was typed since
+        self.app.ledger(chat.buffer.path).confirm(MADE_HERE)
 
         async def show() -> None:
-            self.editor.tell("welcome", buf, await welcome(self.app, chat.agent))
+            self.editor.tell("welcome", buf, await welcome(self.app, chat.buffer.agent))
 
         self.editor.spawn(show())
 
     def _on_loaded(self, buf: int, name: str) -> None:
-        self._chat(buf, name).is_loaded_anew = True
+        self._chat(buf, name).check.is_loaded_anew = True
 
     def _on_confirm(self, buf: int, name: str, agent: str) -> None:
-        self.app.ledger(self._chat(buf, name).path).confirm(agent)
+        self.app.ledger(self._chat(buf, name).buffer.path).confirm(agent)
 
     def _on_choose(
         self,
@@ -250,21 +255,21 @@ class Plugin:
             self.editor.tell("close", handle)
             raise ParleyError(f"unknown choice {key}: use one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
-        chat.folder = self._in(cwd)
+        chat.buffer.folder = self._in(cwd)
         chat.choose(handle, row, key, rule, reason, seen, again=again)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.dialogs.answered(id, value)
 
     def _on_stop(self, buf: int, name: str) -> None:
-        self._chat(buf, name).stop()
+        self._chat(buf, name).turns.stop()
 
     def _on_agent(self, buf: int, name: str, agent: str | None = None, stays: bool = False) -> None:
         chat = self._chat(buf, name)
         if agent is None and not stays:
             self.editor.spawn(self._pick_agent(chat))
             return
-        agent = agent or chat.agent.name
+        agent = agent or chat.buffer.agent.name
         if agent not in self.app.agents():
             raise ParleyError(no_such_agent(agent, self.app.settings))
         if name:
@@ -272,36 +277,38 @@ class Plugin:
         chat.choose_agent(agent, stays=stays)
 
     async def _pick_agent(self, chat: Chat) -> None:
-        current = chat.agent.name
-        self.editor.tell("pick_agent", chat.buf, await agent_rows(self.app, current), current)
+        current = chat.buffer.agent.name
+        self.editor.tell(
+            "pick_agent", chat.buffer.buf, await agent_rows(self.app, current), current
+        )
 
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
-        self._chat(buf, name).show_details(handle, row)
+        show_details(self._chat(buf, name), handle, row)
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         def show(request: Request) -> None:
             form = wire_format(self.app.provider(request.provider), request)
             url = self.app.client.url(self.app.provider(request.provider), form.path)
-            lines = request_page(request, chat.agent.name, url, form.body(request))
+            lines = request_page(request, chat.buffer.agent.name, url, form.body(request))
             self.editor.tell("scratch", "request", lines, "jsonc")
 
         from parley.providers.client import wire_format
 
         chat = self._chat(buf, name)
-        chat.with_request(handle, row, show)
+        with_request(chat, handle, row, show)
 
     def _on_log(self, buf: int, name: str) -> None:
-        path = self._chat(buf, name).path
+        path = self._chat(buf, name).buffer.path
         ledger = self.app.ledger(path)
         lines = log_page(path, ledger.history(), ledger.view().entries)
         self.editor.tell("scratch", "log", lines, "parley")
 
     def _on_export(self, buf: int, name: str, path: str, force: bool) -> None:
-        self.editor.spawn(self._chat(buf, name).export(Path(path), force))
+        self.editor.spawn(export_chat(self._chat(buf, name), Path(path), force))
 
     def _on_fork(self, buf: int, name: str, row: int, handle: int, cwd: str, newline: str) -> None:
         self._in(cwd)
-        self.editor.spawn(self._chat(buf, name).fork(handle, row, newline))
+        self.editor.spawn(fork_chat(self._chat(buf, name), handle, row, newline))
 
     def _on_tools(self, cwd: str, buf: int | None = None, name: str = "") -> None:
         self._in(cwd)
@@ -333,7 +340,7 @@ class Plugin:
             finally:
                 self.editor.tell("close", handle)
 
-        chat.insert(insert())
+        chat.turns.insert(insert())
 
     def _on_image(self, buf: int, name: str, row: int, handle: int, cwd: str, path: str) -> None:
         async def insert() -> None:
@@ -343,10 +350,10 @@ class Plugin:
                 self.editor.tell("close", handle)
 
         chat, place = self._chat(buf, name), path and str(Path(cwd, path))
-        chat.insert(insert())
+        chat.turns.insert(insert())
 
     def _on_pictures(self, buf: int, name: str, paths: list[str]) -> None:
-        self.editor.spawn(self._chat(buf, name).prove_pictures(paths))
+        self.editor.spawn(self._chat(buf, name).screen.prove_pictures(paths))
 
     def _on_bring(
         self,
@@ -361,8 +368,8 @@ class Plugin:
     ) -> None:
         self._in(cwd)
         chat = self._chat(buf, name)
-        chat.asks_soon = chat.asks_soon or bool(question)
-        chat.insert(bring(chat, handle, question, quote, is_first=first))
+        chat.turns.asks_soon = chat.turns.asks_soon or bool(question)
+        chat.turns.insert(bring(chat, handle, question, quote, is_first=first))
 
     def _on_prompts(self) -> None:
         async def tell() -> None:

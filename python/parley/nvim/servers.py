@@ -60,7 +60,7 @@ class ServersPage:
         if chat is None:
             raise ParleyError("this page belongs to no chat. Run :ParleyTools in a chat")
         async with self._switching:  # a second key counts from what the first one did
-            offer = self._offer(await chat.look())
+            offer = self._offer(await chat.buffer.look())
             status = next(status for status in offer.servers if status.name == server)
             boxes = {"": offer.box(status), **{t.name: offer.tool_box(t) for t in status.tools}}
             if boxes.get(tool, NEVER) == NEVER:
@@ -138,14 +138,14 @@ class ServersPage:
             await self._draw()
 
     async def _draw(self, *, opening: bool = False) -> None:
-        transcript = await self._chat.look() if self._chat else Transcript()
+        transcript = await self._chat.buffer.look() if self._chat else Transcript()
         page = tools_page(self._offer(transcript))
         self._editor.tell(
-            "tools_page", page.table(), self._chat.buf if self._chat else None, opening
+            "tools_page", page.table(), self._chat.buffer.buf if self._chat else None, opening
         )
 
     def _offer(self, transcript: Transcript) -> Offer:
-        app, chosen = self._app(), self._chat.chosen if self._chat else None
+        app, chosen = self._app(), self._chat.buffer.chosen if self._chat else None
         servers, resolve = app.servers.status(), app.resolve(chosen)
         catalogue = Catalogue.of(tool for server in servers for tool in server.tools)
         globs = read_front_matter(transcript.front_matter).keys.get(KEY)
@@ -163,7 +163,7 @@ class ServersPage:
             _tool_keys(settings, catalogue),
             frozenset(out),
             settings.request.tool_room,
-            Path(self._chat.name).name if self._chat else "",
+            Path(self._chat.buffer.name).name if self._chat else "",
             (*untrusted, *app.problems()),
             self._resources,
         )

@@ -8,25 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from parley import engine
 from parley.chat.rounds import read_notice
-from parley.chat.transcript import Broken, Note, Proposal, ToolCall, Transcript
+from parley.chat.transcript import Broken, Note, Proposal, Transcript
 from parley.display.view import ChatView
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
 from parley.nvim.announcements import announcement, reminder, title
+from parley.nvim.chat_buffer import ChatBuffer
+from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.document import BufferDocument
-from parley.nvim.editor import Editor
-from parley.nvim.mirror import Mirror
 from parley.nvim.running import RunningCalls
 from parley.policy.choice import exchange_at, open_calls
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
 from parley.policy.status import ANALYZING, waiting_for
-from parley.runtime.app import App
-from parley.settings.values import Agent
 
 _EVENTS: Mapping[engine.EndKind, str] = {
     "complete": "ParleyAnswered",
@@ -39,58 +37,33 @@ _GOOD = ("complete", "waiting", "nothing", "answered")
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 
 
-class Chat(Protocol):
-    """The part of a chat that its turn needs."""
-
-    editor: Editor
-    app: App
-    buf: int
-    name: str
-    mirror: Mirror
-
-    @property
-    def agent(self) -> Agent:
-        """The agent of this chat."""
-
-    @property
-    def is_followed(self) -> bool:
-        """Whether another request waits for the turn's end."""
-
-    def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
-        """The ports of a turn of this chat."""
-
-    def status(self, text: str, handle: int) -> None:
-        """Show the current status; "" for none."""
-
-    def waits(self, calls: int) -> None:
-        """Tell how many calls are waiting for a choice."""
-
-    def used(self, what: Usage | RateLimits) -> None:
-        """Record the tokens of the running request."""
-
-    def draw_calls(self, row: int) -> list[ToolCall]:
-        """Draw the calls of the exchange that a row is in: approved calls without a result."""
-
-    async def draw(self) -> ChatView:
-        """Draw what is found in the text that was last looked at."""
-
-    def number(self, view: ChatView, call: Proposal) -> int:
-        """The number under which a call is drawn."""
-
-
 class Turn:
     """A turn at a handle; also its engine's observer."""
 
-    def __init__(self, chat: Chat, handle: int, row: int | None) -> None:
-        self.chat = chat
+    def __init__(
+        self,
+        buffer: ChatBuffer,
+        screen: ChatScreen,
+        ports: Callable[[BufferDocument, engine.Observer], engine.Ports],
+        handle: int,
+        row: int | None,
+        is_followed: Callable[[], bool],
+    ) -> None:
+        """`row` is the handle's row, None if unknown; `is_followed` says whether another turn begins
+        at the end of this one.
+        """
+        self.buffer = buffer
+        self.screen = screen
         self.handle = handle
+        self._editor = buffer.editor
+        self._is_followed = is_followed
         self.document = BufferDocument(
-            chat.editor, chat.mirror, handle, row, self._cancel, self._redraw_calls
+            self._editor, buffer.mirror, handle, row, self._cancel, self._redraw_calls
         )
-        self.ports = chat.ports(self.document, self)
+        self.ports = ports(self.document, self)
         self._task: asyncio.Task[Any] | None = None
         self._why: Exception | None = None
-        self._running = RunningCalls(chat.editor.loop.time)
+        self._running = RunningCalls(self._editor.loop.time)
         self._facts = list[dict[str, Any]]()
         """Facts about calls to send to Neovim soon."""
         self._has_calls = self._is_due = False
@@ -117,18 +90,16 @@ class Turn:
         """Do the work; however it ends, leave a valid file and tell the user."""
         self._task = asyncio.current_task()
         try:
-            self.chat.status(ANALYZING, self.handle)
+            self.screen.status(ANALYZING, self.handle)
             await self._show(await self._end(work))
         except GoneError as gone:
-            if not self.chat.is_followed:
-                self._announce(
-                    engine.End("stopped", str(gone)), self.chat.mirror.text.transcript, 0
-                )
+            if not self._is_followed():
+                self._announce(engine.End("stopped", str(gone)), self.buffer.transcript, 0)
         finally:
-            self.chat.status("", self.handle)
+            self.screen.status("", self.handle)
             if self._has_calls:
                 self._tell_calls()
-                self.chat.editor.tell("calls_end", self.chat.buf)
+                self._editor.tell("calls_end", self.buffer.buf)
             self.document.close()
 
     async def _end(self, work: Work) -> engine.End:
@@ -166,7 +137,7 @@ class Turn:
 
     def _open_calls(self) -> bool:
         """Whether calls are waiting in the current exchange: they need their servers."""
-        transcript = self.chat.mirror.text.transcript
+        transcript = self.buffer.transcript
         at = exchange_at(transcript, self.document.anchor)
         return at is not None and bool(open_calls(transcript.exchanges[at]))
 
@@ -182,14 +153,14 @@ class Turn:
 
     async def _show(self, end: engine.End) -> None:
         """Draw the end of the turn, and put the cursor where the user continues."""
-        chat, self.ending, self.kind = self.chat, True, end.kind
+        self.ending, self.kind = True, end.kind
         shot = await self.document.read()
-        view = await chat.draw()
+        view = await self.screen.draw()
         goes_on = self._doubted(shot, view) if self.doubts else _goes_on(end, shot, view)
         end, goes_on = self._reminder(end, shot, view) or (end, goes_on)
         calls = sum(len(calls) for _, calls in view.waiting())
         self._announce(end, shot.transcript, calls)
-        tick = await chat.editor.ask("finish", self.handle, goes_on)
+        tick = await self._editor.ask("finish", self.handle, goes_on)
         self.tick = tick if end.kind == "complete" else None
         self.is_drawn = True
 
@@ -212,25 +183,25 @@ class Turn:
             or not (is_unasked or end.kind == "waiting")
         ):
             return None
-        end = engine.End("waiting", reminder(len(calls[-1]), self.chat.app.settings.keys))
+        end = engine.End("waiting", reminder(len(calls[-1]), self.buffer.app.settings.keys))
         return end, _calls(calls[-1]) | {"stays": True}
 
     def _announce(self, end: engine.End, transcript: Transcript, calls: int) -> None:
         """Announce the end of the turn: on the screen, differently out of view, and to
         listeners.
         """
-        chat = self.chat
-        unseen = announcement(end, calls, title(transcript, chat.name))
+        buffer = self.buffer
+        unseen = announcement(end, calls, title(transcript, buffer.name))
         facts = {
             "event": _EVENTS.get(end.kind, ""),
-            "agent": chat.agent.name,
+            "agent": buffer.agent.name,
             "why": end.message,
             "seen": end.message,
-            "unseen": unseen if chat.app.settings.status.notify else end.message,
+            "unseen": unseen if buffer.app.settings.status.notify else end.message,
             "level": "info" if end.kind in _GOOD else "warn",
         }
-        chat.status("", self.handle)
-        chat.editor.tell("ended", chat.buf, facts)
+        self.screen.status("", self.handle)
+        self._editor.tell("ended", buffer.buf, facts)
 
     def _doubted(self, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
         """The place to look at before the next approval: the calls in doubt, as drawn now."""
@@ -239,7 +210,7 @@ class Turn:
         if not calls:
             return None
         first, last = calls[0], calls[-1]
-        numbers = [self.chat.number(view, call) for call in calls]
+        numbers = [self.screen.number(view, call) for call in calls]
         return {
             "row": first.span.start,
             "to_end": False,
@@ -253,31 +224,31 @@ class Turn:
         """Show the status; no call is waiting for a choice any more."""
         if text:
             self.has_begun = True
-            self.chat.waits(0)
-            self.chat.editor.tell("clear", self.chat.buf)
-        self.chat.status(text, self.handle)
+            self.screen.waits(0)
+            self._editor.tell("clear", self.buffer.buf)
+        self.screen.status(text, self.handle)
 
     def on_event(self, what: engine.TurnEvent) -> None:
         """Count tokens, and tell the user about notable events."""
         match what:
             case Usage() | RateLimits():
-                self.chat.used(what)
+                self.screen.used(what)
             case Aside(text):
-                self.chat.editor.message(text)
+                self._editor.message(text)
             case engine.MissingTools() if self.is_question:
-                self.chat.editor.message(what.message)
+                self._editor.message(what.message)
             case engine.ServerWait(servers):
                 self._awaits_servers = bool(servers)
-                self.chat.status(self._wait_text(servers) if servers else ANALYZING, self.handle)
+                self.screen.status(self._wait_text(servers) if servers else ANALYZING, self.handle)
             case engine.CallBegan() | engine.CallEnded() | engine.CallRefused():
                 self._has_calls = True
                 self._facts += self._running.facts(what)
                 self._redraw_calls()
             case engine.TaskBegan():
-                self.chat.editor.spawn(self._keep())
+                self._editor.spawn(self._keep())
             case engine.CallProgress():
                 for fact in self._running.facts(what):
-                    self.chat.editor.tell("call", self.chat.buf, fact)
+                    self._editor.tell("call", self.buffer.buf, fact)
             case _:
                 pass
 
@@ -285,7 +256,7 @@ class Turn:
         """Save a chat of ours that names a task: the task continues even without Neovim."""
         with suppress(GoneError):
             await self.document.settle()
-            self.chat.editor.tell("keep", self.chat.buf)
+            self._editor.tell("keep", self.buffer.buf)
 
     def _wait_text(self, servers: Sequence[str]) -> str:
         """The status while servers start, with the key that asks without them if no call needs
@@ -294,7 +265,7 @@ class Turn:
         if self._open_calls():
             return waiting_for(servers)
         key, them = (
-            self.chat.app.settings.keys.stop or ":ParleyStop",
+            self.buffer.app.settings.keys.stop or ":ParleyStop",
             "it" if len(servers) == 1 else "them",
         )
         return f"{waiting_for(servers)} ({key} asks without {them})"
@@ -303,17 +274,17 @@ class Turn:
         """Draw the calls of this answer as they are now, once for simultaneous events."""
         if self._has_calls and not self._is_due:
             self._is_due = True
-            self.chat.editor.loop.call_soon(self._tell_calls)
+            self._editor.loop.call_soon(self._tell_calls)
 
     def _tell_calls(self) -> None:
         self._is_due = False
         if self.is_drawn:
             return
-        calls = self.chat.draw_calls(self.document.anchor)
+        calls = self.screen.draw_calls(self.document.anchor)
         waiting = [call.id for call in calls if call.id not in self._running]
         facts, self._facts = self._facts, []
         for fact in [*({"id": name, "state": "waiting"} for name in waiting), *facts]:
-            self.chat.editor.tell("call", self.chat.buf, fact)
+            self._editor.tell("call", self.buffer.buf, fact)
 
 
 def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:

@@ -1,0 +1,91 @@
+"""Identifies one chat in the editor: its buffer and file, its text, and the agent that answers in it.
+
+Knows what is written, and how to change it; knows neither turns nor drawing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from parley.chat.transcript import Transcript
+from parley.engine import Change, Resolve, Snapshot
+from parley.nvim.document import BufferDocument, checked
+from parley.nvim.editor import Editor
+from parley.nvim.mirror import UNKNOWN, Mirror
+from parley.runtime.app import App
+from parley.settings.values import Agent
+
+
+class ChatBuffer:
+    """A buffer that contains a chat."""
+
+    def __init__(self, editor: Editor, app: App, buf: int, name: str) -> None:
+        self.editor = editor
+        self.app = app
+        """The current app: `setup` replaces it."""
+        self.buf = buf
+        self.name = name
+        """The path of the file; "" if the chat has no file yet."""
+        self.folder = Path.cwd()
+        """The user's working directory at the last command in this chat."""
+        self.chosen: str | None = None
+        """The agent that the user chose for this chat; None for the file's agent or the default."""
+        self.mirror = Mirror(editor.loop.time)
+        """The text as Neovim last reported it."""
+
+    @property
+    def path(self) -> str:
+        """The key by which the ledger knows this chat; without a file, only this process knows
+        it.
+        """
+        return self.name or f"/unsaved/{os.getpid()}/{self.buf}"
+
+    @property
+    def transcript(self) -> Transcript:
+        """The chat, by its text as Neovim last reported it."""
+        return self.mirror.text.transcript
+
+    @property
+    def agent(self) -> Agent:
+        """The agent of this chat, by its text as Neovim last reported it."""
+        return self.app.agent(self.transcript, self.chosen)
+
+    @property
+    def resolve(self) -> Resolve:
+        """The settings for drawing this chat."""
+        return self.app.resolve(self.chosen)
+
+    def resolve_for(self, shot: Snapshot) -> Resolve:
+        """The settings of a turn: the agent accepted at its start is asked until its end."""
+        return self.app.resolve(self.chosen, self.app.agent(shot.transcript, self.chosen))
+
+    async def look(self) -> Transcript:
+        """The buffer's text as it is now. Raises GoneError if the buffer is gone."""
+        for tick in () if self.mirror.is_current else (self.mirror.tick, UNKNOWN):
+            checked(await self.editor.ask("look", self.buf, tick, heed=self.mirror.heed))
+            if self.mirror.is_known:
+                break
+        return self.transcript
+
+    async def at(
+        self, handle: int, row: int | None, work: Callable[[BufferDocument], Awaitable[None]]
+    ) -> None:
+        """Work on the document at a handle in this row (None if unknown), and close the handle."""
+        document = BufferDocument(self.editor, self.mirror, handle, row)
+        try:
+            await work(document)
+        finally:
+            document.close()
+
+    async def change(
+        self, handle: int, change: Change, then: Callable[[], None] = lambda: None
+    ) -> None:
+        """Change the text, even during a turn, as one undo step; `then` still has the handle."""
+
+        async def work(document: BufferDocument) -> None:
+            await document.change(change)
+            then()
+
+        await self.at(handle, None, work)

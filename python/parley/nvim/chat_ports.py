@@ -1,0 +1,82 @@
+"""Connects the engine to a chat in the editor: the app's ports, with its requests and tools noted.
+
+The screen shows the counted tokens, and draws the last tools without starting servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from parley import engine
+from parley.chat.transcript import Result
+from parley.models.events import Event
+from parley.models.request import Request
+from parley.nvim.chat_buffer import ChatBuffer
+from parley.nvim.chat_screen import ChatScreen
+from parley.nvim.context import editor_text
+from parley.nvim.document import BufferDocument
+from parley.nvim.tokens import Tokens
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.tasks import TaskHandle
+
+
+def chat_ports(
+    buffer: ChatBuffer,
+    screen: ChatScreen,
+    document: BufferDocument,
+    observer: engine.Observer,
+    *,
+    is_beside: bool = False,
+) -> engine.Ports:
+    """The ports of a turn; `is_beside` if its requests do not belong to the chat itself."""
+    app = buffer.app
+    editor = partial(editor_text, buffer.editor, buffer.buf)
+    ports = app.ports(document, buffer.path, observer, lambda: buffer.folder, editor)
+    model = CountedModel(ports.model, screen.tokens, None if is_beside else app.client.settled)
+    return replace(ports, model=model, tools=RememberedTools(ports.tools, screen))
+
+
+class CountedModel:
+    """The model, with its requests counted."""
+
+    def __init__(
+        self, model: engine.Model, tokens: Tokens, settled: Callable[[Request], Request] | None
+    ) -> None:
+        """`settled` takes a request in the form its provider accepts; None if it is not the
+        chat's.
+        """
+        self._model = model
+        self._tokens = tokens
+        self._settled = settled
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        """The events of the model's reply."""
+        self._tokens.next_request(request.price, self._settled and partial(self._settled, request))
+        return self._model.stream(request)
+
+
+class RememberedTools:
+    """The tools; the screen gets the last catalogue."""
+
+    def __init__(self, tools: engine.Tools, screen: ChatScreen) -> None:
+        self._tools = tools
+        self._screen = screen
+
+    async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
+        """The available tools."""
+        self._screen.catalogue = catalogue = await self._tools.catalogue(narrow, calls)
+        return catalogue
+
+    def go_without(self) -> None:
+        """Wait no longer for servers."""
+        self._tools.go_without()
+
+    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+        """Run one call."""
+        return await self._tools.call(tool, arguments, request, task)
+
+    async def resources(self, server: str) -> Sequence[str]:
+        """The URIs of the resources that a server lists now."""
+        return await self._tools.resources(server)

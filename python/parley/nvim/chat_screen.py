@@ -1,0 +1,154 @@
+"""Shows one chat: its calls, folds, pictures, status and tokens.
+
+Knows how each is computed from the text and the ledger; Lua knows how things are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from parley.chat.transcript import YES, Proposal, ToolCall
+from parley.display.view import ChatView, details, drawing
+from parley.engine import Observation, with_own_tools
+from parley.models.events import RateLimits, Usage
+from parley.nvim.chat_buffer import ChatBuffer
+from parley.nvim.folds import FoldTexts, exchange_folds, folds
+from parley.nvim.pictures import picture_rows, pictures_of
+from parley.nvim.sightings import SeenCalls
+from parley.nvim.tokens import Tokens
+from parley.policy.choice import exchange_at, open_keys
+from parley.policy.doubts import Seen, sighting
+from parley.storage.forks import own_path
+from parley.tools.catalogue import Catalogue
+
+
+class ChatScreen:
+    """What the user sees of a chat."""
+
+    def __init__(self, buffer: ChatBuffer) -> None:
+        self._buffer = buffer
+        self._editor = buffer.editor
+        self.catalogue: Catalogue | None = None
+        """The tools of the last request: drawing starts no servers. None before the first."""
+        self.tokens = Tokens()
+        self._seen_calls = SeenCalls()
+        self._fold_texts = FoldTexts()
+        self._doing = ("", 0)
+        """The current status, and the handle of its turn."""
+        self._question = ""
+        self._waiting = 0
+        self._has_pictures = False
+
+    # --- The text ---
+
+    async def draw(self) -> ChatView:
+        """Draw the chat by its text as Neovim last reported it."""
+        buffer = self._buffer
+        tick, transcript, lines = buffer.mirror.tick, buffer.transcript, buffer.mirror.text.lines
+        agent = buffer.app.agent_name(transcript, buffer.chosen)
+        self._editor.tell("agent", buffer.buf, agent)
+        known = self.catalogue or buffer.app.servers.known()
+        room = buffer.resolve(transcript).request.tool_room
+        known = known and with_own_tools(known, transcript, room)
+        ledger = buffer.app.ledger(buffer.path)
+        missing = await buffer.app.attachments(buffer.path).missing(transcript)
+        view = ChatView(transcript, known, ledger.view(open_keys(transcript)), missing)
+        for news in ledger.news():
+            self._editor.message(news, "warn")
+        rows, texts = self._fold_texts.rows(folds(view))
+        drawn = {**drawing(view, buffer.app.settings.keys), "folds": rows, "texts": texts}
+        drawn["sightings"] = self._seen_calls.draw(view)
+        if await self._editor.ask("draw", buffer.buf, tick, drawn):  # else the text has changed
+            self.waits(len(drawn["proposals"]))
+            self._draw_pictures(tick, picture_rows(transcript, lines))
+        return view
+
+    def draw_calls(self, row: int) -> list[ToolCall]:
+        """Draw the calls in the exchange at a row. Returns the approved calls without a result."""
+        buffer, transcript = self._buffer, self._buffer.transcript
+        at = exchange_at(transcript, row)
+        if at is None or not buffer.mirror.is_known:
+            return []
+        exchange = transcript.exchanges[at]
+        ledger = buffer.app.ledger(buffer.path)
+        view = ChatView(transcript, self.catalogue, ledger.view(open_keys(transcript)))
+        rows, texts = self._fold_texts.rows(exchange_folds(view, [exchange]))
+        span = {"first": exchange.span.start, "last": exchange.span.end}
+        drawn = {"folds": rows, "texts": texts, **span}
+        self._editor.tell("folds", buffer.buf, buffer.mirror.tick, drawn)
+        proposals = [p for answer in exchange.answers[-1:] for p in answer.proposals]
+        return [p.call for p in proposals if p.choice in YES and p.result is None]
+
+    def _draw_pictures(self, tick: int, rows: list[tuple[int, str]]) -> None:
+        """Draw pictures below rows of the text at a changedtick, and remove stale pictures."""
+        if rows or self._has_pictures:
+            self._has_pictures = bool(rows)
+            self._editor.tell("pictures", self._buffer.buf, tick, rows)
+
+    async def prove_pictures(self, paths: Sequence[str]) -> None:
+        """Check the picture files to draw, and tell the paths of the valid files."""
+        buffer = self._buffer
+        pictures = pictures_of(buffer.transcript, paths)
+        contents = await buffer.app.attachments(buffer.path).read(pictures)
+        folder = own_path(buffer.path).parent
+        files = {
+            path: str(folder / path) if isinstance(contents.get(path), bytes) else ""
+            for path in paths
+        }
+        self._editor.tell("picture_files", buffer.buf, files)
+
+    # --- Calls ---
+
+    def show_result(self, call: Proposal) -> None:
+        """Show the details of a call that has a result."""
+        known = self.catalogue or self._buffer.app.servers.known()
+        tool = known.get(call.call.name) if known else None
+        self._editor.tell("float", details(call, tool), self._buffer.buf, 0)
+
+    def show_call(self, call: Proposal, observation: Observation) -> None:
+        """Show the details of a call without a result, as observed for the next request."""
+        approvals = observation.situation.approvals
+        lapse = approvals.lapsed(call)
+        ledger = self._buffer.app.ledger(self._buffer.path)
+        before = ledger.definition(lapse.digest) if lapse else None
+        now = sighting(call, approvals)
+        number = self._seen_calls.number(now) or self._seen_calls.number(replace(now, digest=""))
+        text = details(call, observation.catalogue.get(call.call.name), before)
+        self._editor.tell("float", text, self._buffer.buf, number)
+
+    def number(self, view: ChatView, call: Proposal) -> int:
+        """The number under which a call is drawn."""
+        return self._seen_calls.number(view.sighting(call))
+
+    def seen(self, calls: Iterable[tuple[int, float]]) -> Seen:
+        """The calls that were on the screen, from their numbers and milliseconds."""
+        return Seen(self._seen_calls.of(calls), self._buffer.app.least_seen_s)
+
+    # --- The status line ---
+
+    def status(self, text: str, handle: int) -> None:
+        """Show the current status; "" for none."""
+        self._doing = text, handle
+        self._editor.tell("status", self._buffer.buf, text and (self._question or text), handle)
+
+    def waits(self, calls: int) -> None:
+        """Tell how many calls are waiting for a choice."""
+        if calls != self._waiting:
+            self._waiting = calls
+            self._editor.tell("waiting", self._buffer.buf, calls)
+
+    @property
+    def has_waiting_calls(self) -> bool:
+        """Whether calls were waiting for a choice when the chat was last drawn."""
+        return self._waiting > 0
+
+    def waits_for(self, question: str) -> None:
+        """Show that a question to the user is open, before any status; "" when all are answered."""
+        self._question = question
+        self.status(*self._doing)
+
+    def used(self, what: Usage | RateLimits) -> None:
+        """Record the tokens of the running request, or its provider's limits."""
+        self.tokens.say(what)
+        self._editor.tell("usage", self._buffer.buf, self.tokens.table())

@@ -1,0 +1,56 @@
+"""Writes copies of a chat: a fork next to it, or a page to read.
+
+Knows when a copy may be made; `chat.fork` and `export` know its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from parley.chat.fork import fork_lines
+from parley.errors import ParleyError
+from parley.nvim.chat import Chat
+from parley.nvim.document import BufferDocument
+from parley.nvim.pages import write_page
+from parley.storage.content import encoded
+from parley.storage.forks import fork_paths, own_path, write_new
+
+
+async def export_chat(chat: Chat, path: Path, force: bool) -> None:
+    """Write the chat as a page; overwrite a file only with `force`. Raises ParleyError."""
+    await chat.turns.refresh()
+    buffer = chat.buffer
+    attachments = buffer.app.attachments(buffer.path)
+    await asyncio.to_thread(write_page, buffer.transcript, attachments, path, force)
+    buffer.editor.message(f"written to {path}")
+
+
+async def fork_chat(chat: Chat, handle: int, row: int, newline: str) -> None:
+    """Copy the chat, down to the exchange at a handle, into a new file next to it, and open it.
+
+    Raises ParleyError.
+    """
+    buffer = chat.buffer
+    if not buffer.name:
+        buffer.editor.tell("close", handle)
+        raise ParleyError("save this chat first (:w): its fork is created next to it")
+    file = own_path(buffer.path)
+
+    async def work(document: BufferDocument) -> None:
+        shot = await document.look()
+        chat.turns.refuse_if_answering(shot)
+        try:
+            lines = fork_lines(shot.lines, shot.exchange, file.name)
+        except ValueError as error:
+            raise ParleyError(str(error)) from error
+        spelled = (line.replace("\n", "\0") for line in lines)  # as the editor has a NUL
+        content = encoded(newline.join([*spelled, ""]))
+        for path in fork_paths(file):
+            # A deleted file of this name may have left decisions in the ledger.
+            is_free = not buffer.app.ledger(str(path)).is_known()
+            if is_free and await asyncio.to_thread(write_new, path, content):
+                buffer.editor.tell("forked", handle, str(path))
+                return
+
+    await buffer.at(handle, row, work)

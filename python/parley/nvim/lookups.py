@@ -1,0 +1,70 @@
+"""Shows what a chat's next request would use: the details of a call, or the request itself.
+
+Knows that a lookup runs beside the turns, and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from parley import engine
+from parley.chat.transcript import Proposal
+from parley.display.summary import UNREADABLE
+from parley.models.request import Request
+from parley.nvim.chat import Chat
+from parley.nvim.chat_ports import chat_ports
+from parley.nvim.document import BufferDocument
+from parley.nvim.editor import Editor
+from parley.policy.status import waiting_for
+from parley.runtime.tasks import Callbacks
+
+
+def show_details(chat: Chat, handle: int, row: int) -> None:
+    """Show the whole proposal at a handle in this row."""
+    buffer = chat.buffer
+
+    async def work(document: BufferDocument) -> None:
+        shot = await document.read()
+        calls = (p for a in shot.exchange.answers for p in a.proposals)
+        call = next((p for p in calls if shot.anchor in _first_rows(p)), None)
+        if call is None:
+            buffer.editor.message(UNREADABLE, "warn")
+        elif call.result is not None:
+            chat.screen.show_result(call)
+        else:
+            ports = chat_ports(buffer, chat.screen, document, _observer(buffer.editor))
+            chat.screen.show_call(call, await engine.observe(ports, buffer.resolve))
+
+    buffer.editor.spawn(buffer.at(handle, row, work))
+
+
+def with_request(chat: Chat, handle: int, row: int, use: Callable[[Request], None]) -> None:
+    """Use the request that the exchange at a handle would send."""
+    buffer = chat.buffer
+
+    async def work(document: BufferDocument) -> None:
+        ports = chat_ports(buffer, chat.screen, document, _observer(buffer.editor))
+        seen = await engine.observe(ports, buffer.resolve)
+        use(await engine.with_pictures(ports, seen.next_request()))
+
+    buffer.editor.spawn(buffer.at(handle, row, work))
+
+
+def _observer(editor: Editor) -> engine.Observer:
+    """The observer of a lookup: reports the servers that it waits for."""
+
+    def on_event(what: engine.TurnEvent) -> None:
+        match what:
+            case engine.ServerWait([_, *_] as servers):
+                editor.message(waiting_for(servers))
+            case engine.Aside(text):
+                editor.message(text)
+            case _:
+                pass
+
+    return Callbacks(on_event=on_event)
+
+
+def _first_rows(call: Proposal) -> tuple[int, ...]:
+    """The rows of a call and of the header of its result."""
+    return (call.span.start, call.result.span.start) if call.result else (call.span.start,)

@@ -1,0 +1,71 @@
+"""Checks whether a turn may begin in a chat: who would answer, and whether the user has agreed.
+
+Knows which agents the file named when it was loaded, and which warnings the user has seen;
+`settings.start` knows the rules.
+"""
+
+from __future__ import annotations
+
+from parley.chat.transcript import Transcript
+from parley.nvim.chat_buffer import ChatBuffer
+from parley.settings.start import Ready, Refusal, wanted_agent
+
+
+class StartCheck:
+    """The check of one chat."""
+
+    def __init__(self, buffer: ChatBuffer) -> None:
+        self._buffer = buffer
+        self.is_loaded_anew = True
+        """Whether the file was loaded since the text was last noted."""
+        self._file_agents = set[str]()
+        """The agents (or provider, model) that the file asked for at each load."""
+        self._previous = ("", "")
+        """Who answered last, and who would answer now, as the user was told."""
+        self._to_confirm = ""
+
+    def note(self, transcript: Transcript) -> None:
+        """Note the agent that a file asks for, if it was just loaded."""
+        self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
+        self.is_loaded_anew = False
+
+    def refusal(self, transcript: Transcript) -> str | None:
+        """The reason that no turn begins; None if it does, "" if the user is to confirm the agent.
+
+        The chat's agent may come with a hint, which is shown here.
+        """
+        self.note(transcript)
+        buffer = self._buffer
+        is_typed = wanted_agent(transcript) not in self._file_agents
+        match buffer.app.start(transcript, buffer.path, buffer.chosen, is_typed=is_typed):
+            case Refusal("unconfirmed agent", wish):
+                self._to_confirm = wish
+                return ""
+            case Refusal("unknown agent" | "no such agent", problem):
+                return f"{problem} (:ParleyAgent)"
+            case Refusal("unreadable settings", problem):
+                return f"{problem}. Fix it, then restart Neovim"
+            case Refusal(_, problem):
+                return problem
+            case Ready(hint, previous):
+                if change := self._change_of_agent(transcript, previous):
+                    return change
+                buffer.editor.message(hint and f"{hint} before you start Neovim")
+                return None
+
+    def _change_of_agent(self, transcript: Transcript, previous: str) -> str:
+        """A message, shown once, before an agent other than `previous` answers; "" for none."""
+        name = self._buffer.app.agent_name(transcript, self._buffer.chosen)
+        if not previous or (previous, name) == self._previous:
+            return ""
+        self._previous = previous, name
+        return (
+            f"{previous} answered last, {name} would answer now. Press again to ask it, or "
+            "use :ParleyAgent"
+        )
+
+    def ask_to_confirm(self) -> None:
+        """Ask about the agent that the last refusal named, if any."""
+        agent, self._to_confirm = self._to_confirm, ""
+        if agent:
+            self._buffer.editor.tell("confirm_agent", self._buffer.buf, agent)

@@ -1,0 +1,226 @@
+"""Runs the turns of one chat: at most one at a time, then a queued question or a quick key.
+
+Knows when a turn begins and ends; its work is passed in, and `turn` knows how one turn ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from parley import engine
+from parley.chat.transcript import Transcript
+from parley.errors import GoneError, ParleyError
+from parley.nvim.chat_buffer import ChatBuffer
+from parley.nvim.chat_ports import chat_ports
+from parley.nvim.chat_screen import ChatScreen
+from parley.nvim.queue import Queue, not_asked
+from parley.nvim.start_check import StartCheck
+from parley.nvim.topics import TopicWriter
+from parley.nvim.turn import Turn, Work
+from parley.policy.approval import unclaimed
+from parley.policy.choice import exchange_at
+from parley.policy.status import ANALYZING
+
+
+class Turns:
+    """The running turn of a chat, and what follows it."""
+
+    def __init__(
+        self,
+        buffer: ChatBuffer,
+        screen: ChatScreen,
+        check: StartCheck,
+        answer: Work,
+        before: asyncio.Event | None,
+    ) -> None:
+        """`answer` is the work of a queued question; `before` is the end of a turn of this file
+        whose buffer was closed or reloaded.
+        """
+        self._buffer = buffer
+        self._screen = screen
+        self._check = check
+        self._answer = answer
+        self._before = before
+        self._topic = TopicWriter(buffer)
+        self._queue = Queue(buffer.editor, buffer.mirror, buffer.buf)
+        self._turn: Turn | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The task of the running turn, or of the last one."""
+        self._next: tuple[int, Work] | None = None
+        """The handle and the work that begin when the ending turn has ended."""
+        self._insertions = set[asyncio.Task[None]]()
+        """The text being put into a question: a turn requested in the meantime includes it."""
+        self.asks_soon = False
+        """Whether a question is being inserted that is asked as soon as it is in the text."""
+
+    @property
+    def end(self) -> asyncio.Event | None:
+        """The end of the running turn; None if none runs."""
+        return None if self._turn is None else self._turn.end
+
+    def running_tools(self, server: str) -> list[str]:
+        """The names of a server's tools with a running call in this chat."""
+        return self._turn.running_tools(server) if self._turn else []
+
+    def refuse_if_answering(self, shot: engine.Snapshot) -> None:
+        """Raise ParleyError if the exchange of a snapshot is being answered."""
+        turn = self._turn
+        if turn is not None and exchange_at(shot.transcript, turn.document.anchor) == shot.at:
+            raise ParleyError(
+                "this exchange is still being answered: fork it when the turn has ended"
+            )
+
+    # --- Beginning and stopping ---
+
+    def ask(self, handle: int, row: int, work: Work, *, is_question: bool) -> None:
+        """Continue the exchange at a handle in this row.
+
+        If it `is_question` below a running turn, queue it; a queued question is removed from the
+        queue.
+        """
+        turn = self._turn
+        if self.asks_soon and is_question:
+            self._buffer.editor.tell("close", handle)
+        elif is_question and (self._queue.is_used or (turn is not None and not turn.ending)):
+            self._buffer.editor.spawn(self._switch(handle, work))
+        else:
+            self.start(handle, row, work)
+
+    async def _switch(self, handle: int, work: Work) -> None:
+        """Queue a question, or remove it; any other is answered at once, if nothing else runs."""
+        place = await self._queue.place(handle, self._turn.handle if self._turn else None)
+        turn = self._turn  # it may have ended meanwhile
+        if place and place.marks:
+            self._queue.remove(place.marks)
+            self._buffer.editor.tell("close", handle)
+            self._buffer.editor.message("removed from the queue: this question is only text again")
+        elif place and place.is_below and turn and (self._next or not turn.ending):
+            self._queue.put(handle, place.up)
+            self._buffer.editor.message("queued: it is asked when the answer above is complete")
+        else:
+            self.start(handle, None, work)
+
+    def start(self, handle: int, row: int | None, work: Work) -> None:
+        """Begin a turn at a handle in this row (None if unknown), unless a turn is running."""
+        if self._turn is not None and self._turn.ending and self._next is None:
+            self._next = handle, work  # the ended turn changes nothing more, and the user is quick
+        elif self._turn is not None:
+            self._buffer.editor.message(
+                "a turn is running in this chat; :ParleyStop ends it", "warn"
+            )
+            self._buffer.editor.tell("close", handle)
+        else:
+            self._screen.tokens.next_turn()
+            ports = partial(chat_ports, self._buffer, self._screen)
+            self._turn = Turn(
+                self._buffer, self._screen, ports, handle, row, lambda: self._next is not None
+            )
+            self.task = self._buffer.editor.spawn(self._run(self._turn, work))
+
+    def stop(self) -> None:
+        """End the running turn, and empty the queue."""
+        if self._turn is None:
+            self._buffer.editor.spawn(self.empty_queue("nothing is running in this chat"))
+        elif self._turn.ending:
+            self._turn.kind = "stopped"  # it changes nothing more, but the queue would
+        else:
+            self._turn.stop()
+
+    def lose(self, handle: int, why: str) -> None:
+        """The buffer or the answer of a turn was taken away."""
+        if self._turn is not None and self._turn.handle == handle:
+            self._turn.lose(why)
+
+    def insert(self, work: Coroutine[Any, Any, None]) -> None:
+        """Put something into a question; a turn requested in the meantime waits for it."""
+        task = self._buffer.editor.spawn(work)
+        self._insertions.add(task)
+        task.add_done_callback(self._insertions.discard)
+
+    async def empty_queue(self, otherwise: str = "") -> None:
+        """Report how many queued questions were not asked; if none, `otherwise`."""
+        in_vain = not_asked(await self._queue.clear())
+        self._buffer.editor.message(in_vain or otherwise, "warn" if in_vain else "info")
+
+    # --- One turn after the other ---
+
+    async def _run(self, turn: Turn, work: Work) -> None:
+        try:
+            try:
+                await turn.run(partial(self._begin, work))
+            finally:
+                await self._follow(turn)
+        finally:
+            self._turn = None
+            turn.end.set()
+            following, self._next = self._next, None
+            if following is not None:
+                self.start(following[0], None, following[1])
+        if not turn.is_drawn:
+            await self.refresh()
+        gc.collect()  # here no caller waits
+        self._check.ask_to_confirm()
+        if turn.tick is not None and await self._topic.find(
+            turn.tick, turn.document.anchor, lambda: self._turn is not None
+        ):
+            await self.refresh()
+
+    async def _begin(self, work: Work, turn: Turn) -> engine.End:
+        """Work when the text is complete: what ran before, or is being inserted, has ended."""
+        if self._before is not None:
+            await self._before.wait()
+            self._screen.status(ANALYZING, turn.handle)  # the turn's end removed it
+        if self._insertions:
+            await asyncio.wait(self._insertions)
+        return await work(turn)
+
+    async def run_loop(self, turn: Turn, resolve: engine.Resolve) -> engine.End:
+        """Run the loop in a turn. The first answer's summary fills an empty topic."""
+        end = await engine.run_turn(turn.ports, resolve)
+        if end.kind == "complete":
+            await self._topic.fill(turn.document, turn.handle)
+        return end
+
+    async def _follow(self, turn: Turn) -> None:
+        """Ask the next queued question after a turn; if calls are waiting, the queue stays as it
+        is.
+
+        Taking a question waits for the editor. If the user asks or stops during that wait, the
+        question goes back, or is reported as not asked.
+        """
+        handle = await self._queue.take() if turn.kind == "complete" and not self._next else None
+        if handle is not None and (self._next or turn.kind != "complete"):
+            self._queue.put(handle)
+        elif handle is not None:
+            self._next = handle, self._answer
+        if turn.kind in ("stopped", "interrupted") or not (
+            turn.kind == "complete" or self._screen.has_waiting_calls
+        ):
+            await self.empty_queue()
+
+    # --- Between turns ---
+
+    async def refresh(self) -> None:
+        """Read and draw the buffer; the changes of a turn are drawn when it ends."""
+        try:
+            transcript = await self._buffer.look()
+        except GoneError:
+            return  # closed in the meantime: the user knows
+        if self._turn is not None:
+            return
+        self._check.note(transcript)
+        self._revoke_undone(transcript)
+        await self._screen.draw()
+        self._buffer.app.prepare(transcript, self._buffer.chosen)
+        gc.collect()
+        gc.freeze()  # keep what was parsed: parsing a long chat again would delay a question
+
+    def _revoke_undone(self, transcript: Transcript) -> None:
+        """Revoke approvals whose marks are no longer in the file."""
+        ledger = self._buffer.app.ledger(self._buffer.path)
+        if undone := unclaimed(transcript, ledger.view()):
+            ledger.revoke(undone)
