@@ -13,6 +13,7 @@ from parley.engine import (
     End,
     Narrow,
     Ports,
+    Press,
     Resolve,
     TurnEvent,
     choose,
@@ -202,7 +203,7 @@ class Turns:
     async def press(self, key: Choice, on: str = "❓", reason: str = "") -> ChoiceMade:
         """Press a choice key on the last line that holds a text."""
         line = max(n for n, text in enumerate(self.document.lines) if on in text)
-        return await choose(self.ports, self.resolve, line, key, "key", reason)
+        return await choose(self.ports, self.resolve, line, Press(key, "key", reason))
 
     def edit(self, change: Callable[[str], str]) -> None:
         """What the user does to the text."""

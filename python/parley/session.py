@@ -332,7 +332,9 @@ class Session:
         """Let `approve` decide on the first undecided call. Raises ParleyError if it cannot."""
         call = (await engine.observe(ports, resolve)).undecided()[0]
         choice, reason = await self._choice(call) if isinstance(call, Proposal) else ("yn", "")
-        outcome = await engine.choose(ports, resolve, call.span.start, choice, "command", reason)
+        outcome = await engine.choose(
+            ports, resolve, call.span.start, engine.Press(choice, "command", reason)
+        )
         if not outcome.decided:
             raise ParleyError(outcome.message)
 

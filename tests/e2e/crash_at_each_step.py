@@ -120,7 +120,7 @@ async def say_yes(process: Process, path: Path) -> tuple[str, str]:
     """The reply to an approval of the call, and the end of the following turn."""
     ports, resolve = process.ports(path), process.app.resolve(None)
     line = (await engine.observe(ports, resolve)).undecided()[0].span.start
-    made = await engine.choose(ports, resolve, line, "ya", "key")
+    made = await engine.choose(ports, resolve, line, engine.Press("ya", "key"))
     return made.message, (await engine.run_turn(process.ports(path), resolve)).kind
 
 

@@ -79,14 +79,14 @@ class Process:
     async def say_yes(self, path: Path, key: Choice = "ya") -> None:
         """Approve the first call of the file, and nothing after it."""
         at = proposals(path)[0].span.start
-        await engine.choose(self.ports(path), self.app.resolve(None), at, key, "key")
+        await engine.choose(self.ports(path), self.app.resolve(None), at, engine.Press(key, "key"))
 
     async def choose(self, path: Path, key: Choice, number: int = 0) -> engine.End:
         """Press a key on the n-th waiting call; return the end of the turn that follows."""
         ports, resolve = self.ports(path), self.app.resolve(None)
         seen = await engine.observe(ports, resolve)
         line = waiting(seen.snapshot.answer)[number].span.start
-        await engine.choose(ports, resolve, line, key, "key")
+        await engine.choose(ports, resolve, line, engine.Press(key, "key"))
         return await engine.run_turn(self.ports(path), resolve)
 
 

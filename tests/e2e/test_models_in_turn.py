@@ -217,7 +217,7 @@ async def decide(app: App, path: Path, agent: str) -> int:
     """Approve all waiting calls; return how many there were."""
     there, resolve = ports(app, path), app.resolve(agent)
     calls = waiting((await engine.observe(there, resolve)).snapshot.answer)
-    await engine.choose(there, resolve, calls[0].span.start, "ya", "key")
+    await engine.choose(there, resolve, calls[0].span.start, engine.Press("ya", "key"))
     return len(calls)
 
 

@@ -89,7 +89,7 @@ async def test_a_loop_without_thinking_stays_so_and_the_user_is_told_once(
             server.plan(Response([event(each) for each in calls()]), said)
             assert await engine.run_turn(ports, resolve) == engine.End("waiting")
             (call,) = waiting((await engine.observe(ports, resolve)).snapshot.answer)
-            await engine.choose(ports, resolve, call.span.start, "ya", "key")
+            await engine.choose(ports, resolve, call.span.start, engine.Press("ya", "key"))
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
             text = path.read_text(encoding="utf-8").rstrip()
             path.write_text(f"{text} and now?\n", encoding="utf-8")

@@ -20,6 +20,7 @@ from parley.engine import (
     ChatSettings,
     ChoiceMade,
     End,
+    Press,
     Snapshot,
     choose,
     regenerate,
@@ -1059,11 +1060,11 @@ async def test_an_approval_does_not_count_for_another_tool_than_the_one_shown() 
     (proposal,) = Snapshot.of(turns.text, 0).answer.proposals
     drawn = Sighting(written_key(proposal), tool().digest)
     other = replace(drawn, digest=tool(title="Post to the web").digest)
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", seen=Seen({other: 1.0}))
+    made = await choose(turns.ports, turns.resolve, 4, Press("ya", "key", seen=Seen({other: 1.0})))
     assert not made.decided
     assert "web_search is not the tool shown" in made.message
     assert turns.ledger.view().entries == ()
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", seen=Seen({drawn: 1.0}))
+    made = await choose(turns.ports, turns.resolve, 4, Press("ya", "key", seen=Seen({drawn: 1.0})))
     assert made.decided
 
 
@@ -1076,12 +1077,14 @@ async def test_an_approval_before_its_call_could_be_read_does_not_count() -> Non
     keys: tuple[Choice, ...] = ("ya", "yA", "yo", "yO")
     for key in keys:
         early = Seen({drawn[0]: 0.39, drawn[1]: 0.39})
-        made = await choose(turns.ports, turns.resolve, 4, key, "key", seen=early, is_repeated=True)
+        made = await choose(
+            turns.ports, turns.resolve, 4, Press(key, "key", seen=early, is_repeated=True)
+        )
         assert (made.decided, made.is_from_afar) == (False, False)
         assert "has just appeared: read it, then press" in made.message
         assert {doubt.kind for doubt in made.doubts} == {"early"}
     assert turns.ledger.view().entries == ()
-    assert (await choose(turns.ports, turns.resolve, 4, "yn", "key", seen=Seen())).decided
+    assert (await choose(turns.ports, turns.resolve, 4, Press("yn", "key", seen=Seen()))).decided
 
 
 async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> None:
@@ -1090,17 +1093,17 @@ async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> No
     before, ports, resolve = turns.text, turns.ports, turns.resolve
     keys: tuple[Choice, ...] = ("ya", "yA")
     for key in keys:
-        made = await choose(ports, resolve, 0, key, "key")
+        made = await choose(ports, resolve, 0, Press(key, "key"))
         says = f"{key} decides 2 calls: press {key} again, or go to one"
         assert made == ChoiceMade(False, says, is_from_afar=True)
-    made = await choose(ports, resolve, 0, "ya", "key", name=",a")
+    made = await choose(ports, resolve, 0, Press("ya", "key", name=",a"))
     assert made.message == ",a decides 2 calls: press ,a again, or go to one"
     assert (turns.text, turns.ledger.view().entries) == (before, ())
-    assert (await choose(ports, resolve, 0, "yN", "command")).decided
+    assert (await choose(ports, resolve, 0, Press("yN", "command"))).decided
     turns.edit(lambda _: before)
-    assert (await choose(ports, resolve, 0, "ya", "command")).decided
+    assert (await choose(ports, resolve, 0, Press("ya", "command"))).decided
     turns.edit(lambda _: before)
-    assert (await choose(ports, resolve, 0, "ya", "key", is_repeated=True)).decided
+    assert (await choose(ports, resolve, 0, Press("ya", "key", is_repeated=True))).decided
 
 
 async def test_an_answer_without_an_agent_gets_the_current_one() -> None:

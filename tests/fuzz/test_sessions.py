@@ -100,7 +100,7 @@ async def shell_yes(home: Path, path: Path) -> bool:
         if (await engine.run_turn(ports, resolve)).kind != "waiting":
             return False
         call = (await engine.observe(ports, resolve)).undecided()[0]
-        made = await engine.choose(ports, resolve, call.span.start, "ya", "command")
+        made = await engine.choose(ports, resolve, call.span.start, engine.Press("ya", "command"))
         if made.decided:
             await engine.run_turn(ports, resolve)
     except BusyError:

@@ -81,7 +81,7 @@ async def conversation(
         if end.kind == "waiting" and move in ("ya", "yA", "yn"):
             observation = await engine.observe(turns.ports, turns.resolve)
             line = observation.undecided()[0].span.start
-            await engine.choose(turns.ports, turns.resolve, line, move, "command")  # type: ignore[arg-type]
+            await engine.choose(turns.ports, turns.resolve, line, engine.Press(move, "command"))  # type: ignore[arg-type]
         elif move == "ask" and turns.text.endswith("💬: \n"):
             turns.ask(f"question {number}")
         elif move == "again":

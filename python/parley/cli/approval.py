@@ -181,7 +181,7 @@ class _Dialog:
         reason: str,
     ) -> None:
         line, seen = calls[self._current].span.start, Seen(self._watch.seconds(), self._least_s)
-        outcome = await engine.choose(ports, resolve, line, key, "key", reason, seen)
+        outcome = await engine.choose(ports, resolve, line, engine.Press(key, "key", reason, seen))
         self._message = outcome.message
         if outcome.doubts:
             doubtful = [doubt.proposal for doubt in outcome.doubts]

@@ -75,10 +75,7 @@ class Script:
         if not calls:
             self.refusal = f"{choice}: this call is already decided"
             return False
-        outcome = await engine.choose(
-            ports,
-            resolve,
-            calls[0].span.start,
+        press = engine.Press(
             choice.key,
             "command",
             "" if choice.key in YES else self._reason,
@@ -86,6 +83,7 @@ class Script:
             name=str(choice),
             reach="one" if choice.call else None,
         )
+        outcome = await engine.choose(ports, resolve, calls[0].span.start, press)
         if outcome.decided:
             self._choices.pop(0)
         else:

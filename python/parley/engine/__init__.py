@@ -1,6 +1,6 @@
 """The engine: the loop, and the ports through which it reaches the world."""
 
-from parley.engine.choices import ChoiceMade, choose, regenerate
+from parley.engine.choices import ChoiceMade, Press, choose, regenerate
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
 from parley.engine.observe import Observation, guidance, observe, with_own_tools
@@ -61,6 +61,7 @@ __all__ = [
     "Observation",
     "Observer",
     "Ports",
+    "Press",
     "References",
     "Resolve",
     "ServerWait",

@@ -32,62 +32,43 @@ class ChoiceMade:
     counts."""
 
 
-async def choose(
-    ports: Ports,
-    resolve: Resolve,
-    line: int,
-    key: Choice,
-    rule: Rule,
-    reason: str = "",
-    seen: Seen | None = None,
-    *,
-    is_repeated: bool = False,
-    name: str = "",
-    reach: Reach | None = None,
-) -> ChoiceMade:
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A choice as the user made it, with a key or a command."""
+
+    key: Choice
+    rule: Rule
+    """Who decides: a key, a command, or a setting."""
+    reason: str = ""
+    """The reason of a refusal, for the model."""
+    seen: Seen | None = None
+    """The calls as the user saw them: an approval counts for those. None if nothing is drawn."""
+    is_repeated: bool = False
+    """Whether the user pressed the same key right before and was told to repeat it."""
+    name: str = ""
+    """The key or command to repeat, if it is not `key`."""
+    reach: Reach | None = None
+    """Which calls are meant, if the key does not say it."""
+
+
+async def choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> ChoiceMade:
     """Carry out a choice on a line of the current exchange: first in the ledger, then in the file.
 
-    `seen` has the calls as the user saw them, None if nothing is drawn: an approval counts for
-    those. If a call was shown too briefly or may have run before, the first approval only warns,
-    and the next one counts. The same holds for a key that would decide several calls from none of
-    their lines, unless `is_repeated`: the user pressed it right before and was told so.
-
-    `name` is the key or command to repeat, if it is not `key`; `reach` says which calls are meant,
-    if the key does not. Raises BusyError when another process runs a turn in this chat, because
-    that turn may settle the calls seen here.
+    If a call was shown too briefly or may have run before, the first approval only warns, and the
+    next one counts. The same holds for a key that would decide several calls from none of their
+    lines, unless it is repeated. Raises BusyError when another process runs a turn in this chat,
+    because that turn may settle the calls seen here.
     """
     with ports.ledger.lease():
-        return await _choose(
-            ports,
-            resolve,
-            line,
-            key,
-            rule,
-            reason,
-            seen,
-            is_repeated=is_repeated,
-            name=name or key,
-            reach=reach,
-        )
+        return await _choose(ports, resolve, line, press)
 
 
-async def _choose(
-    ports: Ports,
-    resolve: Resolve,
-    line: int,
-    key: Choice,
-    rule: Rule,
-    reason: str,
-    seen: Seen | None,
-    *,
-    is_repeated: bool,
-    name: str,
-    reach: Reach | None,
-) -> ChoiceMade:
+async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> ChoiceMade:
+    key, rule, name = press.key, press.rule, press.name or press.key
     observation = await observe(ports, resolve)
     approvals = observation.situation.approvals
     scope = observation.settings.scope
-    choice = chosen(observation.snapshot.exchange, line, key, scope, approvals, reach)
+    choice = chosen(observation.snapshot.exchange, line, key, scope, approvals, press.reach)
     proposals = [call for call in choice.proposals if isinstance(call, Proposal)]
     if key in YES:
         if choice.proposals and not proposals:
@@ -99,9 +80,9 @@ async def _choose(
             return ChoiceMade(
                 False, f"{lost.call.name} cannot run now: the tools of {missing} are missing"
             )
-        if left := doubts(proposals, approvals, seen):
+        if left := doubts(proposals, approvals, press.seen):
             return _held_back(ports, observation, left, name)
-        if rule == "key" and choice.is_from_afar and not is_repeated:
+        if rule == "key" and choice.is_from_afar and not press.is_repeated:
             text = f"{name} decides {len(proposals)} calls: press {name} again, or go to one"
             return ChoiceMade(False, text, is_from_afar=True)
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
@@ -113,9 +94,9 @@ async def _choose(
             ports,
             observation,
             "declined",
-            [(p, f"{key} by {rule} {reason}".strip()) for p in proposals],
+            [(p, f"{key} by {rule} {press.reason}".strip()) for p in proposals],
         )
-    declined = Result("refused", fit(f"{plan.DECLINED} {reason}".strip()))
+    declined = Result("refused", fit(f"{plan.DECLINED} {press.reason}".strip()))
 
     def change(shot: Snapshot) -> list[Edit]:
         open_calls = plan.waiting(shot.answer)

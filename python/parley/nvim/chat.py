@@ -109,17 +109,8 @@ class Chat:
                 return engine.End("nothing", refusal)
             resolve = self.buffer.resolve_for(shot)
             name = key_name(key, self.buffer.app.settings.keys) if rule == "key" else key
-            choice = await engine.choose(
-                turn.ports,
-                resolve,
-                line,
-                key,
-                rule,
-                reason,
-                on_screen,
-                is_repeated=is_repeated,
-                name=name,
-            )
+            press = engine.Press(key, rule, reason, on_screen, is_repeated, name)
+            choice = await engine.choose(turn.ports, resolve, line, press)
             self._is_from_afar = choice.is_from_afar
             self.buffer.editor.message(choice.message)
             if not choice.decided:

@@ -160,7 +160,9 @@ async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) 
         return True
     for call, proposal, _ in results[:1]:
         choice, reason = _choice(proposal)
-        outcome = await engine.choose(ports, resolve, call.span.start, choice, "command", reason)
+        outcome = await engine.choose(
+            ports, resolve, call.span.start, engine.Press(choice, "command", reason)
+        )
         return outcome.decided
     return False
 
