@@ -1,4 +1,4 @@
-"""An ASGI server that ends as soon as it is to, for the hundreds that tests begin and end."""
+"""An ASGI server that shuts down without delay, for the hundreds that tests start and stop."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from typing import Any
 import uvicorn
 
 _LAST_S = 1.0
-"""The time in which replies that are being sent may end."""
+"""The time that replies in progress have to finish."""
 
 
 class AsgiServer(uvicorn.Server):
-    """The server of uvicorn, which by itself takes three tenths of a second to see that it is to
-    end.
-    """
+    """The uvicorn server without its delay of 0.3 s before it notices that it should stop."""
 
     def __init__(self, app: Any, **options: Any) -> None:
         super().__init__(uvicorn.Config(app, log_level="critical", ws="none", **options))
 
     async def main_loop(self) -> None:
-        """Return when it is to end."""
-        await self.on_tick(0)  # the headers of all replies
+        """Return when the server should stop."""
+        await self.on_tick(0)  # added to all replies
         while not self.should_exit:  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End all connections, and what is still answered."""
+        """Close all connections and cancel the replies in progress."""
         for server in self.servers:
             server.close()
         for listener in sockets or []:

@@ -1,10 +1,8 @@
-"""Branch coverage by the tests that try the same each time: a plugin of pytest, for `make
-branches`.
+"""Branch coverage by the deterministic tests: a pytest plugin for `make branches`.
 
-Only those run. Left out are laws and what goes through the same code as often, which would take
-several times as long, what looks at the texts of the project, and what runs in processes of its
-own: Neovim's half and the shell. Knows which tests are measured; how far they have to reach,
-`pyproject.toml` says.
+Only those tests run. It skips laws and repetitive tests, which would take several times as long;
+tests of the project's texts; and code in other processes: the Neovim side and the shell. This
+module knows which tests are measured. `pyproject.toml` sets the required coverage.
 """
 
 from __future__ import annotations
@@ -15,11 +13,11 @@ import coverage
 import pytest
 
 UNMEASURED = frozenset({"nvim", "e2e", "fuzz", "laws", "cli"})
-"""Folders of tests that start processes, or go through millions of examples."""
+"""Test folders that start processes or go through millions of examples."""
 OF_TEXTS = frozenset(
     f"test_{name}.py" for name in ("gate", "layers", "lock", "mirror", "names", "package")
 )
-"""Files of tests that read Parley, and do not run it."""
+"""Test files that read Parley's source but do not run it."""
 
 
 def is_measured(item: pytest.Item) -> bool:
@@ -29,7 +27,7 @@ def is_measured(item: pytest.Item) -> bool:
 
 
 class Branches:
-    """The measurement of one process, from the imports of modules on."""
+    """The measurement of one process, started before modules are imported."""
 
     def __init__(self) -> None:
         self._coverage = coverage.Coverage(data_suffix=True)
@@ -37,19 +35,19 @@ class Branches:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave the tests that do not count to `make test`."""
+        """Deselect the tests that do not count; `make test` runs them."""
         items[:] = filter(is_measured, items)
 
     def pytest_sessionfinish(self) -> None:
-        """Keep what was measured; `coverage combine` joins it with that of the other processes."""
+        """Save the measurement; `coverage combine` joins it with those from other processes."""
         self._coverage.stop()
         self._coverage.save()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Measure where tests run, before anything of Parley is imported: in each worker, or the
-    only process.
+    """Start measuring where tests run, before Parley is imported: in each worker, or in the only
+    process.
     """
     if "PYTEST_XDIST_WORKER" in os.environ or not early_config.known_args_namespace.numprocesses:
         early_config.pluginmanager.register(Branches())

@@ -1,4 +1,4 @@
-"""Small chats to test with: calls, replies, tools and decisions, in a line each."""
+"""Small test chats: calls, replies, tools and decisions, one line each."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def answer(*segments: Segment) -> Answer:
 
 
 def chat(*answers: Answer) -> Transcript:
-    """A chat with an exchange for each answer, read from its file."""
+    """A chat with one exchange per answer, read from its file."""
     return parse(
         render(Transcript(tuple(Exchange(Question((Text("q"),)), (each,)) for each in answers)))
     )
@@ -95,7 +95,7 @@ STEP: dict[str, Any] = {"view": LedgerView(), "limits": limits_with()}
 
 
 def step(transcript: Transcript, catalogue: Catalogue = TOOLS, **more: Any) -> Step:
-    """The step that follows for the last exchange."""
+    """The next step for the last exchange."""
     return next_step(
         Situation(transcript, len(transcript.exchanges) - 1, catalogue, **(STEP | more))
     )

@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings and hooks for all tests."""
 
 import atexit
 import gc
@@ -16,12 +16,12 @@ import pytest
 
 from tests import examples, ledgers  # noqa: F401  the laws of all folders are tried as examples says
 
-# The demo model, in the hundreds of processes that tests start, refuses what the providers would
+# In the hundreds of processes that tests start, the demo model refuses what the providers would
 # refuse.
 os.environ["PARLEY_DEMO_STRICT"] = "1"
 
-# The tests' files are in memory if it has room, because a turn writes to the disk a dozen times.
-# The process that distributes the tests decides.
+# Test files are in memory if there is room, because a turn writes to the disk a dozen times. The
+# process that distributes the tests decides.
 MEMORY, ROOM = Path("/dev/shm"), 2 * 2**30
 if (
     "PYTEST_XDIST_WORKER" not in os.environ
@@ -29,27 +29,26 @@ if (
     and shutil.disk_usage(MEMORY).free > ROOM
 ):
     os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="p", dir=MEMORY)
-    Path(tempfile.tempdir).chmod(0o711)  # some tests are another user
+    Path(tempfile.tempdir).chmod(0o711)  # some tests run as another user
     atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
-# Servers of tests start in this state folder, and not in the user's.
+# Test servers start in this state folder instead of the user's.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="parley-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # No test needs the system's TLS authorities, and reading them takes longer than most tests.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
-# Nor through a proxy: all servers are on this machine. Tests of proxies name their own.
+# No test uses a proxy: all servers are on this machine. Tests of proxies set their own.
 for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[name]
 
 # Without bytecode, each of the hundreds of test processes would compile all of Parley, and pytest
-# every test. `make clean` removes the bytecode.
+# would compile every test. `make clean` removes the bytecode.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Thousands of tests and three SDKs stay to the end: looking through them again and again finds
-# nothing.
+# Thousands of tests and three SDKs live until the end: collecting them repeatedly frees nothing.
 gc.set_threshold(50_000, 20, 50)
 
 
@@ -63,16 +62,16 @@ def _closed_ledgers_and_forgotten_ways() -> Iterator[None]:
 
 
 SLOW = frozenset({"cli", "e2e", "nvim", "test_docs.py", "test_package.py"})
-"""Folders and files of tests that start processes."""
+"""Folders and files with tests that start processes."""
 
 
 MARKED = {
     "guests": "with programs of others, which `make guests` runs",
     "fuzz": "of laws that take long, which `make fuzz` tries",
 }
-"""Why `make test` leaves out what is marked so."""
+"""Why `make test` skips tests with each mark."""
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
-"""How many tests of each mark this run leaves out."""
+"""The number of tests with each mark that this run skips."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,7 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A file stays together, for what its tests share."""
+    """Keep each file's tests together, because they share fixtures."""
     if seed := config.getoption("--shuffle"):
         chance = random.Random(seed)
         files = dict.fromkeys(item.path for item in items)
@@ -94,9 +93,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """The tests in as many equal parts as there are workers, files of slow ones first in each:
-    none is left to wait for at the end. `--dist worksteal` gives each worker such a part to
-    begin with.
+    """The tests in as many equal parts as there are workers. Files with slow tests come first in
+    each part, so that no slow test is left at the end. With `--dist worksteal`, each worker begins
+    with one part.
     """
     slow: list[list[pytest.Item]] = [[] for _ in range(workers)]
     quick: list[pytest.Item] = []
@@ -112,7 +111,7 @@ def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Count what is left out."""
+    """Count the skipped tests."""
     counts = {
         mark: sum(item.get_closest_marker(mark) is not None for item in items) for mark in MARKED
     }
@@ -120,18 +119,18 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker has nobody to tell but the process that started it."""
+    """Send the counts to the process that started this worker; a worker cannot print them."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, {})
 
 
 def pytest_testnodedown(node: Any) -> None:
-    """Each worker leaves out the same."""
+    """Record a worker's counts; every worker skips the same tests."""
     node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", {})
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """No test is left out in silence."""
+    """Report the skipped tests."""
     for mark, count in config.stash.get(LEFT_OUT, {}).items():
         if count:
             terminalreporter.write_line(f"not run: {count} {MARKED[mark]}")

@@ -1,6 +1,4 @@
-"""What the settings are without any: inner values have no defaults of their own, and tests take
-them here.
-"""
+"""The default settings. Inner values have no defaults of their own, so tests take them from here."""
 
 from __future__ import annotations
 
@@ -32,12 +30,12 @@ CHAT_SETTINGS = _chat_settings()
 
 
 def limits_with(**more: Any) -> Limits:
-    """The limits of a chat, but for these."""
+    """A chat's limits, with these changes."""
     return replace(CHAT_SETTINGS.limits, **more)
 
 
 def attempts_with(**more: Any) -> Attempts:
-    """How a failed request is tried again, but for this."""
+    """The retries of a failed request, with these changes."""
     tools = SETTINGS.prompt_tools
     return replace(
         Attempts(tools.max_retries, tools.retry_delay_ms, tools.temperature_reduction), **more
@@ -45,11 +43,11 @@ def attempts_with(**more: Any) -> Attempts:
 
 
 def text_tools(mode: Any, template: Template | None = None, **more: Any) -> TextTools:
-    """Tools in the text, in this mode."""
+    """Text tools in this mode."""
     most, template = TEXT_TOOLS_MAX_TOKENS, template or builtin_templates()[-1]
     return TextTools(mode, template, **{"filter": SETTINGS.xml.filter, "most_tokens": most, **more})
 
 
 def new_servers(servers: Mapping[str, ServerSettings], **more: Any) -> Servers:
-    """These servers, with all else as it is without settings."""
+    """These servers, with defaults for everything else."""
     return Servers(servers, **{"max_bytes": MAX_BYTES, **more})

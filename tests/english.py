@@ -1,7 +1,7 @@
-"""Finds the sentences of documents, messages and docstrings, and the phrases that plain English
+"""Finds the sentences in documents, messages and docstrings, and the phrases that plain English
 avoids.
 
-Knows nothing of which places are held to the rules: `tests/test_english.py` does.
+`tests/test_english.py` knows which places must follow the rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 FEWEST_WORDS, MOST_WORDS = 6, 30
 MOST_COLUMNS = 100
 
-# A pattern for each rule. Some also match correct English, such as "shows what changed".
+# One pattern per rule. Some also match correct English, such as "shows what changed".
 RULES = {
     "if or when, not where": re.compile(
         r"(^|[.;:] )Where\b|[,;(] where (an?|the|it|this|that|one|they|there)\b"
@@ -88,7 +88,7 @@ _ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|No)\.[)\"'`*_]*$")
 
 
 def split(paragraph: str) -> Iterator[str]:
-    """The sentences of one paragraph, on one line each; phrases of a few words are left out."""
+    """The sentences of one paragraph, each on one line; phrases of a few words are left out."""
     text = re.sub(r"\s+", " ", paragraph).strip()
     start = 0
     for end in [*_END.finditer(text), None]:
@@ -101,14 +101,14 @@ def split(paragraph: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Without code, links' targets and quoted examples, which are exempt."""
+    """Text without code, link targets and quoted examples, which are exempt."""
     text = re.sub(r"`[^`]*`", "`x`", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     return re.sub(r'"[^"]{0,200}"', '"x"', text)
 
 
 class _Paragraphs:
-    """Gathers the lines of a paragraph, and makes sentences of it when it ends."""
+    """Gathers a paragraph's lines and splits them into sentences at its end."""
 
     def __init__(self, name: str) -> None:
         self._name, self._start, self._lines = name, 1, list[str]()
@@ -132,7 +132,7 @@ _ITEM = re.compile(r"([-*+]|\d+\.) +")
 
 
 def of_markdown(text: str, name: str) -> Iterator[Sentence]:
-    """Sentences of paragraphs, list items and table cells; not of headings, fences and quotes."""
+    """Sentences in paragraphs, list items and table cells; not in headings, fences and quotes."""
     paragraph = _Paragraphs(name)
     for number, line in _outside_fences(text):
         if not line or line.startswith(("#", ">", "<", "![")):
@@ -150,9 +150,7 @@ def of_markdown(text: str, name: str) -> Iterator[Sentence]:
 
 
 def _outside_fences(text: str) -> Iterator[tuple[int, str]]:
-    """Numbers of lines and the lines without their indentation; a fence counts as one blank
-    line.
-    """
+    """Line numbers and lines without their indentation; a fence counts as one blank line."""
     fence = ""
     for number, line in enumerate(text.split("\n"), 1):
         bare = line.strip()
@@ -170,7 +168,7 @@ _HELP_HEADING = re.compile(r"[=-]{20,}|\d+\. .*$|.*~\s*$")
 
 
 def of_help(text: str, name: str) -> Iterator[Sentence]:
-    """Sentences of a help page; not of tags, examples, headings and the first column of lists."""
+    """Sentences in a help page; not in tags, examples, headings and the first column of lists."""
     paragraph = _Paragraphs(name)
     for number, line in _outside_examples(text):
         if not line.strip() or _HELP_HEADING.match(line):
@@ -184,7 +182,7 @@ def of_help(text: str, name: str) -> Iterator[Sentence]:
 
 
 def _outside_examples(text: str) -> Iterator[tuple[int, str]]:
-    """Numbers of lines and the lines without tags; none of those between `>` and `<`."""
+    """Line numbers and lines without tags, except lines between `>` and `<`."""
     is_example = False
     for number, line in enumerate(text.split("\n"), 1):
         if is_example and line[:1] in ("", " ", "\t", "<"):
@@ -196,8 +194,8 @@ def _outside_examples(text: str) -> Iterator[tuple[int, str]]:
 
 
 def of_docstrings(source: str, name: str) -> Iterator[Sentence]:
-    """Sentences of the docstrings of a module, its classes, functions and values, and of its
-    comments.
+    """Sentences in a module's comments and in the docstrings of the module, its classes, functions
+    and values.
     """
     for node in _docstrings(ast.parse(source)):
         text = inspect.cleandoc(str(node.value))
@@ -214,7 +212,7 @@ def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def of_comments(comments: Iterator[tuple[int, str]], name: str) -> Iterator[Sentence]:
-    """Sentences of comments; adjoining lines make one paragraph."""
+    """Sentences in comments; adjoining lines make one paragraph."""
     lines = [
         (number, text) for number, text in comments if not re.match(r"\W*(noqa|type:|---)", text)
     ]
@@ -231,7 +229,7 @@ def _comments(source: str) -> Iterator[tuple[int, str]]:
 
 
 def of_lua(source: str, name: str) -> Iterator[Sentence]:
-    """Sentences of the comments of a Lua file, annotations left out."""
+    """Sentences in a Lua file's comments, without annotations."""
     found = (
         (number, line.strip().lstrip("- ").strip())
         for number, line in enumerate(source.split("\n"), 1)
@@ -241,7 +239,7 @@ def of_lua(source: str, name: str) -> Iterator[Sentence]:
 
 
 def of_messages(source: str, name: str) -> Iterator[Sentence]:
-    """Texts with at least three words in Python source that are neither docstrings nor patterns."""
+    """Texts with at least three words in Python source, except docstrings and patterns."""
     tree = ast.parse(source)
     docs = {id(node) for node in _docstrings(tree)}
     inside = {
@@ -301,7 +299,7 @@ def documents() -> dict[str, list[Sentence]]:
 
 
 def docstrings(*folders: str) -> list[Sentence]:
-    """The sentences of docstrings and comments in the Python modules below these folders."""
+    """The sentences in docstrings and comments of the Python modules below these folders."""
     return [each for name, text in modules(*folders) for each in of_docstrings(text, name)]
 
 
@@ -310,7 +308,7 @@ def lua_comments() -> list[Sentence]:
 
 
 def messages() -> list[Sentence]:
-    """The texts in Parley's own source that are no docstrings."""
+    """The texts in Parley's own source, except docstrings."""
     return [
         *(s for name, text in modules("python", "rplugin") for s in of_messages(text, name)),
         *(s for name, text in lua_files() for s in of_lua_messages(text, name)),
@@ -318,7 +316,7 @@ def messages() -> list[Sentence]:
 
 
 def modules(*folders: str) -> Iterator[tuple[str, str]]:
-    """Name and text of each Python module below these folders of the root."""
+    """Name and text of each Python module below these folders in the root."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield path.relative_to(ROOT).as_posix(), _read(path)

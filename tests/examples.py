@@ -1,6 +1,4 @@
-"""The examples that laws are tried with: always the same by `make test`, more and new ones by
-`make fuzz`.
-"""
+"""The examples for laws: `make test` always tries the same ones, `make fuzz` more and new ones."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 COMMON = 50
 VARIABLE = "PARLEY_FUZZ"
 FACTOR = int(os.environ.get(VARIABLE, "0"))
-"""How many times more examples than `make test` tries; 0 is `make test` itself."""
+"""How many times more examples to try than `make test`; 0 is `make test` itself."""
 
-# Machines are shared: how long an example takes says nothing of Parley. The examples of a law may
+# Machines are shared, so an example's duration says nothing about Parley. A law's examples may
 # share an editor.
 _CHECKS_LEFT_OUT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 _UNTIMED: Any = {"deadline": None, "suppress_health_check": _CHECKS_LEFT_OUT}
@@ -40,5 +38,5 @@ settings.load_profile("fuzz" if FACTOR else "repeatable")
 
 
 def examples(count: int, **more: Any) -> settings:
-    """The settings of a law that `make test` tries with so many examples, where 50 do not fit."""
+    """Settings for a law that needs another number of examples than the usual 50 in `make test`."""
     return settings(max_examples=count * max(FACTOR, 1), **more)

@@ -1,5 +1,5 @@
-"""An event loop whose time jumps to the next timer as soon as nothing else is to be done: a fake
-clock.
+"""An event loop with a fake clock: when nothing else is left to do, the time jumps to the next
+timer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for nothing: the time until the next timer is over at once."""
+    """Does not wait: the time until the next timer passes at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class FakeTimeLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop on that clock."""
+    """asyncio's loop on the fake clock."""
 
     def __init__(self) -> None:
         self._selector = _Selector()
@@ -42,14 +42,14 @@ class FakeTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """What comes of the work, whose hours pass in no time."""
+    """Run the work and return its result; its hours pass in no time."""
     with asyncio.Runner(loop_factory=FakeTimeLoop) as runner:
         return runner.run(_to_the_end(work))
 
 
 async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """The work, and its threads: from Python 3.12 on, a runner waits for these by the clock,
-    which jumps.
+    """Run the work and wait for its threads. From Python 3.12 on, a runner waits for threads by the
+    clock, which jumps here.
     """
     try:
         return await work

@@ -1,4 +1,4 @@
-"""A turn without the world: a document in memory, a model with a script, tools that keep a log."""
+"""A turn without the outside world: a document in memory, a scripted model, tools that keep a log."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from tests.ledgers import open_ledger
 
 T = TypeVar("T")
 ScriptStep = Event | BaseException | Callable[[], None]
-"""A step of a reply: an event, a failure, or something that happens meanwhile."""
+"""A step of a reply: an event, a failure, or something that happens during the reply."""
 
 
 class CrashError(BaseException):
-    """The process dies here."""
+    """Simulates the death of the process at this point."""
 
 
 class ScriptedModel:
-    """Says its replies one after another, and keeps what it was asked."""
+    """Gives its replies one after another, and keeps the requests."""
 
     def __init__(self, *replies: Sequence[ScriptStep]) -> None:
         self.replies = [list(reply) for reply in replies]
@@ -66,7 +66,7 @@ class ScriptedModel:
 
 
 class RecordingModel(ScriptedModel):
-    """Puts what it was asked on record, as the port for real models does."""
+    """Records its requests, like the port for real models."""
 
     ledger: ChatLedger
 
@@ -78,7 +78,7 @@ class RecordingModel(ScriptedModel):
 
 
 def says(text: str) -> list[ScriptStep]:
-    """A reply of prose."""
+    """A reply in prose."""
     return [TextDelta(text), Finished("complete")]
 
 
@@ -89,7 +89,7 @@ def calls(*tool_calls: ToolCall, text: str = "") -> list[ScriptStep]:
 
 
 class LoggedTools:
-    """Tools whose results are given; `log` holds the calls that reached them."""
+    """Tools with predefined results; `log` contains the calls that reached them."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class LoggedTools:
 
 @dataclass
 class FakeClock:
-    """A clock that is set, and work that is done in order; what would take too long is cut off."""
+    """A clock that tests set. Work runs in order, and is cut off if it would take too long."""
 
     time: float = 0.0
     limits: list[float] = field(default_factory=list)
@@ -141,7 +141,7 @@ class FakeClock:
 
 @dataclass
 class FakeObserver:
-    """A list of all that a turn reports."""
+    """A list of everything that a turn reports."""
 
     statuses: list[str] = field(default_factory=list)
     events: list[TurnEvent] = field(default_factory=list)
@@ -154,7 +154,7 @@ class FakeObserver:
 
 
 class Turns:
-    """A chat that is moved on as a user would: `run` is the respond key, `press` a choice key."""
+    """A chat that continues as if a user acted: `run` is the respond key, `press` a choice key."""
 
     def __init__(
         self,
@@ -201,12 +201,12 @@ class Turns:
         return await run_turn(self.ports, self.resolve)
 
     async def press(self, key: Choice, on: str = "❓", reason: str = "") -> ChoiceMade:
-        """Press a choice key on the last line that holds a text."""
+        """Press a choice key on the last line that contains a text."""
         line = max(n for n, text in enumerate(self.document.lines) if on in text)
         return await choose(self.ports, self.resolve, line, Press(key, "key", reason))
 
     def edit(self, change: Callable[[str], str]) -> None:
-        """What the user does to the text."""
+        """Edit the text as a user would."""
         self.document.lines = change(self.text).split("\n")[:-1]
 
     def ask(self, question: str) -> None:

@@ -1,4 +1,4 @@
-"""Providers that fail: a server that fails as planned, and the real SDK clients that talk to it."""
+"""Providers that fail: a server with planned faults, and the real SDK clients that connect to it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.faulty_server import BEGUN, SAYS, FaultyServer, Forever, Part, Respon
 
 KEY = "a-Secret-of-no-known-shape-0123456789"
 IDLE_S = 0.1
-"""Silence to the clients of the tests of silence; a busy machine must not seem silent to the
-others.
+"""Seconds after which a client reports silence: short in the tests of silence, long in the others,
+where a busy machine must not seem silent.
 """
 FORMATS = ["anthropic", "chat", "responses"]
 Where = Literal["before", "after"]
@@ -28,7 +28,7 @@ Where = Literal["before", "after"]
 
 @dataclass
 class FaultyProviders:
-    """A server, clients that talk to it, their notices and the seconds that they waited."""
+    """A server, its clients, their notices and the seconds that they waited."""
 
     server: FaultyServer
     clients: dict[bool, ProviderClient]
@@ -41,7 +41,7 @@ class FaultyProviders:
         return self.clients[self.is_hasty]
 
     def plan(self, *script: Response) -> None:
-        """Begin anew with these responses."""
+        """Restart with these responses."""
         self.server.plan(*script)
         parts = [part for response in script for part in response.parts]
         self.is_hasty = any(part == "silence" or isinstance(part, Forever) for part in parts)
@@ -57,14 +57,14 @@ class FaultyProviders:
         return ProviderSettings("faulty", family, **(settings | more))
 
     async def say(self, provider: ProviderSettings, **more: Any) -> list[Event]:
-        """What the model says to a question."""
+        """The model's reply to a question."""
         self.notices.clear()
         self.waits.clear()
         request = Request(QUESTION, 0, provider.name, "some-model", **more)
         return [event async for event in self.client.stream(provider, request, self.notices.append)]
 
     async def fail(self, provider: ProviderSettings) -> ModelError:
-        """How the model fails."""
+        """The error with which the model fails."""
         with pytest.raises(ModelError) as caught:
             await self.say(provider)
         return caught.value
@@ -91,7 +91,9 @@ HTML = (
 
 
 def check_message(error: ModelError, *words: str) -> None:
-    """One bounded line that names the provider, the cause and what to do, and no key."""
+    """Check that the message is one bounded line that names the provider, the cause and the remedy,
+    and contains no key.
+    """
     line = str(error)
     assert "\n" not in line
     assert line.isprintable()

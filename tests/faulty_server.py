@@ -1,4 +1,4 @@
-"""An HTTP server that fails as it is told to: cut connections, silence, errors, nonsense."""
+"""An HTTP server with planned faults: cut connections, silence, errors, nonsense."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from tests.local_server import LocalServer
 
 @dataclass(frozen=True)
 class Forever:
-    """The same bytes again and again, until the client goes away."""
+    """The same bytes repeatedly, until the client disconnects."""
 
     piece: bytes
 
 
 Part = bytes | Forever | Literal["cut", "reset", "silence"]
-"""What a response's body is made of: bytes, an end without an end, the same by force, nothing
-for ever.
-"""
+"""The parts of a response's body: bytes, a missing end, a reset connection, endless silence."""
 BEAT_S = 0.01
 
 STREAM = {"content-type": "text/event-stream"}
@@ -32,7 +30,7 @@ STREAM = {"content-type": "text/event-stream"}
 
 @dataclass(frozen=True)
 class Response:
-    """What one request gets."""
+    """The response to one request."""
 
     parts: Sequence[Part] = ()
     status: int = 200
@@ -40,25 +38,25 @@ class Response:
 
 
 class FaultyServer(LocalServer):
-    """Serves the responses in order; the last one for all that come after. Keeps what was asked."""
+    """Serves the responses in order, and repeats the last one. Keeps the requests."""
 
     def __init__(self, check: Callable[[Any], list[str]] = lambda _: []) -> None:
-        """`check` are the reasons to refuse a request with 400."""
+        """`check` returns the reasons to refuse a request with 400."""
         super().__init__()
         self.check = check
         self.script = list[Response]()
         self.requests = list[Any]()
         self.heads = list[str]()
         self.hung_up = asyncio.Event()
-        """Set when a client went away from a response that had not ended."""
+        """Set when a client has disconnected before the end of a response."""
 
     @property
     def paths(self) -> list[str]:
-        """Where the requests went."""
+        """The paths of the requests."""
         return [head.split(" ", 2)[1] for head in self.heads]
 
     def plan(self, *script: Response) -> None:
-        """Begin anew with these responses."""
+        """Restart with these responses."""
         self.script, self.requests, self.heads = list(script), [], []
         self.hung_up.clear()
 
@@ -67,7 +65,7 @@ class FaultyServer(LocalServer):
             pass
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; False when the connection is not to be used again."""
+        """Serve one request; return False if the connection cannot be used again."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = next(
             (line for line in head.split("\r\n") if line.startswith("content-length:")), ":0"
@@ -104,7 +102,7 @@ class FaultyServer(LocalServer):
                     )
                     return False
                 case "silence":
-                    await reader.read(1)  # until the client goes away
+                    await reader.read(1)  # until the client disconnects
                     self.hung_up.set()
                     return False
                 case Forever(piece):
@@ -116,7 +114,7 @@ class FaultyServer(LocalServer):
                     self.hung_up.set()
                     return False
                 case b"":
-                    pass  # as a chunk it would be the end
+                    pass  # an empty chunk would be the end
                 case bytes():
                     writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
         writer.write(b"0\r\n\r\n")
@@ -181,7 +179,7 @@ def _responses(*pieces: str) -> list[bytes]:
 
 
 SAYS = {"anthropic": _anthropic, "chat": _chat, "responses": _responses}
-"""Per wire format the parts of a stream that says these pieces."""
+"""For each wire format, the parts of a stream with these pieces."""
 
 BEGUN = {"anthropic": 3, "chat": 1, "responses": 3}
-"""How many parts of it there are up to the end of the first piece."""
+"""The number of parts up to the end of the first piece."""

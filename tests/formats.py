@@ -1,5 +1,5 @@
-"""The wire formats as laws see them: how each is asked, its check, and what a body says in plain
-words.
+"""The wire formats for laws: how to send a request in each, its check, and a body's content in a
+common form.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Said = tuple[str, ...]
 
 @dataclass(frozen=True)
 class WireFormat:
-    """A format with a model that is asked in it."""
+    """A format with a model that uses it."""
 
     name: str
     adapter: ModuleType
@@ -53,12 +53,12 @@ class WireFormat:
         return self.name
 
     def ask(self, transcript: Transcript, at: int, **further: Any) -> Request:
-        """A request for an exchange of the transcript."""
+        """A request for an exchange in the transcript."""
         request = Request(transcript, at, self.provider, self.model, "Be brief.", catalogue=TOOLS)
         return replace(request, quirks=self.quirks, **further)
 
     def body(self, request: Request) -> Body:
-        """The request's body as the server gets it."""
+        """The request's body as the server receives it."""
         body: Body = json.loads(
             json.dumps(self.adapter.request_body(request), ensure_ascii=False).encode()
         )
@@ -150,8 +150,8 @@ FORMATS = [CLAUDE, MANUAL, OPENAI, GEMINI, OLLAMA, RESPONSES]
 
 
 def own(transcript: Transcript, form: WireFormat) -> Transcript:
-    """The transcript with some of its thinking made by the wire's own model, as only that can
-    sign it.
+    """The transcript with some of its thinking signed by the wire's own model, because no other
+    thinking is valid there.
     """
     numbers = iter(range(1_000_000))
 
@@ -185,7 +185,7 @@ def with_answers(transcript: Transcript, change: Callable[[Answer], Answer]) -> 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Transcript, int]:
-    """What any file may hold, and an exchange of it that there is something to ask for."""
+    """A transcript that any file may contain, and one of its exchanges with a question to send."""
     transcript = draw(st.one_of(transcripts(), transcripts(), marked_files.map(parse)))
     exchanges = transcript.exchanges or (Exchange(Question()),)
     at = draw(st.integers(0, len(exchanges) - 1))

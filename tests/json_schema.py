@@ -47,12 +47,12 @@ Schema = dict[str, Any]
 PARTS = {
     kind.__name__: kind for kind in (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)
 }
-"""The values of a chat of which there are several kinds."""
+"""The chat values that have several kinds."""
 OF_ONE = {
     *(snake_case(event) for event in get_args(engine.TurnEvent)),
     *("error", "note", "status", "call_waiting"),
 }
-"""Lines that have a `file` where one command moves several chats on."""
+"""Lines that have a `file` if one command continues several chats."""
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -60,7 +60,7 @@ PLACE: Schema = {"type": "integer", "minimum": 1}
 
 
 class Schemas:
-    """The definitions of one schema, each added when it is first referred to."""
+    """The definitions in one schema, each added at the first reference to it."""
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict
@@ -94,14 +94,14 @@ class Schemas:
         return self._composed(annotation, self.of)
 
     def fields_of(self, kind: Any, of: Any) -> Schema:
-        """The object of the fields of a class."""
+        """The object with a class's fields."""
         hints = get_type_hints(kind)
         return self.object(
             {each.name: of(hints[each.name]) for each in fields(kind) if each.compare}
         )
 
     def part(self, annotation: Any) -> Schema:
-        """A value of a chat as `parley parse` prints it."""
+        """A value in a chat as `parley parse` prints it."""
         if not is_dataclass(annotation) or not isinstance(annotation, type):
             return (
                 self._composed(annotation, self.part)
@@ -121,9 +121,7 @@ class Schemas:
         if kind.__name__ in PARTS:
             properties["kind"] = {"const": snake_case(kind)}
         lines = {"line": PLACE, "end_line": PLACE} if has_place else {}
-        missing = (
-            lines if kind is Attachment else ()
-        )  # those of a result have no lines of their own
+        missing = lines if kind is Attachment else ()  # a result's lines have no types of their own
         return self.object({**properties, **lines}, missing)
 
     def _reference(self, name: str, make: Any) -> Schema:
@@ -154,17 +152,17 @@ class Schemas:
 
 
 def event_lines(schemas: Schemas) -> dict[str, Schema]:
-    """A line for each event of a turn."""
+    """A line for each event in a turn."""
     lines = {}
     for event in get_args(engine.TurnEvent):
-        if event is not engine.Aside:  # which is told as a note
+        if event is not engine.Aside:  # printed as a note
             properties = schemas.fields_of(event, schemas.of)["properties"]
             lines[snake_case(event)] = schemas.line(snake_case(event), properties)
     return lines
 
 
 def record(schemas: Schemas) -> Schema:
-    """A record of the log: the facts of each kind."""
+    """A record in the log: the facts for each kind."""
     about = {"call": TEXT, "tool": TEXT}
     tokens = {each.name: COUNT for each in fields(Usage)}
     request = {
@@ -198,7 +196,7 @@ def record(schemas: Schemas) -> Schema:
 
 
 def totals(schemas: Schemas) -> Schema:
-    """The totals of a log."""
+    """A log's totals."""
     tool = schemas.fields_of(ToolTotals, schemas.of)
     counts = {"requests": COUNT, "for_status": COUNT, "seconds": NUMBER, "cost": NUMBER}
     tokens = {"type": "object", "additionalProperties": COUNT}
@@ -207,14 +205,14 @@ def totals(schemas: Schemas) -> Schema:
 
 
 def problem(schemas: Schemas) -> Schema:
-    """A problem of a chat, its place counted from 1."""
+    """A problem in a chat; its line and column count from 1."""
     properties = schemas.fields_of(Problem, schemas.of)["properties"]
     assert properties["severity"] == {"enum": list(get_args(Severity))}
     return schemas.object({**properties, "line": PLACE, "column": PLACE})
 
 
 def agent(schemas: Schemas) -> Schema:
-    """An agent of the settings."""
+    """An agent in the settings."""
     texts = dict.fromkeys(("name", "provider", "model", "key"), TEXT)
     truths = dict.fromkeys(("has_key", "is_default"), schemas.of(bool))
     return schemas.line("agent", {**texts, **truths})
@@ -281,8 +279,8 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
 
 
 def schema(*, strict: bool = False) -> Schema:
-    """The whole schema: it describes a line; `#/$defs/chat` and `document` are what else is
-    printed.
+    """The whole schema. It describes a line; `#/$defs/chat` and `document` describe the other
+    output.
     """
     schemas = Schemas(strict=strict)
     types_of_lines = {f"line_{kind}": each for kind, each in lines(schemas).items()}
@@ -304,12 +302,12 @@ _STRICT = schema(strict=True)
 
 
 def validate(value: Any, definition: str) -> None:
-    """Raise an error for what is not as a definition says, or has a field that it does not know."""
+    """Raise an error for a value that violates its definition or has an unknown field."""
     Draft202012Validator({**_STRICT, "oneOf": [{"$ref": f"#/$defs/{definition}"}]}).validate(value)
 
 
 def types_of(lines: Iterable[str | bytes]) -> set[str]:
-    """The types of lines, all of which are as the schema says."""
+    """Check the lines against the schema and return their types."""
     types = set()
     for line in map(json.loads, lines):
         types.add(line["type"])

@@ -1,4 +1,4 @@
-"""Ledgers for the tests, closed with the test that opened them."""
+"""Ledgers for tests, closed at the end of the test that opened them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def open_ledger(path: Path | None = None) -> LedgerFile:
 
 
 def close_all() -> None:
-    """Close the ledgers opened since the last time."""
+    """Close the ledgers opened since the last call."""
     while _opened:
         _opened.pop().close()

@@ -1,6 +1,4 @@
-"""What the test servers that speak bytes have in common: a socket on this machine, and its
-connections.
-"""
+"""The common part of the test servers that speak raw bytes: a local socket and its connections."""
 
 from __future__ import annotations
 
@@ -11,16 +9,16 @@ from typing import Any, Self
 
 
 class LocalServer(ABC):
-    """Serves while its `async with` block lasts; every connection ends with it."""
+    """Serves during its `async with` block; all connections close at its end."""
 
     tls: ssl.SSLContext | None = None
-    """What it speaks TLS with; None for none."""
+    """The TLS context; None without TLS."""
 
     def __init__(self) -> None:
         self._server: asyncio.Server | None = None
         self._serving = set[asyncio.Task[Any]]()
         self.connections = 0
-        """How many there were."""
+        """The number of connections."""
 
     @property
     def url(self) -> str:
@@ -39,7 +37,7 @@ class LocalServer(ABC):
         await self._server.wait_closed()
 
     async def hang_up(self) -> None:
-        """End all connections; new ones can be made."""
+        """Close all connections; clients can open new ones."""
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)

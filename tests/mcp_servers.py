@@ -1,4 +1,4 @@
-"""Real MCP servers, for tests: how they are made, asked and waited for."""
+"""Real MCP servers for tests: create them, call them and wait for them."""
 
 import asyncio
 import json
@@ -33,12 +33,12 @@ def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
 
 
 def table(answers: dict[str, Any], name: str = "table", **settings: Any) -> ServerSettings:
-    """A server that answers methods from a table, see `table_server.py`."""
+    """A server that answers methods from a table; see `table_server.py`."""
     return ServerSettings(name, sys.executable, (TABLE, json.dumps(answers)), **settings)
 
 
 class NoVisitor:
-    """A user who opens no page."""
+    """A user who never opens the page."""
 
     async def visit(self, server: str, page: Visit) -> Left:
         return "decline"
@@ -78,7 +78,7 @@ def only(servers: Servers) -> ServerStatus:
 
 
 async def until_stderr(servers: Servers, text: str) -> None:
-    """Waits until the server has written `text` to its stderr."""
+    """Wait until the server has written `text` to its stderr."""
     await until(lambda: any(text in line for line in only(servers).stderr))
 
 
@@ -86,7 +86,7 @@ async def until_stderr(servers: Servers, text: str) -> None:
 async def served(
     seen: list[dict[str, str]], port: int = 0, mcp: MCPServer | None = None
 ) -> AsyncIterator[str]:
-    """The URL of a server, by default the mock, over Streamable HTTP; `seen` gets each request's
+    """The URL of a server (by default the mock) over Streamable HTTP; `seen` gets each request's
     headers.
     """
     async with hosted((mcp or create_server(extra=True)).streamable_http_app(), seen, port) as url:
@@ -108,8 +108,8 @@ async def hosted(app: Any, seen: list[dict[str, str]], port: int = 0) -> AsyncIt
 
 
 def listening(port: int = 0) -> socket.socket:
-    """A socket of this machine for a server to listen at; asyncio ends Nagle's delay where TCP
-    is named.
+    """A local socket on which a server can listen; asyncio disables Nagle's delay only if TCP is
+    named.
     """
     listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -124,7 +124,7 @@ def url_of(listener: socket.socket) -> str:
 
 @asynccontextmanager
 async def running(app: Any, listener: socket.socket) -> AsyncIterator[None]:
-    """An ASGI application that answers there."""
+    """Serve an ASGI application there."""
     server = AsgiServer(app, lifespan="on")
     serving = asyncio.create_task(server.serve([listener]))
     await until(lambda: server.started)

@@ -1,4 +1,4 @@
-"""Installed packages that offer Parley something: as much of them as Python needs to find them."""
+"""Packages that extend Parley, with only the files that Python needs to find them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ECHO = ROOT / "examples" / "parley-echo"
 def put_package(
     folder: Path, name: str, points: Mapping[str, Mapping[str, str]], files: Mapping[str, str]
 ) -> None:
-    """Put a package of version 1.0 into a folder, with its entry points by group and name, and
+    """Write a package of version 1.0 into a folder, with its entry points by group and name, and
     its files.
     """
     about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
@@ -34,8 +34,8 @@ def put_package(
 
 
 def install(project: Path, folder: Path) -> Path:
-    """Install a project as a user would, but into a folder, which is returned; without a
-    network.
+    """Install a project as a user would, but without a network and into a folder; return the
+    folder.
     """
     source, target = folder / "source", folder / "target"
     shutil.copytree(project, source)

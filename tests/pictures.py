@@ -1,4 +1,4 @@
-"""Small pictures, and chats with some beside them."""
+"""Small pictures, and chats with attached pictures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from parley.media import kind_of
 
 
 def png(seed: int = 0, more: int = 0) -> bytes:
-    """A picture of one pixel, another one for each number; `more` makes it larger by so many
-    bytes.
-    """
+    """A picture of one pixel that differs for each number; `more` adds this many bytes."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -41,7 +39,7 @@ PDF = b"%PDF-1.4\n%%EOF\n"
 
 
 def beside(chat: Path, content: bytes, suffix: str = "") -> Attachment:
-    """An attachment of a chat, written beside it by hand."""
+    """A chat's attachment, written next to the chat by hand."""
     attachment = attachment_of(content, f"{chat.stem}.assets", suffix or kind_of(content) or "txt")
     path = chat.parent / attachment.path
     path.parent.mkdir(exist_ok=True)
@@ -50,7 +48,7 @@ def beside(chat: Path, content: bytes, suffix: str = "") -> Attachment:
 
 
 def question(*attachments: Attachment, text: str = "What is this?") -> str:
-    """A chat with one question about them."""
+    """A chat with one question about these pictures."""
     return "\n\n".join([f"💬: {text}", *map(link, attachments)]) + "\n"
 
 

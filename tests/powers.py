@@ -1,6 +1,4 @@
-"""The powers of root, given up for a while: who has them is not bound by the permissions of
-files.
-"""
+"""Gives up root's capabilities for a while, because file permissions do not restrict root."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ Three = ctypes.c_uint32 * 3
 
 @contextmanager
 def bound_by_permissions() -> Iterator[None]:
-    """As any user is; for root by giving up what lets it pass, in this thread and those it
-    starts.
+    """Run as an ordinary user. For root, drop the capabilities that bypass permissions, in this
+    thread and the threads that it starts.
     """
     if os.geteuid() != 0:
         yield

@@ -1,6 +1,4 @@
-"""A server that sends bytes as they are, no HTTP of its own: heads without end, nonsense,
-silence.
-"""
+"""A server that sends raw bytes instead of valid HTTP: endless headers, nonsense, silence."""
 
 from __future__ import annotations
 
@@ -11,7 +9,9 @@ from tests.local_server import LocalServer
 
 
 class RawServer(LocalServer):
-    """Answers each request with `pieces`, then closes; without a reader it sends no further."""
+    """Answers each request with `pieces`, then closes the connection; stops sending if the client
+    stops reading.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class RawServer(LocalServer):
         self.size = 0
 
     def plan(self, pieces: Iterable[bytes]) -> None:
-        """Begin anew with these bytes."""
+        """Restart with these bytes."""
         self.pieces, self.size = pieces, 0
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -61,7 +61,7 @@ SPACES = [
     *[chr(code) for code in range(0x1_0000) if chr(code).isspace() and chr(code) != "\n"],
     *["\u200b", "\u2060", "\ufeff", "\u180e"],
 ]
-"""All that Unicode has of spaces, and what is none but shows as one."""
+"""All Unicode spaces, and other characters that look like spaces."""
 FIT = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 lines = st.lists(
     st.one_of(
@@ -75,7 +75,7 @@ any_text = st.lists(lines, max_size=5).map("\n".join)
 
 
 def _build(kind: Any) -> Any:
-    """A value from any text, dropping what its constructor refuses."""
+    """A value from any text; texts that its constructor refuses are dropped."""
 
     def build(text: str) -> Any:
         try:
@@ -126,7 +126,7 @@ labels = st.one_of(
 
 
 def _attached(suffixes: list[str]) -> st.SearchStrategy[Attachment]:
-    """Attachments with these endings, in folders with odd names, too."""
+    """Attachments with these file extensions, some in oddly named folders."""
     names = st.sampled_from(
         ["stocks", "2026-11-22.10-11-12", "a b", "x.assets", ".", "a) [b](c", "](", "é"]
     )
@@ -181,7 +181,7 @@ broken = st.sampled_from(
 
 
 def _apart(parts: Sequence[Segment | Attachment]) -> tuple[Any, ...]:
-    """No two adjacent texts."""
+    """Whether no two texts are adjacent."""
     kept = list[Segment | Attachment]()
     for part in parts:
         if not (kept and isinstance(part, Text) and isinstance(kept[-1], Text)):
@@ -263,7 +263,7 @@ yaml_texts = st.one_of(
     *(st.lists(st.sampled_from(YAMLISH), max_size=14).map(gap.join) for gap in ("", " ")),
     st.text(max_size=40),
 )
-"""Front matter as a slip of the hand or an enemy leaves it."""
+"""Front matter after a typing mistake or an attack."""
 front_matters = st.none() | st.sampled_from(
     ["", "topic: x", "topic: x\nagent: Demo\n", "- - -", "\\💬: no"]
 )
@@ -282,7 +282,7 @@ def transcripts(draw: st.DrawFn) -> Transcript:
 
 @st.composite
 def answers_with_orphans(draw: st.DrawFn) -> Answer:
-    """Answers with results that answer none of their calls; most have the id of a call near by."""
+    """Answers with results for none of their calls; most have the id of a nearby call."""
     near = st.sampled_from(["call_1", "call_2"])
     call = st.builds(replace, calls, id=near)
     made = st.builds(
@@ -295,13 +295,13 @@ def answers_with_orphans(draw: st.DrawFn) -> Answer:
         try:
             Answer(None, tuple(_apart([*kept, part])))
         except ValueError:
-            continue  # that is no orphan: a call of its round is open
+            continue  # not an orphan: a call in its round is open
         kept.append(part)
     return Answer(None, _apart(kept))
 
 
 files = st.lists(lines, max_size=25).map("\n".join) | st.text(max_size=60)
-"""Any text as a file: what a hand, a merge or an enemy may leave."""
+"""Any text as a file: the outcome of a manual edit, a merge or an attack."""
 
 CALL = '{"id":"call_1","type":"function","function":{"name":"web_search","arguments":"{}"}}'
 MARKED = [
@@ -348,4 +348,4 @@ MARKED = [
 marked_files = st.lists(st.one_of(*[st.sampled_from(MARKED)] * 3, lines), max_size=16).map(
     "\n".join
 )
-"""Files of whole lines with markers, in any order: most of them make sense in part."""
+"""Files that consist of whole lines with markers, in any order: most of them partly make sense."""

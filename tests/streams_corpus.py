@@ -1,8 +1,8 @@
-"""The corpus of streams: how a file of raw bytes is decoded, and what it is expected to say.
+"""The corpus of streams: how raw bytes in a file are decoded, and the expected events.
 
-Beside each `name.sse` stands `name.json`: the events as `[kind, …fields]`, deltas side by side as
-one, and `["error", reason, retryable]` where the stream cannot be followed to its end. A new case
-needs no code.
+Next to each `name.sse`, `name.json` lists the events as `[kind, …fields]`, with adjacent deltas
+joined, and `["error", reason, retryable]` if the stream cannot be read to its end. A new case needs
+no code.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ PROVIDERS = {"anthropic": "anthropic", "openai_chat": "openai", "openai_response
 
 
 def decoded(path: Path, chunks: Iterable[bytes]) -> list[Any]:
-    """The events of a stream that arrives in these chunks, as the corpus writes them."""
+    """The events from a stream that arrives in these chunks, in the corpus's notation."""
     events, error = events_of(path, chunks)
     failure = [["error", error.reason, error.retryable]] if error else []
     return [*map(_plain, merged(events)), *failure]
 
 
 def events_of(path: Path, chunks: Iterable[bytes]) -> tuple[list[Event], ModelError | None]:
-    """The events of a stream that arrives in these chunks, and what it fails with."""
+    """The events from a stream that arrives in these chunks, and its error."""
     kind, (first, dash, _) = path.parent.name, path.stem.partition("-")
     quirks: tuple[Quirk, ...] = ("think_tags",) if dash else ()
     decoder = DECODERS[kind](first if dash else PROVIDERS[kind], "a-model", quirks)
@@ -54,7 +54,7 @@ def events_of(path: Path, chunks: Iterable[bytes]) -> tuple[list[Event], ModelEr
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """The events with deltas that stand side by side as one."""
+    """The events with adjacent deltas joined."""
     kept = list[Event]()
     for event in events:
         match kept[-1:], event:
@@ -73,6 +73,6 @@ def _plain(event: Event) -> list[Any]:
 
 
 def expected(path: Path) -> list[Any]:
-    """What the corpus says of a stream."""
+    """The corpus's expectation for a stream."""
     events: list[Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     return events

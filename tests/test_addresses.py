@@ -1,4 +1,4 @@
-"""Addresses for people: their flaws, without their secrets."""
+"""Addresses as people see them, and messages about their flaws: both without secrets."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_an_address_is_shown_without_its_secrets(url: str, text: str) -> None:
         f"ftp://x/?token={PASSWORD}",
     ],
 )
-def test_a_flaw_of_an_address_names_no_password(url: str) -> None:
+def test_a_message_about_an_addresss_flaw_contains_no_password(url: str) -> None:
     assert flaw(url)
     assert PASSWORD not in flaw(url)

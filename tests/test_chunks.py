@@ -1,4 +1,4 @@
-"""Chunks: the chunks of each event."""
+"""The chunks for each event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def chunks(*events: engine.TurnEvent) -> list[Chunk]:
     return [chunk for event in events for chunk in maker.of(event)]
 
 
-def test_text_thinking_and_news_become_chunks_immediately() -> None:
+def test_text_thinking_and_notices_become_chunks_immediately() -> None:
     assert chunks(ThinkingDelta("hm"), ThinkingEnd(), TextDelta("hi"), Aside("news")) == [
         {"type": "thinking", "content": "hm"},
         {"type": "content", "content": "hi"},

@@ -1,6 +1,4 @@
-"""The clock of a turn: it stands still while the user, or a rate limit, is waited for; limits
-move along.
-"""
+"""A turn's clock: it stops while Parley waits for the user or a rate limit, and limits move along."""
 
 from __future__ import annotations
 
@@ -79,7 +77,7 @@ def test_a_limit_keeps_its_remaining_time_during_a_wait(begun: str) -> None:
     assert run(work()) == 10
 
 
-def test_concurrent_calls_get_the_users_time_in_addition_and_no_more() -> None:
+def test_concurrent_calls_get_only_the_users_time_in_addition() -> None:
     async def work() -> tuple[list[str], list[str]]:
         clock, done, cut = PausableClock(), list[str](), list[str]()
 
@@ -105,7 +103,7 @@ def test_concurrent_calls_get_the_users_time_in_addition_and_no_more() -> None:
 
 
 class Questioner:
-    """A session with a server that asks the user during a call."""
+    """A session with a server that asks the user a question during a call."""
 
     protocol = "fake"
     instructions = left_out = ""
@@ -164,7 +162,7 @@ async def questioner(
         (7.0, Outcome("error", "Tool 'asks' of MCP server 'fake' gave no answer within 10 s")),
     ],
 )
-def test_the_time_of_a_form_counts_neither_for_the_call_nor_for_its_turn(
+def test_a_forms_time_counts_neither_for_the_call_nor_for_its_turn(
     then: float, outcome: Outcome
 ) -> None:
     async def work() -> tuple[list[Outcome], float]:
@@ -184,8 +182,8 @@ def test_the_time_of_a_form_counts_neither_for_the_call_nor_for_its_turn(
 
 
 class Reporter(Questioner):
-    """A session with a server that reports its progress every few seconds, and then answers or
-    does not.
+    """A session with a server that reports its progress every few seconds. Then it either answers
+    or hangs.
     """
 
     async def call(
@@ -236,7 +234,7 @@ def test_a_call_continues_while_its_server_reports_progress_within_bounds(
 
 
 class Digger(Questioner):
-    """A session with a server that runs the call as a task without end."""
+    """A session with a server that runs the call as an endless task."""
 
     async def call(
         self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle
@@ -252,7 +250,7 @@ async def digger(_: ServerSettings, __: StderrTail, signals: Signals) -> AsyncIt
     yield Digger(signals)
 
 
-def test_an_endless_task_can_be_collected_later_if_its_server_outlives_us() -> None:
+def test_an_endless_task_can_be_collected_later_if_its_server_outlives_the_turn() -> None:
     async def work(settings: ServerSettings) -> Outcome:
         supervisor = Supervisor(settings, nothing, digger)
         try:
@@ -269,7 +267,7 @@ def test_an_endless_task_can_be_collected_later_if_its_server_outlives_us() -> N
         run(work(replace(near, url="http://127.0.0.1:9/mcp")))
 
 
-def test_a_limit_restarted_while_the_clock_is_stopped_counts_from_then() -> None:
+def test_a_limit_restarted_while_the_clock_is_stopped_counts_from_the_restart() -> None:
     async def work() -> float:
         clock, loop = PausableClock(), asyncio.get_running_loop()
 
@@ -289,10 +287,10 @@ def test_a_limit_restarted_while_the_clock_is_stopped_counts_from_then() -> None
 
 
 async def nothing() -> None:
-    """There is nothing to prepare."""
+    """Do nothing: no preparation is needed."""
 
 
-def test_the_users_time_to_allow_a_file_does_not_count_for_the_turn(tmp_path: Path) -> None:
+def test_the_users_time_to_approve_a_file_does_not_count_for_the_turn(tmp_path: Path) -> None:
     async def think(_: Path) -> bool:
         await asyncio.sleep(DAY)
         return True
@@ -321,7 +319,7 @@ class Talker:
         yield Finished("complete")
 
 
-def test_the_thirty_first_request_of_a_minute_waits_says_so_and_uses_no_time() -> None:
+def test_the_31st_request_in_a_minute_waits_with_a_status_and_uses_no_time() -> None:
     said = list[str]()
 
     async def work() -> tuple[list[float], float]:

@@ -1,4 +1,6 @@
-"""The documents are true: examples are read and run, defaults and names compared with the code."""
+"""The documents are true: these tests read and run the examples, and compare defaults and names
+with the code.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,13 @@ _FENCE = re.compile(
 
 
 def examples(page: Path, info: str) -> list[str]:
-    """A page's fenced blocks with this info string, without the indentation of their fence."""
+    """A page's fenced blocks with this info string, without their fence's indentation."""
     found = _FENCE.finditer(page.read_text(encoding="utf-8"))
     return [re.sub(rf"^{f['in']}", "", f["body"], flags=re.M) for f in found if f["info"] == info]
 
 
 def table(page: Path, *columns: str) -> Iterator[list[str]]:
-    """The rows of the table with these first columns, cell by cell."""
+    """The rows of the table with these first columns, as cells."""
     lines = page.read_text(encoding="utf-8").split("\n")
     head = "| " + " | ".join(columns)
     start = next(number for number, line in enumerate(lines) if line.startswith(head)) + 2
@@ -128,7 +130,7 @@ def defaults(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def entries(heading: str, ending: str) -> dict[str, str]:
-    """The names in backticks at the start of help lines between two texts, with defaults."""
+    """The names in backticks, with their defaults, that begin the help's lines between two texts."""
     part = HELP.read_text(encoding="utf-8").split(heading, 1)[1].split(ending, 1)[0]
     return {
         name: default.strip()
@@ -222,8 +224,8 @@ def test_a_lua_example_is_read_without_complaint(example: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
-def test_a_page_names_the_address_that_the_project_has(page: Path) -> None:
-    """`[project.urls]` holds it; until then, the pages speak of "this repository"."""
+def test_a_page_names_the_projects_address(page: Path) -> None:
+    """`[project.urls]` contains the address; without it, the pages say "this repository"."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     address = project.get("urls", {}).get("Repository", "<this repository>")
     text = page.read_text(encoding="utf-8")
@@ -251,7 +253,7 @@ def test_the_help_names_every_function_of_the_module() -> None:
     assert sorted(re.findall(r"\*parley\.(\w+)\(\)\*", _help())) == sorted(defined)
 
 
-def test_the_page_on_the_shell_names_every_command_with_its_options() -> None:
+def test_the_shell_page_names_every_command_with_its_options() -> None:
     rows = {
         cells[0].split()[1].strip("`"): " ".join(cells)
         for cells in table(SHELL, "command", "what it does")
@@ -298,12 +300,12 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize(("page", "words"), NUMBERS)
-def test_a_page_has_the_number_that_the_code_has(page: Path, words: str) -> None:
+def test_a_page_states_the_codes_number(page: Path, words: str) -> None:
     assert words in " ".join(page.read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
+def test_every_file_link_has_a_target(page: Path) -> None:
     links = re.findall(
         r"\]\((?!https?:|#|stocks\.assets/)([^)#]+)", page.read_text(encoding="utf-8")
     )
@@ -312,7 +314,7 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> dict[str, str]:
-    """An environment without anything of the user's."""
+    """An environment with nothing from the user's."""
     homes = {
         f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CONFIG", "STATE", "DATA", "CACHE")
     }
@@ -326,9 +328,7 @@ def shell(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_the_session_on_the_page_matches_its_commands(
-    tmp_path: Path, shell: dict[str, str]
-) -> None:
+def test_the_pages_session_matches_its_commands(tmp_path: Path, shell: dict[str, str]) -> None:
     commands = [line.removeprefix("$ ") for line in examples(SHELL, "console")[0].splitlines()]
     parley = tmp_path / "bin" / "parley"
     parley.parent.mkdir()
@@ -346,7 +346,7 @@ def test_the_session_on_the_page_matches_its_commands(
 
 
 @pytest.mark.parametrize("number", range(len(examples(LIBRARY, "python"))))
-def test_a_library_example_prints_the_output_on_the_page(
+def test_a_library_example_prints_the_pages_output(
     number: int, tmp_path: Path, shell: dict[str, str]
 ) -> None:
     code, output = examples(LIBRARY, "python")[number], examples(LIBRARY, "text")[number]
@@ -398,16 +398,16 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) < 140
 
 
-# All of its shell blocks; another block would need a test of its own.
+# These are all shell blocks on the page; another block would need its own test.
 DEMO, PACKAGES = examples(README, "sh")
 
-# A hook of `git clone`: the demo's downloads are already there.
+# A `git clone` hook: the demo's downloads are already in place.
 WITH_ENVIRONMENT = """#!/bin/sh
 mkdir .venv && ln -s {prefix}/* .venv && touch .venv/.all
 """
 
 
-def test_the_readme_commands_play_the_demo_in_any_locale_and_leave_nothing(
+def test_the_readme_commands_run_the_demo_in_any_locale_and_leave_no_files(
     tmp_path: Path, shell: dict[str, str]
 ) -> None:
     hook, home = tmp_path / "template" / "hooks" / "post-checkout", tmp_path / "home"
@@ -415,7 +415,7 @@ def test_the_readme_commands_play_the_demo_in_any_locale_and_leave_nothing(
     hook.write_text(WITH_ENVIRONMENT.format(prefix=shlex.quote(sys.prefix)), encoding="utf-8")
     hook.chmod(0o755)
     home.mkdir()
-    # The search for Neovim and uv may write a log and a cache; the demo writes nothing at all.
+    # The search for Neovim and uv may write a log and a cache; the demo must not write any files.
     places = {"XDG_STATE_HOME": shell["XDG_STATE_HOME"], "UV_CACHE_DIR": str(tmp_path / "uv")}
     env = {name: value for name, value in shell.items() if not name.startswith("XDG_")}
     env |= {**PROXIES, **places, "HOME": str(home), "LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}
@@ -436,12 +436,12 @@ def test_the_readme_commands_play_the_demo_in_any_locale_and_leave_nothing(
 
 
 def here(script: str) -> str:
-    """Commands with the address of this checkout."""
+    """Commands with this checkout's address."""
     return script.replace("<this repository>", shlex.quote(str(ROOT)))
 
 
 def with_nvim(shell: dict[str, str]) -> str:
-    """A search path with the Neovim of the tests."""
+    """A search path with the tests' Neovim."""
     return f"{Path(nvim_path()).parent}{os.pathsep}{shell['PATH']}"
 
 

@@ -1,8 +1,8 @@
 """Documents, messages, docstrings and comments are plain English, as far as patterns can tell.
 
 Some patterns also match correct English, such as "shows what changed". So each place has a share of
-its sentences that may match. Words that are almost always wrong are banned: each exception is
-listed with its reason.
+sentences that may match. Words that are almost always wrong are banned; each exception is listed
+with its reason.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ BANNED = re.compile(
     re.IGNORECASE,
 )
 ALLOWED = {"are left: go on with offset": "a text for models, which stays as it was tried"}
-"""Parts of sentences with a banned word, and the reason why each stays."""
+"""Parts of sentences with a banned word, each with the reason why it stays."""
 
-# One word for one thing: the word that must not stand for it, and the word of the glossary.
+# One word for one thing: the banned word and the glossary's word.
 OTHER_WORDS = {
     r"\bfolders? of chats\b": "chat folder",
     r"\b(preference|preferences)\b": "setting or option",
@@ -106,9 +106,7 @@ def test_one_word_means_one_thing(other: str) -> None:
 
 
 def prose_lines() -> Iterator[tuple[str, str]]:
-    """Each line of prose in Markdown, with its place; tables, fences and single words are
-    exempt.
-    """
+    """Each line of prose in Markdown, with its place; tables, fences and single words are exempt."""
     for page in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "doc").glob("*.md"))]:
         fence = ""
         for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):

@@ -1,4 +1,6 @@
-"""Entry points: found only by their metadata, and each either found once or reported as missing."""
+"""Entry points are found by their metadata alone; each is either found exactly once or reported as
+missing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ BOOM = {"boom.py": "raise RuntimeError('boom')"}
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of packages."""
+    """A folder with packages."""
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 
@@ -51,7 +53,7 @@ def test_a_name_that_two_packages_offer_is_refused(place: Path) -> None:
     assert "parley-two 1.0" in str(caught.value)
 
 
-def test_of_a_package_installed_twice_the_imported_one_counts(
+def test_the_imported_copy_of_a_package_installed_twice_counts(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in (1, 2):
@@ -73,7 +75,7 @@ def test_a_package_with_broken_metadata_does_not_affect_others(place: Path) -> N
     assert offer(PROVIDERS, "boom").package == "parley-boom 1.0"
 
 
-def test_a_packages_folder_is_found_without_importing_it(place: Path) -> None:
+def test_a_packages_folder_is_found_without_an_import(place: Path) -> None:
     files = {"texts/__init__.py": BOOM["boom.py"], "texts/more/a.toml": "", **BOOM}
     offers = {
         "top": "texts",

@@ -1,4 +1,6 @@
-"""The examples for other programs: the reader makes the tree of `parley parse` for every chat."""
+"""The examples for other programs: the reader builds the same tree as `parley parse` for every
+chat.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +51,12 @@ def tree(path: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file for one chat after another."""
+    """A file used for one chat after another."""
     return tmp_path_factory.mktemp("chats") / "chat.md"
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_the_reader_makes_the_tree_of_each_chat(path: Path) -> None:
+def test_the_reader_builds_each_chats_tree(path: Path) -> None:
     assert reader.Reader(path.read_bytes()).tree() == tree(path)
 
 
@@ -68,7 +70,7 @@ def test_the_reader_reads_every_written_chat(chat: Path, transcript: Transcript)
 
 @examples(10)
 @given(answers_with_orphans())
-def test_the_reader_finds_the_calls_of_results(chat: Path, answer: Answer) -> None:
+def test_the_reader_finds_the_calls_for_results(chat: Path, answer: Answer) -> None:
     chat.write_text(render(Transcript((Exchange(Question(), (answer,)),))), encoding="utf-8")
     assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
 
@@ -125,7 +127,7 @@ BITS = [
     ],
     *["💬", "🤖", "🧠", "❓", "🛠", "🔒", "🧠:[", ">> Please choose ("],
 ]
-"""Text that means something in some place of a chat."""
+"""Text that has a meaning somewhere in a chat."""
 HEADS = [
     *[
         "🧠:[a:b c d]",
@@ -173,13 +175,13 @@ HEADS = [
         f"🛠️: [a][call_1]{PICTURE}{LONG_TEXT} ",
     ],
 ]
-"""Lines that stand on the edges of the page's rules."""
+"""Lines at the limits of the page's rules."""
 PAGES = [path.read_bytes().decode("utf-8", "surrogateescape").split("\n") for path in CORPUS]
 
 
 @st.composite
 def mutated_files(draw: st.DrawFn) -> str:
-    """Some lines of a chat of the corpus, or of any file with markers, with edits of lines and
+    """Some lines from a chat in the corpus, or from any file with markers, with changed lines and
     characters.
     """
     page = draw(st.sampled_from(PAGES))
@@ -227,12 +229,12 @@ def mutated_files(draw: st.DrawFn) -> str:
 @example(f"💬: a\n>> Please choose (\n\n{PICTURE}\n>> Please choose (\n\nb\n")
 @example("🤖:\n🛠️: [a][b]\n>> Please choose (\n")
 @example("🤖:\n🛠️: [a][b]\n`c`\n>> Please choose (\n\n")
-def test_the_reader_reads_any_file_as_parley_does(chat: Path, text: str) -> None:
+def test_the_reader_reads_any_file_like_parley(chat: Path, text: str) -> None:
     chat.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
 
 
-def test_the_reader_is_a_program(
+def test_the_reader_can_run_as_a_program(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["reader.py", str(CORPUS[0])])
@@ -240,7 +242,7 @@ def test_the_reader_is_a_program(
     assert json.loads(capsys.readouterr().out) == tree(CORPUS[0])
 
 
-def test_the_format_version_is_the_one_on_its_page() -> None:
+def test_the_format_version_matches_its_page() -> None:
     (version,) = re.findall(
         r"describes version (\d+) of the format", PAGE.read_text(encoding="utf-8")
     )

@@ -70,14 +70,14 @@ def test_the_gate_runs_everything_that_make_test_skips_except_laws() -> None:
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """`.ci/pythons`, with only these scripts on the PATH; its folder is a copy."""
+    """`.ci/pythons`, copied into a folder, with only these scripts on the PATH."""
     return alone("pythons", folder, {".venv/bin/python": "echo 3.11", **scripts})
 
 
 def alone(
     script: str, folder: Path, scripts: dict[str, str], **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """A script of `.ci`, copied into a folder, with only these scripts on the PATH."""
+    """A script from `.ci`, copied into a folder, with only these scripts on the PATH."""
     for name in (".ci", "bin", ".venv/bin"):
         (folder / name).mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / script, folder / ".ci")
@@ -111,14 +111,14 @@ def test_a_python_without_its_packages_fails_the_gate_and_the_next_is_tested(
     assert ran.stderr.endswith("Failed: Python 3.13\n")
 
 
-def test_a_system_without_apt_is_told_how_to_name_the_other_neovims(tmp_path: Path) -> None:
+def test_a_system_without_apt_gets_a_message_about_naming_other_neovims(tmp_path: Path) -> None:
     ran = alone("neovims", tmp_path, {})
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "this system has no apt-get" in ran.stderr
     assert "PARLEY_NVIMS=" in ran.stderr
 
 
-def test_the_other_neovims_may_be_named_and_have_to_run(tmp_path: Path) -> None:
+def test_other_neovims_can_be_named_and_must_run(tmp_path: Path) -> None:
     good, bad = {"bin/good": "exit 0"}, {"bin/old": "exit 1"}
     ran = alone("neovims", tmp_path / "a", good, PARLEY_NVIMS="good good")
     assert (ran.returncode, ran.stdout) == (0, "good\ngood\n")
@@ -128,7 +128,7 @@ def test_the_other_neovims_may_be_named_and_have_to_run(tmp_path: Path) -> None:
 
 
 def each(folder: Path, command: str, *names: str) -> subprocess.CompletedProcess[str]:
-    """`.ci/each`, whose Neovims are scripts that tell their version."""
+    """`.ci/each`, with scripts as Neovims that print their version."""
     paths = [folder / name for name in names]
     for path in paths:
         path.write_text(f"#!/bin/sh\necho NVIM {path.name}\necho more\n", encoding="utf-8")
@@ -152,7 +152,7 @@ def test_the_neovims_are_tested_at_the_same_time_and_the_failed_one_is_named(
     assert ran.stderr == f"Failed with {tmp_path}/a\n"
 
 
-def test_each_neovim_that_passes_is_named_and_none_is_an_error(tmp_path: Path) -> None:
+def test_each_neovim_that_passes_is_named_and_having_none_is_an_error(tmp_path: Path) -> None:
     ran = each(tmp_path, "exit 0", "a", "b")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert each(tmp_path, "exit 0").returncode == 1

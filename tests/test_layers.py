@@ -27,7 +27,8 @@ GROUND = (
     "http",
     "tables",
 )
-"""Rooms that know nothing of chats, and that all may import; each may import the rooms before it.
+"""Rooms that know nothing about chats and that every room may import; each may import the rooms
+before it.
 """
 BELOW: dict[str, set[str]] = {
     "chat": set(),
@@ -95,8 +96,9 @@ BELOW: dict[str, set[str]] = {
     "__main__": {"cli"},
     "": {"chat", "tools", "models", "policy", "settings", "chunks", "session"},
 }
-"""Parley's rooms that each room may import, besides itself and the ground; a room is a folder, or
-a module next to the folders."""
+"""The rooms that each room may import, besides itself and the ground. A room is a folder, or a
+module next to the folders.
+"""
 
 IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "selectors", "concurrent"}
 WAITING = ("clock.py", "secrets.py", "http/", "storage/", "providers/", "mcp/", "runtime/", "nvim/")
@@ -131,7 +133,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 """The rooms that may import other packages."""
 
 SIBLINGS = tuple({each.request_body.__module__ for each in FORMATS.values()})
-"""Adapters of providers: none knows another."""
+"""Provider adapters: none knows another."""
 
 
 @cache
@@ -156,7 +158,7 @@ def _imports(path: Path) -> Iterator[str]:
 
 
 def room(dotted: str) -> str:
-    """The room of a dotted name: `parley.chat.reader` is in chat, `parley.Session` in none."""
+    """The room in a dotted name: `parley.chat.reader` is in chat, `parley.Session` in none."""
     parts = dotted.split(".")
     known = [part for part in parts[1:2] if part in (*BELOW, *GROUND)]
     return known[0] if known else ""
@@ -172,7 +174,7 @@ def name(path: Path) -> str:
 
 
 def dotted(path: Path) -> str:
-    """The name under which a module is imported."""
+    """The name by which a module is imported."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -180,7 +182,7 @@ NAMES = {dotted(path) for path in MODULES}
 
 
 def module_of(imported: str) -> str:
-    """The module of an import, which may name one of the module's members."""
+    """The module in an import, which may name one of the module's members."""
     return imported if imported in NAMES else imported.rpartition(".")[0]
 
 
@@ -229,12 +231,14 @@ def test_no_two_modules_import_each_other() -> None:
 
 STARTS = tuple({marker[0] for marker in (*MARKERS.values(), SUMMARY)})
 TEXTS_OF_OTHERS = ("chat/grammar.py", "mock_server.py", "demo/rules.py")
-"""The spelling itself, and stand-ins for the world: a forging server, a summarizing model."""
+"""Modules that may spell markers: the grammar itself, and stand-ins for the outside world (a
+forging server, a summarizing model).
+"""
 LUA = sorted((ROOT.parent / "lua").rglob("*.lua")) + sorted((ROOT.parent / "plugin").rglob("*.lua"))
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
-    """The texts of a module, except its docstrings."""
+    """A module's texts, except docstrings."""
     documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if (
@@ -246,7 +250,7 @@ def texts(tree: ast.Module) -> Iterator[str]:
 
 
 def test_only_the_grammar_spells_a_marker() -> None:
-    """A message may name a marker; otherwise no line or text begins with one."""
+    """A message may name a marker; otherwise no line or text begins with a marker."""
     for path in MODULES:
         for text in texts(tree(path)) if name(path) not in TEXTS_OF_OTHERS else ():
             assert not any(line.startswith(STARTS) for line in text.split("\n")), (

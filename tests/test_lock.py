@@ -1,4 +1,4 @@
-"""The lock file of the plugin's environment: all requirements, each file with its hash."""
+"""The lock file for the plugin's environment: all requirements, each file with its hash."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def entries() -> list[Requirement]:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: " ".join(m.values()))
-def test_each_requirement_is_pinned_once_for_each_machine(machine: dict[str, str]) -> None:
+def test_each_requirement_is_pinned_once_for_each_platform(machine: dict[str, str]) -> None:
     here = [pin for pin in entries() if pin.marker is None or pin.marker.evaluate(machine)]
     pins = {pin.name.lower(): next(iter(pin.specifier)) for pin in here}
     assert len(pins) == len(here)

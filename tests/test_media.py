@@ -1,4 +1,4 @@
-"""Kinds of files, by their first bytes."""
+"""File types, by their first bytes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tests.pictures import PDF, png
         (b" " + png(), None),
     ],
 )
-def test_first_bytes_decide_the_kind_of_a_file(content: bytes, kind: str | None) -> None:
+def test_the_first_bytes_decide_a_files_type(content: bytes, kind: str | None) -> None:
     assert kind_of(content) == kind
 
 
 @given(st.binary())
-def test_any_bytes_have_a_known_kind_or_none(content: bytes) -> None:
+def test_any_bytes_have_a_known_type_or_none(content: bytes) -> None:
     assert kind_of(content) in {*TYPES, None}

@@ -1,4 +1,4 @@
-"""A module's tests are found under its name: `tests/` mirrors the rooms and modules of Parley."""
+"""Each test file is named after a module: `tests/` mirrors Parley's rooms and modules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_THE_PROJECT = {
     "sources",
     "transcripts",
 }
-"""Besides the rooms: tests of the texts, the gate and the package."""
+"""Tests outside the rooms: they check the texts, the gate and the package."""
 
 FILES = sorted(
     path.relative_to(HERE)
@@ -33,7 +33,7 @@ FILES = sorted(
 
 
 def modules(room: Path) -> set[str]:
-    """The names of the modules and folders in a room."""
+    """The names of a room's modules and folders."""
     return {
         path.stem for path in (PARLEY / room).iterdir() if path.suffix == ".py" or path.is_dir()
     }

@@ -1,4 +1,4 @@
-"""Values are named with nouns: a word such as `found` names an event, not a value."""
+"""Values have nouns as names: a word such as `found` names an event, not a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ MODULES = sorted(path.relative_to(PARLEY).as_posix() for path in PARLEY.rglob("*
 
 
 def names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and name of all names that others read: in modules, classes, attributes, parameters."""
+    """Line and text of each name that other code reads: in modules, classes, attributes,
+    parameters.
+    """
     yield from _of_body(tree.body)
     for node in ast.walk(tree):
         match node:
@@ -41,7 +43,7 @@ def _of_body(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def no_names(source: str) -> list[tuple[int, str]]:
-    """Line and name of the module's names that say nothing about their value."""
+    """Line and text of each name in a module that says nothing about its value."""
     return sorted(
         {(n, name) for n, name in names(ast.parse(source)) if name.strip("_").lower() in NO_NAMES}
     )

@@ -1,4 +1,4 @@
-"""The distributions: their content, and the content of their page on an index."""
+"""The distributions: their content, and their page on an index."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import parley; print(parley.__file__)
 
 @dataclass(frozen=True, slots=True)
 class Distributions:
-    """The built distributions: the files of both, and the wheel itself."""
+    """The built distributions: the files in both, and the wheel itself."""
 
     tracked: frozenset[str]
     source: frozenset[str]
@@ -42,7 +42,7 @@ class Distributions:
 
 
 def tracked() -> frozenset[str]:
-    """The files of the repository; without a repository or Git, all except ignored files."""
+    """The repository's files; without a repository or Git, all files except ignored ones."""
     try:
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
@@ -55,7 +55,7 @@ def tracked() -> frozenset[str]:
 
 
 def unignored(root: Path) -> frozenset[str]:
-    """The files of a folder that its `.gitignore` does not name."""
+    """A folder's files, except those that its `.gitignore` names."""
     patterns = [".git", *(root / ".gitignore").read_text(encoding="utf-8").split()]
 
     def is_ignored(path: str) -> bool:
@@ -72,7 +72,7 @@ def unignored(root: Path) -> frozenset[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
-    """Sdist and wheel of a fresh clone in which things were built and run before."""
+    """Sdist and wheel from a fresh clone that already contains build products and caches."""
     clone, names = tmp_path_factory.mktemp("clone"), tracked()
     for name in names:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,9 @@ def test_the_wheel_is_the_command_and_the_library(built: Distributions) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in built.wheel)
 
 
-def test_every_module_of_the_wheel_can_be_imported_from_it_alone(built: Distributions) -> None:
+def test_every_module_in_the_wheel_can_be_imported_from_the_wheel_alone(
+    built: Distributions,
+) -> None:
     modules = [
         name.removesuffix(".py") for name in built.wheel if re.fullmatch(r"parley/.*\.py", name)
     ]
@@ -163,7 +165,7 @@ def page() -> Callable[[str, str | None], str]:
     return made
 
 
-def test_links_of_the_page_lead_to_the_repository(page: Callable[[str, str | None], str]) -> None:
+def test_the_pages_links_lead_to_the_repository(page: Callable[[str, str | None], str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = page(readme, f"{ADDRESS}/")
     links = re.findall(rf"(!?)\[[^\]]*\]\({ADDRESS}/(raw|blob)/HEAD/([^)]*)\)", shown)
@@ -182,7 +184,7 @@ def test_without_an_address_links_become_their_text(page: Callable[[str, str | N
     assert page(text, None) == "One\n\nthe *help* and [web](https://z.org)\n"
 
 
-def test_no_requirement_is_the_other_project_of_that_name() -> None:
+def test_no_requirement_is_the_unrelated_project_with_a_similar_name() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [
         *project["dependencies"],
@@ -193,7 +195,7 @@ def test_no_requirement_is_the_other_project_of_that_name() -> None:
     assert "parley" not in names
 
 
-def test_make_clean_removes_everything_that_was_made(tmp_path: Path) -> None:
+def test_make_clean_removes_all_build_products(tmp_path: Path) -> None:
     ignored = [
         line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     ]

@@ -1,4 +1,4 @@
-"""The program of a command, as shown to people."""
+"""A command's program, as shown to people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that print secrets, including commands that print endlessly."""
+"""Commands that print secrets, including endless output."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from parley.secrets import MOST_BYTES, SecretError, command_secret
 
 FLOOD = "import os, time\nif os.fork(): time.sleep(60)\nwhile True: os.write(1, b'x' * 1_000_000)"
-"""A child that continues when the command is killed: its pipe is full and never ends."""
+"""A child that continues after the command is killed: its pipe is full and never ends."""
 
 
-async def test_an_endlessly_printing_command_is_ended_however_full_its_pipe_is() -> None:
+async def test_an_endlessly_printing_command_is_killed_even_if_its_pipe_is_full() -> None:
     for _ in range(10):
         async with asyncio.timeout(10):
             with pytest.raises(SecretError, match=f"printed more than {MOST_BYTES} bytes"):

@@ -1,4 +1,4 @@
-"""No signature, default or `repr` of the package shows the environment or a secret."""
+"""Signatures, defaults and `repr`s in the package never show the environment or a secret."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def members(module: object) -> Iterator[tuple[str, Any]]:
-    """The values of a module or a class, including its nested classes."""
+    """The values in a module or a class, including its nested classes."""
     for name, value in vars(module).items():
         yield name, value
         if inspect.isclass(value) and value.__module__.startswith("parley") and value is not module:
@@ -53,7 +53,7 @@ def signature(value: object) -> str:
 
 
 @pytest.mark.parametrize("what", [parley, parley.Session], ids=["parley", "Session"])
-def test_help_shows_no_variable_of_the_environment(what: object) -> None:
+def test_help_shows_no_environment_variable(what: object) -> None:
     assert KEY in repr(os.environ)
     shown = pydoc.render_doc(what, renderer=pydoc.plaintext)  # type: ignore[attr-defined]
     assert "approve" in shown or what is parley
@@ -90,7 +90,7 @@ def secret_fields() -> Iterator[tuple[type, Field[Any]]]:
                 )
 
 
-def test_a_secret_setting_is_in_no_repr() -> None:
+def test_no_repr_shows_a_secret_setting() -> None:
     found = [f"{cls.__name__}.{field.name}" for cls, field in secret_fields() if field.repr]
     assert len(list(secret_fields())) >= 5
     assert found == []

@@ -134,7 +134,9 @@ async def test_a_question_reads_no_files_unless_the_program_names_a_folder(
     ]
 
 
-async def test_a_question_reads_files_of_the_folder_named_by_the_program(tmp_path: Path) -> None:
+async def test_a_question_reads_files_from_the_folder_that_the_program_names(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     (folder / "note.txt").write_text("in the folder")
@@ -226,9 +228,7 @@ def test_a_provider_may_be_an_object() -> None:
         ),
     ],
 )
-def test_a_provider_has_a_name_of_its_own(
-    settings: dict[str, Any], name: str, message: str
-) -> None:
+def test_a_provider_has_its_own_name(settings: dict[str, Any], name: str, message: str) -> None:
     provider = Shout()
     provider.name = name
     with pytest.raises(SettingsError) as caught:
@@ -256,7 +256,7 @@ async def later(decision: Decision) -> Decision:
     ],
 )
 @pytest.mark.parametrize("wait", [False, True], ids=["at once", "later"])
-async def test_a_decision_is_a_yes_or_no_a_choice_or_a_reason(
+async def test_a_decision_is_a_bool_a_choice_or_a_reason(
     decision: Decision, marks: list[str], wait: bool
 ) -> None:
     def approve(_: Proposal) -> Decision | Awaitable[Decision]:
@@ -303,7 +303,7 @@ async def test_a_refused_call_does_not_fail_the_message() -> None:
         assert "did not look up google" in await session.process_message(STOCKS)
 
 
-async def test_calls_left_respects_the_limits_of_session_and_message() -> None:
+async def test_calls_left_respects_the_sessions_and_the_messages_limit() -> None:
     settings, left = {"max_tool_calls": {"per_session": 3, "per_message": 2}}, list[int | None]()
 
     def approve(_: Proposal) -> bool:
@@ -528,7 +528,7 @@ def price(symbol: str, currency: Literal["USD", "EUR"] = "USD") -> str:
 
 
 async def later_price(symbol: str) -> str:
-    """The price of a share, when the exchange opens."""
+    """The price of a share when the exchange opens."""
     await asyncio.sleep(0)
     return f"{symbol} will be at 8"
 
@@ -540,7 +540,7 @@ def answers_to(chunks: list[Chunk]) -> list[tuple[str, str, bool]]:
     ]
 
 
-async def test_a_function_is_a_tool_with_the_schema_of_its_signature() -> None:
+async def test_a_function_is_a_tool_with_its_signatures_schema() -> None:
     async with Session(agent="Demo", tools=[price, later_price], environ=ENVIRON) as session:
         catalogue = await session._app.servers.catalogue()
     (tool,) = (tool for _, tool in catalogue.tools if tool.name == "price")
@@ -614,7 +614,7 @@ def test_functions_as_tools_do_not_change_the_programs_logging(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [])  # as without logging setup, unlike pytest
+    monkeypatch.setattr(root, "handlers", [])  # like a program without logging setup, unlike pytest
     level = root.level
     Session(tools=[price]).close()
     assert (root.handlers, root.level) == ([], level)

@@ -1,4 +1,4 @@
-"""The library as type checkers and `help` see it: its names, and the types of its signatures."""
+"""The library as type checkers and `help` see it: its names, and the types in its signatures."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ PYRIGHT = shutil.which("pyright", path=f"{ROOT / '.tools/node_modules/.bin'}:{os
 
 
 def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
-    """The errors that mypy finds in the programs of a folder: files and lines."""
+    """The errors that mypy finds in a folder's programs: files and lines."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", "."]
     environ = {**os.environ, "MYPYPATH": str(ROOT / "python")}
     run = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
@@ -110,11 +110,11 @@ def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
     places = (text.split(":") for text in run.stdout.splitlines())
     return {
         (path, int(line)) for path, line, *_ in places if not Path(path).is_absolute()
-    }  # in no library
+    }  # not in a library
 
 
 def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:
-    """The errors that pyright finds, in its strictest mode."""
+    """The errors that pyright finds in its strictest mode."""
     if PYRIGHT is None:
         pytest.skip("pyright is not installed: make pyright")
     config = {"extraPaths": [str(ROOT / "python")], "typeCheckingMode": "strict"}
@@ -130,7 +130,7 @@ def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:
 
 @pytest.mark.guests
 @pytest.mark.parametrize("errors_in", [errors_by_mypy, errors_by_pyright])
-def test_a_type_checker_finds_the_errors_of_users_programs_and_no_others(
+def test_a_type_checker_finds_users_errors_and_no_others(
     errors_in: Callable[[Path], set[tuple[str, int]]], tmp_path: Path
 ) -> None:
     programs = {"right.py": RIGHT, "wrong.py": WRONG, "own_model.py": OWN_MODEL}
@@ -192,13 +192,13 @@ def test_help_shows_every_name_with_its_docstring() -> None:
     assert all(getattr(parley, name).__doc__ for name in classes)
 
 
-def test_the_page_on_the_library_has_each_argument_of_a_model_error() -> None:
+def test_the_library_page_has_each_argument_of_a_model_error() -> None:
     page = (ROOT / "doc" / "library.md").read_text(encoding="utf-8")
     arguments = inspect.signature(parley.ModelError).parameters
     assert [name for name in arguments if f"\n| `{name}` |" not in page] == []
 
 
-def test_the_page_on_the_library_has_every_name() -> None:
+def test_the_library_page_has_every_name() -> None:
     page = (ROOT / "doc" / "library.md").read_text(encoding="utf-8")
     assert [name for name in parley.__all__ if f"`{name}`" not in page] == []
 

@@ -1,4 +1,4 @@
-"""Rules of providers, protocols and standards name their source and the date of reading."""
+"""Rules from providers, protocols and standards name their source and the date of reading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MODULES = sorted(
         "parley/tools/schema.py",
     }
 )
-"""Modules that state a rule by others; a new wire format is among them through its entry."""
+"""Modules that state another party's rule; the wire format table adds each new format."""
 
 _PLACE = re.compile(
     r"\b[\w-]+(\.[\w-]+)+/\S|\bRFC \d+|\bUAX #\d+|\b(anthropic|openai) \d+\.\d+|tests/streams"

@@ -1,4 +1,4 @@
-"""Users' tables: the types of a dataclass are the schema, whatever the table's source."""
+"""Users' tables: a dataclass's types are the schema, whatever the table's source."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_table_is_read_and_flaws_are_reported_with_their_path(
     assert [str(flaw) for flaw in reader.flaws] == flaws
 
 
-def test_a_short_spelling_is_checked_against_its_fields_bound() -> None:
+def test_a_short_spelling_must_respect_its_fields_bound() -> None:
     reader = Reader(None)
     assert reader.record(Outer, {"inner": 1}) == Outer()
     assert reader.flaws == [
@@ -104,7 +104,7 @@ def test_unknown_names_may_be_accepted() -> None:
         ({"loose": {}}, {}, ["loose"]),
     ],
 )
-def test_an_overlay_has_only_given_values_and_no_stand_ins(
+def test_an_overlay_has_only_given_values_and_no_placeholders(
     table: Any, values: Any, paths: list[str]
 ) -> None:
     reader = Reader(None, is_overlay=True)
@@ -112,11 +112,11 @@ def test_an_overlay_has_only_given_values_and_no_stand_ins(
     assert [flaw.path for flaw in reader.flaws] == paths
 
 
-def test_names_are_those_of_tables() -> None:
+def test_names_are_those_in_tables() -> None:
     assert names(Outer) == ("inner", "text+", "secrets", "loose", "strict", "named")
 
 
-def test_the_nearest_name_is_suggested_only_if_it_is_near() -> None:
+def test_the_nearest_name_is_suggested_only_if_it_is_similar() -> None:
     assert nearest("ALPHA", ["alpha", "beta"]) == "alpha"
     assert nearest("quantum", ["alpha", "beta"]) is None
     assert nearest("x" * 100_000, ["alpha"]) is None

@@ -1,4 +1,4 @@
-"""Displayed text hides nothing: one table for all places, covering all of Unicode."""
+"""Displayed text hides nothing: one table for all places covers all of Unicode."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ SURFACES: dict[str, Callable[[str], str]] = {
 
 @pytest.fixture(scope="module")
 def hidden() -> str:
-    """All hidden characters: a second of work, so it is not done for mere collection."""
+    """All hidden characters. Computing them takes a second, so test collection does not."""
     every = [c for c in ALL if is_hidden(c)]
     return "".join([*(c for c in every if unicodedata.category(c) not in _RARE), *every[::499]])
 
@@ -217,11 +217,11 @@ def test_right_to_left_letters_become_codes(text: str, upright_text: str) -> Non
         ("αб", "б is cyrillic"),
     ],
 )
-def test_letters_of_several_scripts_in_one_word_are_an_oddity(name: str, oddity: str) -> None:
+def test_letters_from_several_scripts_in_one_word_are_an_oddity(name: str, oddity: str) -> None:
     assert mixed_scripts(name) == oddity
 
 
-def test_the_last_words_of_a_server_skip_its_frame() -> None:
+def test_a_servers_last_words_skip_its_traceback_frame() -> None:
     banner = ["╭──────────╮", "│  Ready.  │", "╰──────────╯", "", "═══"]
     assert last_words(banner) == ["Ready."]
     assert last_words(["one", "two: 2"]) == ["two: 2"]

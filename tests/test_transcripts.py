@@ -2,8 +2,8 @@
 
 Next to each chat, `NAME.problems` contains the output of `parley check` (no file: no output),
 `NAME.step` the next step for its last exchange, and `NAME.requests` its messages in each wire
-format. A new case needs no code: with `PARLEY_EXPECT=1` in the environment, these files are written
-again, to be read and committed.
+format. A new case needs no code: `PARLEY_EXPECT=1` in the environment rewrites these files, to be
+read and committed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read(path: Path) -> Transcript:
 
 
 def expect(path: Path, text: str) -> None:
-    """Compare a text with its file; a missing file stands for "". Write the file if requested."""
+    """Compare a text with its file, or write the file on request. A missing file stands for ""."""
     if os.environ.get("PARLEY_EXPECT"):
         if text:
             path.write_text(text, encoding="utf-8")
@@ -59,7 +59,7 @@ def expect(path: Path, text: str) -> None:
 
 
 def step_text(transcript: Transcript) -> str:
-    """The next step for the last exchange, without decisions on this machine, as lines."""
+    """The next step for the last exchange, without this machine's decisions, as lines."""
     if not transcript.exchanges:
         return EMPTY
     situation = Situation(
@@ -69,7 +69,7 @@ def step_text(transcript: Transcript) -> str:
 
 
 def step_lines(step: Step) -> list[str]:
-    """The name of a step, and a line for each of its items."""
+    """A step's name, and one line for each of its items."""
     name = type(step).__name__
     match step:
         case AskModel(tools_on):
@@ -94,7 +94,7 @@ def _call_name(call: Proposal | Broken) -> str:
 
 
 def requests_text(transcript: Transcript) -> str:
-    """Each format's messages of the chat for its last exchange, as readable JSON."""
+    """The chat's messages for its last exchange in each format, as readable JSON."""
     if not transcript.exchanges:
         return EMPTY
     at = len(transcript.exchanges) - 1

@@ -1,4 +1,4 @@
-"""The corpora of texts with tool calls in them, and what a reader is to make of each."""
+"""The corpora of texts that contain tool calls, and the expected result for each reader."""
 
 from __future__ import annotations
 
@@ -52,16 +52,14 @@ Plain = list[str]
 
 
 def reader(kind: str) -> Reader:
-    """The reader of a corpus: `json_tools`, or `xml_tools` with `single` or `unlimited` behind a
-    dot.
-    """
+    """A corpus's reader: `json_tools`, or `xml_tools` with `single` or `unlimited` after a dot."""
     if kind == "json_tools":
         return JsonExtractor(TOOLS.names())
     return XmlParser(TOOLS, single=kind.endswith("single"))
 
 
 def read(kind: str, pieces: Iterable[str]) -> list[Plain]:
-    """What the reader makes of a text in these pieces; adjacent pieces of one kind are one."""
+    """The reader's result for a text in these pieces; adjacent pieces of one kind are joined."""
     items, text_reader = list[Item](), reader(kind)
     for piece in pieces:
         items += text_reader.feed(piece)
@@ -78,7 +76,7 @@ def read(kind: str, pieces: Iterable[str]) -> list[Plain]:
 
 
 def plain(item: Item) -> Plain:
-    """An item as the corpus writes it."""
+    """An item in the corpus's notation."""
     match item:
         case Prose(text):
             return ["prose", text]
@@ -93,7 +91,7 @@ def plain(item: Item) -> Plain:
 
 
 def cases() -> list[tuple[str, Path]]:
-    """Each text with each reader it is for."""
+    """Each text with each of its readers."""
     texts = sorted(STREAMS.glob("json_tools/*.txt")), sorted(STREAMS.glob("xml_tools/*.txt"))
     kinds = "xml_tools.single", "xml_tools.unlimited"
     return [("json_tools", path) for path in texts[0]] + [
@@ -102,7 +100,7 @@ def cases() -> list[tuple[str, Path]]:
 
 
 def expected(kind: str, path: Path) -> list[Plain]:
-    """What stands beside a text; in XML under the filter's name."""
+    """The expectation next to a text; in XML by the filter's name."""
     found: Any = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     wanted: list[Plain] = found if kind == "json_tools" else found[kind.partition(".")[2]]
     return wanted

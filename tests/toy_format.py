@@ -1,7 +1,7 @@
-"""A wire format that is nobody's, whole: an adapter, and its entry for the table.
+"""A complete invented wire format: an adapter, and its entry for the table.
 
-One text goes out; lines of JSON come back as server-sent events, `{"text": …}` and last `{"done":
-true}`.
+It sends one text; lines of JSON come back as server-sent events, `{"text": …}` and finally
+`{"done": true}`.
 """
 
 from __future__ import annotations

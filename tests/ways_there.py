@@ -1,5 +1,5 @@
-"""Ways to a server on this machine: over TLS, through a proxy, both or neither; the certificate
-is real.
+"""Ways to a server on this machine: over TLS, through a proxy, both or neither, with a real
+certificate.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ FAR = "models.example"
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate for this machine and for `FAR`, which signs itself."""
+    """A self-signed certificate for this machine and for `FAR`."""
 
     certificate: Path
     key: Path
 
     @classmethod
     def new(cls, folder: Path) -> Authority:
-        """A new one, in files of this folder."""
+        """Create a certificate in this folder's files."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "here")])
         names = [x509.DNSName(FAR), x509.IPAddress(ip_address("127.0.0.1"))]
@@ -57,27 +57,27 @@ class Authority:
         return made
 
     def context(self) -> ssl.SSLContext:
-        """What a server speaks TLS with."""
+        """The server's TLS context."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
         return context
 
 
 class ProxyServer(LocalServer):
-    """A proxy that knows one way to each kind of address, or answers all requests with
-    `refusal`.
+    """A proxy with one target for each kind of address; with `refusal`, it answers all requests
+    with that.
     """
 
     def __init__(self, plain: str, tls: str, refusal: Sequence[bytes] = ()) -> None:
-        """`plain` and `tls` are the URLs of the servers that http:// and https:// addresses lead
-        to.
+        """`plain` and `tls` are the URLs of the servers to which http:// and https:// addresses
+        lead.
         """
         super().__init__()
         self._plain = plain
         self._tls = tls
         self._refusal = refusal
         self.targets = list[str]()
-        """What was asked for, the methods with it."""
+        """The requested targets, with their methods."""
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -102,7 +102,7 @@ class ProxyServer(LocalServer):
 
 
 async def _piped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):  # then the other direction ends, too
+    with suppress(ConnectionError):  # then the other direction also ends
         while data := await reader.read(65_536):
             writer.write(data)
             await writer.drain()

@@ -1,5 +1,5 @@
-"""Work counted in characters, on any machine the same: how many functions get while something
-runs.
+"""Work in characters, the same on any machine: how many characters functions receive while
+something runs.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from types import FrameType
 from typing import Any
 
 ALLOWED = 2.5
-"""How much more work twice as much text may be; what is quadratic takes four times as much."""
+"""The permitted growth of work if the text doubles; quadratic work quadruples."""
 
 
 def work(run: Callable[[], object]) -> int:
-    """The characters that functions get: in the texts they are called with, and as methods of a
-    text.
+    """Counts the characters that functions receive: texts as arguments, and texts whose methods are
+    called.
     """
     count = 0
 
@@ -42,7 +42,7 @@ def _sizes(values: Any) -> Iterator[int]:
 
 
 def growth(run: Callable[[int], object], size: int) -> float:
-    """How many times the work it is to do twice as much, before which everything is warm."""
+    """The factor by which the work grows if the text doubles, measured after a warm-up."""
     run(min(size, 10))
     once = work(lambda: run(size))
     return work(lambda: run(2 * size)) / once

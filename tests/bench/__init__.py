@@ -1,3 +1,3 @@
-"""Measurements, for `make bench`: medians of several runs on this machine, compared within one
-run only.
+"""Measurements for `make bench`: medians of several runs on this machine; compare them only within
+one run.
 """

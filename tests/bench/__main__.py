@@ -1,8 +1,7 @@
-"""`make bench`: what Parley costs on this machine, beside what is the least and what it is meant
-to cost.
+"""`make bench`: Parley's costs on this machine, next to the minimum and the targets.
 
-Medians of one run. Absolute times are this machine's: compare them within the run. Nothing here is
-a test.
+The numbers are medians within one run. Absolute times hold only for this machine, so compare them
+within the run. This is not a test.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from tests.nvim.test_servers import setup, tools
 
 RUNS = 7
 SIZES = {0: 5, 200: 5, 2_000: 6, 20_000: 12, 100_000: 30}
-"""Lines of chat, and the milliseconds that a question below them may take on its way."""
+"""Number of chat lines, and the target in milliseconds for sending a question below them."""
 PLAIN = "💬: how?\n\n🤖:[A]\n\n" + f"{LINE}\n" * 300 + "\n"
 CALL = '{"index":0,"id":"c","type":"function","function":{"name":"t","arguments":"{}"}}'
 DENSE = (
@@ -55,14 +54,14 @@ LOG = "return require('parley.host').state().started_in_ms"
 
 
 class Table:
-    """Rows of what was measured, printed as they come."""
+    """The measured rows, printed as they arrive."""
 
     def __init__(self, subjects: Sequence[str]) -> None:
         self.columns = [*subjects, "to reach"]
         print(f"| | {' | '.join(self.columns)} |\n|---{'|---' * len(self.columns)}|", flush=True)
 
     def row(self, what: str, *cells: str) -> None:
-        """One row; what is not measured of a subject is a dash."""
+        """One row; a dash replaces values that are not measured for a subject."""
         print(f"| {what} | {' | '.join(cells)} |", flush=True)
 
 
@@ -82,7 +81,7 @@ class Run:
         self.times: dict[tuple[str, int], float] = {}
 
     def each(self, measure: Callable[[Desk], list[str]]) -> list[list[str]]:
-        """What is measured of each subject, in a Neovim of its own."""
+        """Measure each subject in its own Neovim."""
         cells = list[list[str]]()
         for number, subject in enumerate(self.subjects):
             machine.wait_until_quiet(lambda text: print(text, file=sys.stderr, flush=True))
@@ -161,7 +160,7 @@ class Run:
             first = desk.memory_mb()
             for _ in range(20):
                 desk.ask_again(self.server, 500)
-                time.sleep(0.5)  # nobody asks on at once
+                time.sleep(0.5)  # the reader stops asking
             return [f"{first:.0f}", f"{desk.memory_mb():.0f}"]
 
         whats = [
@@ -275,7 +274,7 @@ class Run:
         )
 
     def first_question(self) -> None:
-        """Asked as soon as a file is open, in a Neovim that has just started."""
+        """Ask as soon as a file is open, in a freshly started Neovim."""
         cells = list[str]()
         for subject in self.subjects:
             took = list[float]()
@@ -335,7 +334,7 @@ def bench_start() -> None:
 
 
 async def bench_servers() -> None:
-    """300 tools, and another server that hangs at its start."""
+    """Measure 300 tools, and a second server that hangs at its start."""
     mute = fake("--mute", name="mute", start_timeout_s=3.0)
     async with servers_of(fake("--many"), mute) as servers:
         first = time.perf_counter()
@@ -352,7 +351,7 @@ async def bench_servers() -> None:
 
 
 def bench_ends() -> None:
-    """From SIGKILL of Neovim to the end of all that it started."""
+    """The time from Neovim's SIGKILL to the end of all processes that it started."""
 
     def end() -> float:
         with (
@@ -377,7 +376,7 @@ def bench_ends() -> None:
 
 
 def bench_batch() -> None:
-    """Chats of 190 kB that are answered by the demo model, four at once."""
+    """Chats of 190 kB that the demo model answers, four at once."""
     few, _ = _batch(20)
     most, took_s = _batch(200)
     print(
@@ -390,7 +389,7 @@ def bench_batch() -> None:
 
 
 def _batch(count: int) -> tuple[float, float]:
-    """The most memory that a command with so many chats had, in MB, and its seconds."""
+    """A command's peak memory in MB with this many chats, and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
         home, names = Path(folder), [f"{number}.md" for number in range(count)]
         for name in names:
@@ -430,7 +429,7 @@ ALL: dict[str, Callable[[Run], None]] = {
 
 
 def main(names: Sequence[str]) -> None:
-    """Measure all, or what is named."""
+    """Measure everything, or the named parts."""
     if not Path("/proc/stat").exists():
         sys.exit("what processes take is read from /proc: this needs Linux")
     share = machine.Share()

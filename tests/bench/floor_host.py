@@ -1,6 +1,7 @@
-"""The least that a host of a remote plugin does: one question, one reading, one kept connection,
-one write a frame. `floor_host.py PORT`: what any plugin of this kind costs at least, and nothing
-that could be used.
+"""The minimum for a remote plugin's host: one question, one read, one kept connection, one write
+per frame.
+
+`floor_host.py PORT`: the minimum cost of any such plugin; it is not usable as a plugin.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ FRAME_S = 0.016
 
 
 class Host:
-    """Asks the model of the server at a port."""
+    """Asks the model served on a port."""
 
     def __init__(self, nvim: pynvim.Nvim, port: int) -> None:
         self.nvim = nvim
@@ -25,7 +26,7 @@ class Host:
         self.tasks = set[asyncio.Task[None]]()
 
     def on_notification(self, _: str, arguments: list[Any]) -> None:
-        """A question: the whole text of a buffer."""
+        """Send a buffer's whole text as a question."""
         lines = self.nvim.api.buf_get_lines(arguments[0], 0, -1, True)
         task = self.nvim.loop.create_task(self.ask(arguments[0], lines))
         self.tasks.add(task)

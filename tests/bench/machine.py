@@ -1,4 +1,4 @@
-"""The machine while something is measured: whether it is quiet, what processes take of it."""
+"""The machine during a measurement: whether it is quiet, and the resources that processes use."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 QUIET = 0.03
-"""The share of the machine that others may use while it is measured."""
+"""The share of the machine that other processes may use during a measurement."""
 PATIENCE_S = 300.0
 
 
 def name() -> str:
-    """The machine in words."""
+    """A description of the machine."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model = next(
         (line.split(":")[1].strip() for line in info.splitlines() if "model name" in line), "?"
@@ -26,7 +26,7 @@ def name() -> str:
 
 
 def busy_s() -> float:
-    """Seconds of all cores that were used since the machine was started."""
+    """CPU seconds used on all cores since the machine started."""
     user, nice, system, _, _, irq, soft, *_ = map(
         int, Path("/proc/stat").read_text(encoding="utf-8").split("\n")[0].split()[1:]
     )
@@ -34,7 +34,7 @@ def busy_s() -> float:
 
 
 def tree(root: int) -> set[int]:
-    """A process and all that it started."""
+    """A process and all processes that it started."""
     children = dict[int, list[int]]()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _fields(int(entry.name))):
@@ -48,15 +48,13 @@ def tree(root: int) -> set[int]:
 
 
 def cpu_s(root: int) -> float:
-    """Seconds of CPU that a process and what it started have used, those that have ended
-    included.
-    """
+    """CPU seconds that a process and its descendants have used, including ended ones."""
     fields = filter(None, (_fields(pid) for pid in tree(root)))
     return sum(sum(map(int, each[11:15])) for each in fields) * TICK_S
 
 
 def precise_cpu_s(root: int) -> float:
-    """The same of what runs now, and finer than a tick of the system's clock."""
+    """CPU seconds of the running processes only, more precise than a tick of the system's clock."""
     total = 0
     for pid in tree(root):
         for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
@@ -66,7 +64,7 @@ def precise_cpu_s(root: int) -> float:
 
 
 def memory_mb(root: int) -> float:
-    """Megabytes of a process and what it started; what they share counts once."""
+    """Megabytes used by a process and its descendants; shared memory counts once."""
     total = 0
     for pid in tree(root):
         try:
@@ -78,7 +76,7 @@ def memory_mb(root: int) -> float:
 
 
 def wait_until_quiet(say: Callable[[str], None]) -> None:
-    """Return once others leave the machine alone, or after five minutes without that."""
+    """Return when other processes leave the machine idle, or after five minutes."""
     end, has_told = time.monotonic() + PATIENCE_S, False
     while time.monotonic() < end:
         before, own = busy_s(), cpu_s(os.getpid())
@@ -93,13 +91,13 @@ def wait_until_quiet(say: Callable[[str], None]) -> None:
 
 
 class Share:
-    """The share of the machine that others used since this was made."""
+    """The share of the machine that other processes have used since this object was created."""
 
     def __init__(self) -> None:
         self._busy, self._own, self._time = busy_s(), cpu_s(os.getpid()), time.monotonic()
 
     def of_others(self) -> float:
-        """From 0 to 1."""
+        """A number from 0 to 1."""
         others = busy_s() - self._busy - (cpu_s(os.getpid()) - self._own)
         return max(others, 0) / ((time.monotonic() - self._time) * (os.cpu_count() or 1))
 
@@ -117,7 +115,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def _fields(pid: int) -> list[str]:
-    """Those of /proc/PID/stat from the state on; none where the process is gone."""
+    """The fields of /proc/PID/stat from the state on; empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

@@ -1,11 +1,11 @@
-"""A chat-completions server to measure with. The last words of the user say what it replies:
+"""A chat-completions server for measurements. The user's last words choose the reply:
 
-    N tokens                 so many, at once
-    N tokens in S seconds    so many, at even distances
-    N calls                  a call of each round's only tool, N times, then a word
+    N tokens                 this many, at once
+    N tokens in S seconds    this many, evenly spaced
+    N calls                  a call to each round's only tool, N times, then a word
 
-Prints its port, then a line of JSON for each request: its time on the clock that all processes of a
-machine share (seconds, CLOCK_MONOTONIC), the number of its connection, its size.
+It prints its port, then a line of JSON for each request: its time on the clock that all of a
+machine's processes share (seconds, CLOCK_MONOTONIC), its connection's number, and its size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
 
 
 def word(number: int) -> bytes:
-    """Lines of ten words, paragraphs of five lines, as prose is."""
+    """Lines of ten words in paragraphs of five lines, similar to prose."""
     end = "\n\n" if number % 50 == 49 else "\n" if number % 10 == 9 else " "
     return chunk({"content": f"word{number}{end}"})
 
@@ -40,7 +40,7 @@ def end(reason: str = "stop") -> bytes:
 
 @cache
 def at_once(tokens: int) -> bytes:
-    """Made once, so that a second reply of this length takes the server no time."""
+    """Cached, so that a second reply of this length takes the server no time."""
     return b"".join(map(word, range(tokens))) + end()
 
 

@@ -1,8 +1,8 @@
-"""A TCP proxy that is far away: `slow_proxy.py PORT SECONDS` forwards to PORT, each byte so much
-later.
+"""A TCP proxy with latency: `slow_proxy.py PORT SECONDS` forwards to PORT and delays each byte by
+this time.
 
-Prints its own port. A new connection takes one round trip before anything is forwarded, as far ones
-do.
+It prints its own port. A new connection takes one round trip before any byte is forwarded, as with
+a distant server.
 """
 
 from __future__ import annotations

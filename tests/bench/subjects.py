@@ -1,5 +1,5 @@
-"""What is measured: Parley, the least host there can be, and other plugins where their checkouts
-are.
+"""The subjects of the measurements: Parley, the minimal host, and other plugins whose checkouts are
+present.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ DONE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A plugin: what sets it up, what opens a chat, which key asks, what its chat ends in when
-    it is done.
+    """A plugin: its setup, how to open a chat, its key for asking, and how its chat ends after an
+    answer.
     """
 
     name: str
     clean: bool
     init: str
-    """Lua; PORT is that of the model's server."""
+    """Lua code; PORT is the model server's port."""
     key: str
     open: str = ""
-    """Lua that makes a chat of the lines that it gets, where a Markdown file is not one."""
+    """Lua code that makes a chat from its lines, for plugins whose chats are not Markdown files."""
     heading: str = "💬: "
 
 
 def parley(options: Mapping[str, Any] | None = None, port: str = "PORT") -> Subject:
-    """Parley, with these options on top of a provider."""
+    """Parley, with these options in addition to a provider."""
     settings = {
         "providers": {
             "bench": {"kind": "openai", "base_url": f"http://127.0.0.1:{port}/v1", "api": "chat"}
@@ -67,7 +67,7 @@ FLOOR = Subject("floor", True, FLOOR_INIT, "<C-g><C-g>")
 
 
 def companion(folder: Path) -> Subject:
-    """CodeCompanion, from the folder of checkouts; it needs plenary there, too."""
+    """CodeCompanion, from the checkouts' folder, which must also contain plenary."""
     init = f"""
 vim.opt.rtp:prepend({json.dumps(str(folder / "plenary.nvim"))})
 vim.opt.rtp:prepend({json.dumps(str(folder / "codecompanion.nvim"))})
@@ -90,7 +90,7 @@ vim.api.nvim_buf_set_lines(chat.bufnr, -1, -1, true, ...)
 
 
 class Server:
-    """The model's server; each request is a line."""
+    """The model server; each request is a line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -98,14 +98,14 @@ class Server:
         self.port = int(self._lines.readline())
 
     def request(self) -> dict[str, Any]:
-        """The next request."""
+        """Return the next request."""
         line: dict[str, Any] = json.loads(self._lines.readline())
         return line
 
 
 @contextmanager
 def serving(*command: object) -> Iterator[Server]:
-    """A server of this folder, in a process of its own."""
+    """A server from this folder, in its own process."""
     with subprocess.Popen(
         [sys.executable, *map(str, command)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
@@ -119,7 +119,7 @@ def serving(*command: object) -> Iterator[Server]:
 def started(
     subject: Subject, port: int, home: Path, env: dict[str, str] | None = None
 ) -> Iterator[Desk]:
-    """A Neovim with the subject in it."""
+    """A Neovim with the subject loaded."""
     home.mkdir(parents=True, exist_ok=True)
     init = subject.init.replace("PORT", str(port)) + "\nvim.o.swapfile = false"
     used = {"BENCH_KEY": "x", **(env or {})}
@@ -139,13 +139,13 @@ vim.api.nvim_buf_attach(buf, false, { on_lines = function()
   end
 end })
 """
-"""Takes the time at which a heading for the next question stands below what was the end."""
+"""Records the time at which a heading for the next question appears below the old end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds from the key to the request, from there to the end of the answer, and of CPU in
-    all.
+    """Seconds from the key press to the request and from there to the answer's end, and CPU seconds
+    in total.
     """
 
     to_request: float
@@ -162,7 +162,7 @@ class Desk:
         self._number = 0
 
     def open(self, lines: int, question: str) -> None:
-        """A chat with so many lines above its question, the cursor at its end."""
+        """Open a chat with this many lines above its question and the cursor at its end."""
         self._number += 1
         above = list[str]()
         while len(above) < lines:
@@ -176,7 +176,7 @@ class Desk:
             self.nvim.until(self._is_known, "the chat", DONE_S)
         self.nvim.command("normal! G")
         self.nvim.flush()
-        time.sleep(0.4)  # what is done at rest is done
+        time.sleep(0.4)  # wait until idle work is done
 
     def _is_known(self) -> bool:
         code = "local buf = vim.api.nvim_get_current_buf() "
@@ -184,7 +184,7 @@ class Desk:
         return bool(self.nvim.lua(code))
 
     def press(self) -> float:
-        """Ask, and the time of that."""
+        """Ask, and measure the time."""
         self.nvim.lua(WATCH, self.subject.heading)
         began = time.monotonic()
         self.nvim.keys(self.subject.key)
@@ -196,7 +196,7 @@ class Desk:
         return float(done) / 1e9
 
     def ask(self, server: Server, lines: int, tokens: int) -> Times:
-        """Ask for so many tokens below so many lines."""
+        """Ask for this many tokens below this many lines."""
         self.open(lines, f"{tokens} tokens")
         before, began = self.cpu_s(), self.press()
         requested = server.request()["at"]
@@ -205,7 +205,7 @@ class Desk:
         return Times(requested - began, complete - requested, self.cpu_s() - before)
 
     def ask_again(self, server: Server, tokens: int) -> None:
-        """Ask for so many tokens in the same chat."""
+        """Ask for this many tokens in the same chat."""
         self.nvim.nvim.api.buf_set_lines(0, -1, -1, True, [f"{tokens} tokens"])
         self.nvim.command("normal! G")
         self.press()
@@ -220,7 +220,7 @@ class Desk:
 
 
 class Stranger:
-    """Another client of the same Neovim, which asks it for something all the time."""
+    """Another client of the same Neovim that sends requests all the time."""
 
     def __init__(self, nvim: Child) -> None:
         self._address: str = nvim.nvim.funcs.serverstart()
@@ -243,5 +243,5 @@ class Stranger:
                 time.sleep(0.001)
 
     def p99_s(self) -> float:
-        """The time that one of a hundred requests takes, or more."""
+        """The latency of the slowest requests: at most one in a hundred takes longer."""
         return sorted(self.waits_s)[int(len(self.waits_s) * 0.99)]

@@ -1,4 +1,6 @@
-"""An MCP server with one tool; appends the time at which it returns to the file of its argument."""
+"""An MCP server with one tool; it appends the time of each return to the file that its argument
+names.
+"""
 
 from __future__ import annotations
 

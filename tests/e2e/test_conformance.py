@@ -35,22 +35,22 @@ EXAMPLES = {"string": "text", "number": 5, "integer": 3, "boolean": True, "array
 AT_ONCE = 4  # otherwise a slow machine would reconnect too late
 LIMIT_S = 60
 
-NO_PERSON = "a program signs in by itself, with a secret: `token_command` runs whatever does so"
+NO_PERSON = "a program signs in without a user, with a secret: `token_command` can run that program"
 FAILURES: Mapping[str, str] = {
     "auth/client-credentials-basic": NO_PERSON,
     "auth/client-credentials-jwt": NO_PERSON,
     "auth/enterprise-managed-authorization": NO_PERSON,
     "auth/wif-jwt-bearer": NO_PERSON,
-    "auth/dpop": "an extension: tokens are of the kind `Bearer`, as every server takes them",
+    "auth/dpop": "an extension: Parley sends only `Bearer` tokens, which every server accepts",
     "auth/dpop-nonce": "the same extension",
     "auth/pre-registration": (
-        "unknown setting for a client's id: Parley registers itself at each sign-in"
+        "this client sets no `client_id`, so Parley registers itself at each sign-in"
     ),
-    "auth/scope-step-up": "a call that wants more than was granted is refused, and says so",
+    "auth/scope-step-up": "a call that needs a further scope is refused with a message",
 }
 """The scenarios with a failing check, and the reason."""
 WARNINGS = {
-    "auth/basic-cimd": "Parley has no page on the web that says who it is; it registers itself"
+    "auth/basic-cimd": "Parley has no web page that describes it as a client; it registers itself"
 }
 """The scenarios in which Parley does not do what the suite recommends, and the reason."""
 

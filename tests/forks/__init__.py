@@ -1,15 +1,14 @@
-"""Pythons without the seconds of imports that Parley's processes begin with.
+"""Pythons that start without the seconds of imports at the beginning of Parley's processes.
 
-A program (`server.py`) imports what a command, a host of Neovim and a server of tools need, once,
-and forks for each process that is wanted. A fork is a process of its own with the arguments,
-environment, folder, descriptors and terminal that it is given, and from there on runs as `python
-ARGUMENTS` does. What Python does before that, such as streams for closed descriptors or for another
-encoding, is left out, and what imports do, and the taking down of modules at the end: tests of that
-start a new process.
+A program (`server.py`) imports the modules that a command, a Neovim host and a tool server need,
+once, and forks for each process. A fork is its own process with the given arguments, environment,
+folder, descriptors and terminal, and then runs like `python ARGUMENTS`. It skips Python's earlier
+startup, such as creating streams for closed descriptors or another encoding, the effects of
+imports, and the cleanup of modules at the end. Tests of these start a new process.
 
-A test asks for a fork with `ForkServer.start`. What starts a program, as Neovim does, is given
-`ForkServer.python` in the place of Python (`client.py`): it stays as long as its fork, hands it
-each signal, and ends as it does; where it is killed, its fork is.
+A test requests a fork with `ForkServer.start`. Programs that start Python, such as Neovim, get
+`ForkServer.python` instead of Python (`client.py`). This client lives as long as its fork, passes
+on each signal, and ends in the same way; if it is killed, its fork is killed too.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ class Command:
         self._code: int | None = None
 
     def kill(self) -> None:
-        """End it at once, if it has not ended."""
+        """Kill the process if it still runs."""
         if self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     def wait(self, timeout: float) -> int:
-        """Its exit code, or the number of the signal that ended it below zero."""
+        """Its exit code, or the negative number of the signal that ended it."""
         if self._code is None:
             self._connection.settimeout(timeout)
             self._code = int(self._channel.readline())
@@ -59,7 +58,7 @@ class Command:
 
 
 class ForkServer:
-    """The server, as long as this process needs it."""
+    """The server, for as long as this process needs it."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="parley-forks-")
@@ -84,7 +83,7 @@ class ForkServer:
         os.close(life)
 
     def close(self) -> None:
-        """End the server; what was forked lives on."""
+        """Stop the server; its forks live on."""
         os.close(self._life)
         self._process.wait()
         self._folder.cleanup()
@@ -96,7 +95,7 @@ class ForkServer:
         folder: Path,
         handles: tuple[int, int, int],
     ) -> Command:
-        """A Python with these as its standard input, output and error; the first may be its
+        """A Python with these descriptors as standard input, output and error; the first may be its
         terminal.
         """
         connection = socket.socket(socket.AF_UNIX)
@@ -108,7 +107,7 @@ class ForkServer:
 
 @cache
 def forks() -> ForkServer:
-    """The server of this process, started when it is first needed."""
+    """This process's server, started at first use."""
     server = ForkServer()
     atexit.register(server.close)
     return server

@@ -1,7 +1,7 @@
-"""A program in the place of Python: has a fork made of what it is started with, and is there as
-long as it.
+"""Replaces Python: requests a fork for its own arguments and environment, and lives as long as that
+fork.
 
-Imports nothing that takes time: it starts in ten milliseconds.
+It avoids slow imports and starts in ten milliseconds.
 """
 
 import marshal
@@ -27,8 +27,8 @@ def ask(
     folder: str,
     handles: tuple[int, ...],
 ) -> None:
-    """Ask the server at the other end for a fork; it writes the fork's id, and how it ends, in
-    two lines.
+    """Ask the server at the other end for a fork; it writes the fork's id and its exit status, each
+    on a line.
     """
     mask = os.umask(0)
     os.umask(mask)
@@ -39,14 +39,14 @@ def ask(
 
 
 def main() -> None:
-    """Play the fork for the process that started this one."""
+    """Act as the fork for the process that started this program."""
     connection = socket(AF_UNIX, SOCK_STREAM)
     connection.connect(sys.argv[1])
     ask(connection, sys.argv[2:], dict(os.environ), os.getcwd(), (0, 1, 2))  # noqa: PTH109 - no pathlib here
     for number in (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1):
         signal(number, lambda number, _: connection.send(bytes([number])))
     nothing = os.open(os.devnull, os.O_RDWR)
-    for handle in (0, 1, 2):  # the fork's alone from here on: what it closes is closed
+    for handle in (0, 1, 2):  # only in the fork: what it closes is closed
         os.dup2(nothing, handle)
     reply = b""
     while piece := connection.recv(64):

@@ -1,4 +1,6 @@
-"""The program that forks, of the standard library alone but for what it imports for its forks."""
+"""The program that forks; it uses only the standard library, except for the modules that it imports
+for its forks.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ MODULES = (
 
 @dataclass(frozen=True)
 class Request:
-    """What is to run: what stands behind `python`, and where; with its standard streams."""
+    """The process to run: its arguments after `python`, its folder and its standard streams."""
 
     arguments: list[str]
     environ: dict[str, str]
@@ -83,7 +85,7 @@ def signals(connection: socket.socket) -> Iterable[int]:
     """The signals that the client received for its fork; SIGKILL if the client was killed."""
     try:
         return connection.recv(64) or [signal.SIGKILL]
-    except ConnectionError:  # killed before it read what it was told
+    except ConnectionError:  # killed before it read the answer
         return [signal.SIGKILL]
 
 
@@ -99,7 +101,7 @@ class Forks:
         signal.set_wakeup_fd(self._waker)
 
     def next(self) -> Request | None:
-        """In each fork what is asked of it; None when there is nobody to ask any more."""
+        """Return, in each fork, the process to run; None when no client is left."""
         while True:
             watched: list[Any] = [self._listener, self._life, self._wake, *self._running.values()]
             ready = select.select(watched, [], [])[0]
@@ -141,7 +143,7 @@ class Forks:
         return None
 
     def _leave(self, connection: socket.socket) -> None:
-        """In a fork: have nothing of the server's."""
+        """Release everything that belongs to the server, in a fork."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for each in (self._listener, connection, *self._running.values()):
@@ -151,13 +153,13 @@ class Forks:
 
 
 def begin(request: Request) -> None:
-    """Make this process what would have been started."""
+    """Turn this process into the requested one."""
     for number, handle in enumerate(request.handles):
         os.dup2(handle, number)
         os.close(handle)
     os.setsid()
     if os.isatty(0):
-        with suppress(OSError):  # the terminal of another session
+        with suppress(OSError):  # the terminal belongs to another session
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(request.folder)
     os.umask(request.mask)
@@ -168,14 +170,14 @@ def begin(request: Request) -> None:
 
 
 def stream(number: int, mode: Literal["r", "w"]) -> TextIO:
-    """A stream as Python makes them at its start, in the locale C.UTF-8."""
+    """A stream like Python's own at its start, in the locale C.UTF-8."""
     errors = "backslashreplace" if number == 2 else "surrogateescape"
     by_lines = 1 if number == 2 or os.isatty(number) else -1
     return open(number, mode, by_lines, encoding="utf-8", errors=errors, closefd=False)
 
 
 def run(arguments: list[str]) -> None:
-    """What `python ARGUMENTS` does, of options only -I, -P and -W."""
+    """Do the work of `python ARGUMENTS`; the only options are -I, -P and -W."""
     (first, *rest), is_safe = arguments, False
     while first.startswith("-") and first not in ("-m", "-c"):
         if first == "-W":
@@ -197,7 +199,7 @@ def run(arguments: list[str]) -> None:
 
 
 def result(arguments: list[str]) -> int:
-    """Run it; its exit code."""
+    """Run it and return its exit code."""
     try:
         run(arguments)
     except SystemExit as leave:
@@ -214,7 +216,7 @@ def result(arguments: list[str]) -> int:
 
 
 def end(code: int) -> None:
-    """End as Python does, but for taking down all that is imported, which takes as long as a
+    """Exit like Python, but without the cleanup of imported modules, which takes as long as a
     command.
     """
     threading._shutdown()  # type: ignore[attr-defined]
@@ -232,7 +234,7 @@ def end(code: int) -> None:
 
 
 def main(listener: int, life: int) -> None:
-    """Fork until nobody can ask any more."""
+    """Fork until no client is left."""
     for name in MODULES:
         import_module(name)
     gc.freeze()
