@@ -1,4 +1,4 @@
-"""The bare text of an answer, however it is cut into pieces."""
+"""An answer's bare text, for any split into pieces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(*replies: list[str]) -> str:
         (["one\n    \n```\n\nx"], "one\n    \n```\n\nx\n"),
     ],
 )
-def test_only_blanks_and_a_summary_at_an_end_are_left_out(replies: list[str], text: str) -> None:
+def test_only_blanks_and_a_final_summary_are_left_out(replies: list[str], text: str) -> None:
     assert read(*([reply] for reply in replies)) == text
     assert read(*(list(reply) for reply in replies)) == text
 

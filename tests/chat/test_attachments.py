@@ -1,4 +1,4 @@
-"""The link to an attachment, and the words that replace it."""
+"""The link to an attachment, and the text that replaces the attachment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts and pictures put into a question, case by case; the laws are elsewhere."""
+"""Texts and pictures put into a question, case by case; `tests/laws` has the laws."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_question_begins_with_its_quote(before: str, after: str) -> None:
     assert edited.rstrip("\n") == after.rstrip("\n")
 
 
-def test_a_notice_is_at_the_end_of_its_answer() -> None:
+def test_a_notice_goes_to_the_end_of_its_answer() -> None:
     before = "💬: why?\n\n🤖: since\n\n💬: next\n"
     lines = split_lines(before)
     edited_by = append_notice(

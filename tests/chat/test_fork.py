@@ -57,7 +57,7 @@ def test_front_matter_stays_and_names_the_source_chat() -> None:
     assert fork(f"{head}💬: a", 0) == f"{head.replace('older', 'from')}💬: a"
 
 
-def test_front_matter_that_cannot_be_read_is_left_to_the_user() -> None:
+def test_unreadable_front_matter_is_left_to_the_user() -> None:
     with pytest.raises(ValueError, match=r"cannot be read\. Fix it first"):
         fork("---\ntopic: [\n---\n💬: a", 0)
 

@@ -1,4 +1,4 @@
-"""Front matter: only data, checked key by key, even if it is hostile."""
+"""Front matter contains only data. Each key is checked, even in a hostile file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One key of the front matter is written, and nothing else changes."""
+"""Writing one front matter key changes nothing else."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_text_that_is_not_yaml_stays_unchanged() -> None:
 @example("\t", ["x"])
 @example("{topic: a}", ["x"])
 @example("topic: \u2028a\ntools: [b]", None)
-def test_a_key_is_set_only_if_all_others_are_read_as_before(
+def test_a_key_is_set_only_if_all_others_keep_their_values(
     raw: str, values: list[str] | None
 ) -> None:
     text = f"---\n{raw}\n---\n{ASK}"
@@ -141,7 +141,7 @@ OWN = [
     st.integers(0, 5),
     st.sampled_from([["x"], ["!a/*", "é: [", "b"], None]),
 )
-def test_a_key_is_put_into_any_table_and_all_others_are_read_as_before(
+def test_a_key_is_put_into_any_table_and_all_others_keep_their_values(
     kept: list[str], own: str | None, place: int, values: list[str] | None
 ) -> None:
     raw = "\n".join([*kept[:place], *([own] if own else []), *kept[place:]])

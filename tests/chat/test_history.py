@@ -1,4 +1,4 @@
-"""The parts of a file that a model is sent: cases in addition to the laws."""
+"""The parts of a file that a model receives: cases in addition to the laws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def turns_of(text: str, at: int | None = None, full: int | None = None) -> list[
 
 
 def plainly(turns: list[Turn]) -> list[str]:
-    """The turns as short texts: `? asked`, `! said`, `@id name status content`."""
+    """The turns in short form: `? question`, `! answer`, `@id name status content`."""
     lines = list[str]()
     for turn in turns:
         match turn:
@@ -81,7 +81,7 @@ CASES = {
 
 @pytest.mark.parametrize("mark", ["error", "refused"])
 @pytest.mark.parametrize("body", ["```\n```", "```\n \n```"])
-def test_a_failure_without_text_gets_a_stand_in_text(mark: str, body: str) -> None:
+def test_a_failure_without_text_gets_a_placeholder_text(mark: str, body: str) -> None:
     text = f"💬: a\n🤖:\n{proposal('c', 'ya')}\n🛠️: [t][c][{mark}]\n\n{body}\n"
     assert plainly(turns_of(text)) == ["? a", f"@c {mark} This call failed, and nothing says why."]
 
@@ -173,7 +173,7 @@ def test_a_summary_replaces_older_exchanges(full: int | None, firsts: list[str])
     assert kept == [*firsts, "? four"]
     assert ("! 📝: did three" in lines) == (full in (0, 1))
     assert ("@d refused The user declined this call." in lines) != (full in (0, 1))
-    assert "@c refused The user declined this call." in lines  # no summary: whole
+    assert "@c refused The user declined this call." in lines  # no summary: sent whole
 
 
 @pytest.mark.parametrize(

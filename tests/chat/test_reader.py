@@ -1,4 +1,4 @@
-"""How a file is read if one line decides."""
+"""Cases in which one line decides how a file is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CALL = '❓: `{"id":"c","type":"function","function":{"name":"f","arguments":"{}
 
 
 @pytest.mark.parametrize("marker", ["💬: q", "🤖:", "🔒: note", CALL])
-def test_front_matter_ends_above_the_first_marker_or_is_none(marker: str) -> None:
+def test_front_matter_ends_above_the_first_marker_or_does_not_exist(marker: str) -> None:
     read = parse(f"---\ntopic: t\n{marker}\n---\n")
     assert read.front_matter is None
     assert parse(f"---\ntopic: t\n---\n{marker}\n").front_matter == "topic: t"

@@ -1,4 +1,4 @@
-"""A result's body has a clear end, whatever its content."""
+"""A result's body has a clear end, regardless of its content."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def test_a_body_that_a_span_cannot_hold_is_fenced(body: str, first: str) -> None
 
 
 @pytest.mark.parametrize("other", ["````", "``", "~~~", "```text", "``` `"])
-def test_a_fence_is_closed_by_a_line_of_as_many_backticks_and_no_other(other: str) -> None:
+def test_a_fence_is_closed_only_by_a_line_of_as_many_backticks(other: str) -> None:
     assert read_body(["```", "a", other, "b", "```", "c"]) == (f"a\n{other}\nb", 5, None)
     assert read_body(["```", "a", other])[2] == "no line ``` closes this result's fence"

@@ -1,4 +1,4 @@
-"""The beginnings of rounds: by the model's text, and by the numbers of its calls."""
+"""The beginning of each round, from the model's text and its calls' numbers."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def test_an_unreadable_call_counts_as_a_call_and_a_note_does_not() -> None:
     assert sizes(Text("a"), Note("n"), proposal(0), Note("n"), proposal(1)) == [5]
 
 
-def test_the_note_of_a_resumed_turn_is_in_english() -> None:
+def test_the_note_in_a_resumed_turn_is_in_english() -> None:
     assert resumption(Notice("Stopped", "by the user")) == "[Resumed after: stopped by the user]"
     assert resumption(Notice("Interrupted", "demo broke off")) == "[Resumed after: demo broke off]"

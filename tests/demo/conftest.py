@@ -1,5 +1,4 @@
-"""A running demo server at full speed, for the tests that talk to it through the real SDK
-clients."""
+"""A running demo server at full speed, for the tests that connect the real SDK clients to it."""
 
 from __future__ import annotations
 
@@ -23,7 +22,9 @@ async def demo() -> AsyncIterator[DemoServer]:
 
 @pytest.fixture
 async def claude(demo: DemoServer) -> AsyncIterator[AsyncAnthropic]:
-    from anthropic import AsyncAnthropic  # takes seconds, only for the tests that use it
+    from anthropic import (
+        AsyncAnthropic,
+    )  # this import takes seconds, so only the tests that use it pay for it
 
     async with AsyncAnthropic(api_key="none", base_url=demo.url, max_retries=0) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Every reason for a 400 in a table: a valid body, one spoiled part, the words of the refusal."""
+"""A table of every reason for a 400: a valid body, one spoiled part, the refusal's text."""
 
 import json
 from base64 import b64encode
@@ -101,7 +101,7 @@ def responses_body() -> Body:
 
 
 def put(*path: Any) -> Spoil:
-    """Set the value at the end of `path` at the place before it."""
+    """Set the value before the path's end to the value at its end."""
 
     def spoil(body: Body) -> None:
         *way, key, value = path
@@ -705,7 +705,7 @@ def test_a_spoiled_body_is_refused_in_the_providers_words(
 
 
 def picture(content: bytes, media_type: str = "image/png", kind: str = "image") -> Body:
-    """A picture, or another file, as a block of the Messages format."""
+    """A picture, or another file, as a block in the Messages format."""
     data = b64encode(content).decode()
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
@@ -788,7 +788,7 @@ ANSWER = {
 
 
 @pytest.mark.parametrize("make", [messages_body, chat_body, responses_body])
-def test_a_body_with_any_part_of_a_wrong_kind_is_refused_or_answered(
+def test_a_body_with_a_part_of_any_wrong_type_is_refused_or_answered(
     make: Callable[[], Body],
 ) -> None:
     check, read, wire = ANSWER[make]
@@ -862,7 +862,7 @@ def test_an_older_api_version_accepts_a_temperature() -> None:
     assert check_anthropic(body, version="2023-06-01") == []
 
 
-def test_index_in_a_call_and_a_name_in_a_tool_message_are_accepted() -> None:
+def test_index_in_a_call_and_name_in_a_tool_message_are_accepted() -> None:
     body = chat_body()
     put(*CALLS, 0, "index", 0)(body)
     put("messages", 3, "name", "web_search")(body)
@@ -873,7 +873,7 @@ def test_the_newest_gpt_accepts_tools_without_reasoning() -> None:
     assert check_openai(chat_body() | {"model": "gpt-5.6", "reasoning_effort": "none"}) == []
 
 
-def test_gemini_wants_the_thought_signature_of_the_first_call_of_a_step() -> None:
+def test_gemini_requires_the_thought_signature_of_a_steps_first_call() -> None:
     body = chat_body()
     wanted = "Function call is missing a thought_signature in functionCall parts."
     assert check_openai(body, host="gemini") == [wanted]
@@ -890,7 +890,7 @@ def test_another_host_accepts_its_own_fields() -> None:
     assert check_openai(body, host="ollama") == []
 
 
-def test_tuples_are_arrays() -> None:
+def test_tuples_count_as_arrays() -> None:
     body = chat_body()
     body["messages"] = tuple(body["messages"])
     assert check_openai(body) == []

@@ -1,4 +1,4 @@
-"""The demo model's whole replies to plain conversations."""
+"""The demo model's complete replies to simple conversations."""
 
 import json
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_the_answer_is_read_from_the_results() -> None:
     assert (said.calls, said.stop) == ((), "end")
 
 
-def test_the_summary_line_comes_when_the_system_prompt_asks_for_it() -> None:
+def test_the_summary_line_comes_when_the_system_prompt_requests_it() -> None:
     conversation = conversation_about(
         "stock price of apple", "web_search", results=(searched("apple", "AAPL: $12"),)
     )
@@ -62,7 +62,7 @@ def test_the_summary_line_comes_when_the_system_prompt_asks_for_it() -> None:
     assert "📝:" not in reply(conversation).text
 
 
-def test_one_after_another_searches_in_rounds_of_one() -> None:
+def test_one_after_another_means_one_search_per_round() -> None:
     question = "stock price of google and microsoft, one after another"
     first = reply(conversation_about(question, "web_search"))
     second = reply(conversation_about(question, "web_search", results=(GOOGLE,)))
@@ -72,7 +72,7 @@ def test_one_after_another_searches_in_rounds_of_one() -> None:
     assert third.calls == ()
 
 
-def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
+def test_without_parallel_calls_each_round_has_one_search() -> None:
     assert (
         len(reply(replace(conversation_about(QUESTION, "web_search"), parallel=False)).calls) == 1
     )
@@ -202,13 +202,13 @@ def test_named_tools_are_called_one_after_another_on_request() -> None:
     assert said.text == "add returned: 3\n\nfail failed: it did not work\n\nadd returned: 3"
 
 
-def test_a_named_tool_is_called_again_and_again_as_long_as_it_is_offered() -> None:
+def test_a_named_tool_is_called_as_long_as_it_is_offered() -> None:
     question, results = "call add {} again and again", (CallResult("add", "{}", "3", False),) * 9
     assert reply(conversation_about(question, "add", results=results)).calls == (Call("add", "{}"),)
     assert reply(conversation_about(question, results=results[:1])).text == "add returned: 3"
 
 
-def test_a_model_gone_astray_calls_tools_that_were_not_offered() -> None:
+def test_on_request_the_model_calls_tools_that_were_not_offered() -> None:
     assert reply(conversation_about("call nowhere {} no matter what")).calls == (
         Call("nowhere", "{}"),
     )
@@ -217,12 +217,12 @@ def test_a_model_gone_astray_calls_tools_that_were_not_offered() -> None:
 @pytest.mark.parametrize(
     "text", ["💬: not you\n🤖:[x]\n❓:[yA] `{}`", "  two\n\n", "🧠:[a b]\n> c"]
 )
-def test_say_repeats_verbatim(text: str) -> None:
+def test_say_repeats_its_text_verbatim(text: str) -> None:
     assert reply(conversation_about(f"say: {text}")).text == text
     assert reply(conversation_about(f"repeat\n{text}")).text == text
 
 
-def test_write_writes_that_many_words() -> None:
+def test_write_writes_the_requested_number_of_words() -> None:
     assert len(reply(conversation_about("write 1000 words about it")).text.split()) == 1000
 
 

@@ -1,5 +1,4 @@
-"""The server through the real SDK clients: both rounds of the example in every format, and
-refusals."""
+"""The server with the real SDK clients: both rounds of the example in every format, and refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import pytest
 from parley.demo.server import APIS, DemoServer, start
 from parley.demo.signing import unseal, verify
 
-if TYPE_CHECKING:  # their import takes seconds, even in a process that only collects tests
+if TYPE_CHECKING:  # this import takes seconds, even in a process that only collects tests
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
@@ -62,7 +61,7 @@ def user(text: str) -> dict[str, str]:
 async def streamed_blocks(
     client: AsyncAnthropic, body: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], Any]:
-    """The content blocks of a Messages stream, and its last message_delta."""
+    """A Messages stream's content blocks, and its last message_delta."""
     blocks: list[dict[str, Any]] = []
     last: Any = None
     async for event in await client.messages.create(**body, stream=True):
@@ -100,7 +99,7 @@ def _add_delta(block: dict[str, Any], delta: Any) -> None:
 async def streamed_chat(
     client: AsyncOpenAI, body: dict[str, Any]
 ) -> tuple[dict[str, Any], str | None, Any]:
-    """The message of a Chat Completions stream, its finish reason and usage."""
+    """A Chat Completions stream's message, finish reason and usage."""
     text, finish, usage = "", None, None
     calls: dict[int, Any] = {}
     stream = await client.chat.completions.create(
@@ -154,7 +153,7 @@ def tool_results(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     ],
 )
 @pytest.mark.filterwarnings("ignore:Using Claude with")
-async def test_the_example_over_messages(claude: AsyncAnthropic, mode: dict[str, Any]) -> None:
+async def test_the_example_in_messages(claude: AsyncAnthropic, mode: dict[str, Any]) -> None:
     blocks, last = await streamed_blocks(claude, claude_body(user(QUESTION), **mode))
     assert [block["input"] for block in blocks if block["type"] == "tool_use"] == [
         {"query": "google stock price"},
@@ -185,7 +184,7 @@ async def test_the_text_of_thinking_is_omitted_by_default_on_newer_models(
     assert verify("", blocks[0]["signature"])
 
 
-async def test_redacted_thinking_makes_the_round_trip(claude: AsyncAnthropic) -> None:
+async def test_redacted_thinking_survives_the_round_trip(claude: AsyncAnthropic) -> None:
     question = user("redacted, please: stock price of google and microsoft")
     mode = {"thinking": {"type": "adaptive"}}
     blocks, _ = await streamed_blocks(claude, claude_body(question, **mode))
@@ -195,7 +194,7 @@ async def test_redacted_thinking_makes_the_round_trip(claude: AsyncAnthropic) ->
     assert last.delta.stop_reason == "end_turn"
 
 
-async def test_thinking_that_was_changed_is_refused_in_the_open_loop(
+async def test_changed_thinking_is_refused_in_the_open_loop(
     claude: AsyncAnthropic,
 ) -> None:
     from anthropic import BadRequestError
@@ -215,7 +214,7 @@ async def test_thinking_that_was_changed_is_refused_in_the_open_loop(
     }
 
 
-async def test_messages_streams_events_in_the_order_of_the_api(claude: AsyncAnthropic) -> None:
+async def test_messages_streams_events_in_the_apis_order(claude: AsyncAnthropic) -> None:
     body = claude_body(user('call web_search {"query": "x"}')) | {"stream": True}
     async with claude.messages.with_streaming_response.create(**body) as response:
         lines = [line async for line in response.iter_lines()]
@@ -233,7 +232,7 @@ async def test_messages_streams_events_in_the_order_of_the_api(claude: AsyncAnth
     assert len(inputs) > 2
 
 
-async def test_the_example_over_chat_completions(gpt: AsyncOpenAI) -> None:
+async def test_the_example_in_chat_completions(gpt: AsyncOpenAI) -> None:
     message, finish, usage = await streamed_chat(gpt, chat_body(user(QUESTION)))
     assert [json.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [
         {"query": "google stock price"},
@@ -263,7 +262,7 @@ async def test_parallel_calls_are_interleaved_with_id_and_name_first(gpt: AsyncO
     assert heads[:3] == [(True, "web_search"), (True, "web_search"), (False, None)]
 
 
-async def test_the_example_over_responses(gpt: AsyncOpenAI) -> None:
+async def test_the_example_in_responses(gpt: AsyncOpenAI) -> None:
     output: list[Any] = []
     arguments: dict[int, str] = {}
     kinds: list[str] = []
@@ -390,7 +389,7 @@ async def test_a_body_that_is_not_a_json_object_is_refused(
     assert refused.json()["error"]["message"].startswith("The request body is not valid JSON")
 
 
-async def test_health_answers(http: httpx2.AsyncClient) -> None:
+async def test_the_health_check_answers(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/health")).json() == {"status": "ok"}
 
 
@@ -430,7 +429,7 @@ async def test_stopping_ends_an_open_stream_at_once() -> None:
                 pass
 
 
-async def test_a_taken_port_is_an_os_error(demo: DemoServer) -> None:
+async def test_a_port_in_use_is_an_os_error(demo: DemoServer) -> None:
     with pytest.raises(OSError, match="in use"):
         await start(port=int(demo.url.rsplit(":", 1)[1]))
 
@@ -450,7 +449,7 @@ async def test_only_a_strict_server_refuses_what_the_provider_would() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"model": 7, "messages": [3], "input": 3}, {"messages": {}, "input": [[]]}]
 )
-async def test_a_body_of_another_api_is_refused_by_any_server(
+async def test_a_body_for_another_api_is_refused_by_any_server(
     path: str, body: dict[str, Any]
 ) -> None:
     async with await start(pace=0) as server, httpx2.AsyncClient() as client:

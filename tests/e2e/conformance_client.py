@@ -1,6 +1,7 @@
-"""The conformance suite starts this client; it passes its task to a process that has loaded Parley.
+"""The conformance suite starts this client; it passes its task to a process that has already loaded
+Parley.
 
-Its arguments are that process's socket, and the URL of the suite's server, which the suite appends.
+Its arguments are that process's socket and, added by the suite, the URL of the suite's server.
 """
 
 import json

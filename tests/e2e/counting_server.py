@@ -1,8 +1,8 @@
-"""A stdio MCP server that records each call, so a test can count the calls that really ran.
+"""A stdio MCP server that records each call, so that a test can count the calls that really ran.
 
 It uses only the standard library, so it starts at once. The environment variable CALLS names the
-file; DEFINITION changes the description of its first tool; while the file HOLD exists, calls get no
-answer.
+record file. DEFINITION changes the first tool's description. While the file named by HOLD exists,
+calls get no answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Runs `parley respond` repeatedly, and dies at one point or another; then runs it once more.
+"""Runs `parley respond` repeatedly, dies at a different point each time, then runs it once more.
 
-A separate program, since it forks, which saves the imports of each run. It reads lines of JSON with
-a new folder and the point of death, None for none, and answers each with a line. The model is a
-script whose time passes at once: its seconds count for the document, too.
+It is a separate program because it forks, which saves each run's imports. It reads JSON lines with
+a new folder and the point of death (None to survive), and answers each with a line. The scripted
+model's time passes at once, and the document uses the same clock.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _CONNECT = sqlite3.connect
 
 
 class Fate:
-    """Counts the points of a run: steps of the event loop, SQL statements, changes of files.
+    """Counts the points in a run: steps of the event loop, SQL statements, file changes.
 
-    Kills the process at the chosen point, after recording the time.
+    At the chosen point, it records the time and kills the process.
     """
 
     def __init__(self, point: int | None, folder: Path) -> None:
@@ -62,14 +62,14 @@ class Fate:
         self._loop = fake_time.FakeTimeLoop()
 
     def arm(self) -> None:
-        """Start to count."""
+        """Start counting."""
         asyncio.events.Handle._run = self._before(asyncio.events.Handle._run)  # type: ignore[method-assign]
         os.fsync = self._before(os.fsync)
         sqlite3.connect = self._connect  # type: ignore[assignment]
         sys.addaudithook(self._audit)
 
     def run(self, work: Any) -> Any:
-        """The result of the work, in a loop with a script's time."""
+        """The work's result, in a loop with scripted time."""
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             return runner.run(work)
 
@@ -97,19 +97,19 @@ class Fate:
 
 
 def write(path: Path, line: str) -> None:
-    """Add a line to a file, which outlives this process."""
+    """Add a line to a file that outlives this process."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(handle, f"{line}\n".encode())
     os.close(handle)
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of such a file."""
+    """The lines in such a file."""
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 class Script:
-    """A model that says words, calls a tool and says more; it records each word that it says."""
+    """A model that writes words, calls a tool and writes more; it records each word."""
 
     def __init__(self, folder: Path) -> None:
         self._spoken = folder / "spoken"
@@ -133,7 +133,7 @@ class ScriptedApp(parley.runtime.app.App):
         super().__init__(own, *arguments, in_process={"count": server_of([note])}, **named)
 
     def ports(self, *arguments: Any, **named: Any) -> engine.Ports:
-        """The ports of a turn, with the scripted model."""
+        """A turn's ports, with the scripted model."""
         return replace(super().ports(*arguments, **named), model=Script(Path.cwd()))
 
 
@@ -162,7 +162,7 @@ def respond(folder: Path, point: int | None) -> None:
 
 
 def furnish(folder: Path) -> Path:
-    """Create the chat of a new folder; return its path."""
+    """Create the chat in a new folder; return its path."""
     (folder / "parley").mkdir(parents=True)
     (folder / "parley" / "config.toml").write_text(SETTINGS, encoding="utf-8")
     chat = folder / "chat.md"
@@ -171,7 +171,7 @@ def furnish(folder: Path) -> Path:
 
 
 def die(folder: Path, point: int | None) -> dict[str, Any]:
-    """The state after a death at this point, and the continuation."""
+    """The state after a death at this point, and after the continuation."""
     chat = furnish(folder)
     status = in_child(lambda: respond(folder, point))
     facts = {
@@ -195,7 +195,7 @@ def die(folder: Path, point: int | None) -> dict[str, Any]:
 def main() -> None:
     for name in MODULES:
         import_module(name)
-    with TemporaryDirectory() as folder:  # a first turn's one-time work
+    with TemporaryDirectory() as folder:  # one-time work of a first turn
         furnish(Path(folder))
         run(Path(folder), Fate(None, Path(folder)))
     gc.freeze()

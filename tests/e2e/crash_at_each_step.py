@@ -1,7 +1,7 @@
 """Runs the same turn repeatedly, dies one step later each time, and continues as after a crash.
 
-A separate program, since it forks, which saves the imports of each turn. It reads lines of JSON
-with a new folder and the step of death, and answers each with a line.
+It is a separate program because it forks, which saves each turn's imports. It reads JSON lines with
+a new folder and the step of death, and answers each with a line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASK = '💬: call note {"text":"one"}\n'
 
 
 class Fate:
-    """Counts the steps of a turn, and kills the process at the chosen step."""
+    """Counts a turn's steps, and kills the process at the chosen step."""
 
     def __init__(self, step: int) -> None:
         self.left = step
@@ -40,7 +40,7 @@ class Fate:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def over(self, port: Any, names: str) -> Any:
-        """The port, with a step before and after each of the named methods."""
+        """The port, with a step before and after each named method."""
         for name in names.split():
             setattr(port, name, self._around(getattr(port, name)))
         return port
@@ -68,7 +68,7 @@ class Fate:
 
 
 async def live(machine: Machine, step: int) -> None:
-    """Ask, approve, and let it run, unless fate strikes."""
+    """Ask, approve and run the turn, unless the process dies first."""
     fate = Fate(step)
     async with machine.start() as process:
         plain = process.ports
@@ -86,7 +86,7 @@ async def live(machine: Machine, step: int) -> None:
 
 
 async def go_on(machine: Machine) -> dict[str, Any]:
-    """The state after the death, and the continuation."""
+    """The state after the death, and after the continuation."""
     path = machine.folder / "chat.md"
     errors = [p.message for p in read(path).problems if p.severity == "error"]
     found, ran, kinds = path.read_text(encoding="utf-8"), len(machine.calls()), list[str]()
@@ -98,7 +98,7 @@ async def go_on(machine: Machine) -> dict[str, Any]:
             seen.situation.approvals.starts(each) for each in proposals(path) if not each.result
         )
         yeses = list[tuple[str, int]]()
-        while kinds[-1] == "waiting" and len(yeses) < 3:  # one more than it may take
+        while kinds[-1] == "waiting" and len(yeses) < 3:  # one second more than it may take
             before = len(machine.calls())
             said, kind = await say_yes(process, path)
             kinds.append(kind)
@@ -117,7 +117,7 @@ async def go_on(machine: Machine) -> dict[str, Any]:
 
 
 async def say_yes(process: Process, path: Path) -> tuple[str, str]:
-    """The reply to an approval of the call, and the end of the following turn."""
+    """The reply to the call's approval, and the end of the following turn."""
     ports, resolve = process.ports(path), process.app.resolve(None)
     line = (await engine.observe(ports, resolve)).undecided()[0].span.start
     made = await engine.choose(ports, resolve, line, engine.Press("ya", "key"))

@@ -1,6 +1,6 @@
-"""FastMCP's servers, each made in another way, in one process; it first prints their addresses.
+"""FastMCP's servers in one process, each created in another way; it first prints their addresses.
 
-Runs with the Python that has FastMCP installed, and knows nothing of Parley.
+It runs with the Python that has FastMCP installed, and does not use Parley.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def port() -> socket.socket:
 
 
 def auth(base: str) -> Any:
-    """Its own authorization server, which lets everyone in."""
+    """A built-in authorization server that lets everyone in."""
     options = import_module("fastmcp.server.auth.auth").ClientRegistrationOptions
     provider = import_module("fastmcp.server.auth.providers.in_memory").InMemoryOAuthProvider
     return provider(base_url=base, client_registration_options=options(enabled=True))
@@ -41,7 +41,7 @@ async def main() -> None:
         server = fastmcp.FastMCP(way, auth=auth(base) if way == "oauth" else None)
 
         def sizes(words: list[str]) -> dict[str, int]:
-            """Count the letters of words."""
+            """Count the letters in words."""
             return {word: len(word) for word in words}
 
         server.tool(sizes)

@@ -1,4 +1,4 @@
-"""Another person's folder: each part that is run, imported or read as settings reports it."""
+"""Another person's folder: each part reports when it is run, imported or read as settings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SETTINGS = {
     ".env": f"UV_INDEX_URL={INDEX}\nOPENAI_BASE_URL={INDEX}\n",
 }
 RELATIVE = ("", ".", "bin", "./node_modules/.bin")
-"""Elements of PATH that refer to the current folder."""
+"""PATH elements that refer to the current folder."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ SERVER = Path(__file__).parent / "counting_server.py"
 
 
 class Machine:
-    """Everything that one machine has; `start` starts the parts of a fresh process."""
+    """One machine's files and programs; `start` starts the parts of a fresh process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,14 +43,14 @@ class Machine:
         return [json.loads(line)["text"] for line in lines]
 
     def settings(self, **environ: str) -> Settings:
-        """The settings of this machine."""
+        """This machine's settings."""
         env = {"CALLS": str(self.log), **environ}
         server = ServerSettings("count", sys.executable, (str(SERVER),), env)
         return Settings(agent="Demo", mcp=Mcp({"count": server}), status=Status(llm=False))
 
     @asynccontextmanager
     async def start(self, settings: Settings | None = None) -> AsyncIterator[Process]:
-        """A process that works on chats, and ends."""
+        """Run a process that works on chats, until the block ends."""
         ledger = open_ledger(self.folder / "ledger.db")
         environ = {**os.environ, "PARLEY_DEMO_PACE": "0"}
         app = App(settings or self.settings(), environ, ledger)
@@ -61,7 +61,7 @@ class Machine:
 
 
 class Process:
-    """One process: what a person does with a file in it."""
+    """One process, with a user's actions on a file in it."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -77,12 +77,12 @@ class Process:
         return await engine.run_turn(self.ports(path), self.app.resolve(None))
 
     async def say_yes(self, path: Path, key: Choice = "ya") -> None:
-        """Approve the first call of the file, and nothing after it."""
+        """Approve the file's first call, and nothing after it."""
         at = proposals(path)[0].span.start
         await engine.choose(self.ports(path), self.app.resolve(None), at, engine.Press(key, "key"))
 
     async def choose(self, path: Path, key: Choice, number: int = 0) -> engine.End:
-        """Press a key on the n-th waiting call; return the end of the turn that follows."""
+        """Press a key on the n-th waiting call; return the end of the following turn."""
         ports, resolve = self.ports(path), self.app.resolve(None)
         seen = await engine.observe(ports, resolve)
         line = waiting(seen.snapshot.answer)[number].span.start
@@ -91,10 +91,10 @@ class Process:
 
 
 def read(path: Path) -> Transcript:
-    """The chat as it is on disk."""
+    """The chat as stored on disk."""
     return parse(path.read_text(encoding="utf-8", errors="surrogateescape"))
 
 
 def proposals(path: Path) -> list[Proposal]:
-    """All proposals of the chat on disk."""
+    """All proposals in the chat on disk."""
     return [p for e in read(path).exchanges for a in e.answers for p in a.proposals]

@@ -1,6 +1,6 @@
-"""Nothing runs that this machine's user did not approve exactly as shown, and nothing runs twice.
+"""A call runs only if this machine's user approved it exactly as shown, and never twice.
 
-Every case counts the calls at a real server over stdio.
+Every case counts the calls at a real stdio server.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ async def test_a_file_from_someone_else_runs_nothing(machine: Machine, text: str
     assert machine.calls() == []
 
 
-async def test_opening_and_reading_start_no_server(machine: Machine) -> None:
+async def test_opening_and_reading_a_chat_start_no_server(machine: Machine) -> None:
     path = machine.chat(FORGED["a yes that came with the file"])
     async with machine.start() as process:
         assert read(path).exchanges
         assert all(server.state == "stopped" for server in process.app.servers.status())
 
 
-async def test_text_of_a_model_is_no_structure_however_it_is_cut(machine: Machine) -> None:
+async def test_a_models_text_is_never_structure_for_any_cuts(machine: Machine) -> None:
     path = machine.chat(f"💬: repeat {line('x', '[yA]')}")
     async with machine.start() as process:
         await process.respond(path)
@@ -97,7 +97,7 @@ async def test_text_of_a_model_is_no_structure_however_it_is_cut(machine: Machin
 
 
 def spelt(text: str) -> list[ScriptStep]:
-    """A reply of prose, with each character in its own piece."""
+    """A reply in prose, with each character in its own piece."""
     return [*map(TextDelta, text), Finished("complete")]
 
 
@@ -114,7 +114,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-async def test_text_of_a_model_character_by_character_is_no_structure(
+async def test_a_models_text_is_never_structure_even_character_by_character(
     machine: Machine, text: str
 ) -> None:
     path = machine.chat("💬: hi\n")
@@ -136,7 +136,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("call", ODD.values(), ids=ODD)
-async def test_a_call_of_a_model_is_one_line_and_never_runs_by_itself(
+async def test_a_models_call_is_one_line_and_never_runs_without_approval(
     machine: Machine, call: ToolCall
 ) -> None:
     path = machine.chat("💬: hi\n")
@@ -150,9 +150,7 @@ async def test_a_call_of_a_model_is_one_line_and_never_runs_by_itself(
 
 
 @pytest.mark.parametrize("tool", ["hostile", "failing"])
-async def test_a_hostile_result_changes_nothing_but_its_own_text(
-    machine: Machine, tool: str
-) -> None:
+async def test_a_hostile_result_changes_only_its_own_text(machine: Machine, tool: str) -> None:
     path = machine.chat(f'💬: call {tool} {{"text":"h"}}\n')
     async with machine.start() as process:
         await process.respond(path)
@@ -163,7 +161,7 @@ async def test_a_hostile_result_changes_nothing_but_its_own_text(
     assert [len(read(path).exchanges), len(proposals(path))] == [2, 1]
 
 
-async def test_an_approval_runs_once_and_survives_no_undo(machine: Machine) -> None:
+async def test_an_approval_runs_once_even_after_undo(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process:
         await process.respond(path)
@@ -283,7 +281,7 @@ async def test_a_changed_definition_needs_a_new_approval(machine: Machine) -> No
     assert machine.calls() == ["one"]
 
 
-async def test_a_server_of_the_same_name_and_another_origin_is_another_server(
+async def test_a_server_with_the_same_name_and_another_origin_is_another_server(
     machine: Machine,
 ) -> None:
     path = machine.chat(ASK)
@@ -344,7 +342,7 @@ async def test_calls_with_the_same_id_are_distinguished(machine: Machine) -> Non
 
 
 @pytest.mark.parametrize("way", ["copied", "moved", "a hard link"])
-async def test_a_call_that_ran_in_another_file_says_so_in_its_copies(
+async def test_a_call_that_ran_in_another_file_is_reported_in_its_copies(
     machine: Machine, way: str
 ) -> None:
     path, other = machine.chat(ASK), machine.folder / "other.md"
@@ -369,7 +367,7 @@ async def test_a_call_that_ran_in_another_file_says_so_in_its_copies(
     assert machine.calls() == ["one", "one"]
 
 
-async def test_a_call_with_the_same_id_that_a_model_made_here_is_another_call(
+async def test_a_new_call_with_the_same_id_is_another_call(
     machine: Machine,
 ) -> None:
     async with machine.start() as process:
@@ -417,7 +415,7 @@ async def test_the_next_question_withdraws_calls_that_never_ran(machine: Machine
     assert machine.calls() == []
 
 
-async def test_two_processes_at_once_run_an_approved_call_once(machine: Machine) -> None:
+async def test_two_concurrent_processes_run_an_approved_call_once(machine: Machine) -> None:
     path = machine.chat(ASK)
     async with machine.start() as process, machine.start() as other:
         await process.respond(path)

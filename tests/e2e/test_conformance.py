@@ -1,7 +1,7 @@
-"""The protocol project's conformance suite: it plays servers, and checks how Parley treats them.
+"""The protocol project's conformance suite: it acts as servers, and checks Parley's behaviour.
 
-The checks that Parley does not pass are listed here, with the reason. `make guests` installs the
-suite and the Node that it needs.
+The module lists the checks that Parley does not pass, with the reason. `make guests` installs the
+suite and the Node version that it needs.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ FAILURES: Mapping[str, str] = {
 WARNINGS = {
     "auth/basic-cimd": "Parley has no web page that describes it as a client; it registers itself"
 }
-"""The scenarios in which Parley does not do what the suite recommends, and the reason."""
+"""The scenarios in which Parley does not follow the suite's recommendation, and the reason."""
 
 pytestmark = pytest.mark.guests
 
 
 class Person(NoVisitor):
-    """A user who leaves form fields unchanged, follows redirects, and plays the model."""
+    """A user who leaves form fields unchanged and follows redirects; also answers as the model."""
 
     def __init__(self) -> None:
         self._visits = set[asyncio.Task[Any]]()
@@ -79,7 +79,7 @@ class Person(NoVisitor):
 def calls(
     tools: Mapping[str, Tool], scenario: str, context: Mapping[str, Any]
 ) -> list[tuple[str, Any]]:
-    """The calls that the suite wants; by default each tool with a value for each parameter."""
+    """The calls that the suite expects; by default each tool with a value for each parameter."""
     if scenario == "json-schema-2020-12-preservation":
         return [("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})]
     if "toolCalls" in context:
@@ -92,7 +92,7 @@ def calls(
 
 
 async def use(servers: Servers, person: Person, scenario: str, context: Mapping[str, Any]) -> str:
-    """Sign in if a server asks for it, call its tools, and read all its data."""
+    """Sign in if a server requires it, call its tools, and read all its data."""
     for _ in range(3):
         await servers.catalogue()
         if only(servers).account == "signed out":
@@ -115,7 +115,7 @@ async def use(servers: Servers, person: Person, scenario: str, context: Mapping[
 
 
 async def played(task: Mapping[str, Any], state: Path) -> str:
-    """Play one scenario; return its outcome as text for a person."""
+    """Run one scenario; return its outcome as text."""
     settings, person = ServerSettings("suite", url=task["url"], sampling=True), Person()
     environ = {**os.environ, "XDG_STATE_HOME": str(state)}
     servers = new_servers({"suite": settings}, environ=environ, elicitor=person, sample=person.talk)
@@ -128,7 +128,7 @@ async def played(task: Mapping[str, Any], state: Path) -> str:
 
 
 async def checks(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The checks of all scenarios, by scenario, as the suite writes them."""
+    """The checks by scenario, as the suite writes them."""
     door, numbers, results = asyncio.Semaphore(AT_ONCE), count(), folder / "results"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Killed at any step of a turn, only the last second is lost, and no approval runs two calls.
+"""If killed at any step, a turn loses at most the last second, and no approval runs two calls.
 
 A call that may have run, and whose result is not in the file, runs again only at the second new
 approval.
@@ -31,7 +31,7 @@ STEPS = [
 
 
 class Mortal:
-    """A program that dies at many points, and imports only once."""
+    """A program that can die at many points and imports everything only once."""
 
     def __init__(self, name: str) -> None:
         command = [sys.executable, str(HERE / name)]
@@ -99,7 +99,7 @@ NOTICE = "the answer was still being written"
 
 
 def answer(text: str) -> tuple[list[str], str, list[str]]:
-    """The words of a chat's only answer, its notice's reason, and its calls' statuses."""
+    """The words in a chat's only answer, its notice's reason, and its calls' statuses."""
     transcript = parse(text)
     assert not [problem for problem in transcript.problems if problem.severity == "error"], text
     assert transcript.exchanges[0].question == Question((Text("say words"),)), text
@@ -118,7 +118,7 @@ def answer(text: str) -> tuple[list[str], str, list[str]]:
 
 
 def check(death: dict[str, Any], whole: list[str]) -> None:
-    """Check that all words but the last second's are there, and the call ran at most once."""
+    """Check that only the last second's words are missing, and that the call ran at most once."""
     words, notice, results = answer(death["text"])
     assert words == whole[: len(words)]
     assert all(at >= death["death"] - SECOND_S for at, _ in death["spoken"][len(words) :])

@@ -1,4 +1,6 @@
-"""No chat is a dead end: each is answered, however long it is and however small the window."""
+"""No chat is a dead end: Parley can answer every chat, however long the chat and however small the
+window.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,14 @@ CHECKS: dict[str, Callable[[Any], list[str]]] = {
 
 
 class Window(NamedTuple):
-    """A server's model, and how it refuses requests that exceed its window."""
+    """A server's model, and its refusal of requests that exceed its window."""
 
     model: str
     tokens: int
     words: str
 
     def refusals(self, body: Any) -> list[str]:
-        """The reasons to refuse a request; the server counts a token per three bytes."""
+        """The reasons to refuse a request; the server counts one token per three bytes."""
         count = len(json.dumps(body, ensure_ascii=False).encode()) // 3
         return [self.words.format(count=count, tokens=self.tokens)] if count > self.tokens else []
 
@@ -95,7 +97,7 @@ class Chat:
         server.check = lambda body: [*window.refusals(body), *CHECKS[kind](body)]
 
     async def respond(self) -> End:
-        """Ask, and count messages and refusals from here on."""
+        """Ask, and count messages and refusals from now on."""
         self.asides.clear()
         self.server.plan(Response(SAYS[self.kind]("Fine.")))
         observer = Callbacks(on_event=lambda what: self._note(what))
@@ -123,7 +125,7 @@ async def test_a_chat_that_is_too_long_continues(
     assert "and now?" in json.dumps(server.requests[-1])
     if "known" in window.words:
         assert len(server.requests) == 1
-    # The lesson holds for the next question: no refusal and no message is repeated.
+    # Parley remembers the limit for the next question: no refusal and no message is repeated.
     chat.document = TextDocument(
         f"{chat.document.text.rstrip().removesuffix('💬:')}💬: and then?\n", 10**9
     )
@@ -150,7 +152,7 @@ async def test_at_four_fifths_of_the_window_a_summary_is_proposed_once(
     await chat.app.close()
 
 
-async def test_omissions_are_reported_even_if_the_reply_has_most_of_the_window(
+async def test_omissions_are_reported_even_if_the_reply_takes_most_of_the_window(
     server: FaultyServer,
 ) -> None:
     exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 10_000}\n\n" for n in range(5))

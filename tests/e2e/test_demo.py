@@ -1,6 +1,6 @@
-"""`make demo` as a newcomer meets it: a real terminal, by keys and screen.
+"""`make demo` as a newcomer sees it: a real terminal with keys and a screen.
 
-The README's tests, which run its commands, cover that it plays by itself without a terminal.
+The README's tests run its commands, so they cover the demo without a terminal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ job = start(command, { term = vim.fn.has('nvim-0.11') == 1 or nil, env = env })
 
 
 def copy_of_parley(folder: Path) -> Path:
-    """The files of a clone that Parley needs to run, copied to another folder."""
+    """The files from a clone that Parley needs to run, copied to another folder."""
     for name in ("python", "lua", "plugin", "rplugin", "doc"):
         shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -41,7 +41,7 @@ def copy_of_parley(folder: Path) -> Path:
 
 
 class Terminal:
-    """A terminal in a Neovim: its program has a pseudo-terminal, and its screen is readable."""
+    """A terminal inside Neovim: its program has a pseudo-terminal, and its screen is readable."""
 
     def __init__(self, outer: Child) -> None:
         self.outer = outer
@@ -53,10 +53,10 @@ class Terminal:
         self.outer.lua("vim.fn.chansend(job, vim.keycode(...))", keys)
 
     def until(self, condition: Callable[[str], bool], what: str) -> str:
-        """Wait until the screen shows something; return it as one text without line breaks."""
+        """Wait until the screen shows a text; return the screen as one text without line breaks."""
 
         def shows() -> str:
-            # Never wait for a press of ENTER: it would take the session's keys.
+            # Never wait for ENTER: that prompt would take the session's keys.
             text = " ".join(" ".join(self.screen()).split())
             assert "Press ENTER" not in text, "\n".join(self.screen())
             return text if condition(text) else ""
@@ -73,7 +73,7 @@ class Terminal:
         (120, "parley", PROXIES),
     ],
 )
-def test_a_demo_session_is_two_keys_and_fits_the_screen(
+def test_a_demo_session_takes_two_keys_and_fits_the_screen(
     tmp_path: Path, columns: int, folder: str, env: dict[str, str]
 ) -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); from parley.nvim.demo import main; "

@@ -1,6 +1,7 @@
-"""`.ci/environment`: the Python and Neovim of a newcomer's machine, and messages without them.
+"""`.ci/environment`: the Python and Neovim on a newcomer's machine, and the messages if they are
+missing.
 
-The machine's programs are small scripts here, which record their arguments.
+The machine's programs are small scripts that record their arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.nvim.harness import ROOT
 
 LOG = 'echo "$(basename "$0") $*" >> "$LOG"\n'
 OLD_PYTHON = "echo 'Python 3.9.2'; case \"$*\" in --version) exit 0 ;; esac; exit 1\n"
-# Makes an environment whose Python is itself: installations are only recorded.
+# Creates an environment whose Python is this script, so installations are only recorded.
 PYTHON = LOG + (
     'case "$*" in\n'
     "  *'-m venv'*) mkdir -p .venv/bin; cp \"$0\" .venv/bin/python ;;\n"
@@ -75,7 +76,9 @@ class Machine:
         (self.folder / ".ci").mkdir(exist_ok=True)
         shutil.copy(ROOT / ".ci" / "environment", self.folder / ".ci")
         self._write(self.folder / "wheel", NEW_NVIM)
-        self._write(self.folder / "script", "exit 1\n")  # like pip's, in a folder with a quote
+        self._write(
+            self.folder / "script", "exit 1\n"
+        )  # like pip's, in a folder whose name has a quote
         for name in TOOLS:
             link = self.folder / "bin" / name
             if not link.exists():
@@ -90,7 +93,7 @@ class Machine:
         return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
     def log(self) -> str:
-        """The commands that ran so far; forgets them."""
+        """The commands that ran since the last call."""
         path = self.folder / "log"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         path.unlink(missing_ok=True)
@@ -198,7 +201,7 @@ def test_a_machine_without_python_gets_a_message(machine: Machine) -> None:
     assert ran.stderr.count("\n") == 1
 
 
-def test_the_neovim_in_the_path_is_used_if_it_is_new_enough(machine: Machine) -> None:
+def test_the_neovim_on_the_path_is_used_if_it_is_new_enough(machine: Machine) -> None:
     machine.has("nvim", NEW_NVIM)
     machine.run("demo")
     ran = machine.run("nvim")
@@ -207,9 +210,7 @@ def test_the_neovim_in_the_path_is_used_if_it_is_new_enough(machine: Machine) ->
 
 
 @pytest.mark.parametrize("has_old", [False, True])
-def test_a_neovim_is_fetched_if_there_is_none_or_an_old_one(
-    machine: Machine, has_old: bool
-) -> None:
+def test_a_neovim_is_fetched_if_it_is_missing_or_old(machine: Machine, has_old: bool) -> None:
     if has_old:
         machine.has("nvim", OLD_NVIM)
     machine.run("demo")

@@ -1,4 +1,4 @@
-"""Other makers' servers: each is listed, approved and called, and its result is in the chat."""
+"""Servers from other projects: each is listed, approved and called, and its result is in the chat."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ pytestmark = pytest.mark.guests
 
 @dataclass(frozen=True)
 class Guest:
-    """A server, a call of one of its tools, and a part of its result; `~` is the test's folder.
+    """A server, a call to one of its tools, and a part of the result; `~` is the test's folder.
 
-    `program` is the path of an unusual program, `script` a Node.js script that is not a command.
+    `program` is an unusual program's path, `script` a Node.js script that is not a command.
     """
 
     server: str
@@ -109,7 +109,7 @@ async def ready(servers: Servers) -> None:
 
 
 async def played(process: Process, path: Path) -> str:
-    """The result of the only call in a chat, after its approval."""
+    """The result of a chat's only call, after its approval."""
     await ready(process.app.servers)
     assert (await process.respond(path)).kind == "waiting"
     assert len(proposals(path)) == 1
@@ -144,7 +144,7 @@ async def test_a_picture_is_kept_next_to_the_chat_and_sent_to_the_model(machine:
 
 @asynccontextmanager
 async def served() -> AsyncIterator[str]:
-    """The address of a server over Streamable HTTP."""
+    """A server's address for Streamable HTTP."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -192,8 +192,8 @@ asyncio.run(main())
 """
 
 
-async def test_a_task_outlives_the_kill_of_the_process_that_began_it(tmp_path: Path) -> None:
-    """That server keeps separate tasks for each session."""
+async def test_a_task_outlives_the_process_that_began_it(tmp_path: Path) -> None:
+    """The server keeps separate tasks for each session."""
     environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     async with served() as url:
         process = await asyncio.create_subprocess_exec(
@@ -250,14 +250,14 @@ async def test_a_form_is_filled_in(machine: Machine) -> None:
             tool for tool in servers.status()[0].tools if tool.name == "trigger-elicitation-request"
         ]
 
-    await until(asking)  # offered once the server knows its client
+    await until(asking)  # offered when the server knows its client
     outcome = await servers.call(asking()[0], {})
     assert outcome.status == "ok"
     assert "Ada" in outcome.text
     await servers.close()
 
 
-async def test_a_server_that_may_know_it_works_in_the_working_directory(machine: Machine) -> None:
+async def test_a_server_with_permission_works_in_the_working_directory(machine: Machine) -> None:
     server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"))
     servers = new_servers({"guest": server}, folder=lambda: machine.folder)
     await ready(servers)

@@ -1,4 +1,6 @@
-"""In another person's folder, no part of it runs, is imported, or chooses a package source."""
+"""In another person's folder, Parley neither runs nor imports its files, and its files never choose
+a package source.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,16 @@ def there(tmp_path: Path) -> Hostile:
 
 @dataclass(frozen=True)
 class Checkout:
-    """The plugin, with a lock file for one package in a local folder; `environ` is the user's."""
+    """The plugin, with a lock file for one package in a local folder; `environ` is the user's
+    environment.
+    """
 
     root: Path
     environ: dict[str, str]
 
 
 def wheel(folder: Path) -> str:
-    """Build a package in a folder; return its file's SHA-256."""
+    """Build a package in a folder; return the file's SHA-256."""
     folder.mkdir()
     path, info = folder / "innocent-1.0-py3-none-any.whl", "innocent-1.0.dist-info"
     files = {
@@ -79,7 +83,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def path_for(tmp_path: Path, tool: str) -> str:
-    """A PATH with which `tool` installs; skips the test without it."""
+    """A PATH with which `tool` installs packages; skips the test without the tool."""
     if tool == "uv":
         if shutil.which("uv") is None:
             pytest.skip("uv is not installed")
@@ -91,14 +95,14 @@ def path_for(tmp_path: Path, tool: str) -> str:
 
 
 def is_complete(checkout: Checkout) -> bool:
-    """Whether the environment has the packages of the lock file."""
+    """Whether the environment has the lock file's packages."""
     places = list(Path(checkout.environ["XDG_DATA_HOME"]).rglob(".ok"))
     return any(list(place.parent.rglob("innocent.py")) for place in places)
 
 
 @pytest.mark.guests
 @pytest.mark.parametrize(("tool", "command"), [("pip", "ParleyRespond"), ("uv", "ParleyInstall")])
-def test_a_command_that_installs_runs_nothing_of_the_folder(
+def test_a_command_that_installs_runs_nothing_from_the_folder(
     tmp_path: Path, there: Hostile, checkout: Checkout, tool: str, command: str
 ) -> None:
     env = {**checkout.environ, **there.environ(path_for(tmp_path, tool))}
@@ -108,14 +112,14 @@ def test_a_command_that_installs_runs_nothing_of_the_folder(
         nvim.command(command)
         nvim.until(lambda: is_complete(checkout), "the environment")
         nvim.until(lambda: "the Python environment is ready" in nvim.messages(), "the message")
-        if command == "ParleyRespond":  # its only pynvim is the folder's
+        if command == "ParleyRespond":  # the only pynvim on its path is the folder's
             nvim.until(lambda: "No module named 'pynvim'" in nvim.messages(), "the end of the host")
         nvim.command("silent checkhealth parley")
     assert there.ran() == []
 
 
 def build(checkout: Checkout, folder: Path, env: dict[str, str]) -> str:
-    """The output of `build.lua`, run in a folder as lazy.nvim runs it."""
+    """The output of `build.lua`, run in a folder the way lazy.nvim runs it."""
     lazy = (
         f"local build = coroutine.create(assert(loadfile({str(checkout.root / 'build.lua')!r}))) "
         "while coroutine.status(build) ~= 'dead' do local ok, said = coroutine.resume(build) "
@@ -126,7 +130,7 @@ def build(checkout: Checkout, folder: Path, env: dict[str, str]) -> str:
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stderr
 
 
-def test_the_build_script_runs_nothing_of_the_folder(
+def test_the_build_script_runs_nothing_from_the_folder(
     tmp_path: Path, there: Hostile, checkout: Checkout
 ) -> None:
     said = build(checkout, there.folder, there.environ(path_for(tmp_path, "uv")))
@@ -148,7 +152,7 @@ def test_a_package_that_differs_from_the_lock_is_not_installed(
     assert there.ran() == []
 
 
-def test_another_lock_makes_another_environment(tmp_path: Path, checkout: Checkout) -> None:
+def test_another_lock_file_makes_another_environment(tmp_path: Path, checkout: Checkout) -> None:
     def folder() -> str:
         with child(tmp_path, root=checkout.root) as nvim:
             return str(nvim.lua("return require('parley.install').dir()"))
@@ -173,7 +177,7 @@ class User:
     work: Path
 
     def started(self) -> dict[str, tuple[str, str]]:
-        """The folder and the PATH in which each of the user's programs started, by its name."""
+        """The folder and the PATH in which each of the user's programs started, by program name."""
         lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
         found = re.findall(r"(?m)^.*/(\S+) in (.*) with (.*)$", "\n".join(lines))
         return {name: (folder, path) for name, folder, path in found}
@@ -241,7 +245,9 @@ THEIRS = "no installed package has a provider called 'theirs'. Install one"
 
 
 def check_started(user: User, there: Hostile, stderr: str) -> None:
-    """Check that the user's own programs started in Parley's folder, with absolute PATH folders."""
+    """Check that the user's programs started in Parley's folder with only absolute folders on the
+    PATH.
+    """
     assert there.ran() == []
     started = user.started()
     assert set(started) == {"npx", "uvx", "keys"}
@@ -280,7 +286,10 @@ def test_a_turn_in_neovim_starts_nothing_from_the_folder(
 def test_the_shell_starts_nothing_from_the_folder(
     there: Hostile, user: User, way: list[str]
 ) -> None:
-    if way == ["-m", "parley"]:  # Python itself takes that package before any line of Parley runs
+    if way == [
+        "-m",
+        "parley",
+    ]:  # Python itself imports that package before Parley's first line runs
         shutil.rmtree(there.folder / "parley")
     chat = there.folder / "chat.md"
     chat.write_text("💬: hi\n", encoding="utf-8")

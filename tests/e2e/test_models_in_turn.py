@@ -101,13 +101,13 @@ def responses() -> list[Any]:
 
 
 def gemini() -> list[Any]:
-    """Two whole calls without ids under one index, the first of them signed."""
+    """Two whole calls without ids at one index, the first of them signed."""
     both = [call_delta("", extra_content=SIGNATURE), call_delta("")]
     return [chunk(role="assistant", tool_calls=both), chunk("stop")]
 
 
 def ollama() -> list[Any]:
-    """A whole call without an id, its arguments an object, nulls all around."""
+    """A whole call without an id; its arguments are an object, and other fields are null."""
     made = call_delta(None, json.loads(QUERY))
     return [chunk(role="assistant", content=None, tool_calls=[made]), chunk("stop", content="")]
 
@@ -155,7 +155,7 @@ SHAPES = {
 
 
 def settings(urls: dict[str, str]) -> Settings:
-    """Each provider at its own server."""
+    """Each provider on its own server."""
     api: Any = {"openai-chat": "chat"}
     providers = {
         shape.provider: ProviderSettings(
@@ -209,7 +209,7 @@ def ports(app: App, path: Path) -> engine.Ports:
 
 
 async def go_on(app: App, path: Path, agent: str) -> engine.End:
-    """Run `:ParleyRespond` with this agent, on the file as it is."""
+    """Run `:ParleyRespond` with this agent, on the file in its present state."""
     return await engine.run_turn(ports(app, path), app.resolve(agent))
 
 
@@ -222,7 +222,7 @@ async def decide(app: App, path: Path, agent: str) -> int:
 
 
 def check_own_thinking_goes_back(name: str, body: Any) -> None:
-    """Check that a model gets its own signed parts back, and no other model's."""
+    """Check that a model gets back only its own signed parts."""
     said = json.dumps(body)
     own = {"Claude": [sign("Hm.\n> so"), seal("hidden")], "ChatGPT": [seal("secret")]}
     own["Gemini"] = [SIGNATURE["google"]["thought_signature"]]

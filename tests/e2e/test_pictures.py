@@ -1,4 +1,4 @@
-"""Pictures next to a chat, on their way to the demo model, in each format."""
+"""Pictures next to a chat reach the demo model, in each format."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def requests(process: Process) -> list[dict[str, Any]]:
 
 
 async def respond(process: Process, path: Path) -> list[str]:
-    """The messages to the user while a turn runs."""
+    """The messages to the user during a turn."""
     told = list[str]()
 
     def note(what: engine.TurnEvent) -> None:
@@ -109,7 +109,7 @@ async def test_without_the_folder_the_chat_continues_in_words(tmp_path: Path, ag
     assert "🔒:" not in path.read_text(encoding="utf-8")
 
 
-async def test_a_question_may_be_a_picture_alone(tmp_path: Path) -> None:
+async def test_a_question_may_consist_of_a_picture_alone(tmp_path: Path) -> None:
     where, path = machine(tmp_path, "")
     async with where.start(replace(SETTINGS, agent="Demo")) as process:
         await respond(process, path)

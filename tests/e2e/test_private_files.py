@@ -1,4 +1,4 @@
-"""Only the user can read their own files, whatever the umask is."""
+"""Only the user can read Parley's files, for any umask."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mode(path: Path) -> str:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_files_that_an_editor_writes_are_readable_by_the_user_alone(tmp_path: Path) -> None:
+def test_only_the_user_can_read_the_files_that_an_editor_writes(tmp_path: Path) -> None:
     state = tmp_path / "state" / "parley"
     state.mkdir(parents=True)
     state.chmod(0o777)
@@ -55,7 +55,7 @@ def test_files_that_an_editor_writes_are_readable_by_the_user_alone(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_the_log_is_readable_by_the_user_alone_and_holds_no_part_of_a_token(tmp_path: Path) -> None:
+def test_only_the_user_can_read_the_log_and_it_contains_no_part_of_a_token(tmp_path: Path) -> None:
     log = tmp_path / "parley.log"
     log.touch()
     log_to(log, {"A_TOKEN": TOKEN, "B_KEY": "tok-0123-another"})
@@ -70,7 +70,7 @@ def test_the_log_is_readable_by_the_user_alone_and_holds_no_part_of_a_token(tmp_
     assert text.endswith("parley: [B_KEY]\n")
 
 
-async def test_the_log_holds_no_key_from_a_command_or_a_variable_of_any_name(
+async def test_the_log_contains_no_key_from_a_command_or_a_variable_of_any_name(
     tmp_path: Path,
 ) -> None:
     log, renewed = tmp_path / "parley.log", "renewed-" + TOKEN[::-1]

@@ -1,4 +1,4 @@
-"""Each setting of an agent, its provider and a chat file reaches the request through the engine."""
+"""Each setting in an agent, its provider and a chat file reaches the request through the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHAT = "".join(f"💬: {n}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in "ab")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a question: the request, and the file after it."""
+    """A question's outcome: the request, and the file after it."""
 
     head: str
     body: Any
@@ -48,9 +48,10 @@ Condition = Callable[[Outcome], bool]
 
 @dataclass(frozen=True)
 class Row:
-    """A setting as a user sets it, its part of the request, and settings that both requests need.
+    """A setting as the user writes it, its part of the request, and other settings that both
+    requests need.
 
-    `file` is front matter. `LAB` is replaced by the server's address.
+    `file` is front matter. The server's address replaces `LAB`.
     """
 
     seen: Condition
@@ -215,7 +216,7 @@ IN_NO_REQUEST = {
     *("picker", "pictures", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
 }
-"""Settings that no request shows: paths, limits and rules of the loop, keys, looks, servers."""
+"""Settings that no request shows: paths, the loop's limits and rules, keys, appearance, servers."""
 
 
 def test_every_setting_has_a_row() -> None:

@@ -1,4 +1,4 @@
-"""A thinking Claude continues an answer that began without its thinking, and refuses nothing."""
+"""A thinking Claude accepts and continues an answer that began without its thinking."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_a_loop_without_thinking_stays_so_and_the_user_is_told_once(
 
 
 @pytest.mark.parametrize("model", MANUAL)
-def test_the_check_of_the_demo_refuses_the_same_as_the_provider(model: str) -> None:
+def test_the_demos_check_refuses_the_same_as_the_provider(model: str) -> None:
     made = {"type": "tool_use", "id": "toolu_1", "name": "web_search", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
     messages = [

@@ -1,5 +1,6 @@
-"""Calls that run at their servers as tasks: their lines in the file, and who may collect their
-results."""
+"""Calls that run on their servers as tasks: their lines in the file, and who may collect their
+results.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ NOTICE = "🔒: [Interrupted: the line is cut]"
 
 
 class TaskTools(LoggedTools):
-    """Tools whose `web_search` runs as a task; `outcome` is the answer to a query about it."""
+    """Tools whose `web_search` runs as a task; `outcome` is the answer to a poll of the task."""
 
     def __init__(self, outcome: Result | BaseException, task: str = "task-1") -> None:
         super().__init__(TOOLS)
@@ -91,7 +92,7 @@ async def test_reopening_the_chat_collects_the_result_and_starts_nothing() -> No
     file = open_ledger()
     text = await left_by_a_crash(file)
     assert PENDING in text
-    # Nothing can prevent it any more, and a limit counts it.
+    # The call can no longer be prevented, and a limit counts it.
     tools = TaskTools(Result("ok", "dug"))
     turns = turns_of(tools, text, file, limits=limits_with(blocked=("web_search",)))
     assert await turns.run() == End("complete")
@@ -135,7 +136,7 @@ async def test_a_file_from_elsewhere_collects_nothing() -> None:
         assert DUG in turns.text
 
 
-async def test_a_changed_tool_is_asked_about() -> None:
+async def test_a_changed_tool_needs_the_users_decision() -> None:
     file = open_ledger()
     tools = TaskTools(Result("ok", "of others"))
     tools.offered = Catalogue.of([tool(identity='{"url":"https://elsewhere.example"}'), READ])
@@ -179,7 +180,7 @@ async def test_a_task_can_be_given_up_and_a_regenerated_answer_starts_another() 
     assert tools.collected == []
 
 
-async def test_a_turn_that_is_stopped_leaves_no_task() -> None:
+async def test_a_stopped_turn_leaves_no_task() -> None:
     file = open_ledger()
     turns = turns_of(TaskTools(Result("ok", "dug")), await left_by_a_crash(file), file)
     assert await stopped(turns.ports)
@@ -191,7 +192,7 @@ async def test_a_turn_that_is_stopped_leaves_no_task() -> None:
 
 
 @pytest.mark.parametrize("task", ["a b", "a\x1b[2J", "`", "x" * 513, "\u202e"])
-async def test_an_id_that_no_line_can_hold_is_not_written(task: str) -> None:
+async def test_an_id_that_no_line_can_contain_is_not_written(task: str) -> None:
     tools = TaskTools(Result("ok", "dug"), task)
     turns = turns_of(tools)
     await turns.run()

@@ -1,4 +1,4 @@
-"""The tool that reads on in long results: offered if there are any, run without asking."""
+"""The tool that reads more of long results: offered if such results exist, and run without asking."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def chat(*more: str, whole: Attachment = WHOLE) -> str:
 
 
 class Beside:
-    """The files next to a chat, with a record of those requested."""
+    """The files next to a chat, with a record of the requested ones."""
 
     def __init__(self, contents: Mapping[str, bytes | str]) -> None:
         self.contents = contents
@@ -65,7 +65,7 @@ def read(call_id: str = "call_1", **arguments: int) -> ToolCall:
 async def turn(
     text: str, call: ToolCall, contents: Mapping[str, bytes | str] | None = None
 ) -> Turns:
-    """A turn in which the model reads on, and then says so."""
+    """A turn in which the model reads more of a result and then answers."""
     turns = Turns(text, ScriptedModel(calls(call), says("Done.")), LoggedTools(TOOLS))
     beside = Beside({WHOLE.path: TEXT.encode()} if contents is None else contents)
     turns.ports = replace(turns.ports, attachments=beside)
@@ -103,7 +103,7 @@ async def test_an_offset_and_a_length_are_used() -> None:
     )
 
 
-async def test_a_number_with_a_point_is_an_integer_too() -> None:
+async def test_an_integer_may_have_a_decimal_point() -> None:
     turns = await turn(
         chat(), ToolCall("call_2", "read_result", '{"call":"call_1","offset":5.0,"length":1e1}', 0)
     )
@@ -148,7 +148,7 @@ async def test_an_unreadable_attachment_is_an_error_for_the_model(
     assert why in result.body
 
 
-async def test_only_attachments_of_the_chat_are_read() -> None:
+async def test_only_the_chats_attachments_are_read() -> None:
     turns = await turn(chat(), read("../../etc/passwd"))
     assert result_of(turns).status == "error"
     assert isinstance(turns.ports.attachments, Beside)
@@ -180,7 +180,7 @@ def result_of_refused(turns: Turns) -> Result:
     return result
 
 
-async def test_a_call_that_the_model_did_not_make_here_asks() -> None:
+async def test_a_call_that_the_model_did_not_make_here_needs_approval() -> None:
     turns = Turns(
         chat(proposal_line(replace(read(), index=1), "ya")),
         ScriptedModel(says("x")),
@@ -202,7 +202,7 @@ def test_it_is_offered_while_the_chat_has_a_long_result() -> None:
 
 
 @pytest.mark.parametrize("form", [anthropic, openai_chat, openai_responses])
-async def test_the_model_is_told_how_to_read_on(form: object) -> None:
+async def test_the_model_is_told_how_to_read_more(form: object) -> None:
     turns = Turns(chat(), ScriptedModel(says("x")), LoggedTools(TOOLS))
     seen = await observe(turns.ports, turns.resolve)
     body = json.dumps(form.request_body(seen.request(tools_on=True)))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A question whose references cannot be included: it stops, and a second attempt asks it."""
+"""A question whose references cannot be included: the first attempt stops, the second asks it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_a_reference_that_now_exists_is_included() -> None:
     assert "```\nnow\n```" in chat.text
 
 
-async def test_the_same_question_asked_another_time_stops_again() -> None:
+async def test_the_same_question_stops_again_another_time() -> None:
     chat = Chat("see @@b@@")
     await chat.run()
     await chat.run()
@@ -101,7 +101,7 @@ async def test_the_same_question_asked_another_time_stops_again() -> None:
     assert chat.text == before
 
 
-async def test_files_left_out_by_a_pattern_do_not_stop_the_question() -> None:
+async def test_files_excluded_by_a_pattern_do_not_stop_the_question() -> None:
     chat = Chat("see @@*.py@@")
     assert (await chat.run()).kind == "complete"
     assert "`*.py`: no such file\n" in chat.text

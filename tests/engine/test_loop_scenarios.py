@@ -1,4 +1,4 @@
-"""The courses of a task with tools, on a fake clock; providers accept each of its requests."""
+"""Possible courses of a task with tools, on a fake clock; providers accept each of its requests."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def results(turns: Turns) -> list[str]:
 
 
 def assert_taken(model: ScriptedModel) -> None:
-    """Every request passes the strict check of the wire format."""
+    """Every request passes the wire format's strict check."""
     for request in model.asks:
         body: dict[str, Any] = json.loads(json.dumps(anthropic.request_body(request)))
         assert check_anthropic(body) == []

@@ -1,5 +1,6 @@
-"""Resources named in results, read by the model: approved like any call, from the server that named
-them."""
+"""The model reads resources named in results, from the server that named them, with approval like
+any call.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def results(each: Turns) -> list[Result | None]:
     return [p.result for a in parse(each.text).exchanges[0].answers for p in a.proposals]
 
 
-async def test_it_is_offered_once_a_result_names_a_resource_and_is_asked_like_any_call() -> None:
+async def test_it_is_offered_when_a_result_names_a_resource_and_needs_approval_like_any_call() -> (
+    None
+):
     each = await proposed(read(), says("Hot."))
     before, after = (request.catalogue.names() for request in each.model.asks)
     assert (before, after) == (("inbox", "search"), (READ, "inbox", "search"))
@@ -95,7 +98,7 @@ async def test_a_remembered_approval_covers_one_server_and_all_its_named_resourc
     assert results(each)[-1] is None
 
 
-async def test_a_server_of_the_same_name_from_elsewhere_asks_again() -> None:
+async def test_a_server_with_the_same_name_from_elsewhere_asks_again() -> None:
     each = await proposed(read(), calls(read(number=3)))
     await each.press("yO")
     other = replace(DOCS, identity='{"url":"https://elsewhere"}')
@@ -123,7 +126,7 @@ async def test_while_the_server_is_missing_the_call_waits_and_an_approval_says_s
 @pytest.mark.parametrize(
     "uri", [BILL, "file:///etc/passwd", "note://tea/../secret", "note://tea, tea"]
 )
-async def test_a_resource_that_no_result_of_its_server_named_is_not_read(uri: str) -> None:
+async def test_a_resource_that_no_result_from_its_server_named_is_not_read(uri: str) -> None:
     first = calls(search(), replace(search(3, "inbox"), index=1))
     each = turns(first, calls(read(uri)), says("I cannot."))
     await each.run()
@@ -182,7 +185,7 @@ async def test_rules_name_it_by_its_server(rules: Rules, status: str | None) -> 
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("mode", [None, "json", "xml"])
-async def test_every_model_is_offered_it(name: str, mode: str | None) -> None:
+async def test_it_is_offered_to_every_model(name: str, mode: str | None) -> None:
     transcript = chat(answer(ran(name="search", result=FOUND)))
     catalogue = with_own_tools(BOTH, transcript, None)
     each = turns(catalogue=BOTH, text="💬: q\n\n🤖:[Demo]\n\nHi.\n\n💬: Tea?\n")
@@ -193,7 +196,7 @@ async def test_every_model_is_offered_it(name: str, mode: str | None) -> None:
     assert "Reads a resource that results of the MCP server docs named" in json.dumps(body)
 
 
-def test_names_of_other_tools_stay_unchanged() -> None:
+def test_other_tools_names_stay_unchanged() -> None:
     own = [tool("read_resource", "docs"), tool(READ, "mail"), tool("read_resource", "elsewhere")]
     catalogue = Catalogue.of([DOCS, MAIL, *own])
     transcript = chat(answer(ran(name="search", result=FOUND), ran(2, IN_MAIL, name="inbox")))
@@ -256,7 +259,7 @@ def test_an_approval_is_bound_to_the_servers_origin_and_definition() -> None:
     assert reader(replace(DOCS, name="other", description="Other.")).digest == reader(DOCS).digest
 
 
-async def test_a_chat_whose_settings_exclude_a_server_has_no_resources_of_it() -> None:
+async def test_a_chat_whose_settings_exclude_a_server_has_none_of_its_resources() -> None:
     each = await proposed(read())
     plain = each.resolve
 

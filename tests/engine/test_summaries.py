@@ -21,7 +21,7 @@ def chat(count: int, *replies: list[ScriptStep]) -> Turns:
     return Turns(f"# Mine\n\n{text}💬: \n", ScriptedModel(*replies), LoggedTools(TOOLS))
 
 
-async def test_each_older_answer_gets_its_line_and_nothing_else_is_changed() -> None:
+async def test_each_older_answer_gets_its_line_and_nothing_else_changes() -> None:
     turns = chat(5, says("One."), says("📝: Two.\n"), says("Th\nree."))
     before = turns.text
     end = await sum_up(turns.ports, turns.resolve, 2)
@@ -32,7 +32,7 @@ async def test_each_older_answer_gets_its_line_and_nothing_else_is_changed() -> 
     assert turns.observer.statuses == [*(f"Summing up {n} of 3..." for n in (1, 2, 3)), ""]
 
 
-async def test_the_model_is_asked_for_one_exchange_at_a_time_without_tools_or_thoughts() -> None:
+async def test_the_model_is_asked_for_one_exchange_at_a_time_without_tools_or_thinking() -> None:
     turns = chat(5, says("One."), says("Two."))
     await sum_up(turns.ports, turns.resolve, 3)
     (request, *more) = turns.model.asks

@@ -1,4 +1,4 @@
-"""Too many tools to send in full: their names are sent, and the model finds the rest."""
+"""With too many tools to send in full, Parley sends their names, and the model finds the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUESTION = "💬: Write to Ada.\n"
 
 
 def turns(text: str, *replies: Any, room: ToolRoom = SMALL, **more: Any) -> Turns:
-    """Turns of a chat whose tools have this much room."""
+    """Turns in a chat whose tools have this much room."""
     each = Turns(text, ScriptedModel(*replies), LoggedTools(MANY), **more)
     plain = each.resolve
 
@@ -54,7 +54,7 @@ def send(arguments: str = '{"query":"x"}') -> ToolCall:
 
 
 def tools_in(body: Mapping[str, Any]) -> list[str]:
-    """The names of the tools in a request, in any format."""
+    """The tool names in a request, in any format."""
     return [each.get("name") or each["function"]["name"] for each in body["tools"]]
 
 
@@ -127,7 +127,7 @@ def replace_text(each: Turns, text: str) -> Turns:
     return each
 
 
-async def test_a_found_tool_asks_before_it_runs() -> None:
+async def test_a_found_tool_needs_approval_before_it_runs() -> None:
     each = turns(QUESTION, calls(find("letter")), calls(send()), says("Sent."))
     assert await each.run() == End("waiting")
     assert each.tools.log == []
@@ -145,7 +145,7 @@ async def test_a_valid_call_of_a_tool_known_only_by_name_may_run() -> None:
 
 
 @pytest.mark.parametrize("mode", [None, "json", "xml"])
-async def test_an_invalid_call_of_it_is_answered_with_its_parameters(mode: str | None) -> None:
+async def test_an_invalid_call_to_it_is_answered_with_its_parameters(mode: str | None) -> None:
     each = turns(QUESTION, calls(send("{}")), says("Oh."))
     assert await each.run() == End("complete")
     (proposal,) = parse(each.text).exchanges[0].answers[0].proposals
@@ -158,7 +158,7 @@ async def test_an_invalid_call_of_it_is_answered_with_its_parameters(mode: str |
     assert "Sends a letter." in json.dumps(FORMATS["anthropic"].body(request))
 
 
-async def test_the_refusal_of_a_tool_sent_in_full_has_no_hint() -> None:
+async def test_the_refusal_for_a_tool_sent_in_full_has_no_hint() -> None:
     each = turns(QUESTION, calls(find("letter")), calls(send("{}")), says("Oh."))
     await each.run()
     assert "only the name" not in each.text
@@ -181,7 +181,7 @@ async def test_a_rule_may_deny_it() -> None:
     assert tools_in(bodies(each)[-1]) == ["find_tools"]
 
 
-async def test_words_that_match_nothing_find_nothing() -> None:
+async def test_words_without_a_match_find_nothing() -> None:
     each = await found("zzz")
     assert "No tool of 301 fits 'zzz'." in each.text
     assert tools_in(bodies(each)[-1]) == ["find_tools"]
@@ -244,7 +244,7 @@ def test_a_catalogue_that_fits_is_offered_unchanged(
     assert with_own_tools(TOOLS, long, room) == offered
 
 
-def test_another_servers_tool_of_the_same_name_is_another_tool() -> None:
+def test_another_servers_tool_with_the_same_name_is_another_tool() -> None:
     namesake = Tool("demo", "find_tools", description="x" * 999)
     catalogue = with_own_tools(Catalogue.of([namesake]), Transcript(), SMALL)
     assert catalogue.names() == ("demo__find_tools", "parley__find_tools")

@@ -1,4 +1,4 @@
-"""A chat as an HTML page: it has the whole conversation, and nothing in it runs or is fetched."""
+"""A chat as an HTML page: it contains the whole conversation; no part of it runs or is fetched."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_long_or_slow_code_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("code", ["#" * 2000, "# a\n" * 5000])
-def test_no_expression_of_a_lexer_sees_a_long_line_or_a_long_text(code: str) -> None:
+def test_no_lexers_expression_sees_a_long_line_or_a_long_text(code: str) -> None:
     page = html_page(parse(CODE.replace("def f", f"{code}\ndef f")), "a")
     assert 'class="name"' not in page
     assert 'class="plus"' in page

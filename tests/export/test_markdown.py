@@ -119,7 +119,7 @@ def blocks(page: str) -> tuple[list[str], list[str]]:
     return headings, [token.content for token in tokens if token.type == "fence"]
 
 
-def test_a_chat_is_headings_and_blocks_for_readers_who_do_not_know_its_markers() -> None:
+def test_a_chat_becomes_headings_and_blocks_for_readers_without_its_markers() -> None:
     assert markdown_page(parse(CHAT), "x") == PAGE
 
 

@@ -1,1 +1,1 @@
-"""Laws for what comes from outside, to be tried with `make fuzz`; and what runs them."""
+"""Laws for content from outside Parley, tried by `make fuzz`, and their runner."""

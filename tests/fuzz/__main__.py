@@ -1,6 +1,7 @@
-"""`make fuzz`: every law, in rounds with new seeds and ever more examples, for as long as is given.
+"""`make fuzz`: tries every law in rounds, with new seeds and more examples each time, until the
+time is over.
 
-What one round finds is left out of the next, so that one find does not hide another.
+Later rounds skip the laws that have already failed, so that one failure does not hide another.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Round:
-    """All laws tried once, with a seed and so many times the usual examples."""
+    """Try all laws once, with a seed and this many times the usual examples."""
 
     seed: int
     factor: int
@@ -53,7 +54,7 @@ class Round:
     def run(
         self, targets: Sequence[str], without: Sequence[str], workers: str
     ) -> tuple[int, list[Law]]:
-        """Try the laws; pytest's exit code and what was tried."""
+        """Try the laws; return pytest's exit code and the tried laws."""
         options = [
             f"--hypothesis-seed={self.seed}",
             "-n",
@@ -87,13 +88,13 @@ class Round:
             ]
 
     def again(self, name: str) -> str:
-        """The command that makes the same examples of one law again."""
+        """The command that repeats a law's examples."""
         return f"make fuzz SEED={self.seed} FACTOR={self.factor} ONLY='{name}'"
 
 
 def next_factor(factor: int, slowest_s: float, took_s: float, left_s: float) -> int:
-    """How many times the usual examples the next round tries; 0 if the time left is too short
-    for one.
+    """How many times the usual examples the next round tries; 0 if the remaining time is too short
+    for a round.
     """
     in_time = max(left_s, 0) / (took_s / factor)
     not_hanging = factor * LONGEST_S / 3 / max(slowest_s, 0.001)
@@ -101,7 +102,7 @@ def next_factor(factor: int, slowest_s: float, took_s: float, left_s: float) -> 
 
 
 def main() -> int:
-    """Run rounds until the time is over; 1 if anything was found."""
+    """Run rounds until the time is over; return 1 if a law failed."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, help="one round only, with this seed")

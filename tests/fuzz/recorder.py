@@ -1,6 +1,4 @@
-"""A pytest plugin for `make fuzz`: writes each law that was tried into a file, as a line of
-JSON.
-"""
+"""A pytest plugin for `make fuzz`: writes each tried law into a file, as a line of JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ FILE = "PARLEY_FUZZ_RECORD"
 
 
 class Recorder:
-    """Writes each law that was tried, or could not be."""
+    """Writes each law that was tried or could not be tried."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.failed:
@@ -24,6 +22,6 @@ class Recorder:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record where all reports arrive, which is not in a worker."""
+    """Record in the process that receives all reports, which is not a worker."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder())

@@ -1,4 +1,4 @@
-"""Any text as a chat: it is read, written, sent and edited without an error."""
+"""Any text as a chat can be read, written, sent and edited without an error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_any_text_makes_turns_that_begin_with_the_user(text: str) -> None:
 
 
 @given(marked_files | files)
-def test_any_text_can_be_edited_where_it_has_calls_and_answers(text: str) -> None:
+def test_any_text_can_be_edited_at_its_calls_and_answers(text: str) -> None:
     lines, transcript = split_lines(text), parse(text)
     for exchange in transcript.exchanges:
         for answer in exchange.answers:
@@ -69,7 +69,7 @@ waiting_files = st.builds(
 
 
 @given(waiting_files)
-def test_a_result_can_be_put_below_any_call_that_has_none(text: str) -> None:
+def test_a_result_can_be_put_below_any_call_without_one(text: str) -> None:
     lines, transcript = split_lines(text), parse(text)
     answers = [answer for exchange in transcript.exchanges for answer in exchange.answers]
     calls = [call for answer in answers for call in answer.proposals if call.call.id == "call_last"]

@@ -1,6 +1,6 @@
-"""Whatever bytes come from a provider or server: our own errors, bounded, and no other exception.
+"""Any bytes from a provider or server raise only Parley's own bounded errors.
 
-The bytes come from a real socket and go through the real SDK clients.
+The bytes come from a real socket and pass through the real SDK clients.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ JSON = st.recursive(
 
 
 def mutated(value: Any, draw: st.DrawFn) -> Any:
-    """A payload of a provider with some part of it exchanged for anything."""
+    """A provider's payload with some part replaced by any value."""
     if draw(st.integers(0, 6)) == 0:
         return draw(JSON)
     match value:
@@ -107,9 +107,7 @@ def mutated(value: Any, draw: st.DrawFn) -> Any:
 
 @st.composite
 def bodies(draw: st.DrawFn, kind: str) -> bytes:
-    """Bytes of any kind, or a stream as it is well but for some of its values, pieces and
-    places.
-    """
+    """Arbitrary bytes, or a valid stream with some changed values, pieces and places."""
     if draw(st.integers(0, 3)) == 0:
         return draw(st.binary(max_size=200))
     said = SAYS[kind](draw(st.text(st.characters(codec="utf-8"), max_size=9)))
@@ -131,7 +129,7 @@ def bodies(draw: st.DrawFn, kind: str) -> bytes:
 
 @st.composite
 def answers(draw: st.DrawFn, kind: str) -> list[bytes]:
-    """All that a server sends, in pieces; now and then it is no HTTP."""
+    """Everything that a server sends, in pieces; sometimes it is not HTTP."""
     if draw(st.integers(0, 9)) == 0:
         return [draw(st.binary(max_size=100))]
     body = draw(bodies(kind))
@@ -148,7 +146,7 @@ def answers(draw: st.DrawFn, kind: str) -> list[bytes]:
 async def client_of(
     pieces: list[bytes],
 ) -> AsyncIterator[Callable[[str], tuple[ProviderClient, ProviderSettings]]]:
-    """A server that answers so, and who asks it."""
+    """A server with these responses, and its client."""
 
     async def no_wait(_: float) -> None:
         pass
@@ -175,7 +173,7 @@ async def client_of(
 @pytest.mark.parametrize("kind", FORMATS)
 @examples(8)
 @given(data=st.data())
-def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
+def test_any_bytes_from_a_provider_are_a_reply_or_a_parley_error(
     kind: str, whole: bool, data: st.DataObject
 ) -> None:
     pieces = data.draw(answers(kind))
@@ -198,7 +196,7 @@ def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
 
 @st.composite
 def streams(draw: st.DrawFn, kind: str) -> list[bytes]:
-    """A stream that begins well; from some place on, its values may be anything."""
+    """A stream with a valid beginning; after some point, its values are arbitrary."""
     frames = SAYS[kind]("it is well", "and more")
     begun = draw(st.integers(BEGUN[kind], len(frames)))
     rest = [frame.decode().removeprefix("data: ").strip() for frame in frames[begun:]]
@@ -214,7 +212,9 @@ def streams(draw: st.DrawFn, kind: str) -> list[bytes]:
 @pytest.mark.parametrize("kind", FORMATS)
 @examples(8)
 @given(data=st.data())
-def test_a_reply_that_begins_well_is_told_whatever_follows(kind: str, data: st.DataObject) -> None:
+def test_a_reply_with_a_valid_beginning_is_reported_whatever_follows(
+    kind: str, data: st.DataObject
+) -> None:
     pieces = data.draw(streams(kind))
 
     async def ask() -> list[Any]:
@@ -236,7 +236,7 @@ def test_a_reply_that_begins_well_is_told_whatever_follows(kind: str, data: st.D
 
 
 def shapes() -> st.SearchStrategy[Any]:
-    """Blocks of a result as servers send them, with anything in any place."""
+    """Result blocks as servers send them, with any value in any place."""
     inner = JSON | st.fixed_dictionaries(
         {}, optional=dict.fromkeys(("uri", "text", "blob", "mimeType"), JSON)
     )

@@ -1,4 +1,4 @@
-"""`make fuzz` itself, on laws made for it."""
+"""Tests `make fuzz` itself on invented laws."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_no_law():
 
 
 def fuzz(folder: Path, *args: str) -> tuple[int, str]:
-    """The exit code and output of `make fuzz` in a folder with the laws in it."""
+    """The exit code and output of `make fuzz` in a folder with these laws."""
     (folder / "test_laws.py").write_text(LAWS, encoding="utf-8")
     options = ["--workers", "0", "--minutes", "0", *args]
     command = [sys.executable, str(Path(__file__).parent), *options, "test_laws.py"]
@@ -48,7 +48,7 @@ def example(output: str) -> str:
     return str(number)
 
 
-def test_a_find_is_told_with_the_command_that_makes_it_again(tmp_path: Path) -> None:
+def test_a_failure_is_reported_with_the_command_that_repeats_it(tmp_path: Path) -> None:
     code, output = fuzz(tmp_path)
     assert code == 1
     assert re.findall(r"^FOUND .*::(.*)", output, re.MULTILINE) == ["test_small", "test_slow"]

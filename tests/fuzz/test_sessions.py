@@ -1,7 +1,7 @@
-"""Random sessions of a real Neovim and the shell: no call runs once more without a yes to just
-that.
+"""Random sessions in a real Neovim and the shell: no call runs again without an approval for that
+run.
 
-The calls are counted at a real server over stdio, the warnings on the screen.
+A real stdio server counts the calls; the screen shows the warnings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _numbers = count(1)
 
 
 class Session:
-    """One chat, what was done in it, and how often a person was told that a call may have run."""
+    """One chat, its history, and the number of warnings that a call may have run."""
 
     def __init__(self, nvim: Child) -> None:
         self.nvim = nvim
@@ -57,7 +57,7 @@ class Session:
         self.rest()
 
     def waits(self) -> bool:
-        """Whether a choice is waited for on the last call, where the cursor is then."""
+        """Whether the last call, where the cursor then is, waits for a choice."""
         self.nvim.command("normal! G$")
         if not self.nvim.lua("return vim.fn.search('^❓', 'bcW')"):
             return False
@@ -73,7 +73,7 @@ class Session:
         self.nvim.keys(how)
         until(self.nvim, lambda: self.nvim.lua("return _G.asks") > before, "the yes")
         self.rest()
-        self.nvim.lua("vim.wait(20)")  # a message is shown a moment later
+        self.nvim.lua("vim.wait(20)")  # a message appears a moment later
         self.warnings += SAYS in self.nvim.messages()
 
     def regenerate(self) -> None:
@@ -87,12 +87,12 @@ class Session:
         opened(self.nvim, self.chat)
 
     def shell(self) -> None:
-        """A yes in the shell, to the file as it is there."""
+        """Approve in the shell, in the file's present state."""
         self.warnings += asyncio.run(shell_yes(self.nvim.home, self.chat.path))
 
 
 async def shell_yes(home: Path, path: Path) -> bool:
-    """Whether the yes was only answered by a warning."""
+    """Whether the approval only caused a warning."""
     env = environ(home, PARLEY_DEMO_PACE="0", PARLEY_LEAST_SEEN_S="0")
     here = Process(App(load_settings(env)[0], env, LedgerFile(default_path(env), viewer="shell")))
     ports, resolve = here.ports(path), here.app.resolve(None)
@@ -140,7 +140,7 @@ def nvim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.mark.timeout(900)
 @examples(3, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.lists(st.sampled_from(list(DEEDS)), min_size=3, max_size=10))
-def test_no_call_runs_once_more_without_a_yes_to_just_that(nvim: Child, deeds: list[str]) -> None:
+def test_no_call_runs_again_without_an_approval_for_that_run(nvim: Child, deeds: list[str]) -> None:
     session = Session(nvim)
     for deed in ["respond", "ya", *deeds, "ya"]:
         DEEDS[deed](session)

@@ -1,4 +1,4 @@
-"""What models write, cut anywhere: a reader makes of the pieces what it makes of the whole."""
+"""Models' output, cut anywhere: a reader gets the same from the pieces as from the whole."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ sizes = st.lists(st.integers(1, 4), min_size=1, max_size=8)
 
 
 def cut(text: str, sizes: list[int]) -> list[str]:
-    """The text in pieces whose sizes go round."""
+    """The text in pieces whose sizes repeat in a cycle."""
     pieces, at = list[str](), 0
     while at < len(text):
         size = sizes[len(pieces) % len(sizes)]
@@ -92,14 +92,12 @@ def cut(text: str, sizes: list[int]) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["json_tools", "xml_tools.single", "xml_tools.unlimited"])
 @given(text=texts, sizes=sizes)
-def test_calls_in_a_text_are_the_same_however_it_is_cut(
-    kind: str, text: str, sizes: list[int]
-) -> None:
+def test_calls_in_a_text_are_the_same_for_any_cuts(kind: str, text: str, sizes: list[int]) -> None:
     assert read(kind, cut(text, sizes)) == read(kind, [text])
 
 
 @given(texts, sizes)
-def test_thinking_in_a_text_is_the_same_however_it_is_cut(text: str, sizes: list[int]) -> None:
+def test_thinking_in_a_text_is_the_same_for_any_cuts(text: str, sizes: list[int]) -> None:
     def heard(pieces: list[str]) -> list[str]:
         tags = ThinkTags()
         found = [each for piece in pieces for each in tags.feed(piece)] + tags.end()
@@ -113,7 +111,7 @@ def test_thinking_in_a_text_is_the_same_however_it_is_cut(text: str, sizes: list
 @given(
     st.lists(st.sampled_from(["data:", " ", "\n", "\r", "{}", "x", "[DONE]", ":", "\ufeff"])), sizes
 )
-def test_events_are_the_same_however_their_bytes_are_cut(
+def test_events_are_the_same_for_any_cuts_of_their_bytes(
     parts: list[str], sizes: list[int]
 ) -> None:
     text = "".join(parts)
@@ -185,7 +183,7 @@ AROUND: dict[str, Callable[[Decoder], Decoder]] = {
 
 
 def recorded(kind: str) -> list[list[Any]]:
-    """The payloads of the corpus, a list for each stream."""
+    """The corpus's payloads, a list for each stream."""
     streams = list[list[Any]]()
     for path in sorted((STREAMS / kind.partition(" ")[0]).glob("*.sse")):
         sse = SSE()
@@ -215,9 +213,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @st.composite
 def payloads(draw: st.DrawFn, kind: str) -> list[Any]:
-    """A stream of the corpus with a few payloads dropped, doubled or moved, and a few values
-    that are odd.
-    """
+    """A stream from the corpus with a few payloads dropped, doubled or moved, and a few odd values."""
     if kind == "package":
         return [
             {package.EVENT: event} for event in draw(st.lists(st.sampled_from(EVENTS), max_size=8))
@@ -238,7 +234,7 @@ Heard = tuple[list[Event], tuple[str, str] | None, tuple[bool, bool, PendingCall
 
 
 def heard(decoder: Decoder, batches: list[list[Any]], *, together: bool) -> Heard:
-    """The events of payloads, what they fail with, and what the decoder knows then."""
+    """The events from payloads, their error, and the decoder's state afterwards."""
     events, failure = list[Event](), None
     try:
         for batch in batches:
@@ -254,7 +250,7 @@ def heard(decoder: Decoder, batches: list[list[Any]], *, together: bool) -> Hear
 @pytest.mark.parametrize("kind", KINDS)
 @examples(60)
 @given(data=st.data(), sizes=sizes)
-def test_payloads_that_came_together_say_what_they_say_one_by_one(
+def test_joined_payloads_give_the_same_events_as_single_ones(
     kind: str, around: str, data: st.DataObject, sizes: list[int]
 ) -> None:
     stream = data.draw(payloads(kind))
@@ -262,7 +258,7 @@ def test_payloads_that_came_together_say_what_they_say_one_by_one(
 
 
 def same_time(kind: str, around: str, stream: list[Any], sizes: list[int]) -> None:
-    """Both ways of reading agree, and so they do once the decoder has failed or is over."""
+    """Both ways of reading agree, also after the decoder has failed or ended."""
     batches, at = list[list[Any]](), 0
     while at < len(stream):
         size = sizes[len(batches) % len(sizes)]
@@ -290,7 +286,7 @@ FINDS: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", FINDS)
-def test_a_value_of_another_type_is_refused_though_it_comes_with_prose(kind: str) -> None:
+def test_a_value_of_a_wrong_type_is_refused_even_next_to_prose(kind: str) -> None:
     same_time(kind, "alone", FINDS[kind], [1])
     _, failure, _ = heard(KINDS[kind](), [FINDS[kind]], together=True)
     assert failure

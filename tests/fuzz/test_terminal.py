@@ -1,4 +1,4 @@
-"""Nothing written to a terminal is raw from outside, whatever a model, a server or a file says."""
+"""Text from a model, a server or a file never reaches a terminal raw."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ deeds = st.lists(
 
 @contextmanager
 def terminal(encoding: str) -> Iterator[tuple[io.TextIOWrapper, Callable[[], str]]]:
-    """A pseudo-terminal as a program has it, and what came to it."""
+    """A pseudo-terminal as a program has it, and the bytes that reached it."""
     ours, theirs = pty.openpty()
 
     def read() -> str:
@@ -90,7 +90,7 @@ def terminal(encoding: str) -> Iterator[tuple[io.TextIOWrapper, Callable[[], str
 
 
 @given(deeds, st.sampled_from(["utf-8", "latin-1"]))
-def test_a_screen_lets_nothing_through(script: list[tuple[str, str]], encoding: str) -> None:
+def test_a_screen_lets_no_raw_text_through(script: list[tuple[str, str]], encoding: str) -> None:
     with terminal(encoding) as (stream, read):
         screen, output = Screen(stream, stream, {"TERM": "xterm"}), ""
         for deed, text in script:
@@ -101,13 +101,13 @@ def test_a_screen_lets_nothing_through(script: list[tuple[str, str]], encoding: 
 
 
 @given(st.lists(hostile, max_size=6))
-def test_pieces_show_what_the_whole_shows(pieces: list[str]) -> None:
+def test_pieces_look_the_same_as_the_whole(pieces: list[str]) -> None:
     seen = VisiblePieces()
     assert "".join(map(seen.feed, pieces)) + seen.end() == visible("".join(pieces))
 
 
 @given(deeds, st.booleans())
-def test_a_status_takes_no_word_away(script: list[tuple[str, str]], ends: bool) -> None:
+def test_a_status_erases_no_word(script: list[tuple[str, str]], ends: bool) -> None:
     with terminal("utf-8") as (stream, read):
         screen, output, said = Screen(stream, stream, {"TERM": "xterm"}), "", list[str]()
         for deed, text in script:
@@ -123,14 +123,14 @@ def test_a_status_takes_no_word_away(script: list[tuple[str, str]], ends: bool) 
 
 
 def standing(output: str) -> str:
-    """What stands on a terminal after this: a return and a clear take the line away."""
+    """A terminal's content after this output: a return and a clear erase the line."""
     return "\n".join(line.rpartition("\r\x1b[K")[2] for line in output.split("\n"))
 
 
 @pytest.mark.fuzz
 @examples(3)
 @given(hostile.filter(lambda text: text.strip() and "\0" not in text), st.data())
-def test_no_command_lets_anything_through(text: str, data: st.DataObject) -> None:
+def test_no_command_lets_raw_text_through(text: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shell = Shell(Path(folder))
         shell.serve("bad", SERVER, HOSTILE=json.dumps(text))

@@ -1,4 +1,4 @@
-"""The same failing providers."""
+"""Failing providers, as for the clients."""
 
 from tests.providers.conftest import faulty
 

@@ -48,7 +48,7 @@ def bomb(size: int, piece: bytes = b" " * MB, start: bytes = b"") -> bytes:
 
 
 def _block(data: bytes) -> bytes:
-    """Deflated independently of the data before it."""
+    """Compressed independently of the data before it."""
     packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     return packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH)
 
@@ -58,13 +58,13 @@ ERROR = b'{"error":{"message":"so sorry'
 
 @pytest.fixture(scope="module", autouse=True)
 def imported() -> None:
-    """Import the SDKs, which takes memory and time of its own."""
+    """Import the SDKs, which takes memory and time."""
     for kind in ("anthropic", "openai"):
         warm(kind, builtin=False, has_tools=False)
 
 
 class Peak:
-    """The peak memory of some work, in MB."""
+    """The peak memory during some work, in MB."""
 
     def __enter__(self) -> Peak:
         tracemalloc.start()
@@ -111,7 +111,7 @@ async def test_a_reply_in_deflate_is_read_although_not_requested(
     assert TextDelta("Whole") in await faulty.say(faulty.provider("chat"))
 
 
-async def test_the_page_of_an_error_in_deflate_is_read(faulty: FaultyProviders) -> None:
+async def test_an_error_page_in_deflate_is_read(faulty: FaultyProviders) -> None:
     faulty.plan(
         Response([zlib.compress(ERROR + b'"}}')], 400, {**JSON, "content-encoding": "deflate"})
     )
@@ -181,7 +181,7 @@ async def test_an_endless_head_is_read_up_to_a_limit(
         assert server.size < 40 * MB  # in four tries, including the kernel's buffers
 
 
-async def test_a_response_that_is_only_announced_is_not_awaited_for_ever(
+async def test_a_response_with_only_a_head_is_not_awaited_forever(
     faulty: FaultyProviders,
 ) -> None:
     async with RawServer() as server:
@@ -206,7 +206,7 @@ async def test_a_response_that_is_only_announced_is_not_awaited_for_ever(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_chat_and_its_key_are_sent_to_no_other_address(
+async def test_a_chat_and_its_key_are_sent_only_to_their_address(
     faulty: FaultyProviders, kind: str, status: int
 ) -> None:
     async with FaultyServer() as other:
@@ -273,7 +273,7 @@ def remote(url: str, **more: object) -> ServerSettings:
 
 
 async def no_tools(settings: ServerSettings) -> str:
-    """Why a server has no tools."""
+    """The reason why a server has no tools."""
     servers = new_servers({"far": settings})
     try:
         assert not (await servers.catalogue()).tools
@@ -283,7 +283,7 @@ async def no_tools(settings: ServerSettings) -> str:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_a_servers_token_is_sent_to_no_other_address(
+async def test_a_servers_token_is_sent_only_to_its_address(
     faulty: FaultyProviders, status: int
 ) -> None:
     async with FaultyServer() as other:

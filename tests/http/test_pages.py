@@ -1,4 +1,4 @@
-"""Web pages in place of the expected response: their words."""
+"""The words on web pages that arrive instead of the expected response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proxies from the environment: used for hosts elsewhere, never for this machine."""
+"""Proxies from the environment: used for remote hosts, never for this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def far(faulty: FaultyProviders, kind: str) -> ProviderSettings:
 
 
 async def text(faulty: FaultyProviders, provider: ProviderSettings, kind: str) -> list[Event]:
-    """The reply of a provider's model to a newly made client."""
+    """A model's reply to a newly created client."""
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     client = ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
     try:
@@ -43,7 +43,7 @@ async def text(faulty: FaultyProviders, provider: ProviderSettings, kind: str) -
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_host_elsewhere_is_asked_through_the_proxy_and_this_machine_is_not(
+async def test_a_remote_host_is_asked_through_the_proxy_and_this_machine_directly(
     faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
     monkeypatch.setenv(name, faulty.server.url)
@@ -58,7 +58,7 @@ async def test_a_host_elsewhere_is_asked_through_the_proxy_and_this_machine_is_n
     "proxy", [NOWHERE, "socks4://h:1", "SOCKS5H://user:pass@h:1", "ftp://h", "http://h:port"]
 )
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY", "all_proxy"])
-async def test_an_unusable_proxy_is_reported_for_hosts_elsewhere_and_not_for_this_machine(
+async def test_an_unusable_proxy_is_reported_for_remote_hosts_but_not_for_this_machine(
     faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, name: str, proxy: str, kind: str
 ) -> None:
     monkeypatch.setenv(name, proxy)
@@ -72,7 +72,7 @@ async def test_an_unusable_proxy_is_reported_for_hosts_elsewhere_and_not_for_thi
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_host_that_needs_no_such_proxy_is_still_asked(
+async def test_a_host_exempt_from_an_unusable_proxy_is_still_asked(
     faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)
@@ -87,7 +87,7 @@ async def test_a_host_that_needs_no_such_proxy_is_still_asked(
         client_options(FAR)
 
 
-async def test_a_server_on_this_machine_needs_no_proxy_and_another_reports_the_problem(
+async def test_a_local_server_needs_no_proxy_and_a_remote_one_reports_the_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)
@@ -121,5 +121,5 @@ async def test_a_server_on_this_machine_needs_no_proxy_and_another_reports_the_p
         ("", False),
     ],
 )
-async def test_this_machine_is_known_by_its_names_and_numbers(url: str, here: bool) -> None:
+async def test_this_machine_is_recognized_by_its_names_and_addresses(url: str, here: bool) -> None:
     assert is_here(url) == here

@@ -1,4 +1,4 @@
-"""Another program's messages become a chat file; losses are reported, and nothing else is lost."""
+"""Another program's messages become a chat file; every loss is reported."""
 
 from __future__ import annotations
 

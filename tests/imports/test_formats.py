@@ -1,7 +1,7 @@
 """Other programs' chats as Parley chats: the corpus `corpus/NAME`, and invalid files.
 
-`NAME.chats` contains the chats and their losses, one below the other. A new case needs no code:
-with `PARLEY_EXPECT=1` in the environment, these files are written again, to be read and committed.
+`NAME.chats` contains the chats and then their losses. A new case needs no code: `PARLEY_EXPECT=1`
+in the environment rewrites these files, to be read and committed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_another_programs_chat_becomes_a_valid_chat(path: Path) -> None:
         assert render(transcript) == chat.text
 
 
-def test_the_corpus_has_each_format() -> None:
+def test_the_corpus_covers_each_format() -> None:
     assert {path.name.partition("_")[0].partition(".")[0] for path in CASES} == {
         name.partition(".")[0] for name in FORMATS
     }
@@ -102,7 +102,7 @@ def test_json_with_a_byte_order_mark_is_read_as_it_is_recognized() -> None:
         assert {chat.text for chat in chats(text)} == {"💬: a\n"}
 
 
-def test_content_beside_results_in_a_tools_message_is_read() -> None:
+def test_content_next_to_results_in_a_tools_message_is_read() -> None:
     beside = [
         {"type": "tool_result", "tool_use_id": "c", "content": "b"},
         {"type": "text", "text": "beside"},
@@ -157,7 +157,7 @@ def test_text_with_markers_nul_or_half_a_character_stays_text() -> None:
     )
 
 
-def test_an_import_of_megabytes_takes_linear_time() -> None:
+def test_importing_megabytes_takes_linear_time() -> None:
     calls = [{"id": f"c{n}", "function": {"name": "x", "arguments": "{}"}} for n in range(5_000)]
     results = [{"role": "tool", "tool_call_id": f"c{n}", "content": "y"} for n in range(5_000)]
     odd = [{"role": "assistant", "content": [{"type": f"t{n}"}]} for n in range(1000)]
