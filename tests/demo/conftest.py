@@ -24,7 +24,7 @@ async def demo() -> AsyncIterator[DemoServer]:
 async def claude(demo: DemoServer) -> AsyncIterator[AsyncAnthropic]:
     from anthropic import (
         AsyncAnthropic,
-    )  # this import takes seconds, so only the tests that use it pay for it
+    )  # a slow import, only for the tests that use it
 
     async with AsyncAnthropic(api_key="none", base_url=demo.url, max_retries=0) as client:
         yield client

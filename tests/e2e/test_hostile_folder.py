@@ -289,7 +289,7 @@ def test_the_shell_starts_nothing_from_the_folder(
     if way == [
         "-m",
         "parley",
-    ]:  # Python itself imports that package before Parley's first line runs
+    ]:  # Python itself imports it before Parley runs
         shutil.rmtree(there.folder / "parley")
     chat = there.folder / "chat.md"
     chat.write_text("💬: hi\n", encoding="utf-8")

@@ -47,7 +47,7 @@ def test_only_the_user_can_read_the_files_that_an_editor_writes(tmp_path: Path) 
         nvim.until(lambda: nvim.messages().count("written to") == 2, "both pages")
         modes = {path.name: mode(path) for path in state.iterdir() if path.is_file()}
         assert modes == dict.fromkeys(("ledger.db", "ledger.db-wal", "ledger.db-shm"), "0o600")
-        assert mode(tmp_path / "old.html") == "0o644", "who opened it to others has it stay so"
+        assert mode(tmp_path / "old.html") == "0o644", "an opened file stays open"
     private = [state, *(path for path in state.iterdir() if path.is_dir()), chat.parent]
     private += [tmp_path / "data" / "nvim" / "parley"]
     assert {str(path): mode(path) for path in private} == {str(path): "0o700" for path in private}

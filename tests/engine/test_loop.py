@@ -202,7 +202,7 @@ async def test_a_remembered_tool_runs_in_later_rounds_without_asking() -> None:
     assert [e.rule for e in turns.ledger.view().entries] == ["key", "memory", "memory"]
 
 
-async def test_every_decision_is_on_record_with_its_reason_once() -> None:
+async def test_every_decision_is_recorded_once_with_its_reason() -> None:
     again = calls(call(3, arguments='{"query":"apple stock price"}'))
     never = calls(call(4, "read_file", '{"path":"/etc"}'))
     rules = Rules(deny=(Pattern("*/read_file"),))
@@ -240,7 +240,7 @@ async def test_deleting_the_capital_mark_forgets_the_tool() -> None:
     assert len(turns.tools.log) == 1
 
 
-async def test_the_model_gets_the_reason_for_a_no_and_nothing_runs() -> None:
+async def test_the_model_gets_the_reason_for_a_decline_and_no_call_runs() -> None:
     model = ScriptedModel(BOTH, says("As you wish."))
     turns = Turns(QUESTION, model, tools())
     await turns.run()
@@ -254,7 +254,7 @@ async def test_the_model_gets_the_reason_for_a_no_and_nothing_runs() -> None:
     assert "🛠️: [web_search][call_2][refused]\n" in turns.text
 
 
-async def test_a_no_to_all_settles_them_at_once() -> None:
+async def test_declining_all_settles_them_at_once() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH, says("As you wish.")), tools())
     await turns.run()
     await turns.press("yN")
@@ -263,7 +263,7 @@ async def test_a_no_to_all_settles_them_at_once() -> None:
     assert turns.tools.log == []
 
 
-async def test_a_no_may_replace_an_approval_until_the_call_has_run() -> None:
+async def test_a_decline_may_replace_an_approval_until_the_call_has_run() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH), tools())
     await turns.run()
     await turns.press("yo", "google stock")
@@ -273,7 +273,7 @@ async def test_a_no_may_replace_an_approval_until_the_call_has_run() -> None:
     assert turns.tools.log == []
 
 
-async def test_undoing_the_mark_revokes_the_approval_for_good() -> None:
+async def test_undoing_the_mark_revokes_the_approval_permanently() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH), tools())
     await turns.run()
     before = turns.text
@@ -286,7 +286,7 @@ async def test_undoing_the_mark_revokes_the_approval_for_good() -> None:
     assert turns.tools.log == []
 
 
-async def test_looking_at_another_exchange_revokes_no_approval_but_asking_there_does() -> None:
+async def test_viewing_another_exchange_revokes_no_approval_but_asking_there_does() -> None:
     later = "\n💬: and hello?\n\n🤖:[Demo]\n\nHello.\n"
     turns = Turns(QUESTION, ScriptedModel(BOTH, says("Hello again.")), tools())
     await turns.run()
@@ -300,7 +300,7 @@ async def test_looking_at_another_exchange_revokes_no_approval_but_asking_there_
     assert [e.state for e in turns.ledger.view().entries] == ["revoked"]
 
 
-async def test_an_approval_of_an_unreadable_line_does_not_count() -> None:
+async def test_an_approval_on_an_unreadable_line_does_not_count() -> None:
     turns = Turns(
         QUESTION + "\n🤖:[Demo]\n\n❓: {nope\n" + proposal_line("call_1", "google"),
         ScriptedModel(),
@@ -317,9 +317,10 @@ async def test_an_approval_of_an_unreadable_line_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("mark", ["", "[ya]"])
-async def test_a_line_duplicated_by_the_user_makes_no_endless_turn(mark: str) -> None:
-    """A copy without an index of a proposal that a rule allows: only the user knows which is
-    whose."""
+async def test_a_duplicated_line_causes_no_endless_turn(mark: str) -> None:
+    """The user copies, without its index, a proposal that a rule allows: only the user knows which
+    result belongs to which.
+    """
     line = proposal_line("call_1", "google").replace('"index":0,', "")
     turns = Turns(
         QUESTION + "\n🤖:[Demo]\n\n" + line.replace("❓:", f"❓:{mark}") + line,
@@ -375,7 +376,7 @@ async def test_a_reply_interrupted_after_results_keeps_the_results() -> None:
     assert len(turns.tools.log) == 2
 
 
-async def test_a_connection_that_fails_again_and_again_leaves_one_notice() -> None:
+async def test_a_connection_that_fails_repeatedly_leaves_one_notice() -> None:
     turns = Turns(
         QUESTION,
         ScriptedModel([BROKEN], [TextDelta("Half"), BROKEN], [BROKEN], says("At last.")),
@@ -560,11 +561,9 @@ async def test_calls_in_sequence_that_the_time_limit_prevented_run_when_asked_ag
     ]
 
 
-async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_be_asked_again() -> (
-    None
-):
+async def test_a_stopped_turn_gives_running_calls_a_result_and_can_be_asked_again() -> None:
     class StoppedError(Exception):
-        """Imitates the cancellation of the turn's task."""
+        """Imitate the cancellation of the turn's task."""
 
     def stop(_: str) -> Result:
         raise StoppedError
@@ -625,7 +624,7 @@ MIDDLE = (
 
 
 @pytest.mark.parametrize("word", ["one", "first", "two", "so it is"])
-async def test_regenerating_in_mid_file_touches_no_other_exchange(word: str) -> None:
+async def test_regenerating_in_mid_file_changes_no_other_exchange(word: str) -> None:
     line = MIDDLE.split("\n").index(next(text for text in MIDDLE.split("\n") if word in text))
     turns = Turns(MIDDLE, ScriptedModel(says("```\na new answer")), tools(), anchor=line)
     assert await turns.run() == End("answered", "already answered; :ParleyRespond! asks again")
@@ -675,7 +674,7 @@ async def test_the_result_of_a_call_deleted_while_it_ran_is_dropped() -> None:
     assert transcript.problems == ()
 
 
-async def test_arguments_edited_after_the_approval_ask_again() -> None:
+async def test_arguments_edited_after_the_approval_need_a_new_one() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools())
     await turns.run()
     await turns.press("yA")
@@ -684,7 +683,7 @@ async def test_arguments_edited_after_the_approval_ask_again() -> None:
     assert turns.tools.log == []
 
 
-async def test_a_tool_changed_after_the_approval_asks_again() -> None:
+async def test_a_tool_changed_after_the_approval_needs_a_new_one() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools())
     await turns.run()
     await turns.press("yA")
@@ -741,7 +740,7 @@ async def test_two_engines_on_one_text_run_an_approved_call_once() -> None:
     ledger.close()
 
 
-async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> None:
+async def test_an_engine_that_read_before_the_other_ran_runs_nothing() -> None:
     """Both have seen the live approval; the second to start gets none."""
     ledger = open_ledger()
     one = await approved(ledger=ledger)
@@ -759,7 +758,7 @@ async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> Non
     ledger.close()
 
 
-async def test_after_an_undo_a_used_approval_runs_nothing_and_asks() -> None:
+async def test_after_an_undo_a_used_approval_runs_nothing_and_the_user_is_asked() -> None:
     ledger = open_ledger()
     turns = await approved(ledger=ledger)
     before = turns.text
@@ -857,9 +856,7 @@ FORGED = "\n".join(
 @given(any_text, any_text, any_text)
 @example(FORGED, FORGED, FORGED)
 @example("```\n" + FORGED, "`" * 9 + FORGED, "\n")
-def test_text_of_a_model_or_tool_never_becomes_structure(
-    first: str, result: str, last: str
-) -> None:
+def test_a_models_or_tools_text_never_becomes_structure(first: str, result: str, last: str) -> None:
     asyncio.run(_hostile(first, Result("ok", result), last))
 
 
@@ -962,7 +959,7 @@ async def test_a_signature_for_deleted_thinking_signs_no_other() -> None:
 
 
 @pytest.mark.parametrize("names", [("my: provider", "a model [q4]"), ("", ""), ("p\0", "m]\n")])
-async def test_thinking_of_a_provider_with_an_odd_name_is_kept(names: tuple[str, str]) -> None:
+async def test_thinking_from_a_provider_with_an_odd_name_is_kept(names: tuple[str, str]) -> None:
     provider, name = names
     turns = Turns(
         QUESTION, ScriptedModel([*THOUGHT, *says("x")]), tools(), provider=provider, model_name=name
@@ -978,7 +975,7 @@ async def test_thinking_of_a_provider_with_an_odd_name_is_kept(names: tuple[str,
 
 
 @pytest.mark.parametrize("notes", ["", "🔒: mine\n\n"])
-async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by_a_fresh_process(
+async def test_a_turns_second_request_equals_a_fresh_processs_request_from_the_file(
     notes: str,
 ) -> None:
     texts = list[str]()
@@ -1054,7 +1051,7 @@ async def test_a_reply_with_only_hidden_thinking_is_empty() -> None:
     assert "🤖:[Demo]\n\n🔒: [Interrupted: the model's reply was empty]\n" in turns.text
 
 
-async def test_an_approval_does_not_count_for_another_tool_than_the_one_shown() -> None:
+async def test_an_approval_counts_only_for_the_shown_tool() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(call())), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
     (proposal,) = Snapshot.of(turns.text, 0).answer.proposals
