@@ -108,9 +108,8 @@ def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
     run = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
     assert run.stderr == ""
     places = (text.split(":") for text in run.stdout.splitlines())
-    return {
-        (path, int(line)) for path, line, *_ in places if not Path(path).is_absolute()
-    }  # not in a library
+    # not in a library
+    return {(path, int(line)) for path, line, *_ in places if not Path(path).is_absolute()}
 
 
 def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:

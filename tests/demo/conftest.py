@@ -22,9 +22,10 @@ async def demo() -> AsyncIterator[DemoServer]:
 
 @pytest.fixture
 async def claude(demo: DemoServer) -> AsyncIterator[AsyncAnthropic]:
+    # a slow import, only for the tests that use it
     from anthropic import (
         AsyncAnthropic,
-    )  # a slow import, only for the tests that use it
+    )
 
     async with AsyncAnthropic(api_key="none", base_url=demo.url, max_retries=0) as client:
         yield client

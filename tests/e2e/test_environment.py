@@ -76,9 +76,8 @@ class Machine:
         (self.folder / ".ci").mkdir(exist_ok=True)
         shutil.copy(ROOT / ".ci" / "environment", self.folder / ".ci")
         self._write(self.folder / "wheel", NEW_NVIM)
-        self._write(
-            self.folder / "script", "exit 1\n"
-        )  # like pip's, in a folder whose name has a quote
+        # like pip's, in a folder whose name has a quote
+        self._write(self.folder / "script", "exit 1\n")
         for name in TOOLS:
             link = self.folder / "bin" / name
             if not link.exists():

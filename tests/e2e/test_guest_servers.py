@@ -261,9 +261,8 @@ async def test_a_server_with_permission_works_in_the_working_directory(machine: 
     server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"))
     servers = new_servers({"guest": server}, folder=lambda: machine.folder)
     await ready(servers)
-    await until_stderr(
-        servers, "Updated allowed directories from MCP roots"
-    )  # it asks after it is ready
+    # it asks after it is ready
+    await until_stderr(servers, "Updated allowed directories from MCP roots")
     tool = await tool_of(servers, "list_allowed_directories")
     assert str(machine.folder) in (await servers.call(tool, {})).text
     await servers.close()

@@ -1,6 +1,6 @@
-"""The law of an end: however a process ends, a reply that was cut never counts as complete.
+"""The law of the end: however a process ends, a cut reply never counts as complete.
 
-A process may end between any two of its steps: the text is recorded at each of them.
+A process may end between any two of its steps, so each step records the text.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ replies = st.one_of(st.sampled_from(CORPUS).map(cuttable), own_replies)
 
 @contextmanager
 def documents(kind: str, text: str) -> Iterator[tuple[TextDocument, Callable[[], str]]]:
-    """A document, and its remains if its process ends now."""
+    """A document, and what remains if its process ends now."""
     if kind == "text":
         document = TextDocument(text, 0)
         yield document, lambda: document.text
@@ -119,7 +119,7 @@ def test_a_reply_is_complete_when_all_of_it_has_arrived(kind: str, chat: str) ->
 
 
 def lived(kind: str, chat: str, steps: list[ScriptStep]) -> bool:
-    """Whether a turn is complete at its end; before the end of the reply, it must never be."""
+    """Whether a turn is complete at its end; it must never be complete before the reply's end."""
     is_told = False
 
     def tell() -> None:

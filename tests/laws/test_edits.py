@@ -1,4 +1,4 @@
-"""The laws of edits: each changes only its own lines, whatever is around them."""
+"""The laws of edits: each changes only its own lines, whatever surrounds them."""
 
 from __future__ import annotations
 
@@ -76,12 +76,11 @@ class Chat:
         self.transcript = parse(self.text)
 
     def after(self, *edited: Edit) -> Transcript:
-        """The content of the file after edits; everything outside the edits must be unchanged."""
+        """The file's content after edits; everything outside the edits must be unchanged."""
         lines = apply_edits(self.lines, edited)
         written = "".join(line + "\n" for line in lines)
-        assume(
-            split_lines(written) == lines
-        )  # otherwise the last line without CR is gone, and all CRs mean line ends
+        # otherwise the last line without CR is gone, and all CRs mean line ends
+        assume(split_lines(written) == lines)
         return parse(written)
 
 
@@ -107,10 +106,9 @@ chats = st.one_of(transcripts().map(render), loose_files, loose_files).map(_chat
 
 
 def _normal(transcript: Transcript) -> Transcript:
-    """The transcript without an edit's allowed side effects.
+    """The transcript without an edit's allowed side effects:
 
-    These are spacing inside a text that it extends, and blanks at the end of a result that it
-    closes.
+    spacing inside a text that it extends, and blanks at the end of a result that it closes.
     """
 
     def segment(one: Segment) -> Segment:
@@ -236,7 +234,7 @@ def test_a_picture_is_put_below_the_question(
         (["💬:🤖: typed", ""], ["💬: one", "two", "", "\\🤖: typed", ""]),
     ],
 )
-def test_a_text_begins_a_question_and_the_text_beside_the_marker_follows(
+def test_a_text_begins_a_question_and_the_text_after_the_marker_follows(
     lines: list[str], expected: list[str]
 ) -> None:
     question = parse("\n".join(lines)).exchanges[0].question
@@ -295,7 +293,7 @@ def test_text_written_at_the_tip_belongs_to_the_answer(
 )
 @example(Chat("💬: q\n🤖:[A]\n"), None, " mine")
 @example(Chat("💬: q\n🤖:[A]\n"), None, "\n\n🔒: mine")
-def test_words_typed_after_a_replys_notice_stay_and_it_stays_a_notice(
+def test_text_typed_after_a_replys_notice_stays_and_it_stays_a_notice(
     chat: Chat, data: st.DataObject | None, typed: str
 ) -> None:
     at, answer = _answered(chat, data) if data else (0, chat.transcript.exchanges[0].answers[-1])
@@ -406,7 +404,7 @@ calling = st.tuples(
 
 
 def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
-    """Every proposal of the last answers: exchange, place, value."""
+    """Every proposal in the last answers: exchange, place, value."""
     return [
         (at, number, segment)
         for at, exchange in enumerate(chat.transcript.exchanges)
@@ -417,7 +415,7 @@ def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
 
 
 def _open_calls(chat: Chat) -> list[tuple[int, int, Proposal]]:
-    """The possible places of a result: exchange, number of the segment, and the call."""
+    """A result's possible places: exchange, number of the segment, and the call."""
     return [
         (a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None
     ]
@@ -537,7 +535,7 @@ def test_content_below_a_note_on_a_result_keeps_its_meaning(below: str) -> None:
 @given(
     st.lists(calls, min_size=2, max_size=4), st.lists(results, min_size=4, max_size=4), st.data()
 )
-def test_the_results_of_a_reply_may_come_together_and_in_any_order(
+def test_a_replys_results_may_come_together_and_in_any_order(
     reply_calls: list[ToolCall], outcomes: list[Result], data: st.DataObject
 ) -> None:
     written = edits.written_calls(reply_calls)
@@ -650,7 +648,7 @@ def test_emptying_an_answer_changes_no_other(
 
 
 @given(st.lists(calls, max_size=6))
-def test_the_calls_of_a_reply_are_numbered_and_distinct(reply_calls: list[ToolCall]) -> None:
+def test_a_replys_calls_are_numbered_and_distinct(reply_calls: list[ToolCall]) -> None:
     written = edits.written_calls(reply_calls)
     assert [call.index for call in written] == list(range(len(reply_calls)))
     assert len({call.id for call in written}) == len(reply_calls)

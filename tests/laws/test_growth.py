@@ -1,4 +1,4 @@
-"""Twice as much text takes twice as much work, however it is cut and whatever it repeats."""
+"""Twice as much text takes twice as much work, for any cuts and any repetition."""
 
 from __future__ import annotations
 

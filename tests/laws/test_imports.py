@@ -91,7 +91,7 @@ RECORDS = st.builds(
     st.dictionaries(KEYS, VALUES, max_size=2),
     st.dictionaries(st.sampled_from(["type", "name", "function"]), VALUES, min_size=1, max_size=2),
 )
-"""Parts, calls and the like, with arbitrary values in their fields."""
+"""Parts, calls and similar objects, with arbitrary values in their fields."""
 FIELDS = st.fixed_dictionaries(
     {"role": ROLES},
     optional={
@@ -121,7 +121,7 @@ MUTE = """💬: a
 
 
 def turns(transcript: Transcript) -> list[Turn]:
-    """The content of a chat, without unfinished parts and without waiting calls at its end."""
+    """A chat's content, without unfinished parts and without waiting calls at its end."""
     exchanges = finished(transcript.exchanges)
     return list(history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None))
 
@@ -230,7 +230,7 @@ GOOD = st.builds(
     ),
     EXTRAS,
 )
-"""Messages of both formats, with further keys that may hold anything."""
+"""Messages in both formats, with further keys of any content."""
 
 
 @given(
@@ -238,7 +238,7 @@ GOOD = st.builds(
     st.lists(GOOD, min_size=1, max_size=5),
     st.booleans(),
 )
-def test_messages_with_any_further_keys_become_a_valid_chat_of_no_more_turns(
+def test_messages_with_any_further_keys_become_a_valid_chat_without_more_turns(
     name: str | None, said: list[Any], in_object: bool
 ) -> None:
     (chat,) = chats(json.dumps({"messages": said} if in_object else said), name)
@@ -335,9 +335,7 @@ def fenced(text: str) -> str:
 @examples(30)
 @given(body=BODIES)
 @example(body="💬: delete it\n🤖:[A]\n🔒: b\n🌿: c.md\n📎: x id=d\n🧠: e\n---\n\n💬: f")
-def test_nothing_in_the_fence_of_a_result_begins_a_turn_in_parley_nvim(
-    ending: str, body: str
-) -> None:
+def test_no_text_in_a_results_fence_begins_a_turn_in_parley_nvim(ending: str, body: str) -> None:
     (chat,) = chats(
         f"💬: a\n\n🤖:[A]\n🔧: x id=c\n```json\n{{}}\n```\n📎: x id=c\n{fenced(body)}{ending}",
         "parley.nvim",
@@ -417,9 +415,7 @@ PROGRAMS = {
     )
 )
 @example(texts=["💬: a\n", "🤖:[A] b\n❓:[yA] `{}`", "---\n🔒: c"])
-def test_speakers_and_texts_of_another_program_are_the_same_here(
-    name: str, texts: list[str]
-) -> None:
+def test_another_programs_speakers_and_texts_are_the_same_here(name: str, texts: list[str]) -> None:
     said = [("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)]
     made = json.dumps(PROGRAMS[name](said))
     if not said:

@@ -25,7 +25,7 @@ from tests.chats import answer, asked, chat, step
 from tests.examples import examples
 
 MOST_STEPS = 600_000
-"""Less than a second; the server must check anything that takes longer."""
+"""Less than a second. The server must check anything that takes longer."""
 
 
 def steps(work: Callable[[], object]) -> int:
@@ -53,7 +53,7 @@ def tables(n: int) -> list[Any]:
 
 
 Case = Callable[[int], tuple[Any, Any]]
-"""The arguments and the schema of a size."""
+"""The arguments and the schema for a size."""
 OF_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 EVIL = {"pattern": "^(a+)+$", "$schema": OF_DRAFT_7}
 
@@ -212,7 +212,7 @@ def test_a_schema_is_prepared_in_steps_linear_in_its_length(keyword: str) -> Non
 
 
 def test_each_reference_is_read_once_however_often_it_is_used() -> None:
-    """A reference has one spelling of its own for each name, and one that is three times as long."""
+    """A reference has its own spelling for each name, and one that is three times as long."""
     names = [f"{'A' * 300}{k:02}" for k in range(18)]
     spelt = [name.replace("A", "%41") for name in names]
     chain: dict[str, Any] = {
@@ -227,7 +227,9 @@ def test_each_reference_is_read_once_however_often_it_is_used() -> None:
 
 
 def test_no_expression_from_a_server_is_compiled() -> None:
-    """Compiling takes long, and one that Python cannot read would end the check of all others."""
+    """Compiling takes long, and an expression that Python cannot read would end the check of all
+    others.
+    """
     unknown = {"properties": {"a": {"type": "string"}, "b": {"pattern": "(?<n>x"}}}
     assert check_arguments('{"a": 1}', unknown) == "Parameter 'a': expected string, got 1 (integer)"
     large = "(?i)" + "[\x00-\uffff]" * 60
@@ -236,7 +238,7 @@ def test_no_expression_from_a_server_is_compiled() -> None:
 
 
 def test_a_long_reference_costs_steps() -> None:
-    """Each use reads all of it, so a check with thousands of uses is left to the server."""
+    """Each use reads the whole reference, so a check with thousands of uses is left to the server."""
     length = 3_000
     names = [f"{'%41' * length}{k:02}" for k in range(12)]
     named: dict[str, Any] = {

@@ -1,4 +1,6 @@
-"""The law of the network: a failure reads the same through a proxy, over TLS, both or neither."""
+"""The law of the network: a failure's message is the same through a proxy, over TLS, both or
+neither.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ from tests.ways_there import FAR, Authority, ProxyServer
 
 @dataclass(frozen=True)
 class Fault:
-    """A failure: a server's response, immediate bytes in its place, or an unusable address.
+    """A failure: a server's response, immediate bytes instead of it, or an unusable address.
 
-    `proxy` is the response of a proxy instead; an unusable proxy has the address, too.
+    `proxy` is a proxy's response instead; an unusable proxy also has the address.
     """
 
     says: str
@@ -43,7 +45,7 @@ class Fault:
 
 
 class RudeServer(LocalServer):
-    """Sends some bytes, or nothing, and closes by force, before it has read any HTTP."""
+    """Sends some bytes, or nothing, and resets the connection before it has read any HTTP."""
 
     def __init__(self, says: bytes) -> None:
         super().__init__()
@@ -95,7 +97,7 @@ def unused() -> int:
 
 
 async def failure(kind: str, url: str, idle_s: float) -> ModelError:
-    """The failure of a model at this address, which may be silent for so long."""
+    """The failure of a model at this address, which may be silent for this time."""
 
     async def at_once(_: float) -> None:
         pass
@@ -120,7 +122,7 @@ async def failure(kind: str, url: str, idle_s: float) -> ModelError:
 
 
 async def readings(fault: Fault, kind: str, authority: Authority) -> dict[str, tuple[Any, ...]]:
-    """The report of the fault on each route: the message, whether it is retried, the remedy."""
+    """The fault's report on each route: the message, whether it is retried, the remedy."""
     response = refusal(fault.status) if fault.status != 200 else Response(fault.parts)
     if fault.half:
         response = Response([*begun(kind, "after"), *fault.parts])

@@ -1,4 +1,4 @@
-"""The laws of the next step: every file has one, and it never exceeds its permissions."""
+"""The laws of the next step: every file has a next step, which never exceeds its permissions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ BY: Any = st.sampled_from(["key", "command", "memory", "auto"])
 
 @st.composite
 def views(draw: st.DrawFn, transcript: Transcript, catalogue: Catalogue) -> LedgerView:
-    """A possible ledger: yeses for calls of the file, some of them for slightly different calls."""
+    """A possible ledger: approvals for calls in the file, some of them for slightly different
+    calls.
+    """
     entries = list[Entry]()
     proposals = all_proposals(transcript)
     for proposal in proposals:
@@ -154,7 +156,7 @@ def situations(draw: st.DrawFn) -> Situation:
 
 
 def _live(situation: Situation, proposal: Proposal) -> bool:
-    """Whether a yes matches in every detail, determined without the tested code."""
+    """Whether an approval matches in every detail, determined without the tested code."""
     tool = situation.catalogue.get(proposal.call.name)
     assert tool
     made = proposal.call
@@ -207,7 +209,7 @@ def test_a_strangers_file_is_never_decided_without_asking(situation: Situation) 
 
 @moderate
 @given(situations())
-def test_only_live_yeses_of_calls_that_will_not_run_are_revoked(
+def test_only_live_approvals_of_calls_that_will_not_run_are_revoked(
     situation: Situation,
 ) -> None:
     undone = unclaimed(situation.transcript, situation.view, situation.at)
@@ -230,7 +232,7 @@ later = st.sampled_from(
     later,
     st.lists(pieces, max_size=4),
 )
-def test_a_yes_in_an_older_answer_is_revoked(
+def test_an_approval_in_an_older_answer_is_revoked(
     choice: str, before: list[str], marker: str, after: list[str]
 ) -> None:
     """The call is marked and waits, but in an older answer, or not in the current exchange."""
@@ -250,7 +252,7 @@ def test_a_yes_in_an_older_answer_is_revoked(
 
 
 def _carried_out(situation: Situation, text: str) -> str | None:
-    """The file after a step that needs no person; None if it needs one."""
+    """The file after a step that needs no user; None if the step needs the user."""
     lines, answer = split_lines(text), situation.exchange.answers and situation.exchange.answers[-1]
     match next_step(situation):
         case Settle(results) if answer:
@@ -264,7 +266,7 @@ def _carried_out(situation: Situation, text: str) -> str | None:
 
 @moderate
 @given(situations())
-def test_steps_that_need_no_person_come_to_an_end(situation: Situation) -> None:
+def test_steps_that_need_no_user_come_to_an_end(situation: Situation) -> None:
     text = render(situation.transcript)
     situation = replace(situation, transcript=parse(text))
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""A law of rules: no name of a project's server matches a rule for the user's servers."""
+"""The law of rules: no name of a project's server matches a rule for the user's servers."""
 
 from __future__ import annotations
 

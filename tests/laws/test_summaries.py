@@ -1,4 +1,4 @@
-"""The law of several summaries: those of one reasoning item are sent back unchanged."""
+"""The law of several summaries: the summaries of one reasoning item are sent back unchanged."""
 
 from __future__ import annotations
 

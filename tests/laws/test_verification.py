@@ -49,7 +49,7 @@ moves = st.sampled_from(["ya", "ya", "yA", "yn", "ask", "ask", "ask", "go on", "
 
 
 def reply_steps(thinks: bool, text: str, calls: Sequence[ToolCall], end: Any) -> list[ScriptStep]:
-    """The content of one reply of a model."""
+    """The content of a model's reply."""
     said: list[ScriptStep] = [*(THOUGHT if thinks else []), *([TextDelta(text)] if text else [])]
     if isinstance(end, BaseException):
         return [*said, end]
@@ -59,7 +59,7 @@ def reply_steps(thinks: bool, text: str, calls: Sequence[ToolCall], end: Any) ->
 async def conversation(
     script: Sequence[Any], results: Sequence[Result], user: Sequence[str], request: dict[str, Any]
 ) -> Turns:
-    """A chat of a model with this script, tools with these results, and this user."""
+    """A chat with a model that follows this script, tools with these results, and this user."""
     outcomes, model = (
         iter(results),
         RecordingModel(*(reply_steps(*r) for r in script), *[says("Done.")] * 40),

@@ -1,4 +1,6 @@
-"""The wire laws, for every format: a request has exactly the file's content, and is accepted."""
+"""The wire laws, for every format: providers accept each request, which has exactly the file's
+content.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,12 @@ from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
 
 Case = tuple[Transcript, int]
 
-# Transcripts are large for generated values, so some are discarded; that is no fault of a law.
+# Transcripts are large for generated values, so some are discarded; this does not weaken a law.
 loaded = examples(10, suppress_health_check=list(HealthCheck))
 
 
 def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """A law over generated cases, tested in every format: making a case is the costly part."""
+    """A law over generated cases, tested in every format because making a case is the costly part."""
 
     def decorate(law: Callable[..., None]) -> Callable[[], None]:
         def test(**values: Any) -> None:
@@ -188,7 +190,7 @@ def test_law_2_the_user_or_a_tool_speaks_first_and_last_and_nothing_is_empty(
 
 
 @for_every_wire()
-def test_law_2_texts_come_in_the_order_of_the_file(form: WireFormat, case: Case) -> None:
+def test_law_2_texts_come_in_the_files_order(form: WireFormat, case: Case) -> None:
     transcript, at = case
     wanted = ""
     for exchange in transcript.exchanges[: at + 1]:

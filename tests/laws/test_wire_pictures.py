@@ -1,4 +1,6 @@
-"""The laws of pictures on the wire, for every format: in place, or replaced by words."""
+"""The laws of pictures on the wire, for every format: each picture is in place, or words replace
+it.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def test_pictures_are_sent_in_order_and_the_provider_accepts_them(
 
 @forms
 @pytest.mark.parametrize("spaces", ["\v", "\f", "\u2003"])
-def test_text_of_unusual_spaces_beside_a_picture_is_left_out(form: WireFormat, spaces: str) -> None:
+def test_text_of_unusual_spaces_next_to_a_picture_is_left_out(
+    form: WireFormat, spaces: str
+) -> None:
     picture = ATTACHMENTS[0]
     call = Proposal(ToolCall("c1", "see", "{}"), "ya", Result("ok", spaces, (picture,)))
     exchange = Exchange(Question((picture, Text(spaces))), (Answer(None, (call,)),))
@@ -128,7 +132,7 @@ def test_text_of_unusual_spaces_beside_a_picture_is_left_out(form: WireFormat, s
 @forms
 @given(case=cases(), data=st.data())
 @loaded
-def test_a_request_from_the_reopened_file_is_the_same_pictures_included(
+def test_a_request_from_the_reopened_file_is_the_same_including_pictures(
     form: WireFormat, case: tuple[Transcript, int], data: st.DataObject
 ) -> None:
     transcript = with_pictures(case[0], data)
@@ -200,7 +204,7 @@ def test_anthropic_has_blocks_in_the_question_and_in_the_result() -> None:
     ]
 
 
-def test_chat_completions_has_the_pictures_of_results_in_a_message_directly_after_them() -> None:
+def test_chat_completions_has_results_pictures_in_a_message_directly_after_them() -> None:
     _, question, _, result, shown = body(OPENAI)["messages"]
     image = {"type": "image_url", "image_url": {"url": URL}}
     assert question["content"] == [
@@ -216,7 +220,7 @@ def test_chat_completions_has_the_pictures_of_results_in_a_message_directly_afte
     }
 
 
-def test_responses_has_a_list_as_the_output_of_a_call() -> None:
+def test_responses_has_a_list_as_a_calls_output() -> None:
     question, _, output = body(FORMATS[-1])["input"]
     image = {"type": "input_image", "image_url": URL}
     assert question["content"] == [
@@ -238,7 +242,7 @@ def test_a_failed_result_with_a_picture_says_that_it_failed(form: WireFormat) ->
 
 
 @forms
-def test_a_picture_that_the_provider_refused_is_sent_in_words_and_the_others_are_not(
+def test_a_refused_picture_is_sent_in_words_and_the_others_stay(
     form: WireFormat,
 ) -> None:
     refused = body(form, refused=frozenset([ONE.path]))
@@ -258,7 +262,7 @@ def test_a_result_is_the_same_value_with_and_without_bytes() -> None:
 
 @forms
 @pytest.mark.parametrize("syntax", ["json", "xml"])
-def test_a_model_with_text_tools_also_sees_the_pictures_of_results(
+def test_a_model_with_text_tools_also_sees_the_results_pictures(
     form: WireFormat, syntax: Literal["json", "xml"]
 ) -> None:
     text_tools = TextTools(syntax, builtin_templates()[-1], "unlimited", 4096)

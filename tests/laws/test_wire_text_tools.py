@@ -27,7 +27,7 @@ from tests.text_calls_corpus import read
 Case = tuple[Transcript, int]
 Body = dict[str, Any]
 
-# Transcripts are large for generated values, so some are discarded; that is no fault of a law.
+# Transcripts are large for generated values, so some are discarded; this does not weaken a law.
 loaded = examples(8, suppress_health_check=list(HealthCheck))
 modes = st.sampled_from(["json", "xml"])
 
@@ -163,7 +163,7 @@ def test_law_1_and_3_results_and_stand_ins_have_their_outcome(
 
 
 def _is_long(proposal: Proposal) -> bool:
-    """Whether its whole result is next to the chat."""
+    """Whether the whole result is next to the chat."""
     return (
         any(attachment.is_text for attachment in proposal.result.attachments)
         if proposal.result
@@ -223,7 +223,7 @@ def test_law_4_thinking_is_sent_back_only_in_the_open_loop_and_to_its_maker(
 def test_law_5_later_content_changes_nothing_earlier(
     form: WireFormat, case: Case, mode: str, later: int
 ) -> None:
-    """No ids are sent; the earlier part of a file is sent unchanged, for provider caches."""
+    """No ids are sent; the file's earlier part is sent unchanged, for provider caches."""
     transcript, at = case
     repeated = tuple(
         e for e in transcript.exchanges[later:] if e.question is not None and e.question.text
@@ -234,7 +234,7 @@ def test_law_5_later_content_changes_nothing_earlier(
         for each_case in (case, (longer, len(longer.exchanges) - 1))
     )
     of_file = _letters(short)
-    for stand_in in (NO_QUESTION, GO_ON):  # nothing of it is in the file
+    for stand_in in (NO_QUESTION, GO_ON):  # none of it is in the file
         of_file = of_file.removesuffix("".join(stand_in.split()))
     assert _letters(long).startswith(of_file)
 
@@ -253,7 +253,7 @@ def test_law_7_a_reopened_file_makes_the_same_request(
 
 
 @for_every_wire()
-def test_the_texts_of_the_file_are_sent(form: WireFormat, case: Case, mode: str) -> None:
+def test_the_files_texts_are_sent(form: WireFormat, case: Case, mode: str) -> None:
     transcript, at = case
     sent = "".join("".join(text.split()) for _, text, *_ in said(form, case, mode))
     place = 0

@@ -1,10 +1,11 @@
-"""A stdio MCP server of an older revision, of the standard library, that misbehaves on request.
+"""A stdio MCP server with an older revision that misbehaves on request; it uses only the standard
+library.
 
 `python fake_server.py [OPTION…]`; it reports interesting messages on stderr. Options: `--die`,
-`--mute`, `--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools
-that ask their client or exceed all bounds, `--many` three hundred, `--odd` one with a long name,
-one with a broken schema, one with odd parameter names and one that is a task. `--logs` sends log
-messages with each list; the variable FAKE_SAYS has its instructions.
+`--mute`, `--stubborn`, `--pages N`; `--parent` starts a child that outlives it; `--more` adds tools
+that ask their client or exceed all bounds; `--many` adds three hundred tools; `--odd` adds a tool
+with a long name, one with a broken schema, one with odd parameter names and one that is a task.
+`--logs` sends log messages with each list; the variable FAKE_SAYS contains its instructions.
 """
 
 import json
@@ -187,7 +188,7 @@ def prompt(number: int, name: str, arguments: dict[str, str]) -> None:
 
 
 def page(cursor: str | None) -> dict[str, Any]:
-    """All tools; with `--pages N` two a page and, after N pages, the first cursor again."""
+    """All tools; with `--pages N`, two per page and, after N pages, the first cursor again."""
     names = [*TOOLS, *extra]
     names += MORE if "--more" in sys.argv else []
     names += [f"tool_{index}" for index in range(300)] if "--many" in sys.argv else []

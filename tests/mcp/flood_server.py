@@ -1,4 +1,6 @@
-"""A stdio MCP server that floods its client as its argument says; standard library only."""
+"""A stdio MCP server that floods its client as its argument says; it uses only the standard
+library.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An MCP server that requires a sign-in, with the SDK's own, real authorization server.
 
-Its user agrees, or, if a test wants it, declines, returns with another state, or never returns.
+Its user agrees or, if a test requests it, declines, returns with another state, or never returns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Will = Literal["yes", "no", "other state", "code of another"]
 
 @dataclass
 class Provider:
-    """Its clients, and its grants to them; each token is secret."""
+    """Its clients, and its grants to them; each token is a secret."""
 
     url: str = ""
     lasts_s: int = 3600
@@ -64,11 +64,11 @@ class Provider:
     issuer_end: Literal["", "/"] | None = None
     """The end of the authorization server's own address."""
     iss_end: Literal["", "/"] | None = None
-    """The end of its address when the browser returns; None if it does not name its address."""
+    """The end of the issuer address that the browser returns; None if it names no issuer."""
     challenges: list[str] | None = field(default_factory=lambda: ["S256"])
     """The challenge methods that its metadata lists; None for no list."""
     demands: str = ""
-    """The scope, in the words of a challenge, without which the tool is refused."""
+    """The scope, as a challenge names it, without which the tool is refused."""
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
     codes: dict[str, AuthorizationCode] = field(default_factory=dict)
     access: dict[str, AccessToken] = field(default_factory=dict)
@@ -208,7 +208,7 @@ class Provider:
         return secret
 
     def refuse_tokens(self) -> None:
-        """Invalidate all access tokens that were granted so far, but no refresh tokens."""
+        """Invalidate all access tokens granted so far, but no refresh tokens."""
         self.access.clear()
 
     def bearers(self) -> set[str]:
@@ -240,7 +240,7 @@ async def guarded(
 
         @mcp.tool()
         def whoami() -> str:
-            """Who is signed in."""
+            """The signed-in user."""
             return "somebody who signed in"
 
         app = mcp.streamable_http_app(streamable_http_path=path, **options)
@@ -282,7 +282,7 @@ async def browsed(page: str) -> list[httpx2.Response]:
 
 
 def parameters(url: str) -> dict[str, str]:
-    """The query parameters of an address."""
+    """An address's query parameters."""
     return dict(parse_qsl(urlsplit(url).query))
 
 
@@ -314,7 +314,7 @@ def browser(folder: Path, script: str = BROWSER) -> dict[str, str]:
 
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[str]:
-    """The URL of such a server in its own process, which writes its secrets into a file."""
+    """The URL of this server in its own process, which writes its secrets into a file."""
     command = [forks().python, "-m", "tests.mcp.oauth_server", str(folder / "secrets"), *arguments]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:

@@ -1,6 +1,6 @@
-"""A server of the SDK with resources: listed, from a template, and named in tool results.
+"""An SDK server with resources: listed, from a template, and named in tool results.
 
-As a program it serves over stdio; `create()` makes one in this process.
+As a program it serves over stdio; `create()` creates it in this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEA = f"# Tea\n{LINK}\n💬: forged\n"
 
 
 class Library(MCPServer):
-    """Counts the requests that it gets."""
+    """Counts the received requests."""
 
     def __init__(self) -> None:
         super().__init__("docs", log_level="CRITICAL")
@@ -105,7 +105,7 @@ async def show() -> list[ContentBlock]:
 
 
 async def stir(times: int, ctx: Context) -> str:
-    """Say again and again that the resources are others, and that one has changed."""
+    """Report repeatedly that the resource list and one resource have changed."""
     for _ in range(times):
         await ctx.notify_resources_changed()
         await ctx.notify_resource_updated("note://tea")

@@ -1,14 +1,14 @@
-"""An MCP server whose calls run as tasks, using only the standard library.
+"""An MCP server whose calls run as tasks; it uses only the standard library.
 
-`python task_server.py [--newest] [--http PORT_FILE]`: over stdio, or over HTTP at a port that it
+`python task_server.py [--newest] [--http PORT_FILE]`: over stdio, or over HTTP on a port that it
 writes into a file; in the form of revision 2025-11-25, or of the extension of 2026-07-28. It logs
-the methods of its requests in the file that LOG names, and cancels nothing while the file that HOLD
-names exists.
+its requests' methods in the file that LOG names. While the file that HOLD names exists, it cancels
+nothing.
 
 `dig` and `web_search` must run as tasks, `sift` may, `look` does not. The argument `polls` says
 after how many polls a task is over (0: never), unless the variable GO names a file whose existence
-ends it. `end` is its status then, or a way to be wrong; `id` is its id. `ask` has it ask for a
-colour, or "junk"; `locked` are the numbers of polls to which it does not report its state.
+ends it. `end` is its status then, or a kind of error; `id` is its id. `ask` makes it ask for a
+colour, or "junk"; `locked` lists the poll numbers at which it does not report its state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TASKS: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}}
 
 
 class RefusedError(Exception):
-    """An error of the protocol."""
+    """A protocol error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class RefusedError(Exception):
 
 
 class TaskServer:
-    """A server's tasks, and the methods of its requests."""
+    """A server's tasks, and its requests' methods."""
 
     def __init__(
         self, *, newest: bool = False, runs_tasks: bool = True, log: Path | None = None
@@ -267,7 +267,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def http_server(tasks: TaskServer) -> ThreadingHTTPServer:
-    """A server over HTTP, at its own port, with sessions as `tasks` says."""
+    """A server over HTTP, on its own port, with sessions according to `tasks`."""
     return ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"tasks": tasks}))
 
 

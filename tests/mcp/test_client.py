@@ -1,4 +1,4 @@
-"""What servers offer besides tools, what they ask of Parley, and failures that do no harm."""
+"""Servers' offers besides tools, their requests to Parley, and failures that do no harm."""
 
 import asyncio
 import json
@@ -31,7 +31,9 @@ from tests.mcp_servers import MOCK, fake, only, served, servers_of, tool_of, unt
 
 
 class Form:
-    """A user with the same answer to every form and page; to forms only once `thought` is set."""
+    """A user with the same answer to every form and page; forms are answered only after `thought`
+    is set.
+    """
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -265,7 +267,7 @@ async def test_without_a_user_the_result_of_a_call_names_the_required_page() -> 
         )
 
 
-async def test_requests_without_an_answerer_are_not_offered_and_are_refused() -> None:
+async def test_requests_that_nothing_can_answer_are_not_offered_and_are_refused() -> None:
     async with servers_of(fake("--more", roots=False)) as servers:
         for name in ("ask", "roots", "sample"):
             reply = json.loads((await servers.call(await tool_of(servers, name), {})).text)
@@ -297,9 +299,8 @@ async def test_the_time_of_a_call_pauses_while_the_user_thinks() -> None:
         ask, hang = await tool_of(servers, "fake__ask"), await tool_of(servers, "other__hang")
         asking = asyncio.create_task(servers.call(ask, {}))
         await form.thinks.wait()
-        assert (await servers.call(hang, {})).text.endswith(
-            "no answer within 0.3 s"
-        )  # so 0.3 s have passed
+        # so 0.3 s have passed
+        assert (await servers.call(hang, {})).text.endswith("no answer within 0.3 s")
         form.thought.set()
         assert (await asking).status == "ok"
 
@@ -334,7 +335,7 @@ class Colour(BaseModel):
 
 
 def asking_server() -> MCPServer:
-    """A server of the newest revision, which requires its inputs before it continues."""
+    """A server with the newest revision, which requires its inputs before it continues."""
     server = MCPServer("asking", log_level="CRITICAL")
 
     def which() -> Elicit[Colour]:

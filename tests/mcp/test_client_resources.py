@@ -1,4 +1,4 @@
-"""Servers' resources: listed and read on request, and at no other time."""
+"""Servers' resources: Parley lists and reads them on request, and at no other time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OLDER = {"initialize": {"protocolVersion": "2025-06-18", **OFFER}, "tools/list":
 
 @asynccontextmanager
 async def library() -> AsyncIterator[tuple[Servers, Library]]:
-    """A server of the SDK in this process, and its client."""
+    """An SDK server in this process, and its client."""
     server = create()
     async with servers_of(
         ServerSettings("docs", builtin=True), in_process={"docs": server}

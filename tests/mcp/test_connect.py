@@ -1,4 +1,4 @@
-"""Servers that speak only some revisions of the protocol, or speak one of them wrongly."""
+"""Servers that speak only some protocol revisions, or speak one of them wrongly."""
 
 from __future__ import annotations
 
@@ -38,13 +38,15 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-async def test_a_server_that_fails_in_the_newest_way_is_asked_in_the_older_way(kind: str) -> None:
+async def test_a_server_that_fails_in_the_newest_revision_is_asked_in_an_older_one(
+    kind: str,
+) -> None:
     async with servers_of(table({**ANSWERS, **WRONG[kind]})) as servers:
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
         assert (only(servers).state, only(servers).protocol) == ("ready", "2025-11-25")
 
 
-async def test_the_way_that_worked_is_used_again() -> None:
+async def test_the_revision_that_worked_is_used_again() -> None:
     async with servers_of(table({**ANSWERS, "server/discover": "exit"})) as servers:
         await servers.catalogue()
         servers.restart("table")
@@ -52,7 +54,7 @@ async def test_the_way_that_worked_is_used_again() -> None:
         assert only(servers).stderr[0] == "2025-11-25 initialize"
 
 
-async def test_a_server_that_falls_silent_is_asked_in_the_older_way_when_it_starts_again() -> None:
+async def test_a_silent_server_is_asked_in_the_older_revision_when_it_restarts() -> None:
     silent = table({**ANSWERS, "server/discover": "silence"}, start_timeout_s=0.5)
     async with servers_of(silent) as servers:
         assert (await servers.catalogue()).names() == ()
@@ -75,14 +77,14 @@ async def test_an_older_revision_in_the_settings_is_requested(protocol: Protocol
         assert only(servers).stderr[0] == f"{protocol} initialize"
 
 
-async def test_the_newest_revision_in_the_settings_is_spoken_at_once() -> None:
+async def test_the_newest_revision_in_the_settings_is_used_at_once() -> None:
     async with servers_of(table(ANSWERS, protocol="2026-07-28")) as servers:
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
         assert only(servers).protocol == "2026-07-28"
         assert only(servers).stderr[0] == "2026-07-28 tools/list"
 
 
-async def test_last_lines_of_a_server_are_reported_even_after_a_restart(tmp_path: Path) -> None:
+async def test_a_servers_last_lines_are_reported_even_after_a_restart(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     script = f"if [ -e {flag} ]; then sleep 60; fi; : >{flag}; echo the disk is full >&2"
     async with servers_of(
@@ -145,18 +147,20 @@ async def test_a_local_server_gets_proxies_and_certificates_but_no_key(
 
 
 def remembering(server: ServerSettings, state: Path) -> AbstractAsyncContextManager[Servers]:
-    """A process of its own, as far as the files on disk are concerned."""
+    """A separate process, as far as the files on disk are concerned."""
     return servers_of(server, environ={**os.environ, "XDG_STATE_HOME": str(state)})
 
 
 async def first_method(server: ServerSettings, state: Path) -> str:
-    """The first method that a new process sends to a server, whose tool it then has."""
+    """The first method that a new process sends to a server; the process must then have the
+    server's tool.
+    """
     async with remembering(server, state) as servers:
         await tool_of(servers, "echo")
         return only(servers).stderr[0]
 
 
-async def test_the_next_process_uses_the_way_that_worked_and_a_wrong_memory_heals(
+async def test_the_next_process_uses_the_revision_that_worked_and_a_wrong_entry_is_corrected(
     tmp_path: Path,
 ) -> None:
     flag = tmp_path / "flag"
@@ -192,7 +196,7 @@ async def test_the_next_process_uses_the_way_that_worked_and_a_wrong_memory_heal
 
 
 @pytest.mark.parametrize("kind", ["refuses", "answers nonsense", "knows older ones"])
-async def test_the_older_revision_is_remembered_however_it_was_agreed(
+async def test_the_older_revision_is_remembered_however_it_was_negotiated(
     kind: str, tmp_path: Path
 ) -> None:
     known = {"server/discover": {**DISCOVERED, **HINTS, "supportedVersions": ["2025-11-25"]}}

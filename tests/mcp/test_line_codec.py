@@ -1,4 +1,4 @@
-"""Lines arrive whole, however they were cut, in linear time, and none fills the memory."""
+"""Lines arrive whole for any cuts, in linear time, and no line fills the memory."""
 
 import codecs
 from itertools import pairwise
@@ -10,7 +10,7 @@ from parley.mcp.line_codec import NAME, TOO_LONG, LineDecoder
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
-def test_any_cut_gives_the_same_text_and_only_whole_lines(text: bytes, cuts: list[int]) -> None:
+def test_any_cuts_give_the_same_text_and_only_whole_lines(text: bytes, cuts: list[int]) -> None:
     decoder, places = (
         LineDecoder("replace"),
         [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)],

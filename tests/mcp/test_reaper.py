@@ -43,7 +43,7 @@ async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
+    """Whether the process runs; zombies do not count."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -84,7 +84,7 @@ async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(
 
 
 SUBREAPER = 36
-"""PR_SET_CHILD_SUBREAPER of man prctl: a process gets the orphans below it, like process 1."""
+"""PR_SET_CHILD_SUBREAPER in man prctl: a process gets the orphans below it, like process 1."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the first process of a container is Linux's")
@@ -156,7 +156,7 @@ async def test_closing_without_a_server_does_nothing() -> None:
     Reaper().prune()
 
 
-# In its own session, with nothing that ends it but SIGKILL; prints its pid.
+# Runs in its own session and ends only by SIGKILL; prints its pid.
 STRAY = """
 import os, signal, sys, time
 os.setsid()

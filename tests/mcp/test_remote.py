@@ -1,4 +1,4 @@
-"""Servers over HTTP: large results, ending sessions and tokens, refusals, the oldest transport."""
+"""Servers over HTTP: large results, ended sessions and tokens, refusals, the oldest transport."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOKEN = "the-first-token"
 
 
 def counting() -> MCPServer:
-    """A server that counts its calls, and returns and reports as much as it is told."""
+    """A server that counts its calls, and returns and reports as much as requested."""
     server = MCPServer("counting", log_level="CRITICAL")
     count = 0
 
@@ -131,7 +131,9 @@ async def test_a_server_with_the_oldest_transport_cannot_name_another_host(place
 
 
 class Forgetful:
-    """A server that forgets all sessions on request, and reports that with this status and body."""
+    """A server that forgets all sessions on request, and reports this with the given status and
+    body.
+    """
 
     def __init__(self, status: int, body: str) -> None:
         self._app = counting().streamable_http_app()
@@ -251,7 +253,7 @@ async def test_a_server_that_requires_a_token_says_so_with_the_remedy() -> None:
 
 
 async def newest_only(scope: Any, receive: Any, send: Any) -> None:
-    """A server that requires a token from clients of the newest revision, and speaks no other."""
+    """A server that requires a token from clients with the newest revision, and supports no other."""
     request = json.loads(await Request(scope, receive).body())
     error = {"code": -32020, "message": "Missing MCP-Protocol-Version header"}
     other = Response(
@@ -289,7 +291,7 @@ async def plain_page(request: Request) -> Response:
 
 
 @pytest.mark.parametrize("more", [{}, {"token_command": (SECRET,)}])
-async def test_the_message_of_a_failure_is_short_and_has_no_secret(more: dict[str, Any]) -> None:
+async def test_a_failures_message_is_short_and_contains_no_secret(more: dict[str, Any]) -> None:
     app = Starlette(routes=[Route("/mcp", plain_page, methods=["POST", "GET"])])
     async with hosted(app, []) as url:
         url = url.replace("http://", f"http://me:{SECRET}@")

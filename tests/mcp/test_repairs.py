@@ -1,4 +1,6 @@
-"""Real servers' definitions and results with a broken part: the rest is used, the part reported."""
+"""Real servers' definitions and results with a broken part: Parley uses the rest and reports the
+part.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real servers: in this process, over stdio and HTTP, well behaved and not."""
+"""Real servers in this process, over stdio and over HTTP, both well behaved and faulty."""
 
 import asyncio
 import json
@@ -130,7 +130,7 @@ async def test_the_mock_server_answers_over_stdio_and_receives_cancellations() -
         await until_stderr(servers, "slow: cancelled")
 
 
-async def test_the_mock_server_answers_over_http_with_our_headers(
+async def test_the_mock_server_answers_over_http_with_parleys_headers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen: list[dict[str, str]] = []
@@ -160,7 +160,7 @@ async def test_a_refusal_of_an_http_server_names_the_status() -> None:
         await servers.close()
 
 
-async def test_an_http_server_that_went_away_is_an_error_until_it_returns() -> None:
+async def test_an_http_server_that_disappeared_is_an_error_until_it_returns() -> None:
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url)
@@ -175,7 +175,7 @@ async def test_an_http_server_that_went_away_is_an_error_until_it_returns() -> N
         await servers.close()
 
 
-async def test_a_server_of_an_older_revision_works() -> None:
+async def test_a_server_with_an_older_revision_works() -> None:
     async with servers_of(fake()) as servers:
         echo = await tool_of(servers, "echo")
         assert await servers.call(echo, {"a": 1}) == Outcome("ok", '{"a": 1}')
@@ -342,10 +342,10 @@ async def test_three_hundred_tools_are_listed_once_and_then_cached() -> None:
             "ok", '{"a": 1}'
         )
         await servers.close()
-        assert only(servers).stderr.count("listed") == 1  # of all that was ever asked
+        assert only(servers).stderr.count("listed") == 1  # of all requests so far
 
 
-async def test_a_long_name_with_dots_is_called_by_a_name_that_providers_take() -> None:
+async def test_a_long_name_with_dots_is_called_by_a_name_that_providers_accept() -> None:
     async with servers_of(fake("--odd")) as servers:
         ((wire, tool),) = [
             pair for pair in (await servers.catalogue()).tools if len(pair[1].name) == 128
@@ -369,7 +369,7 @@ async def test_a_tool_that_only_runs_as_a_task_is_reported_and_not_offered() -> 
         assert only(servers).error == "left out: tools that only run as tasks: 1 (task_required)"
 
 
-async def test_instructions_of_a_server_are_bounded_visible_and_part_of_each_tool() -> None:
+async def test_a_servers_instructions_are_bounded_visible_and_part_of_each_tool() -> None:
     texts = ["Ask \x1b[31mfirst.\n", "é" * 9_000, "  "]
     tools = list[Tool]()
     for text in texts:
@@ -445,7 +445,7 @@ def fake_tools() -> list[str]:
     return ["echo", "die", "hang", "junk", "flood", "grow", "break"]
 
 
-async def test_two_servers_with_the_same_tools_are_told_apart() -> None:
+async def test_two_servers_with_the_same_tools_are_distinguished() -> None:
     chosen: dict[str, object] = {"enabled_tools": ("echo", "h*"), "disabled_tools": ("hang",)}
     async with servers_of(fake(name="a", **chosen), fake(name="b", **chosen)) as servers:
         catalogue = await servers.catalogue()

@@ -1,4 +1,4 @@
-"""Servers that send without limit: each flood is bounded, and Parley reports omissions."""
+"""Servers that send without limit: Parley bounds each flood and reports omissions."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ async def test_only_some_of_countless_tools_are_used_and_the_user_is_told_once(
         assert servers.news(()) == {}
 
 
-async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> None:
+async def test_settings_that_select_few_of_many_tools_leave_room_for_them() -> None:
     async with servers_of(flooding("descriptions", enabled_tools=("t04*",))) as servers:
         assert len((await servers.catalogue()).tools) == 10
         assert only(servers).error == ""
 
 
-def test_too_long_an_id_of_a_page_is_not_kept() -> None:
+def test_a_page_id_that_is_too_long_is_not_kept() -> None:
     signals = Signals(asyncio.Event())
     for number in range(100):
         signals.visit_finished(f"{number}{'i' * 1_000}")
@@ -90,7 +90,7 @@ async def test_a_server_that_keeps_asking_without_reading_replies_is_disconnecte
 
 
 class Crowd(NoVisitor):
-    """A user who gets many forms, and leaves each."""
+    """A user who gets many forms, and leaves each unanswered."""
 
     def __init__(self) -> None:
         self.count = self.now = self.most = 0

@@ -1,4 +1,4 @@
-"""Sign-ins at servers, with a real authorization server, and a stand-in for the browser."""
+"""Sign-ins to servers, with a real authorization server, and a stand-in for the browser."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def test_a_login_file_moved_to_another_url_is_invalid(state: Path) -> None
         assert not other.bearers()
 
 
-async def test_a_token_of_the_settings_stays_as_it_is(state: Path) -> None:
+async def test_a_token_from_the_settings_stays_unchanged(state: Path) -> None:
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)
         provider.requests.clear()
@@ -202,7 +202,7 @@ async def test_a_local_server_has_nothing_to_sign_in_to() -> None:
 
 
 async def failing(provider: Provider, state: Path, person: Person | None = None) -> str:
-    """The message of a sign-in that fails, and that stores nothing."""
+    """The message from a sign-in that fails and stores nothing."""
     async with at(provider.url, state) as servers:
         with pytest.raises(ServerError) as caught:
             await servers.sign_in("tracker", (person or Person()).browse)

@@ -22,9 +22,7 @@ from parley.mcp.stderr import LINES, StderrTail
         ),
     ],
 )
-async def test_the_last_lines_are_kept_however_they_were_cut(
-    output: bytes, lines: list[str]
-) -> None:
+async def test_the_last_lines_are_kept_for_any_cuts(output: bytes, lines: list[str]) -> None:
     for step in (1, 7, max(len(output), 1)):
         tail = StderrTail()
         end = tail.open().fileno()

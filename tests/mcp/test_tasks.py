@@ -1,4 +1,4 @@
-"""Calls that run as tasks at their servers, in both forms: begun, polled, answered, cancelled."""
+"""Calls that run as tasks on their servers, in both forms: begun, polled, answered, cancelled."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_a_task_is_polled_until_its_result_exists(newest: bool) -> None:
                 True,
             )
             assert began == ["task-1", "task-2", "task-3"]
-            # A task that began earlier, for a client that has gone since.
+            # A task that began earlier, for a client that has since disconnected.
             assert await dug(servers, began, task="task-2") == Outcome("ok", "dug")
             assert len(began) == 3
 
@@ -299,7 +299,7 @@ def process(url: str, state: Path) -> AbstractAsyncContextManager[Servers]:
 
 
 async def begun(servers: Servers, tasks: TaskServer) -> asyncio.Task[Outcome]:
-    """A call that runs as a task without end."""
+    """A call that runs as an endless task."""
     call = asyncio.create_task(dug(servers, Began(), polls=0))
     await until(lambda: any(method.endswith("tasks/get") for method in tasks.methods))
     return call

@@ -1,4 +1,5 @@
-"""A stdio MCP server of revision 2025-11-25 that wants pages opened; standard library only.
+"""A stdio MCP server with revision 2025-11-25 that wants pages opened; it uses only the standard
+library.
 
 `python visiting_server.py URL [FILE]`: the tool `visit` asks for the page and returns the answer;
 `locked`, and every resource, is refused with the required page until FILE exists; then the server

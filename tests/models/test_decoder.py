@@ -1,4 +1,4 @@
-"""Every stream of the corpus gives the recorded events, for any cuts of its bytes."""
+"""Every stream in the corpus gives the recorded events, for any cuts in its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request parts that differ from the file."""
+"""The parts of requests that differ from the file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDS = ["a.b", "a:b", "a_b", "a-b", "x" * 100, "x" * 101, "x" * 63 + ".", "x" * 6
 
 
 def ids_of(*call_ids: str, fits: str = "strict") -> list[str]:
-    """The ids on the wire of calls in one chat."""
+    """The ids on the wire for one chat's calls."""
     proposals = [
         Proposal(ToolCall(each, "f", "{}", n), "ya", Result("ok", "x"))
         for n, each in enumerate(call_ids)
@@ -82,7 +82,7 @@ def test_only_new_parts_are_rendered(name: str) -> None:
 
 
 def _pieces(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts made from turns: messages, or the first block of each."""
+    """The parts created from turns: messages, or each message's first block."""
     messages = body.get("messages") or body["input"]
     return [
         m["content"][0] if isinstance(m["content"], list) else m

@@ -1,4 +1,4 @@
-"""Pieces that arrive together are joined; nothing is lost or moved."""
+"""Events that arrive together are joined; no text is lost or moved."""
 
 from __future__ import annotations
 

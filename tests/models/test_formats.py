@@ -1,5 +1,4 @@
-"""Each format of the table: the shapes of its tools, and an unstreamed reply compared with a
-stream."""
+"""Each format in the table: its tools' shapes, and an unstreamed reply compared with a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Events of a package's provider: ordered and checked, and requests share nothing."""
+"""Events from a package's provider are ordered and checked; requests share nothing with their
+source.
+"""
 
 from __future__ import annotations
 

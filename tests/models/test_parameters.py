@@ -1,4 +1,6 @@
-"""Parameters that a provider would refuse: renamed in requests, and the server's own in calls."""
+"""Parameters that a provider would refuse are renamed in requests; calls have the server's own
+names.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ def reply(name: str, arguments: Mapping[str, Any], mode: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", FORMS)
 @examples(8)
 @given(names=NAMES)
-def test_a_call_comes_back_with_the_servers_names(name: str, mode: Any, names: set[str]) -> None:
+def test_a_call_returns_with_the_servers_names(name: str, mode: Any, names: set[str]) -> None:
     asked = request(FORMS[name], mode, *names)
     wires = wire_parameters(asked.catalogue.tools[0][1])
     arguments = {wires.get(own, own): "x" for own in sorted(names)}
@@ -113,9 +115,8 @@ def test_tools_and_past_calls_are_sent_with_names_that_the_provider_accepts(
     text = json.dumps(body, ensure_ascii=False)
     assert "kept name" in text
     wires = wire_parameters(asked.catalogue.tools[0][1])
-    assert all(
-        PARAMETER.fullmatch(wire) and text.count(wire) >= 3 for wire in wires.values()
-    )  # two tools, a call
+    # two tools, a call
+    assert all(PARAMETER.fullmatch(wire) and text.count(wire) >= 3 for wire in wires.values())
     assert long not in text.replace(f'"title": "{long}"', "").replace(
         f'\\"title\\":\\"{long}\\"', ""
     )

@@ -1,4 +1,4 @@
-"""Which models are sent pictures, how many of which size, and the words in place of others."""
+"""Which models receive pictures, how many and of which size, and the words that replace the others."""
 
 from __future__ import annotations
 

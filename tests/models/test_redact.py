@@ -1,4 +1,4 @@
-"""A reply never contains its request's key, for any cuts; the rest of it is unchanged."""
+"""A reply never contains its request's key, for any cuts; the rest is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meaning of refusals, and the shortening of chats that are too long."""
+"""The meaning of providers' refusals, and the shortening of chats that are too long."""
 
 from __future__ import annotations
 

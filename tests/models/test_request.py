@@ -1,4 +1,4 @@
-"""Request bodies: the original example for every format, and the cases in which formats differ."""
+"""Request bodies: the original example in every format, and the cases in which formats differ."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def body(adapter: ModuleType, provider: str, model: str, **further: Any) -> dict
     return body
 
 
-def test_the_first_request_of_a_chat_has_no_more_than_it_needs() -> None:
+def test_a_chats_first_request_has_only_what_it_needs() -> None:
     assert body(openai_chat, "ollama", "qwen3", quirks=COMPATIBLE) == {
         "model": "qwen3",
         "messages": [{"role": "user", "content": "Hi"}],
@@ -268,7 +268,7 @@ def test_thinking_is_sent_back_in_the_files_order_before_its_calls() -> None:
 
 
 @pytest.mark.parametrize("further", [{"keep_thinking": False}, {"model": "claude-sonnet-4-0"}])
-def test_in_manual_mode_an_open_loop_without_its_thinking_continues_without(
+def test_in_manual_mode_an_open_loop_without_its_thinking_continues_without_thinking(
     further: dict[str, Any],
 ) -> None:
     request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)

@@ -1,4 +1,4 @@
-"""Known facts about models that think: which, in which mode, how much."""
+"""Known facts about thinking models: which models think, in which mode, and how much."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from parley.models.thinking import (
         ("gemini-2.5-pro", None),
     ],
 )
-def test_the_version_of_a_claude_is_read_in_every_spelling(
+def test_a_claudes_version_is_read_in_every_spelling(
     model: str, version: tuple[int, int] | None
 ) -> None:
     assert claude_version(model) == version
@@ -72,7 +72,7 @@ def test_the_version_of_a_claude_is_read_in_every_spelling(
         ("gpt-50-turbo-imaginary", True, True),
     ],
 )
-def test_reasoning_models_of_openai_are_known(model: str, reasons: bool, responses: bool) -> None:
+def test_openais_reasoning_models_are_known(model: str, reasons: bool, responses: bool) -> None:
     assert is_reasoning(model) == reasons
     assert prefers_responses(model) == responses
 
@@ -154,7 +154,7 @@ def test_effort_goes_to_openai_models_that_reason(
     assert openai_effort(model, ThinkingSettings(**settings)) == effort
 
 
-def test_the_limits_of_models_are_known_or_guessed() -> None:
+def test_models_limits_are_known_or_guessed() -> None:
     assert (context_window("claude-sonnet-4-5"), max_output("claude-sonnet-4-5")) == (
         200_000,
         64_000,
@@ -197,7 +197,7 @@ def test_think_tags_are_removed_from_the_start_for_any_cuts(
         st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", " ", "\n", "a"]), max_size=9
     )
 )
-def test_any_text_is_split_the_same_for_any_cuts(pieces: list[str]) -> None:
+def test_any_text_is_split_in_the_same_way_for_any_cuts(pieces: list[str]) -> None:
     assert _tagged(pieces) == _tagged(["".join(pieces)]) == _tagged(list("".join(pieces)))
 
 

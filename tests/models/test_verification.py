@@ -1,5 +1,6 @@
-"""A chat of the real engine, compared with its recorded requests: unchanged, and after every kind
-of edit."""
+"""A chat from the real engine, compared with its recorded requests: unchanged, and after every kind
+of edit.
+"""
 
 from __future__ import annotations
 
@@ -284,7 +285,7 @@ async def test_changed_settings_are_not_edits() -> None:
     ]
     missing = {**then, "tools": {}, "missing": ["mock"]}
     assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are now missing"]
-    del then["servers"]  # as in records made before they were kept
+    del then["servers"]  # like records made before they were kept
     assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are now missing"]
     for key in ("system_prompt", "model"):  # front matter changes are reported as edits
         other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
@@ -294,7 +295,7 @@ async def test_changed_settings_are_not_edits() -> None:
         ]
 
 
-async def test_requests_of_equal_replies_are_rebuilt_once_for_each() -> None:
+async def test_requests_for_equal_replies_are_rebuilt_once_for_each() -> None:
     model = RecordingModel(*[says("ok")] * 20)
     turns = Turns("💬: 0\n", model, LoggedTools(Catalogue()))
     model.ledger = turns.ledger

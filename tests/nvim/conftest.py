@@ -23,7 +23,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(shared: Child) -> Iterator[Child]:
-    """The shared Neovim, with nothing open, and `vim.ui` reset after earlier tests."""
+    """The shared Neovim with no file open, and `vim.ui` reset after earlier tests."""
     shared.clear()
     shared.lua(
         "_G.ui = _G.ui or { select = vim.ui.select, input = vim.ui.input, open = vim.ui.open }"
@@ -45,12 +45,12 @@ def hostless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def plain(hostless: Child) -> Child:
-    """The same, with nothing open."""
+    """The Neovim without a host, with no file open."""
     hostless.clear()
     return hostless
 
 
 @pytest.fixture
 def home(shared: Child) -> Path:
-    """The home folder of the shared Neovim."""
+    """The shared Neovim's home folder."""
     return shared.home

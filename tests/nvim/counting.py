@@ -1,4 +1,4 @@
-"""A home whose editor and shell share a server that records its calls, and its chats."""
+"""A home in which editor and shell share chats and a server that records its calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKER = "\U0001f4ac: "
 
 
 def furnish(home: Path, **server_env: str) -> None:
-    """Write settings for editor and shell; the agent is the one that starts fastest."""
+    """Write settings for editor and shell, with the agent that starts fastest."""
     env = {"CALLS": str(home / "calls"), **server_env}
     lines = [
         'agent = "Demo-OpenAI"',
@@ -35,7 +35,7 @@ def furnish(home: Path, **server_env: str) -> None:
 
 
 def environ(home: Path, **more: str) -> Mapping[str, str]:
-    """The environment of a process of this home."""
+    """The environment for a process in this home."""
     places = {
         f"XDG_{name}_HOME": str(home / name.lower())
         for name in ("CONFIG", "DATA", "STATE", "CACHE")
@@ -45,7 +45,7 @@ def environ(home: Path, **more: str) -> Mapping[str, str]:
 
 
 class Chat:
-    """A chat file in the chat folder, and how often the server was called for it."""
+    """A chat file in the chat folder, and the number of server calls for it."""
 
     def __init__(self, home: Path, name: str) -> None:
         self.name = name
@@ -78,7 +78,7 @@ def waits(nvim: Child) -> bool:
 
 
 def has_ended(nvim: Child) -> bool:
-    """Whether there is room for the next question, and no turn runs."""
+    """Whether the user can type the next question, and no turn runs."""
     return nvim.lines()[-1] == MARKER and not nvim.lua("return require('parley.handle').busy(0)")
 
 

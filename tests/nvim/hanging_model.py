@@ -1,9 +1,7 @@
-"""The demo model on a thread of its own, but it never answers a request to the model `hanging`.
+"""The demo model on its own thread; it never answers requests to the model `hanging`.
 
-It answers the model `held` once the test says so, and refuses `refusing` then.
-
-It can replace words of a question before answering: the screen need not show the words of its
-rules.
+It answers the model `held` after the test releases it, and then refuses `refusing`. It can replace
+words in a question before answering, so that the screen need not show its rules' words.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ from tests.asgi import AsgiServer
 
 @dataclass
 class HangingModel:
-    """The requests that came in, and those that the client gave up."""
+    """The received requests, and those that the client cancelled."""
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
-    """Seconds on the clock that all processes share, for each."""
+    """The time of each, in seconds on the clock that all processes share."""
     given_up: int = 0
     go: threading.Event = field(default_factory=threading.Event)
 
@@ -77,12 +75,12 @@ def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingMod
 
 
 def _inside(text: str) -> str:
-    """A text as written in JSON, between the quotes."""
+    """A text as written in JSON, without the quotes."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _once(first: Any, receive: Any) -> Any:
-    """A receiver that first returns the message already taken."""
+    """A receiver that first returns a message that was already received."""
     messages = [first]
 
     async def again() -> Any:

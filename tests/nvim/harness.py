@@ -1,4 +1,4 @@
-"""A real Neovim in a child process, with its screen as a grid of cells; waits for conditions."""
+"""A real Neovim in a child process, with its screen as a grid of cells. Tests wait for conditions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ for name, info in pairs(vim.api.nvim_get_all_options_info()) do
   end
 end
 """
-# If Treesitter ends while syntax is on, Neovim reads the syntax file for the text that it wipes
-# out.
+# If Treesitter ends while syntax is on, Neovim reads the syntax file for a text that it is about to
+# wipe out.
 CLEAR = """
 for name, start in pairs(_G.options_at_start) do
   for _, scope in ipairs(start[2] and { 'global', 'local' } or { 'global' }) do
@@ -50,7 +50,7 @@ vim.g.syntax_on = on
 
 
 def nvim_path() -> str:
-    """The Neovim that the tests drive: PARLEY_NVIM, else .venv's, else the PATH's."""
+    """The Neovim that the tests drive: from PARLEY_NVIM, from .venv, or from the PATH."""
     beside = ROOT / ".venv" / "bin" / "nvim"
     name = os.environ.get("PARLEY_NVIM") or (str(beside) if beside.exists() else "nvim")
     return shutil.which(name) or name
@@ -64,12 +64,12 @@ class Grid:
         self.attributes: list[list[int]] = []
         self.styles: dict[int, dict[str, Any]] = {0: {}}
         self.terminal_styles: dict[int, dict[str, Any]] = {0: {}}
-        """The same where 'termguicolors' is off."""
+        """The screen with 'termguicolors' off."""
         self.cursor = (0, 0)
         self.mode = "normal"
 
     def redraw(self, events: list[Any]) -> None:
-        """Take one batch of events."""
+        """Process one batch of events."""
         for name, *calls in events:
             handler: Callable[..., None] | None = getattr(self, f"_{name}", None)
             for arguments in calls:
@@ -119,12 +119,12 @@ class Grid:
         return "\n".join("".join(row).rstrip() for row in self.rows)
 
     def style(self, text: str) -> dict[str, Any]:
-        """The style of the first cell of a text on the screen."""
+        """The style of a text's first cell on the screen."""
         row, column = self.place(text)
         return self.styles[self.attributes[row][column]]
 
     def place(self, text: str) -> tuple[int, int]:
-        """Row and column of the first cell of a text on the screen."""
+        """Row and column of a text's first cell on the screen."""
         for row, cells in enumerate(self.rows):
             start = "".join(cells).find(text)
             if start >= 0:
@@ -134,7 +134,9 @@ class Grid:
 
 
 def _leave_signals_alone(nvim: pynvim.Nvim) -> None:
-    """Keep pynvim from taking over SIGINT and SIGTERM in each request, half of a request's cost."""
+    """Keep pynvim from taking over SIGINT and SIGTERM in each request, which is half of a request's
+    cost.
+    """
     loop: Any = nvim._session._async_session.loop
     loop._setup_signals = lambda signals: None
     loop._teardown_signals = lambda: None
@@ -179,11 +181,11 @@ class Child:
     # --- Acting ---
 
     def keys(self, keys: str) -> None:
-        """Type."""
+        """Type keys."""
         self.nvim.input(keys)
 
     def command(self, command: str) -> None:
-        """An Ex command."""
+        """Run an Ex command."""
         self.nvim.command(command)
 
     def lua(self, code: str, *arguments: Any) -> Any:
@@ -199,7 +201,7 @@ class Child:
         return path
 
     def clear(self) -> None:
-        """Reset to one empty window, initial size and options, and no messages."""
+        """Reset to one empty window, the initial size and options, and no messages."""
         self.keys("<C-\\><C-n>")
         while self.blocked():
             self.keys("<CR>")
@@ -210,17 +212,17 @@ class Child:
     # --- Seeing ---
 
     def lines(self, buf: int = 0) -> list[str]:
-        """The lines of a buffer."""
+        """A buffer's lines."""
         lines: list[str] = self.nvim.api.buf_get_lines(buf, 0, -1, True)
         return lines
 
     def text(self) -> str:
-        """The text of the current buffer."""
+        """The current buffer's text."""
         return "\n".join(self.lines())
 
     @property
     def name(self) -> str:
-        """The name of the current buffer; one request, since a page may be replaced between two
+        """The current buffer's name; one request, because a page may be replaced between two
         requests.
         """
         name: str = self.nvim.api.buf_get_name(0)
@@ -232,12 +234,12 @@ class Child:
 
     @property
     def cursor(self) -> tuple[int, int]:
-        """Row, from 1, and column of the cursor."""
+        """The cursor's row and column; the row counts from 1."""
         row, column = self.nvim.api.win_get_cursor(0)
         return row, column
 
     def screen(self) -> str:
-        """The screen now."""
+        """The present screen."""
         self.flush()
         return self.grid.text()
 
@@ -251,18 +253,16 @@ class Child:
                 self.grid.redraw(message[2])
 
     def blocked(self) -> bool:
-        """Whether Neovim waits in the middle of a command, when tests must not send other
-        requests.
-        """
+        """Whether Neovim waits in the middle of a command; tests must then send no other requests."""
         return bool(self.nvim.api.get_mode()["blocking"])
 
     def until(
         self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S
     ) -> Any:
-        """The condition's value, once it has one and Neovim has drawn the result.
+        """Return the condition's value as soon as it is true and Neovim has drawn the result.
 
-        Each check costs the test at least a millisecond: checks become rarer the longer it waits,
-        unless Neovim draws something.
+        Each check costs the test at least a millisecond. Checks become rarer with time, unless
+        Neovim draws.
         """
         end, pause, has_waited = time.monotonic() + seconds, 0.002, False
         while True:
@@ -281,10 +281,10 @@ class Child:
             pause = min(pause * 1.2, 0.01)
 
     def _settle(self) -> None:
-        """Process redraw events until Neovim draws nothing for a moment, or does not stop
-        drawing.
+        """Process redraw events until Neovim draws nothing for a moment, or a time limit is
+        reached.
         """
-        with suppress(EOFError, OSError, ValueError):  # it may have ended
+        with suppress(EOFError, OSError, ValueError):  # Neovim may have ended
             for _ in range(5):
                 if not select([self._pipe], [], [], 0.008)[0]:
                     break
@@ -300,12 +300,12 @@ class Child:
             time.sleep(0.003)
 
     def until_text(self, text: str, seconds: float = PATIENCE_S) -> str:
-        """The buffer's text, once it holds something."""
+        """The buffer's text, as soon as it contains this text."""
         self.until(lambda: text in self.text(), f"{text!r} in the text", seconds)
         return self.text()
 
     def until_screen(self, text: str, seconds: float = PATIENCE_S) -> str:
-        """The screen, once it shows something."""
+        """The screen, as soon as it shows this text."""
         self.until(lambda: text in self.screen(), f"{text!r} on the screen", seconds)
         return self.screen()
 
@@ -328,7 +328,7 @@ class Child:
         return said.strip("\n")
 
     def report(self) -> str:
-        """Everything that helps to find the failure."""
+        """Everything that helps to find the failure's cause."""
         if self.blocked():
             return f"{self.screen()}\n--- Neovim waits for a key"
         parts = [self.screen(), "--- text", self.text(), "--- messages", self.messages()]
@@ -339,7 +339,7 @@ class Child:
         return "\n".join(parts)
 
     def close(self) -> None:
-        """End Neovim, in any state."""
+        """End Neovim, whatever its state."""
         with suppress(EOFError, OSError):
             if self.blocked():
                 os.kill(self.pid, signal.SIGTERM)
@@ -362,13 +362,12 @@ def child(
     height: int = HEIGHT,
     env: dict[str, str] | None = None,
 ) -> Iterator[Child]:
-    """A Neovim with Parley from `root`, and without the user's files; with `clean`, without
-    Parley.
+    """A Neovim with Parley from `root`, and without the user's files; with `clean`, without Parley.
 
     With `rplugin`, it sources the manifest of remote plugins, as Neovim does without `--clean`. Its
-    hosts are forked with their imports done (`tests/forks`), unless not `forked` or not of this
-    checkout. After a `ya` it waits 30 ms, not a second, for the key that would make it a text
-    object.
+    hosts are forked with their imports done (`tests/forks`), unless `forked` is false or `root` is
+    another checkout. After a `ya`, it waits 30 ms instead of a second for the key that would make
+    it a text object.
     """
     config = home / "init.lua"
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"

@@ -1,5 +1,5 @@
-"""An MCP server over stdio whose every text is HOSTILE: its own and its tool's names, progress,
-question, suggested answer, and error. Uses only the standard library.
+"""A stdio MCP server whose every text is HOSTILE: its name, its tool's names, progress, question,
+suggested answer, and error. It uses only the standard library.
 
 The tool `t` reports progress until the file named by GO exists, then asks, then fails.
 """

@@ -1,8 +1,8 @@
-"""An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO
-exists.
+"""A stdio MCP server with one tool, `look_up`, which answers when the file named by GO exists.
 
-Uses only the standard library, to start fast. A test creates the file when it has seen enough. With
-PROGRESS it reports progress in these words, ten times a second for the query `beat`; `fail` fails.
+It uses only the standard library, to start fast. A test creates the file to let the tool end. With
+PROGRESS, the tool reports progress in these words, ten times a second for the query `beat`. The
+tool `fail` fails.
 """
 
 from __future__ import annotations

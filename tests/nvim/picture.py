@@ -1,7 +1,7 @@
-"""A screen as an SVG picture, cell by cell as Neovim draws it; `screens.py` makes the scenes.
+"""Draws a screen as an SVG picture, cell by cell like Neovim; `screens.py` makes the scenes.
 
-Each cell of a row is placed on its own: a picture is right in programs that have other fonts, or
-that do not stretch text: browsers, rsvg-convert.
+Each cell has its own position, so a picture is right in programs with other fonts or without text
+stretching, such as browsers and rsvg-convert.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DASHES = {"underdotted": "1.5 1.5", "underdashed": "4 2"}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Adjacent cells of a row with one style."""
+    """Adjacent cells with one style in a row."""
 
     row: int
     column: int
@@ -31,12 +31,12 @@ class Run:
 
     @property
     def x(self) -> float:
-        """The x coordinate of its start."""
+        """The x coordinate of the run's start."""
         return MARGIN + self.column * CELL
 
     @property
     def y(self) -> float:
-        """The y coordinate of its row."""
+        """The y coordinate of the run's row."""
         return MARGIN + self.row * LINE
 
     @property
@@ -63,8 +63,8 @@ def drawn(neovim: Child) -> str:
 
 
 def _runs(neovim: Child, row: int, ground: dict[str, Any]) -> Iterator[Run]:
-    """The runs of a row: plain letters of one style together, any other character alone, in its
-    own width.
+    """The row's runs: plain letters in one style together, any other character alone and in its own
+    width.
     """
     grid = neovim.grid
     texts = grid.rows[row]
@@ -76,9 +76,8 @@ def _runs(neovim: Child, row: int, ground: dict[str, Any]) -> Iterator[Run]:
     for (style, _), run in groupby(cells, kind):
         columns = list(run)
         after = columns[-1] + 1
-        width = (
-            after - columns[0] + (after < len(texts) and not texts[after])
-        )  # a wide one has an empty cell
+        # a wide character is followed by an empty cell
+        width = after - columns[0] + (after < len(texts) and not texts[after])
         text = "".join(texts[column] for column in columns)
         yield Run(row, columns[0], width, text, {**ground, **grid.styles[style]})
 
@@ -106,7 +105,7 @@ def _text(run: Run) -> Iterator[str]:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    """The lines below a text, and through it."""
+    """The lines below and through a text."""
     style, x, end = run.style, run.x, run.x + run.width * CELL
     colour = _colour(style.get("special", run.style["foreground"]))
     below = run.y + BASE + 2.5
@@ -125,7 +124,7 @@ def _lines(run: Run) -> Iterator[str]:
 
 
 def _cursor(neovim: Child, colour: int) -> str:
-    """In Normal mode a block that shows the text through it, else a bar."""
+    """The cursor: in Normal mode a block that shows the text below it, otherwise a bar."""
     row, column = neovim.grid.cursor
     width = CELL if neovim.grid.mode.startswith(("normal", "visual", "operator")) else 2
     place = (

@@ -1,8 +1,8 @@
-"""Pictures of real sessions, scene by scene; to look at, not a test.
+"""Draws pictures of real sessions, scene by scene, for people to view; it is not a test.
 
-`python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes if none is
-named; `make screens` redraws README's picture, `make screens TO=FOLDER` all. Every scene is Neovim
-without settings, by default 80 columns by 24 rows, with the demo model and a server of the tests.
+`python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes by default;
+`make screens` redraws README's picture, `make screens TO=FOLDER` all of them. Every scene is a
+Neovim without settings, by default 80 columns by 24 rows, with the demo model and a test server.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ vim.o.statusline = " %t%=%{%v:lua.require'parley'.status()%} "
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A picture: the session played before it, and its Neovim."""
+    """A picture: the session before it, and its Neovim."""
 
     play: Callable[[Child], None]
     width: int = 80
@@ -96,7 +96,7 @@ class Scene:
 
 
 def ask(neovim: Child, question: str, before: str = LONG) -> None:
-    """Ask the last question of a chat."""
+    """Ask a chat's last question."""
     neovim.edit("chat.md", f"{before}{question}\n")
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     neovim.command("normal! G$")
@@ -110,7 +110,7 @@ def complete(neovim: Child) -> None:
 
 
 def is_at_rest(neovim: Child) -> bool:
-    """Whether the screen is unchanged since a moment ago: all is drawn."""
+    """Whether the screen has not changed for a moment, so that drawing is done."""
     before = neovim.screen()
     neovim.lua("vim.wait(100)")
     return neovim.screen() == before
@@ -136,7 +136,7 @@ def write_file(neovim: Child) -> None:
 
 
 def write_file_details(neovim: Child) -> None:
-    """The same, with the float of `K`."""
+    """The same call, with the float of `K`."""
     write_file(neovim)
     neovim.lua("vim.fn.search('^❓', 'bW')")
     neovim.keys("K")
@@ -150,7 +150,7 @@ def running(neovim: Child) -> None:
     neovim.until(
         lambda: "Selecting" not in (neovim.variable("parley_status") or "Selecting"), "the tool"
     )
-    neovim.lua("vim.wait(2500)")  # for the time that is shown
+    neovim.lua("vim.wait(2500)")  # for the displayed time
 
 
 def first_token(neovim: Child) -> None:
@@ -178,7 +178,7 @@ def thoughts(neovim: Child) -> None:
 
 
 def error(neovim: Child) -> None:
-    """A provider that cannot be reached."""
+    """An unreachable provider."""
     ask(neovim, "What does a share of Google cost?")
     complete(neovim)
 
@@ -220,7 +220,7 @@ def compact(neovim: Child) -> None:
 
 
 def settings(neovim: Child) -> None:
-    """A chat opened with eleven wrong settings."""
+    """A chat opened with eleven invalid settings."""
     neovim.edit("chat.md", LONG)
     neovim.until(lambda: "agnet" in neovim.messages(), "the problems")
 
@@ -250,7 +250,7 @@ def request(neovim: Child) -> None:
 
 
 def health(neovim: Child) -> None:
-    """:checkhealth, in a window of its own."""
+    """:checkhealth, in its own window."""
     neovim.edit("chat.md", LONG)
     neovim.command("checkhealth parley")
 
@@ -262,9 +262,7 @@ def health_end(neovim: Child) -> None:
 
 
 def syntax(neovim: Child) -> None:
-    """The prose of an answer at the end of a thousand lines, which Treesitter does not
-    highlight.
-    """
+    """An answer's prose at the end of a thousand lines, which Treesitter does not highlight."""
     neovim.edit("chat.md", "💬: What is in these?\n\n" + "One of my_old_lines.\n" * 1000 + LONG)
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     neovim.command("normal! Gzb10\x19")
@@ -277,7 +275,7 @@ def split(neovim: Child) -> None:
 
 
 def prose(neovim: Child) -> None:
-    """The prose of an answer, with code and a table."""
+    """An answer's prose, with code and a table."""
     neovim.edit("chat.md", LONG)
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
 
@@ -307,13 +305,13 @@ def attachment(neovim: Child) -> None:
 
 
 def picture_row(neovim: Child) -> None:
-    """The row of a call that returned a picture."""
+    """The row for a call that returned a picture."""
     ask(neovim, "call picture {}")
     complete(neovim)
 
 
 def long_result(neovim: Child) -> None:
-    """The row of a call that returned 5 MB of text."""
+    """The row for a call that returned 5 MB of text."""
     ask(neovim, 'call long {"bytes": 5000000}')
     neovim.until_text("🔒: [Interrupted: the reply was cut at max_tokens]")
     neovim.until_idle()
@@ -349,7 +347,7 @@ def completion(neovim: Child) -> None:
 
 
 def trust(neovim: Child) -> None:
-    """A project's server file that asks for more than it seems to ask for."""
+    """A project's server file that asks for more than it appears to."""
     folder = neovim.home / "project"
     (folder / "bin").mkdir(parents=True)
     for name in ("bin/npx", "preload.so"):
@@ -373,7 +371,7 @@ def trust(neovim: Child) -> None:
 
 
 def trust_rest(neovim: Child) -> None:
-    """The same, after a request to show the rest."""
+    """The same file, after a request to show the rest."""
     trust(neovim)
     neovim.keys("2<CR>")
     neovim.until_screen("Yes, I trust")
@@ -465,7 +463,7 @@ def main(folder: Path, names: Sequence[str]) -> None:
 
 
 def picture(scene: Scene, url: str) -> str:
-    """Play one scene; `url` is the address of the controllable model."""
+    """Play one scene; `url` is the controllable model's address."""
     wanted = COMMON | models(url) | scene.settings
     init = (
         "vim.o.termguicolors, vim.o.background = true, 'dark'\n"
@@ -486,7 +484,7 @@ def picture(scene: Scene, url: str) -> str:
 
 
 def models(url: str) -> dict[str, Any]:
-    """The agents of the controllable model."""
+    """The controllable model's agents."""
     provider = {"kind": "openai", "base_url": f"{url}/v1", "api": "chat"}
     agents = [
         {"name": name, "provider": "scenes", "model": name.lower()}

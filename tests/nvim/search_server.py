@@ -1,6 +1,6 @@
-"""An MCP server over stdio whose tools answer, fail, or take their time and can be cancelled.
+"""A stdio MCP server whose tools answer, fail, or take time and can be cancelled.
 
-Uses only the standard library, to start fast: a Neovim restarts it when settings change.
+It uses only the standard library, to start fast, because a Neovim restarts it when settings change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
 }
 _one_at_a_time = Lock()
 _running = dict[int, Event]()
-"""The calls that take their time; the event cancels one."""
+"""The running slow calls; the event cancels a call."""
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def reply(number: int, text: str, is_error: bool = False) -> None:
 
 
 def slow(number: int, seconds: float, token: Any) -> None:
-    """Take some seconds, with progress for a given token; a cancelled call gets no answer."""
+    """Take some seconds, with progress if the request has a token; a cancelled call gets no answer."""
     steps = max(1, round(seconds / STEP_S))
     for step in range(steps):
         if token is not None:

@@ -1,4 +1,4 @@
-"""The user confirms the agent that a file asks for as shown, and again when another replaces it."""
+"""The user confirms the agent that a file requests, and again when another agent replaces it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def until_asked(nvim: Child, agents: list[str]) -> None:
     ] == []
 
 
-def test_front_matter_changed_while_the_user_is_asked_is_asked_about_again(nvim: Child) -> None:
+def test_front_matter_that_changes_during_the_confirmation_needs_another(nvim: Child) -> None:
     nvim.lua(ASK)
     nvim.edit("swapped.md", chat("Demo-OpenAI"))
     nvim.lua(
@@ -59,7 +59,9 @@ def test_front_matter_changed_while_the_user_is_asked_is_asked_about_again(nvim:
     nvim.until_text("\U0001f916:[Demo-Text]\n\nhello")
 
 
-def test_a_chat_made_here_asks_about_what_was_not_typed_here(nvim: Child, home: Path) -> None:
+def test_a_chat_created_here_asks_about_agents_that_were_not_typed_here(
+    nvim: Child, home: Path
+) -> None:
     nvim.lua(ASK)
     nvim.command("ParleyChatNew")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -70,7 +72,7 @@ def test_a_chat_made_here_asks_about_what_was_not_typed_here(nvim: Child, home: 
     nvim.until_idle()
     assert prompts(nvim) == []
     nvim.command("silent write")
-    path.write_text(chat("Demo-Text"), encoding="utf-8")  # as `git pull` does
+    path.write_text(chat("Demo-Text"), encoding="utf-8")  # like `git pull`
     nvim.command("edit!")
     nvim.command("5")
     nvim.command("ParleyRespond")
@@ -78,7 +80,7 @@ def test_a_chat_made_here_asks_about_what_was_not_typed_here(nvim: Child, home: 
     nvim.until_text("\U0001f916:[Demo-Text]\n\nhello")
 
 
-def test_a_yes_in_a_file_from_elsewhere_asks_about_its_agent_first(nvim: Child) -> None:
+def test_an_approval_in_a_file_from_elsewhere_asks_about_its_agent_first(nvim: Child) -> None:
     nvim.lua(ASK)
     nvim.edit("waiting.md", chat("Demo-OpenAI", "hi") + f"\n🤖:[Demo-OpenAI]\n\nok\n\n{CALL}\n")
     nvim.until_waiting()
@@ -105,7 +107,7 @@ end
 """
 
 
-def test_the_list_of_agents_has_the_state_of_each_and_one_demo_agent_last(nvim: Child) -> None:
+def test_the_agent_list_has_each_agents_state_and_one_demo_agent_last(nvim: Child) -> None:
     nvim.edit("pick.md", f"{MARKER}hello\n")
     nvim.lua(LIST)
     nvim.command("ParleyAgent")
@@ -126,7 +128,7 @@ def test_the_list_of_agents_has_the_state_of_each_and_one_demo_agent_last(nvim: 
     assert not [label for label in nvim.lua("return _G.labels")[5:] if label.startswith("Demo ")]
 
 
-def test_a_new_chat_says_who_will_answer_until_its_question_is_written(nvim: Child) -> None:
+def test_a_new_chat_names_its_agent_until_the_question_is_written(nvim: Child) -> None:
     says = "Demo answers · built in, needs no key · <C-g>a for another"
     nvim.command("ParleyChatNew")
     nvim.until_screen(f"{MARKER} {says}")
@@ -136,7 +138,7 @@ def test_a_new_chat_says_who_will_answer_until_its_question_is_written(nvim: Chi
     assert nvim.lines()[-1] == f"{MARKER}h"
 
 
-def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(
+def test_the_user_who_picks_an_agent_decides_whether_the_file_names_it(
     nvim: Child, home: Path
 ) -> None:
     nvim.edit("keep.md", f"---\ntopic: a\n---\n\n{MARKER}say: one\n")
@@ -181,7 +183,7 @@ def test_a_chosen_agent_stays_when_the_file_is_read_again(nvim: Child) -> None:
 
 @pytest.fixture(scope="module")
 def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim whose default agent is not the demo's, though the demo model answers for it."""
+    """A Neovim whose default agent is not the demo's, although the demo model answers for it."""
     with hanging_model() as model:
         provider = {"kind": "openai", "api": "chat", "base_url": f"{model.url}/v1"}
         agent = {"name": "Near", "provider": "near", "model": "demo"}
@@ -197,7 +199,7 @@ SAYS = (
 ANSWERED = f"{MARKER}say: one\n\n\U0001f916:[Demo]\n\none\n\n{MARKER}say: two\n"
 
 
-def test_who_answers_now_is_said_before_the_question_goes_out(near: Child) -> None:
+def test_a_changed_agent_is_named_before_the_question_is_sent(near: Child) -> None:
     near.edit("other.md", ANSWERED)
     near.command("normal! G")
     near.command("ParleyRespond")
@@ -210,7 +212,7 @@ def test_who_answers_now_is_said_before_the_question_goes_out(near: Child) -> No
     assert near.messages().count(SAYS) == 1
 
 
-def test_nothing_is_said_of_an_agent_that_was_chosen(near: Child) -> None:
+def test_a_chosen_agent_is_not_announced(near: Child) -> None:
     near.edit("chosen.md", ANSWERED)
     near.command("messages clear")
     near.command("normal! G")
@@ -221,7 +223,7 @@ def test_nothing_is_said_of_an_agent_that_was_chosen(near: Child) -> None:
     assert "answered last" not in near.messages()
 
 
-def test_a_yes_is_not_taken_before_it_is_said_who_answers_now(near: Child) -> None:
+def test_an_approval_does_not_count_before_the_changed_agent_is_named(near: Child) -> None:
     near.edit("yes.md", f"{MARKER}hi\n\n\U0001f916:[Demo]\n\nok\n\n{CALL}\n")
     near.command("messages clear")
     near.until_waiting()

@@ -1,4 +1,4 @@
-"""Law: a Lua function that takes a row accepts any row, in any buffer."""
+"""The law of rows: a Lua function that takes a row accepts any row, in any buffer."""
 
 from __future__ import annotations
 
@@ -86,9 +86,10 @@ local function number(text)
 end
 _G.row = function(a, b) return number(a), number(b) end
 """
-# Functions whose rows belong to edits of one changedtick's text: any other text refuses all edits.
+# Functions whose rows belong to edits for one changedtick's text; with any other text, they refuse
+# all edits.
 OF_EDITS = {"edit.apply", "handle.cover"}
-# Arguments that count rows, or hold a line's text, not its number.
+# Arguments that count rows, or contain a line's text instead of its number.
 NO_ROWS = {
     "chat.is_question", "commands.complete", "context.text", "folds.rows", "health.heard", "keys.is_choice",
     "known.is", "pages.fill", "pages.float", "pages.scratch", "servers.draw", "stream.fit", "view.drawn",
@@ -119,7 +120,7 @@ def shown_buffer(nvim: Child, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BUFFERS)
-def test_a_function_that_takes_a_row_accepts_any(plain: Child, kind: str) -> None:
+def test_a_function_that_takes_a_row_accepts_any_row(plain: Child, kind: str) -> None:
     @examples(15)
     @given(ROWS, ROWS)
     @example(-1, -1)

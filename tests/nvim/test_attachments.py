@@ -1,4 +1,4 @@
-"""Pictures in a chat's folder in a real Neovim: asked about, shown in a request, exported."""
+"""Pictures in a chat's folder, in a real Neovim: in questions, requests and exports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_question_about_a_picture_is_answered(nvim: Child, home: Path) -> None
     nvim.until_idle()
 
 
-def test_a_request_is_shown_without_its_bytes(nvim: Child, home: Path) -> None:
+def test_the_request_page_omits_a_pictures_bytes(nvim: Child, home: Path) -> None:
     ask(nvim, home, "asked.md")
     nvim.command("ParleyAgent Demo-OpenAI")
     nvim.command("ParleyRequest")
@@ -40,7 +40,7 @@ def test_a_request_is_shown_without_its_bytes(nvim: Child, home: Path) -> None:
     assert b64encode(png()).decode() not in nvim.text()
 
 
-def test_a_picture_that_is_gone_is_sent_in_words_and_said_so(nvim: Child, home: Path) -> None:
+def test_a_missing_picture_is_sent_in_words_and_reported(nvim: Child, home: Path) -> None:
     ask(nvim, home, "gone.md")
     (home / "gone.assets").rename(home / "lost.assets")
     nvim.command("ParleyRespond")
@@ -49,7 +49,7 @@ def test_a_picture_that_is_gone_is_sent_in_words_and_said_so(nvim: Child, home: 
     assert "🔒:" not in nvim.text()
 
 
-def test_a_page_has_the_picture_in_it(nvim: Child, home: Path) -> None:
+def test_an_exported_page_contains_the_picture(nvim: Child, home: Path) -> None:
     path = ask(nvim, home, "page.md")
     nvim.command("ParleyExport")
     page = path.with_suffix(".html")
@@ -58,7 +58,7 @@ def test_a_page_has_the_picture_in_it(nvim: Child, home: Path) -> None:
     assert b64encode(png()).decode() in page.read_text(encoding="utf-8")
 
 
-def test_an_attachment_that_is_gone_is_a_problem_on_its_line(nvim: Child, home: Path) -> None:
+def test_a_missing_attachment_is_a_problem_on_its_line(nvim: Child, home: Path) -> None:
     picture = beside(home / "problem.md", png())
     (home / picture.path).unlink()
     nvim.edit("problem.md", question(picture))
@@ -76,7 +76,7 @@ require('parley').setup({{
 """
 
 
-def test_a_server_that_returns_pictures_and_five_megabytes(tmp_path: Path) -> None:
+def test_pictures_and_five_megabytes_from_a_server_become_attachments(tmp_path: Path) -> None:
     with child(tmp_path, init=EXTRA, env={"PARLEY_DEMO_PACE": "0"}) as nvim:
         nvim.edit("chat.md", "💬: call picture {}")
         nvim.command("ParleyRespond")
@@ -103,7 +103,7 @@ def test_a_server_that_returns_pictures_and_five_megabytes(tmp_path: Path) -> No
         nvim.until_idle()
 
 
-def test_a_picture_is_put_into_the_question_by_a_command(nvim: Child, home: Path) -> None:
+def test_a_command_puts_a_picture_into_the_question(nvim: Child, home: Path) -> None:
     (home / "my pic.png").write_bytes(png(3))
     nvim.edit("image.md", "💬: What is\nthis?")
     nvim.command(f"ParleyImage {home}/my pic.png")
@@ -114,7 +114,7 @@ def test_a_picture_is_put_into_the_question_by_a_command(nvim: Child, home: Path
     assert nvim.lines() == ["💬: What is", "this?"]
 
 
-def test_what_is_no_picture_is_said_and_not_attached(nvim: Child, home: Path) -> None:
+def test_a_file_that_is_not_a_picture_is_reported_and_not_attached(nvim: Child, home: Path) -> None:
     (home / "text.png").write_text("text", encoding="utf-8")
     nvim.edit("none.md", "💬: hm")
     nvim.command(f"ParleyImage {home}/text.png")
@@ -126,7 +126,7 @@ def test_what_is_no_picture_is_said_and_not_attached(nvim: Child, home: Path) ->
 
 
 @pytest.mark.parametrize("holds", [True, False])
-def test_without_a_file_it_is_the_picture_of_the_clipboard(tmp_path: Path, holds: bool) -> None:
+def test_without_a_file_the_clipboards_picture_is_attached(tmp_path: Path, holds: bool) -> None:
     program = tmp_path / "bin" / "wl-paste"
     program.parent.mkdir()
     (tmp_path / "held.png").write_bytes(png(4))

@@ -1,4 +1,4 @@
-"""Each choice key's effect at each cursor place in each state of the calls, in a real Neovim."""
+"""Each choice key's effect at each cursor place and in each state of the calls, in a real Neovim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.nvim.harness import Child, child
 
 KEYS = ("yA", "ya", "yo", "yO", "yn", "yN")
 ROWS = {"another exchange": 1, "text": 11, "call 1": 13, "call 2": 14, "call 3": 15}
-"""Calls 1 and 2 are of one tool, 3 of another."""
+"""Calls 1 and 2 use one tool, call 3 another."""
 BEFORE = "💬: hello\n\n🤖:[Demo]\n\nHello.\n\n💬: call them\n\n🤖:[Demo]\n\nI call them.\n\n"
 
 ONE = {"call 1": "{0} - -", "call 2": "- {0} -", "call 3": "- - {0}"}
@@ -41,7 +41,7 @@ TABLE: dict[str, dict[str, dict[str, str]]] = {
         "ya": REST_ALL, "yA": REST_ALL, "yo": REST_ONE, "yO": REST_ONE, "yn": REST_ONE, "yN": REST_ALL,
     },
 }  # fmt: skip
-"""The marks after a key; at a place that is not named nothing changes."""
+"""The marks after a key; at a place that is not listed nothing changes."""
 
 _number = count(1)
 
@@ -101,8 +101,8 @@ def comes(nvim: Child, expected: str) -> None:
 
 
 def press(nvim: Child, key: str, place: str) -> None:
-    """Press a key until it counts: off the calls, a yes to several is pressed again; a no gets
-    no reason.
+    """Press a key until it counts. Away from the calls, approving several takes a second press;
+    declining gets no reason.
     """
     nvim.keys(key)
     if place == "another exchange":
@@ -126,7 +126,7 @@ def press(nvim: Child, key: str, place: str) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("place", ROWS)
 @pytest.mark.parametrize("state", TABLE)
-def test_what_each_key_decides(desk: Child, state: str, place: str) -> None:
+def test_each_key_decides_these_calls(desk: Child, state: str, place: str) -> None:
     for key in KEYS:
         waiting(desk, state)
         before = desk.text()
@@ -146,7 +146,7 @@ def test_what_each_key_decides(desk: Child, state: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_the_command_decides_what_the_key_does(desk: Child, key: str) -> None:
+def test_the_command_decides_the_same_as_the_key(desk: Child, key: str) -> None:
     waiting(desk, "all are undecided")
     go(desk, "call 2")
     desk.command(f"ParleyApprove {key} since I say so")
@@ -155,7 +155,7 @@ def test_the_command_decides_what_the_key_does(desk: Child, key: str) -> None:
         assert "`The user declined this call. since I say so`" in desk.text()
 
 
-def test_between_two_presses_beside_the_calls_nothing_else_was_pressed(desk: Child) -> None:
+def test_away_from_the_calls_only_two_consecutive_presses_count(desk: Child) -> None:
     waiting(desk, "all are undecided")
     go(desk, "text")
     desk.keys("ya")
@@ -174,7 +174,7 @@ def test_between_two_presses_beside_the_calls_nothing_else_was_pressed(desk: Chi
     assert marks(desk) == "- - -"
 
 
-def test_a_paragraph_that_is_yanked_too_slowly_runs_nothing(desk: Child) -> None:
+def test_a_slowly_yanked_paragraph_runs_nothing(desk: Child) -> None:
     waiting(desk, "all are undecided")
     go(desk, "text")
     desk.keys("ya")
@@ -185,7 +185,7 @@ def test_a_paragraph_that_is_yanked_too_slowly_runs_nothing(desk: Child) -> None
     assert marks(desk) == "- - -"
 
 
-def test_one_call_is_decided_from_anywhere_in_its_answer(desk: Child) -> None:
+def test_one_call_can_be_decided_from_anywhere_in_its_answer(desk: Child) -> None:
     waiting(desk, "all are undecided")
     for number in (2, 3):
         go(desk, f"call {number}")
@@ -197,7 +197,7 @@ def test_one_call_is_decided_from_anywhere_in_its_answer(desk: Child) -> None:
     comes(desk, "ya yo yo")
 
 
-def test_the_reason_of_a_no_goes_to_the_model(desk: Child) -> None:
+def test_the_model_gets_the_reason_for_a_decline(desk: Child) -> None:
     waiting(desk, "all are undecided")
     go(desk, "call 2")
     desk.keys("yn")
@@ -210,7 +210,7 @@ def test_the_reason_of_a_no_goes_to_the_model(desk: Child) -> None:
 
 @pytest.mark.parametrize("leave", ["<Esc>", "why not<Esc>", "<C-c>"])
 @pytest.mark.parametrize("key", ["yn", "yN"])
-def test_a_no_whose_reason_is_left_decides_nothing(desk: Child, key: str, leave: str) -> None:
+def test_cancelling_the_reason_decides_nothing(desk: Child, key: str, leave: str) -> None:
     waiting(desk, "all are undecided")
     go(desk, "call 2")
     before = desk.text()
@@ -223,7 +223,7 @@ def test_a_no_whose_reason_is_left_decides_nothing(desk: Child, key: str, leave:
     assert "traceback" not in desk.messages()
 
 
-def test_a_no_is_one_to_the_call_it_was_typed_on_wherever_the_cursor_is_by_then(
+def test_a_decline_applies_to_its_call_even_if_the_cursor_has_moved(
     desk: Child,
 ) -> None:
     waiting(desk, "all are undecided")

@@ -1,4 +1,4 @@
-"""The colours of a chat, on the grid, in a plain Neovim: with Treesitter and with syntax."""
+"""A chat's colours on the grid, in a plain Neovim: with Treesitter and with syntax."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def chat(neovim: Child) -> Child:
 
 
 def is_link(neovim: Child) -> bool:
-    """Whether a link of the answer looks like a link: Treesitter may colour a text after it was
-    drawn.
+    """Whether a link in the answer looks like a link: Treesitter may colour a text after drawing
+    it.
     """
     return bool(neovim.grid.style("the_manual").get("underline"))
 
@@ -84,7 +84,7 @@ def has_treesitter(neovim: Child) -> bool:
 
 
 def show(neovim: Child, text: str) -> None:
-    """Open a chat, its last line on the screen."""
+    """Open a chat with its last line on the screen."""
     neovim.clear()
     neovim.edit("chat.md", text)
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -113,30 +113,32 @@ def assert_no_underscore_stands_out(neovim: Child) -> None:
     assert [text for text, style, before in all_of_them if style != before] == []
 
 
-def test_no_underscore_is_taken_for_an_error(chat: Child) -> None:
+def test_no_underscore_is_coloured_as_an_error(chat: Child) -> None:
     assert_no_underscore_stands_out(chat)
 
 
-def test_nor_is_it_after_the_syntax_was_set_anew(chat: Child) -> None:
+def test_no_underscore_is_coloured_as_an_error_after_the_syntax_is_set_again(chat: Child) -> None:
     chat.command("set syntax=markdown | redraw!")
     assert_no_underscore_stands_out(chat)
     chat.command("edit | normal! G")
     assert_no_underscore_stands_out(chat)
 
 
-def test_nor_in_a_chat_that_is_too_long_for_treesitter(chat: Child) -> None:
+def test_no_underscore_is_coloured_as_an_error_in_a_chat_too_long_for_treesitter(
+    chat: Child,
+) -> None:
     show(chat, "💬: long\n\n🤖:\n\n" + "a line_of_words\n" * 1000 + CHAT)
     assert not has_treesitter(chat)
     assert_no_underscore_stands_out(chat)
 
 
-def test_markers_are_no_links(chat: Child) -> None:
+def test_markers_are_not_coloured_as_links(chat: Child) -> None:
     for text in ("[Claude]", "[ya]", "[web_search][call_1]", "[call_1]", "[Stopped", "[anthropic"):
         assert not chat.grid.style(text).get("underline"), text
     assert is_link(chat)
 
 
-def test_what_a_model_thought_is_dimmed_and_no_other_quote(chat: Child) -> None:
+def test_thinking_is_dimmed_but_other_quotes_are_not(chat: Child) -> None:
     if has_treesitter(chat):
         dim = colours(chat, "Comment")["fg"]
         assert [
@@ -146,7 +148,7 @@ def test_what_a_model_thought_is_dimmed_and_no_other_quote(chat: Child) -> None:
 
 
 def colours(neovim: Child, group: str) -> dict[str, Any]:
-    """The colours of a highlight group."""
+    """A highlight group's colours."""
     spec: dict[str, Any] = neovim.lua(
         "return vim.api.nvim_get_hl(0, { name = ..., link = false })", group
     )
@@ -154,13 +156,13 @@ def colours(neovim: Child, group: str) -> dict[str, Any]:
 
 
 def backgrounds(neovim: Child, text: str) -> set[int | None]:
-    """The backgrounds of the row that a text is in."""
+    """The backgrounds in a text's row."""
     neovim.screen()
     row, _ = neovim.grid.place(text)
     return {neovim.grid.styles[style].get("background") for style in neovim.grid.attributes[row]}
 
 
-def test_a_question_is_a_band_from_edge_to_edge(chat: Child) -> None:
+def test_a_question_has_a_band_from_edge_to_edge(chat: Child) -> None:
     band = colours(chat, "CursorLine")["bg"]
     for scheme in ("default", "habamax", "quiet", "lunaperche", "default"):
         chat.command(f"colorscheme {scheme} | redraw!")
@@ -171,7 +173,7 @@ def test_a_question_is_a_band_from_edge_to_edge(chat: Child) -> None:
         assert not chat.grid.style("[Claude]").get("underline"), scheme
 
 
-def test_the_bands_are_links_that_can_be_set(chat: Child) -> None:
+def test_the_bands_are_links_that_users_can_set(chat: Child) -> None:
     chat.command(
         "hi! link ParleyQuestionLine DiffAdd | hi! link ParleyAnswerLine DiffText | redraw!"
     )
@@ -188,7 +190,7 @@ def terminal_styles(neovim: Child, text: str) -> list[dict[str, Any]]:
     return [neovim.grid.terminal_styles[style] for style in neovim.grid.attributes[row]]
 
 
-def test_where_a_scheme_has_no_colour_of_the_terminals_a_question_is_underlined(
+def test_without_suitable_terminal_colours_a_question_is_underlined(
     chat: Child,
 ) -> None:
     chat.command("colorscheme default | redraw!")
@@ -205,7 +207,7 @@ vim.api.nvim_buf_get_text = function(...) _G.reads = _G.reads + 1 return get_tex
 """
 
 
-def test_a_redraw_reads_no_more_rows_than_there_are_on_the_screen(chat: Child) -> None:
+def test_a_redraw_reads_only_the_rows_on_the_screen(chat: Child) -> None:
     show(chat, CHAT * 800)
     chat.lua(COUNT)
     for key in ("gg", "<C-f>", "10000G", "ix<Esc>", "G"):
@@ -215,13 +217,12 @@ def test_a_redraw_reads_no_more_rows_than_there_are_on_the_screen(chat: Child) -
         assert 0 < chat.lua("return _G.reads") <= 3 * 40, key
 
 
-def test_pages_of_the_users_own_keep_what_their_syntax_says(tmp_path: Path) -> None:
+def test_the_users_own_pages_keep_their_syntax(tmp_path: Path) -> None:
     init = "vim.g.parley_python = '/nowhere/python' vim.o.termguicolors = true"
     with child(tmp_path, init=init, width=60, height=10) as neovim:
         neovim.edit("notes.md", "# Notes\n\nsome snake_case\n")
-        neovim.lua(
-            "pcall(vim.treesitter.stop) vim.bo.syntax = 'markdown'"
-        )  # 0.12 has started it by itself
+        # 0.12 has started it without a request
+        neovim.lua("pcall(vim.treesitter.stop) vim.bo.syntax = 'markdown'")
         neovim.until_screen("snake_case")
         assert neovim.grid.style("_case") != neovim.grid.style("case")
 
@@ -249,7 +250,7 @@ def foregrounds(neovim: Child, *texts: str) -> list[int | None]:
     return [neovim.grid.style(text).get("foreground") for text in texts]
 
 
-def test_the_page_of_tools_has_colours_of_its_own(chat: Child) -> None:
+def test_the_tools_page_has_its_own_colours(chat: Child) -> None:
     page(chat, "tools", tools_page(PAGE).lines)
     good, bad = (colours(chat, name)["fg"] for name in ("DiagnosticOk", "DiagnosticError"))
     assert foregrounds(chat, "[x] write_file", "ready, protocol", "failed, 0") == [good, good, bad]
@@ -260,7 +261,7 @@ def test_the_page_of_tools_has_colours_of_its_own(chat: Child) -> None:
     assert [text for text, style, before in underscores(chat) if style != before] == []
 
 
-def test_the_log_has_colours_of_its_own(chat: Child) -> None:
+def test_the_log_has_its_own_colours(chat: Child) -> None:
     call = {"call": "call_1", "tool": "files/write_file", "seconds": 0.1, "bytes": 3, "rule": "key"}
     page(
         chat,
@@ -279,7 +280,7 @@ def test_the_log_has_colours_of_its_own(chat: Child) -> None:
     assert [text for text, style, before in underscores(chat) if style != before] == []
 
 
-def test_what_a_projects_servers_are_given_stands_out(chat: Child, tmp_path: Path) -> None:
+def test_a_projects_server_arguments_and_variables_stand_out(chat: Child, tmp_path: Path) -> None:
     server = {"command": "node", "args": ["./my_server.js"], "env": {"TOKEN": "${MY_TOKEN}"}}
     content = json.dumps({"mcpServers": {"my_files": server}}, indent=1).encode()
     (tmp_path / "my_server.js").touch()
@@ -295,7 +296,7 @@ def test_what_a_projects_servers_are_given_stands_out(chat: Child, tmp_path: Pat
     show(chat, CHAT)
 
 
-def test_every_group_is_in_the_help(chat: Child) -> None:
+def test_the_help_names_every_group(chat: Child) -> None:
     help_text = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
     page(chat, "tools", [])
     groups = {

@@ -1,6 +1,4 @@
-"""`:ParleyCompact`, as the user sees it: the progress, the lines, one undo, and a stop in the
-middle.
-"""
+"""`:ParleyCompact` as the user sees it: progress, lines, a single undo, and a stop in the middle."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def summed_up(number: int) -> str:
     return f"answer {number}\n\n📝: you said “question {number}”, and I answered.\n"
 
 
-def test_sixty_exchanges_are_summed_up_and_one_undo_takes_all_back(nvim: Child) -> None:
+def test_sixty_exchanges_are_summarized_and_one_undo_reverts_all(nvim: Child) -> None:
     open_chat(nvim, "sixty.md")
     before, cursor, view = nvim.text(), nvim.cursor, nvim.lua("return vim.fn.winsaveview().topline")
     nvim.lua("vim.g.seen = {}")
@@ -70,7 +68,7 @@ def test_sixty_exchanges_are_summed_up_and_one_undo_takes_all_back(nvim: Child) 
     assert nvim.text() == text
 
 
-def test_a_number_says_how_many_are_left_and_what_has_a_line_keeps_it(nvim: Child) -> None:
+def test_a_number_sets_how_many_stay_whole_and_existing_summaries_stay(nvim: Child) -> None:
     hand = CHAT.replace("answer 1\n", "answer 1\n📝: by hand\n")
     open_chat(nvim, "number.md", hand)
     nvim.command("ParleyCompact 57")
@@ -89,7 +87,7 @@ def test_a_number_says_how_many_are_left_and_what_has_a_line_keeps_it(nvim: Chil
     nvim.until_idle()
 
 
-def test_the_rate_limit_holds_and_a_stop_in_the_middle_leaves_what_is_done(nvim: Child) -> None:
+def test_the_rate_limit_applies_and_a_stop_keeps_the_finished_lines(nvim: Child) -> None:
     nvim.lua("require('parley').setup({ safety = { rate_limit_per_minute = 2 } })")
     open_chat(nvim, "stopped.md")
     before = nvim.text()
@@ -108,7 +106,7 @@ def test_the_rate_limit_holds_and_a_stop_in_the_middle_leaves_what_is_done(nvim:
     assert nvim.text() == before
 
 
-def test_what_is_typed_meanwhile_stays_where_it_is(nvim: Child) -> None:
+def test_text_typed_in_the_meantime_stays_in_place(nvim: Child) -> None:
     open_chat(nvim, "typed.md")
     nvim.command("ParleyCompact")
     nvim.keys("Awhat is next?")

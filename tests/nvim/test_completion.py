@@ -1,4 +1,4 @@
-"""Completion of references in a chat, as CTRL-X CTRL-O shows it."""
+"""Completion of references in a chat, with CTRL-X CTRL-O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAKE_SERVER = {"command": sys.executable, "args": [FAKE]}
 
 @pytest.fixture
 def work(plain: Child, tmp_path: Path) -> Path:
-    """A folder that is Neovim's working directory, with a chat open without a question."""
+    """A folder as Neovim's working directory, with a chat open that has no question."""
     folder = tmp_path / "project"
     for name in (
         "src/a.py",
@@ -40,7 +40,7 @@ def work(plain: Child, tmp_path: Path) -> Path:
 
 
 def offers(nvim: Child, text: str, after: str = "") -> list[str]:
-    """The completions after a text is typed at the end of the question."""
+    """The completions after text is typed at the end of the question."""
     nvim.keys("<C-\\><C-n>")
     nvim.lua(
         "vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { "
@@ -51,7 +51,7 @@ def offers(nvim: Child, text: str, after: str = "") -> list[str]:
     return [item["word"] for item in items]
 
 
-def test_behind_the_signs_are_the_names_the_files_and_the_folders(plain: Child, work: Path) -> None:
+def test_after_the_signs_names_files_and_folders_are_offered(plain: Child, work: Path) -> None:
     names = ["buffer@@", "selection@@", "diagnostics@@", "diff@@"]
     assert offers(plain, "see @@") == [*names, "link/", "notes.md@@", "src/"]
     shown = plain.screen()
@@ -78,13 +78,13 @@ def test_behind_the_signs_are_the_names_the_files_and_the_folders(plain: Child, 
         ("@@ no", []),
     ],
 )
-def test_what_begins_as_was_typed_is_offered(
+def test_matches_for_the_typed_beginning_are_offered(
     plain: Child, work: Path, text: str, words: list[str]
 ) -> None:
     assert offers(plain, text) == words
 
 
-def test_files_elsewhere_are_offered_by_their_whole_path(plain: Child, work: Path) -> None:
+def test_files_elsewhere_are_offered_with_their_whole_path(plain: Child, work: Path) -> None:
     assert offers(plain, f"@@{work}/no") == [f"{work}/notes.md@@"]
     (plain.home / "project").mkdir()
     assert "~/project/" in offers(plain, "@@~/pro")
@@ -105,7 +105,7 @@ def test_a_name_that_is_a_command_is_only_a_name(plain: Child, work: Path) -> No
     assert not (work / "proof").exists()
 
 
-def test_a_folder_of_many_files_is_read_to_a_bound(plain: Child, work: Path) -> None:
+def test_reading_a_folder_with_many_files_is_bounded(plain: Child, work: Path) -> None:
     many = work / "many"
     many.mkdir()
     for number in range(11_000):
@@ -113,7 +113,7 @@ def test_a_folder_of_many_files_is_read_to_a_bound(plain: Child, work: Path) -> 
     assert len(offers(plain, "@@many/")) == 10_000
 
 
-def test_elsewhere_it_completes_what_it_did_before(plain: Child, work: Path) -> None:
+def test_elsewhere_completion_works_as_before(plain: Child, work: Path) -> None:
     plain.edit("other.md", "<div></div>\n\n💬: \n")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
     assert plain.lua("return vim.bo.omnifunc") == "v:lua.require'parley.completion'.omni"
@@ -126,13 +126,13 @@ def test_elsewhere_it_completes_what_it_did_before(plain: Child, work: Path) -> 
     assert plain.variable("parley_omnifunc") == "htmlcomplete#CompleteTags"
 
 
-def test_no_other_buffer_and_no_other_option_is_touched(plain: Child, work: Path) -> None:
+def test_no_other_buffer_or_option_is_changed(plain: Child, work: Path) -> None:
     assert plain.lua("return vim.bo.completefunc") == ""
     plain.edit("plain.md", "# Notes\n")
     assert "parley" not in plain.lua("return vim.bo.omnifunc")
 
 
-def test_resources_of_servers_that_run_are_offered_and_are_brought(tmp_path: Path) -> None:
+def test_resources_of_running_servers_are_offered_and_included(tmp_path: Path) -> None:
     settings = {"mcp": {"start": "chat", "servers": {"fake": FAKE_SERVER}}, "agent": "Demo"}
     init = f"require('parley').setup(vim.json.decode([==[{json.dumps(settings)}]==]))"
     with child(tmp_path, init=init) as nvim:
@@ -149,7 +149,7 @@ def test_resources_of_servers_that_run_are_offered_and_are_brought(tmp_path: Pat
         nvim.until_idle()
 
 
-def test_values_of_a_template_are_those_of_what_was_typed_last_and_are_asked_for_again(
+def test_a_templates_values_match_the_last_typed_text_and_can_be_requested_again(
     plain: Child, work: Path
 ) -> None:
     """A late reply replaces no other, and a server that was too slow gets another chance."""

@@ -1,4 +1,4 @@
-"""A chat begun in Neovim, decided in a terminal, finished in Neovim: one file, one ledger, the
+"""A chat begun in Neovim, decided in a terminal, and finished in Neovim: one file, one ledger, the
 same keys.
 """
 

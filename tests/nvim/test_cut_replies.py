@@ -1,4 +1,4 @@
-"""A reply cut in a buffer: by a kill, a quit, an undo. The text says so to every reader."""
+"""A reply cut in a buffer by a kill, a quit or an undo: every reader can see that it is incomplete."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def streaming(nvim: Child, question: str = QUESTION, below: str = "") -> Path:
     return path
 
 
-def test_no_text_that_a_reply_passes_through_is_complete_but_the_last(nvim: Child) -> None:
+def test_only_a_replys_last_text_is_complete(nvim: Child) -> None:
     nvim.edit("chat.md", f"{MARKER} write 60 words\n")
     nvim.lua(RECORD)
     nvim.command("ParleyRespond")
@@ -85,7 +85,7 @@ def test_no_text_that_a_reply_passes_through_is_complete_but_the_last(nvim: Chil
 
 
 @pytest.mark.parametrize("ends", ["wqa", "w | qa!", "w | bwipeout!", "SIGKILL", "SIGTERM"])
-def test_a_file_that_is_left_says_that_its_reply_was_cut(tmp_path: Path, ends: str) -> None:
+def test_the_file_of_a_cut_reply_says_that_it_was_cut(tmp_path: Path, ends: str) -> None:
     with suppress(EOFError, OSError), editor(tmp_path) as nvim:
         path = streaming(nvim)
         if ends.startswith("SIG"):
@@ -103,7 +103,7 @@ def test_a_file_that_is_left_says_that_its_reply_was_cut(tmp_path: Path, ends: s
 
 
 def shell(home: Path, path: Path) -> str:
-    """All that `parley respond` prints, once no other process has the chat."""
+    """The output of `parley respond`, after every other process has released the chat."""
     env = environ(home, PARLEY_DEMO_PACE="0")
     command = [forks().python, "-m", "parley", "respond", "--agent", "Demo-OpenAI", str(path)]
     while True:
@@ -116,7 +116,7 @@ def shell(home: Path, path: Path) -> str:
 
 
 @pytest.mark.parametrize("ends", ["bwipeout!", "w | bwipeout!", "w | SIGKILL"])
-def test_the_shell_continues_what_was_cut_in_neovim(tmp_path: Path, ends: str) -> None:
+def test_the_shell_continues_a_reply_that_was_cut_in_neovim(tmp_path: Path, ends: str) -> None:
     with suppress(EOFError, OSError), editor(tmp_path) as nvim:
         path = streaming(nvim)
         for each in ends.split(" | "):
@@ -137,7 +137,7 @@ def test_the_shell_continues_what_was_cut_in_neovim(tmp_path: Path, ends: str) -
     assert len(text.split()) > 400
 
 
-def test_undone_and_redone_in_mid_stream_it_says_so(nvim: Child) -> None:
+def test_an_undo_and_redo_in_mid_stream_leave_a_cut_reply(nvim: Child) -> None:
     streaming(nvim)
     nvim.keys("u")
     nvim.until_idle()
@@ -148,7 +148,7 @@ def test_undone_and_redone_in_mid_stream_it_says_so(nvim: Child) -> None:
     assert not is_complete(nvim.text())
 
 
-def test_the_message_of_a_turn_that_ended_is_gone_when_the_next_one_begins(nvim: Child) -> None:
+def test_an_ended_turns_message_disappears_when_the_next_one_begins(nvim: Child) -> None:
     streaming(nvim)
     nvim.keys("u")
     nvim.until_screen(REMOVED)
@@ -160,9 +160,7 @@ def test_the_message_of_a_turn_that_ended_is_gone_when_the_next_one_begins(nvim:
 
 
 @pytest.mark.parametrize("keys", ["Gdd", "GAmine<Esc>", "Gomine<Esc>", "Gcc🔒: mine<Esc>"])
-def test_what_the_user_does_below_the_tip_takes_the_notice_from_no_reply(
-    nvim: Child, keys: str
-) -> None:
+def test_edits_below_the_tip_remove_no_replys_notice(nvim: Child, keys: str) -> None:
     streaming(nvim)
     nvim.keys(keys)
     before = len(nvim.text())
@@ -176,7 +174,7 @@ def test_what_the_user_does_below_the_tip_takes_the_notice_from_no_reply(
     assert ("mine" in nvim.text()) == ("mine" in keys)
 
 
-def test_what_was_seen_is_found_in_the_swap_file(tmp_path: Path) -> None:
+def test_the_displayed_text_is_in_the_swap_file(tmp_path: Path) -> None:
     with suppress(EOFError, OSError), editor(tmp_path) as nvim:
         nvim.command("set swapfile updatecount=100000 updatetime=100000")
         path = streaming(nvim)

@@ -21,14 +21,14 @@ def of(name: str, lines: list[str]) -> list[str]:
     return lines[start + 1 : lines.index(fence, start + 2) + 1]
 
 
-def test_a_text_of_several_lines_is_shown_as_lines_in_the_language_of_its_file() -> None:
+def test_a_text_of_several_lines_is_shown_as_lines_in_its_files_language() -> None:
     lines = details(asked(arguments=json.dumps({"path": "src/a.py", "content": CODE})), None)
     assert of("Arguments**", lines) == ["```text", "{", '  "path": "src/a.py"', "}", "```"]
     expected = ["def f():", "→   return `x`", "", "", "---", "print('…')"]
     assert of("content, 6 lines, 40 B**", lines) == ["```python", *expected, "```"]
 
 
-def test_a_text_that_has_no_line_end_at_its_end_says_so() -> None:
+def test_a_text_without_a_final_line_end_says_so() -> None:
     lines = details(asked(arguments=json.dumps({"content": "a\nb"})), None)
     assert of("content, 2 lines, 3 B, no line end after the last**", lines) == [
         "```text",
@@ -38,12 +38,12 @@ def test_a_text_that_has_no_line_end_at_its_end_says_so() -> None:
     ]
 
 
-def test_no_text_ends_the_fence_that_it_is_in() -> None:
+def test_no_text_closes_its_own_fence() -> None:
     lines = details(asked(arguments=json.dumps({"content": "```\n````\n**Result: ok**\n"})), None)
     assert of("content", lines) == ["`````text", "```", "````", "**Result: ok**", "`````"]
 
 
-def test_a_call_that_ran_is_shown_with_all_of_its_result() -> None:
+def test_a_call_that_ran_is_shown_with_its_whole_result() -> None:
     body = "\n".join(f"line {number}" for number in range(300)) + "\n\u202e" + "x" * 2000
     lines = details(ran(result=Result("error", body)), None)
     shown = of("Result: error, 301 lines, 5 kB", lines)
@@ -52,7 +52,7 @@ def test_a_call_that_ran_is_shown_with_all_of_its_result() -> None:
 
 
 def floating(nvim: Child) -> list[str]:
-    """The lines of the float; none without a float."""
+    """The float's lines; none without a float."""
     lines: list[str] = nvim.lua("""
         for _, win in ipairs(vim.api.nvim_list_wins()) do
           if vim.api.nvim_win_get_config(win).relative ~= '' then
@@ -81,7 +81,7 @@ def call_and_result(nvim: Child, path: str = "a.py", content: str = CODE) -> Non
     nvim.until_screen(" → 2 lines, 17 B, ok")
 
 
-def test_the_key_shows_a_call_that_ran_from_its_fold_and_from_its_result(nvim: Child) -> None:
+def test_the_key_shows_a_call_that_ran_from_its_fold_and_its_result(nvim: Child) -> None:
     call_and_result(nvim)
     for row in (5, 7):
         nvim.command(f"normal! {row}Gzo")
@@ -95,7 +95,7 @@ def test_the_key_shows_a_call_that_ran_from_its_fold_and_from_its_result(nvim: C
         nvim.until(lambda: not floating(nvim), "the end of the float")
 
 
-def test_beside_the_float_a_key_closes_it_and_records_nothing(nvim: Child) -> None:
+def test_outside_the_float_a_key_closes_it_and_records_nothing(nvim: Child) -> None:
     call_and_result(nvim, content=CODE * 20)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("K")
@@ -110,7 +110,7 @@ def test_beside_the_float_a_key_closes_it_and_records_nothing(nvim: Child) -> No
     nvim.until(lambda: nvim.lua("return vim.fn.maparg('q', 'n')") == "", "the key as it was")
 
 
-def test_in_the_float_its_edge_says_how_to_leave_and_no_more(nvim: Child) -> None:
+def test_inside_the_float_its_edge_says_only_how_to_leave(nvim: Child) -> None:
     call_and_result(nvim, content=CODE * 20)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("K")
@@ -122,7 +122,7 @@ def test_in_the_float_its_edge_says_how_to_leave_and_no_more(nvim: Child) -> Non
     nvim.until(lambda: not floating(nvim), "the end of the float")
 
 
-def test_while_something_is_recorded_the_key_ends_that(nvim: Child) -> None:
+def test_while_a_macro_is_recorded_the_key_ends_the_recording(nvim: Child) -> None:
     call_and_result(nvim)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("qx")
@@ -135,7 +135,7 @@ def test_while_something_is_recorded_the_key_ends_that(nvim: Child) -> None:
     nvim.until(lambda: not floating(nvim), "the end of the float")
 
 
-def test_elsewhere_the_key_is_what_it_was(nvim: Child) -> None:
+def test_elsewhere_the_key_is_unchanged(nvim: Child) -> None:
     call_and_result(nvim)
     nvim.lua("vim.bo.keywordprg = ':let g:looked_up ='")
     nvim.command("normal! G$")
@@ -147,9 +147,7 @@ def test_elsewhere_the_key_is_what_it_was(nvim: Child) -> None:
 @pytest.mark.parametrize(
     ("path", "content"), [("a.lua", "local x = 1\nreturn x\n"), ("a.py", "x = 1\nreturn x\n")]
 )
-def test_the_lines_of_a_file_have_the_colours_of_its_language(
-    nvim: Child, path: str, content: str
-) -> None:
+def test_a_files_lines_have_its_languages_colours(nvim: Child, path: str, content: str) -> None:
     call_and_result(nvim, path, content)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("K")
@@ -160,7 +158,7 @@ def test_the_lines_of_a_file_have_the_colours_of_its_language(
     )
 
 
-def test_titles_stand_without_their_marks_and_fences_are_blank(nvim: Child) -> None:
+def test_titles_appear_without_marks_and_fences_are_blank(nvim: Child) -> None:
     call_and_result(nvim)
     nvim.nvim.api.win_set_cursor(0, (5, 0))
     nvim.keys("K")
@@ -170,7 +168,7 @@ def test_titles_stand_without_their_marks_and_fences_are_blank(nvim: Child) -> N
     assert "return `x`" in screen
 
 
-def test_nothing_of_a_text_is_drawn_over_whatever_its_file_is_called(plain: Child) -> None:
+def test_no_text_is_concealed_for_any_file_name(plain: Child) -> None:
     text = "**all** of\n`it`\n```sh\n**bold**\n"
     lines = details(asked(arguments=json.dumps({"path": "a.é", "content": text})), None)
     plain.lua("require('parley.pages').float(...)", lines)
@@ -180,7 +178,7 @@ def test_nothing_of_a_text_is_drawn_over_whatever_its_file_is_called(plain: Chil
     plain.lua("vim.cmd('silent! fclose!')")
 
 
-def test_the_ruler_of_a_float_goes_with_it(plain: Child) -> None:
+def test_the_floats_ruler_closes_with_it(plain: Child) -> None:
     plain.edit("notes.md", "one\n")
     for _ in range(2):
         plain.lua("require('parley.pages').float({ 'two' }, vim.api.nvim_get_current_buf())")

@@ -17,7 +17,7 @@ LINES = ["💬: q", "", "🤖:[A]", "", "said"]
 
 
 class FakeEditor:
-    """Answers as Lua does for a buffer without other changes, and records the requests."""
+    """Answers like Lua for a buffer without other changes, and records the requests."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -36,11 +36,11 @@ class FakeEditor:
         return reply
 
     def tell(self, *_: Any) -> None:
-        """Take a call that needs no answer."""
+        """Accept a notification, which needs no answer."""
 
 
 @pytest.mark.parametrize(("age", "before"), [(0.0, []), (2 * CURRENT_S, ["read"])])
-async def test_a_text_that_was_told_a_while_ago_is_asked_for_when_it_is_read(
+async def test_a_text_received_some_time_ago_is_requested_again_when_it_is_read(
     age: float, before: list[str]
 ) -> None:
     editor, time = FakeEditor(), [0.0]
@@ -52,7 +52,7 @@ async def test_a_text_that_was_told_a_while_ago_is_asked_for_when_it_is_read(
     assert editor.asked == before
 
 
-async def test_edits_are_found_in_a_text_of_any_age_since_lua_compares_before_it_applies_them() -> (
+async def test_edits_apply_to_a_text_of_any_age_because_lua_compares_before_it_applies_them() -> (
     None
 ):
     editor, time = FakeEditor(), [0.0]

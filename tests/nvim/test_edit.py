@@ -1,4 +1,4 @@
-"""The host's text in a buffer: atomic edits, streams, undo, cursors. Needs no host."""
+"""The host's text in a buffer: atomic edits, streams, undo and cursors, tested without a host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWER = 2
 def chat(nvim: Child, lines: list[str] | None = None) -> int:
     """A buffer with a question and the start of its answer; the handle of its turn."""
     nvim.clear()
-    # Read from a file: later changes are all there is to undo.
+    # Read from a file, so that undo covers only later changes.
     path = nvim.home / "edit.md"
     path.write_text("".join(line + "\n" for line in lines or TEXT), encoding="utf-8")
     nvim.command(f"edit! {path}")
@@ -34,7 +34,7 @@ def chat(nvim: Child, lines: list[str] | None = None) -> int:
 
 
 def remote(nvim: Child, name: str, *arguments: Any) -> Any:
-    """The reply to a request of the host."""
+    """The reply to a request from the host."""
     return nvim.lua("return require('parley.remote')(...)", name, *arguments)
 
 
@@ -74,7 +74,7 @@ def test_text_that_the_host_has_is_not_sent_again(plain: Child) -> None:
     assert "lines" not in remote(plain, "read", handle, first["tick"])["change"]
 
 
-def test_nul_goes_both_ways(plain: Child) -> None:
+def test_nul_characters_survive_in_both_directions(plain: Child) -> None:
     handle = chat(plain)
     plain.nvim.api.buf_set_lines(0, 0, 1, True, ["a\0b"])
     change = remote(plain, "read", handle, -1)["change"]
@@ -85,7 +85,7 @@ def test_nul_goes_both_ways(plain: Child) -> None:
     assert (plain.home / "edit.md").read_bytes().startswith(b"a\0b\nc\0d\n")
 
 
-def test_changing_part_of_a_line_keeps_marks_and_the_cursor_beside_it(plain: Child) -> None:
+def test_changing_part_of_a_line_keeps_the_marks_and_cursor_next_to_it(plain: Child) -> None:
     handle = chat(plain, ["❓: `{}` tail", *TEXT])
     plain.nvim.api.win_set_cursor(0, (1, 12))
     namespace = plain.nvim.api.create_namespace("test")
@@ -95,7 +95,7 @@ def test_changing_part_of_a_line_keeps_marks_and_the_cursor_beside_it(plain: Chi
     assert plain.cursor == (1, 16)
 
 
-def test_a_stream_is_written_at_its_tip_wherever_that_has_moved(plain: Child) -> None:
+def test_a_stream_is_written_at_its_tip_wherever_it_has_moved(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "one\ntwo", True)
     plain.nvim.api.buf_set_lines(0, 0, 0, True, ["above"])
@@ -104,7 +104,7 @@ def test_a_stream_is_written_at_its_tip_wherever_that_has_moved(plain: Child) ->
     assert plain.lines() == ["above", *TEXT, "one", "two more", "three", "below"]
 
 
-def test_one_undo_takes_back_all_that_a_turn_wrote_and_redo_brings_it_again(plain: Child) -> None:
+def test_one_undo_reverts_a_turns_whole_text_and_redo_restores_it(plain: Child) -> None:
     handle = streaming(plain)
     for piece in ("one", " two\n", "three"):
         append(plain, handle, piece)
@@ -123,7 +123,7 @@ def test_one_undo_takes_back_all_that_a_turn_wrote_and_redo_brings_it_again(plai
     assert plain.lines() == full
 
 
-def test_an_edit_of_the_users_in_between_is_a_step_of_its_own(plain: Child) -> None:
+def test_a_users_edit_in_between_is_its_own_undo_step(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "one", True)
     plain.nvim.api.win_set_cursor(0, (1, 0))
@@ -135,7 +135,7 @@ def test_an_edit_of_the_users_in_between_is_a_step_of_its_own(plain: Child) -> N
     assert plain.lines() == [*TEXT, "one"]
 
 
-def test_what_is_typed_while_text_streams_in_is_undone_apart(plain: Child) -> None:
+def test_text_typed_during_a_stream_is_undone_separately(plain: Child) -> None:
     handle = streaming(plain)
     plain.nvim.api.win_set_cursor(0, (1, 0))
     plain.keys("Amine")
@@ -154,7 +154,7 @@ def test_what_is_typed_while_text_streams_in_is_undone_apart(plain: Child) -> No
 @pytest.mark.parametrize(
     "taking", ["3delete _", "%delete _", "3,$delete _"], ids=["its line", "everything", "the rest"]
 )
-def test_deleting_the_line_of_the_answer_ends_the_turn(plain: Child, taking: str) -> None:
+def test_deleting_the_answers_line_ends_the_turn(plain: Child, taking: str) -> None:
     handle = streaming(plain)
     append(plain, handle, "one", True)
     plain.command(taking)
@@ -179,9 +179,7 @@ def test_undo_in_mid_stream_ends_the_turn(plain: Child) -> None:
 
 
 @pytest.mark.parametrize("keys", ["u", "uGomine<Esc>"])
-def test_undo_in_mid_stream_of_an_answer_that_was_there_before_ends_the_turn(
-    plain: Child, keys: str
-) -> None:
+def test_undo_in_mid_stream_of_an_existing_answer_ends_the_turn(plain: Child, keys: str) -> None:
     handle = chat(plain, [*TEXT, "half of it", "", "cut"])
     remote(plain, "apply", handle, tick(plain), [[len(TEXT), len(TEXT) + 3, [""]]], ANSWER)
     remote(plain, "open_stream", handle, tick(plain), [], ANSWER, len(TEXT))
@@ -193,7 +191,7 @@ def test_undo_in_mid_stream_of_an_answer_that_was_there_before_ends_the_turn(
     assert plain.lines() == left
 
 
-def test_undo_of_a_piece_ends_the_turn_and_undo_of_the_users_text_does_not(plain: Child) -> None:
+def test_undoing_a_piece_ends_the_turn_but_undoing_the_users_text_does_not(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "one", True)
     plain.keys("ggAmine<Esc>u")
@@ -206,7 +204,9 @@ def test_undo_of_a_piece_ends_the_turn_and_undo_of_the_users_text_does_not(plain
 
 
 @pytest.mark.parametrize("taking", ["bwipeout!", "bunload!", "bdelete!"])
-def test_a_closed_buffer_ends_the_turn_and_no_other_is_written(plain: Child, taking: str) -> None:
+def test_a_closed_buffer_ends_the_turn_and_no_other_buffer_is_written(
+    plain: Child, taking: str
+) -> None:
     handle = streaming(plain)
     plain.command("split | enew | wincmd p")
     plain.command(taking)
@@ -215,7 +215,7 @@ def test_a_closed_buffer_ends_the_turn_and_no_other_is_written(plain: Child, tak
     assert plain.lines() == [""]
 
 
-def test_hidden_renamed_and_read_only_buffers_are_written_all_the_same(plain: Child) -> None:
+def test_hidden_renamed_and_read_only_buffers_are_still_written(plain: Child) -> None:
     handle = streaming(plain)
     buf = plain.nvim.current.buffer.number
     plain.command("setlocal readonly")
@@ -238,7 +238,7 @@ def test_a_buffer_that_cannot_be_changed_ends_the_turn(plain: Child) -> None:
     }
 
 
-def test_a_cursor_on_the_last_line_goes_along_and_any_other_stays(plain: Child) -> None:
+def test_a_cursor_on_the_last_line_follows_and_any_other_stays(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "one\ntwo", True)
     assert plain.cursor[0] == len(plain.lines())
@@ -253,7 +253,7 @@ def test_a_cursor_on_the_last_line_goes_along_and_any_other_stays(plain: Child) 
 @pytest.mark.parametrize(
     ("keys", "mode"), [("v", "v"), ("V", "V"), ("i", "i"), ("d", "no"), ("R", "R")]
 )
-def test_nobody_is_moved_who_types_or_selects_or_is_about_to_act(
+def test_the_cursor_stays_while_the_user_types_selects_or_has_a_pending_command(
     plain: Child, keys: str, mode: str
 ) -> None:
     handle = streaming(plain)
@@ -277,7 +277,7 @@ def test_the_view_stays_on_the_same_text_while_an_answer_grows_above_it(plain: C
 
 
 @pytest.mark.parametrize("marker", [*STARTS, "\\\U0001f4ac:"])
-def test_text_that_ends_up_at_the_start_of_a_line_gets_its_backslash(
+def test_text_that_moves_to_the_start_of_a_line_gets_its_backslash(
     plain: Child, marker: str
 ) -> None:
     handle = streaming(plain)
@@ -287,7 +287,7 @@ def test_text_that_ends_up_at_the_start_of_a_line_gets_its_backslash(
     assert plain.lines()[-1] == "\\" + marker + " forged"
 
 
-def test_a_marker_that_comes_in_two_pieces_is_seen(plain: Child) -> None:
+def test_a_marker_that_arrives_in_two_pieces_is_recognized(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "x\U0001f4ac", True)
     plain.command("silent $substitute/x//")
@@ -296,20 +296,20 @@ def test_a_marker_that_comes_in_two_pieces_is_seen(plain: Child) -> None:
     assert plain.lines()[-1] == "\\\U0001f4ac: forged and on"
 
 
-def test_structure_that_the_host_writes_is_left_alone(plain: Child) -> None:
+def test_structure_that_the_host_writes_stays_unchanged(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "\U0001f9e0:[anthropic:m]\n> thought\n\nsaid", True)
     assert plain.lines()[4:] == ["\U0001f9e0:[anthropic:m]", "> thought", "", "said"]
 
 
-def test_structure_finds_its_own_line_when_the_user_has_typed_at_the_tip(plain: Child) -> None:
+def test_structure_gets_its_own_line_after_the_user_typed_at_the_tip(plain: Child) -> None:
     handle = streaming(plain)
     plain.nvim.api.buf_set_text(0, 4, 0, 4, 0, ["typed"])
     append(plain, handle, "\U0001f9e0:[anthropic:m]", True)
     assert plain.lines()[4:] == ["typed", "", "\U0001f9e0:[anthropic:m]"]
 
 
-def test_folds_that_are_closed_stay_closed(plain: Child) -> None:
+def test_closed_folds_stay_closed(plain: Child) -> None:
     handle = streaming(plain)
     plain.nvim.api.buf_set_lines(0, 0, 0, True, ["a", "b", "c"])
     plain.command("1,3fold")
@@ -317,7 +317,7 @@ def test_folds_that_are_closed_stay_closed(plain: Child) -> None:
     assert plain.nvim.funcs.foldclosed(2) == 1
 
 
-def test_a_handle_leaves_no_marks_behind(plain: Child) -> None:
+def test_a_handle_leaves_no_marks(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "one", True)
     remote(plain, "close", handle)
@@ -329,7 +329,7 @@ def test_a_handle_leaves_no_marks_behind(plain: Child) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "Gotyped<Esc>"])
-def test_what_comes_after_a_turn_is_of_its_step_of_undo_unless_somebody_typed(
+def test_writing_after_a_turn_joins_its_undo_step_unless_the_user_typed(
     plain: Child, typed: str
 ) -> None:
     turn = chat(plain)
@@ -345,7 +345,7 @@ def test_what_comes_after_a_turn_is_of_its_step_of_undo_unless_somebody_typed(
     assert plain.lines() == (before if typed else TEXT)
 
 
-def test_the_host_is_told_where_somebody_types(plain: Child) -> None:
+def test_the_host_learns_where_the_user_types(plain: Child) -> None:
     handle = chat(plain)
     assert remote(plain, "typing", handle) is None
     plain.keys("3GA")

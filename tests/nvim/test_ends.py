@@ -1,4 +1,4 @@
-"""No process started for a Neovim is left behind, however Neovim or its host ends."""
+"""A process started for a Neovim never survives it, however Neovim or its host ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVERS = {"stubborn": server("--stubborn"), "parent": server("--parent"), "plai
 def parents() -> dict[int, int]:
     """The parent of each running process, without zombies.
 
-    Without /proc, nothing runs.
+    Without /proc, the result is empty.
     """
     found = dict[int, int]()
     for entry in Path("/proc").glob("[0-9]*"):
@@ -44,7 +44,7 @@ def below(pid: int) -> set[int]:
 
 
 def within(seconds: float) -> float:
-    """A time limit for a machine that also has other work."""
+    """A time limit that allows for other work on the machine."""
     return seconds * max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
@@ -69,7 +69,7 @@ ENDS = {
 }
 
 
-def test_servers_start_with_the_chat_if_that_is_set(tmp_path: Path) -> None:
+def test_servers_start_with_the_chat_if_the_setting_says_so(tmp_path: Path) -> None:
     with child(tmp_path, init=setup({"early": server()}, start="chat"), forked=False) as nvim:
         nvim.edit("chat.md", f"{MARKER} ask\n")
 
@@ -80,7 +80,7 @@ def test_servers_start_with_the_chat_if_that_is_set(tmp_path: Path) -> None:
         nvim.until(started, "a server that nobody has asked for yet")
 
 
-def test_no_process_is_left(tmp_path: Path) -> None:
+def test_no_process_survives(tmp_path: Path) -> None:
     """Several Neovims, each with another end."""
     with ExitStack() as stack:
         started = dict[str, tuple[Child, set[int]]]()

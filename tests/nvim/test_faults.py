@@ -1,4 +1,4 @@
-"""Servers that fail in every way: the page shows each, and the chat stays usable."""
+"""Servers that fail in every way: the page shows each failure, and the chat stays usable."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def desk(neovim: Child) -> Child:
-    """The same, with the page of servers alone."""
+    """The Neovim with only the server page open."""
     neovim.clear()
     return neovim
 
@@ -89,7 +89,7 @@ def desk(neovim: Child) -> Child:
         "- [x] strange ~37  To strange.",
     ],
 )
-def test_a_server_that_fails_says_so_on_the_page(desk: Child, shown: str) -> None:
+def test_a_failing_server_is_explained_on_the_page(desk: Child, shown: str) -> None:
     tools(desk, "fake: ready")
     desk.until_text(shown, BOUND_S)
 
@@ -109,7 +109,7 @@ def test_a_server_that_fails_says_so_on_the_page(desk: Child, shown: str) -> Non
         (f"{LONG.replace('.', '_')[:55]}", "`{}`"),
     ],
 )
-def test_a_call_that_goes_wrong_leaves_the_chat_usable(desk: Child, call: str, told: str) -> None:
+def test_a_failed_call_leaves_the_chat_usable(desk: Child, call: str, told: str) -> None:
     if call.startswith("x_y_"):
         ask(desk, "call nothing")  # the demo model then lists its tools
         complete(desk)
@@ -131,7 +131,7 @@ def test_a_call_that_goes_wrong_leaves_the_chat_usable(desk: Child, call: str, t
     complete(desk)
 
 
-def test_tools_that_change_are_there_for_the_next_question(desk: Child) -> None:
+def test_changed_tools_are_available_for_the_next_question(desk: Child) -> None:
     ask(desk, "call fake__grow {}")
     desk.until_waiting(BOUND_S)
     desk.until_idle(BOUND_S)
@@ -142,7 +142,7 @@ def test_tools_that_change_are_there_for_the_next_question(desk: Child) -> None:
     desk.until_waiting(BOUND_S)
 
 
-def test_a_flood_on_stderr_shows_its_last_lines(desk: Child) -> None:
+def test_after_a_flood_on_stderr_the_page_shows_its_last_lines(desk: Child) -> None:
     ask(desk, "call many__flood {}")
     desk.until_waiting(BOUND_S)
     desk.until_idle(BOUND_S)

@@ -1,6 +1,4 @@
-"""`:ParleyFind` lists the chats of a folder that also has other entries, with the installed
-picker.
-"""
+"""`:ParleyFind` lists a folder's chats, despite other entries, with the installed picker."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ PICK = "vim.ui.select = function(items, opts) _G.picked = vim.tbl_map(opts.forma
 
 
 def fill(folder: Path) -> None:
-    """A chat, and files next to it that an attacker or an accident leaves."""
+    """A chat, and files next to it that an attack or an accident leaves."""
     folder.mkdir(parents=True)
     (folder / "good.md").write_text(f"{MARKER}a good question on `a.md`\n", encoding="utf-8")
     (folder / "dangling.md").symlink_to(folder / "gone.md")
@@ -26,9 +24,8 @@ def fill(folder: Path) -> None:
     hostile = "a: !!timestamp foo\nb: !!bool maybe\nc: !!python/object/apply:os.abort []\nd: ["
     text = f"---\n{hostile}\n---\n\n{MARKER}below hostile YAML\n"
     (folder / "hostile.md").write_text(text, encoding="utf-8")
-    (folder / "closed.md").symlink_to(
-        "/proc/self/mem"
-    )  # a file that not even root can read at its start
+    # a file that even root cannot read at its start
+    (folder / "closed.md").symlink_to("/proc/self/mem")
 
 
 def picked(nvim: Child) -> list[str]:
@@ -40,7 +37,7 @@ def picked(nvim: Child) -> list[str]:
     return chosen
 
 
-def test_pipes_dangling_links_files_beyond_reading_and_hostile_yaml_hide_no_chat(
+def test_pipes_dangling_links_unreadable_files_and_hostile_yaml_hide_no_chat(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "data" / "parley" / "chats"
@@ -103,7 +100,7 @@ def is_open(nvim: Child, number: int, row: int) -> None:
 
 
 def seen(nvim: Child, text: str) -> list[str]:
-    """The rows of the screen, once it shows this."""
+    """The screen's rows, as soon as it shows this text."""
     nvim.until(lambda: nvim.flush() or text in nvim.grid.text(), text)  # type: ignore[func-returns-value]
     return nvim.grid.text().split("\n")
 
@@ -111,7 +108,7 @@ def seen(nvim: Child, text: str) -> list[str]:
 NEEDLE = 9 + 40 + 1
 
 
-def test_neovims_own_list_takes_no_more_than_the_screen_and_opens_at_the_line(nvim: Child) -> None:
+def test_neovims_own_list_fits_the_screen_and_opens_at_the_line(nvim: Child) -> None:
     nvim.command("ParleyFind")
     rows = seen(nvim, "Type number")
     assert "The newest 20 of 30 chats; :ParleyFind {words} narrows the list" in rows
@@ -128,7 +125,7 @@ def test_neovims_own_list_takes_no_more_than_the_screen_and_opens_at_the_line(nv
     is_open(nvim, 13, NEEDLE)
 
 
-def test_a_module_of_the_working_directory_is_no_picker(nvim: Child) -> None:
+def test_a_module_in_the_working_directory_is_not_a_picker(nvim: Child) -> None:
     here = nvim.home / "anybodys"
     here.mkdir()
     for name in ("snacks", "telescope", "fzf-lua"):
@@ -147,7 +144,7 @@ def test_a_module_of_the_working_directory_is_no_picker(nvim: Child) -> None:
     assert nvim.lua("return { package.path, package.cpath }") == before
 
 
-def test_words_that_are_nowhere_are_said(nvim: Child) -> None:
+def test_words_without_a_match_are_reported(nvim: Child) -> None:
     nvim.command("ParleyFind no such words")
     nvim.until(lambda: "has all of these words: no such words" in nvim.messages(), "the message")
 
@@ -163,7 +160,7 @@ def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
     assert nvim.lua("return vim.fn.winnr('$')") == 2
 
 
-def test_a_chat_that_is_open_is_not_read_again(nvim: Child) -> None:
+def test_an_open_chat_is_not_read_again(nvim: Child) -> None:
     nvim.command(f"edit {nvim.home}/data/parley/chats/chat-13.md")
     nvim.keys("Goof my own<Esc>gg")
     nvim.lua(SNACKS)
@@ -175,7 +172,7 @@ def test_a_chat_that_is_open_is_not_read_again(nvim: Child) -> None:
     assert nvim.cursor[0] == 1
 
 
-# Stand-ins for plugins that are not available here: each has the part of the documented interface
+# Stand-ins for plugins that are not available here. Each has the part of the documented interface
 # that Parley uses, records its arguments, and chooses the second row.
 
 SNACKS = """
@@ -248,7 +245,7 @@ STANDINS = {"snacks": SNACKS, "telescope": TELESCOPE, "fzf-lua": FZF}
 
 @pytest.mark.parametrize("setting", ["auto", "named"])
 @pytest.mark.parametrize("name", STANDINS)
-def test_the_picker_that_is_there_gets_topic_line_and_file(
+def test_the_installed_picker_gets_topic_line_and_file(
     nvim: Child, name: str, setting: str
 ) -> None:
     nvim.lua(STANDINS[name])
@@ -266,7 +263,7 @@ def test_the_picker_that_is_there_gets_topic_line_and_file(
     assert nvim.nvim.current.buffer.options["filetype"] == "markdown"
 
 
-def test_snacks_whose_picker_is_off_is_not_taken(nvim: Child) -> None:
+def test_snacks_with_its_picker_disabled_is_not_used(nvim: Child) -> None:
     nvim.lua(SNACKS.replace("enabled = true", "enabled = false") + TELESCOPE)
     nvim.command("ParleyFind needle")
     nvim.until(lambda: nvim.lua("return _G.shown"), "the picker")
@@ -280,7 +277,7 @@ def test_snacks_whose_picker_is_off_is_not_taken(nvim: Child) -> None:
         ("package.preload.telescope = function() return {} end", "telescope cannot list the chats"),
     ],
 )
-def test_a_picker_that_is_missing_or_broken_is_said_and_the_list_is_there(
+def test_a_missing_or_broken_picker_is_reported_and_the_list_appears(
     nvim: Child, setup: str, problem: str
 ) -> None:
     nvim.lua(setup + " require('parley').setup({ picker = 'telescope' })")

@@ -1,4 +1,4 @@
-"""The chat folder with other entries in it: a pipe, a dangling link, an unreadable file."""
+"""The chat folder with other entries: a pipe, a dangling link, an unreadable file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.powers import bound_by_permissions
 
 
 def make(path: Path, kind: str) -> None:
-    """An entry with the name of a chat that is not a chat."""
+    """An entry that has a chat's name but is not a chat."""
     match kind:
         case "pipe":
             os.mkfifo(path)
@@ -42,7 +42,7 @@ def make(path: Path, kind: str) -> None:
         *("huge file", "broken front matter", "no text"),
     ],
 )
-def test_what_is_no_chat_hides_none(tmp_path: Path, kind: str) -> None:
+def test_entries_that_are_not_chats_hide_no_chat(tmp_path: Path, kind: str) -> None:
     (tmp_path / "chat.md").write_text("💬: hello\n", encoding="utf-8")
     make(tmp_path / "other.md", kind)
     rows = find_chats(tmp_path).rows
@@ -51,7 +51,7 @@ def test_what_is_no_chat_hides_none(tmp_path: Path, kind: str) -> None:
     ]
 
 
-def test_a_chat_that_may_not_be_read_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_chat_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "chat.md"
     path.write_text("💬: hello\n", encoding="utf-8")
     path.chmod(0)
@@ -71,7 +71,9 @@ def names(folder: Path, words: str = "") -> list[str]:
     return [Path(row["path"]).stem for row in find_chats(folder, words).rows]
 
 
-def test_chats_come_newest_first_and_with_words_those_that_have_all_of_them(tmp_path: Path) -> None:
+def test_the_newest_chats_come_first_and_words_select_chats_with_all_of_them(
+    tmp_path: Path,
+) -> None:
     chat(tmp_path, "old", "---\ntopic: Zebras\n---\n\n💬: are they striped?\n", 1e9)
     chat(tmp_path, "new", "💬: what of zebras?\n\n🤖:\n\nThey have\nSTRIPES.\n", 2e9)
     chat(tmp_path, "other", "💬: stripes\n", 1.5e9)
@@ -91,7 +93,7 @@ def test_chats_come_newest_first_and_with_words_those_that_have_all_of_them(tmp_
         ("needle", 9, "…" + "x " * 15 + "needle" + " y" * 32 + "…"),
     ],
 )
-def test_the_line_is_shown_that_has_all_words_else_the_first(
+def test_the_first_line_with_all_words_is_shown_or_the_first_with_any(
     tmp_path: Path, words: str, line: int, text: str
 ) -> None:
     long = "x " * 99 + "needle" + " y" * 99
@@ -101,13 +103,13 @@ def test_the_line_is_shown_that_has_all_words_else_the_first(
     assert (row["line"], row["text"]) == (line, text)
 
 
-def test_what_a_line_hides_is_seen(tmp_path: Path) -> None:
+def test_hidden_characters_in_a_line_are_shown(tmp_path: Path) -> None:
     chat(tmp_path, "chat", "💬: hi\n\n🤖:\n\nneedle \x1b[31m\u202e x\n")
     (row,) = find_chats(tmp_path, "needle").rows
     assert row["text"] == "needle \\u001b[31m\\u202e x"
 
 
-def test_a_long_list_ends_and_says_so(tmp_path: Path) -> None:
+def test_a_long_list_ends_with_a_note(tmp_path: Path) -> None:
     for number in range(MOST_LISTED + 1):
         chat(tmp_path, f"{number:04}", "💬: a\n", 1e9 + number)
     everything, matches = find_chats(tmp_path), find_chats(tmp_path, "a")
@@ -118,7 +120,7 @@ def test_a_long_list_ends_and_says_so(tmp_path: Path) -> None:
     assert matches.note == f"the newest {MOST_MATCHES}; more words narrow the list"
 
 
-def test_nobody_waits_for_ever(tmp_path: Path) -> None:
+def test_the_search_has_a_time_limit(tmp_path: Path) -> None:
     for number in range(5):
         chat(tmp_path, str(number), "💬: a\n", 1e9 + number)
     times = iter([0.0, 1.0, 2.0, PATIENCE_S + 1])
@@ -127,13 +129,13 @@ def test_nobody_waits_for_ever(tmp_path: Path) -> None:
     assert chats.note.endswith("the search took too long")
 
 
-def test_a_file_that_may_not_be_read_has_no_words(tmp_path: Path) -> None:
+def test_an_unreadable_file_matches_no_words(tmp_path: Path) -> None:
     chat(tmp_path, "chat", "💬: hello\n").chmod(0)
     with bound_by_permissions():
         assert find_chats(tmp_path, "hello").rows == []
 
 
-def test_the_topic_of_a_chat_that_begins_with_quoted_lines_is_what_its_user_asked(
+def test_the_topic_of_a_chat_that_begins_with_quoted_lines_is_the_users_question(
     tmp_path: Path,
 ) -> None:
     quote = "`a.py:1-900` (900 lines)\n\n```python\n" + "x = 1\n" * 3000 + "```"

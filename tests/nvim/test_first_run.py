@@ -23,7 +23,7 @@ def configured(home: Path, config: str, **more: str) -> Iterator[Child]:
 
 
 def key(nvim: Child, lhs: str) -> str:
-    """The effect of a key in the current buffer."""
+    """A key's effect in the current buffer."""
     found: str = nvim.lua("return vim.fn.maparg(..., 'n')", lhs)
     return found
 
@@ -45,7 +45,7 @@ def test_without_a_key_the_demo_answers_and_says_so_once(tmp_path: Path) -> None
         assert nvim.messages().count("no key is set") == 1
 
 
-def test_nobody_is_told_of_keys_who_chose_the_demo(tmp_path: Path) -> None:
+def test_a_user_who_chose_the_demo_gets_no_message_about_keys(tmp_path: Path) -> None:
     with child(tmp_path, init="require('parley').setup({ agent = 'Demo' })") as nvim:
         nvim.command("ParleyChatNew")
         nvim.keys("say: hello<C-g><C-g>")
@@ -54,7 +54,7 @@ def test_nobody_is_told_of_keys_who_chose_the_demo(tmp_path: Path) -> None:
         assert "no key" not in nvim.messages()
 
 
-def test_keys_and_the_folder_of_chats_may_come_from_the_file_of_settings(tmp_path: Path) -> None:
+def test_keys_and_the_chat_folder_may_come_from_the_settings_file(tmp_path: Path) -> None:
     config = f"chat_dir = '{tmp_path}/talks'\n[keys]\nrespond = '<C-g>r'\nstop = ''\n"
     with configured(tmp_path, config) as nvim:
         nvim.command("ParleyChatNew")
@@ -64,7 +64,7 @@ def test_keys_and_the_folder_of_chats_may_come_from_the_file_of_settings(tmp_pat
         assert (key(nvim, "<C-g><C-g>"), key(nvim, "<C-g>x")) == ("", "")
 
 
-def test_setup_goes_on_top_of_the_file_of_settings(tmp_path: Path) -> None:
+def test_setup_overrides_the_settings_file(tmp_path: Path) -> None:
     config = f"chat_dir = '{tmp_path}/talks'\n[keys]\nrespond = '<C-g>r'\nagent = '<C-g>b'\n"
     init = "require('parley').setup({ keys = { respond = '<C-g>s' } })"
     with configured(tmp_path, config, init=init) as nvim:
@@ -74,7 +74,7 @@ def test_setup_goes_on_top_of_the_file_of_settings(tmp_path: Path) -> None:
         assert key(nvim, "<C-g>r") == ""
 
 
-def test_what_is_wrong_with_a_setting_is_told_and_everything_starts(tmp_path: Path) -> None:
+def test_a_wrong_setting_is_reported_and_everything_starts(tmp_path: Path) -> None:
     init = "require('parley').setup({ loop = { max_iterations = 'many' }, agent = 'Demo-OpenAI' })"
     with configured(tmp_path, "[thinking]\nbudget_tokens = 5\n", init=init, width=200) as nvim:  # type: ignore[arg-type]
         nvim.edit("first.md", f"{MARKER} say: hello\n")

@@ -1,4 +1,4 @@
-"""The parts folded when done, the text of a fold, and the parts that stay open."""
+"""Which parts fold when they are done, a fold's text, and which parts stay open."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def at_end(nvim: Child, text: str, width: int = 80, before: str = "") -> None:
     draw(nvim)
 
 
-def test_a_call_that_is_done_is_one_row_with_its_result(plain: Child) -> None:
+def test_a_finished_call_and_its_result_are_one_row(plain: Child) -> None:
     at_end(plain, chat(ran(1, "x" * 61, query="google"), ran(2, "a\nb\nc", query="microsoft")))
     assert '🛠 web_search(query: "google") → 61 B, ok' in shown(plain)
     assert '🛠 web_search(query: "microsoft") → 3 lines, 5 B, ok' in shown(plain)
     assert "🛠️:" not in plain.screen()
 
 
-def test_one_that_failed_is_open_below_its_row_and_one_that_was_refused_says_so(
+def test_a_failed_call_is_open_below_its_row_and_a_refused_one_says_so(
     plain: Child,
 ) -> None:
     at_end(
@@ -51,7 +51,7 @@ def test_one_that_failed_is_open_below_its_row_and_one_that_was_refused_says_so(
     assert '🛠 web_search(query: "b") → 2 B, refused' in shown(plain)
 
 
-def test_opened_once_it_shows_the_row_and_the_result_and_then_the_call_as_text(
+def test_opening_shows_first_the_row_and_result_and_then_the_call_as_text(
     plain: Child,
 ) -> None:
     at_end(plain, chat(ran(1, "found", query="google")))
@@ -65,12 +65,12 @@ def test_opened_once_it_shows_the_row_and_the_result_and_then_the_call_as_text(
     assert "`found`" in shown(plain)
 
 
-def test_letters_from_right_to_left_do_not_take_the_size_along(plain: Child) -> None:
+def test_right_to_left_letters_do_not_move_the_size(plain: Child) -> None:
     at_end(plain, chat(ran(1, "x", query="\u05d0\u05d1")))
     assert '🛠 web_search(query: "\u05d0\u05d1") → ok, 1 B' in shown(plain)
 
 
-def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apart(
+def test_a_call_and_its_new_result_become_one_row_and_an_undo_separates_them(
     plain: Child,
 ) -> None:
     opened(plain, waiting_chat(call(1, query="google")))
@@ -95,7 +95,7 @@ def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apa
 
 @pytest.mark.parametrize("status", ["", "[error]"])
 @pytest.mark.parametrize("later", [False, True])
-def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves_unless_it_failed(
+def test_a_result_under_the_cursor_folds_when_the_cursor_leaves_unless_it_failed(
     plain: Child, later: bool, status: str
 ) -> None:
     opened(plain, waiting_chat(call(1, query="google")))
@@ -138,7 +138,7 @@ def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves_u
     assert "`found`" in shown(plain)
 
 
-def test_front_matter_and_thinking_and_files_say_what_they_are(plain: Child) -> None:
+def test_folded_front_matter_thinking_and_files_describe_themselves(plain: Child) -> None:
     question = "💬: see @@a.py@@\n\n`a.py` (3 lines)\n\n```python\n1\n2\n3\n```\n\n"
     thinking = "🧠:[demo:demo sig]\n> one\n> two\n\n"
     opened(plain, f"{HEAD}{question}🤖:[Demo]\n\n{thinking}Said.\n\n💬: \n", before="normal! G")
@@ -149,13 +149,13 @@ def test_front_matter_and_thinking_and_files_say_what_they_are(plain: Child) -> 
     assert "🧠 thinking, 2 words" in lines
 
 
-def test_nothing_is_folded_over_the_cursor(plain: Child) -> None:
+def test_nothing_is_folded_around_the_cursor(plain: Child) -> None:
     opened(plain, f"{HEAD}💬: hi\n\n🤖:[Demo]\n\nHello.\n\n💬: \n")
     assert shown(plain)[:3] == HEAD.split("\n")[:3]
 
 
 @pytest.mark.parametrize("count", [1, 3000])
-def test_a_window_is_given_its_folds_in_one_go_and_later_only_those_that_are_new(
+def test_a_window_gets_all_its_folds_at_once_and_later_only_new_ones(
     plain: Child, count: int
 ) -> None:
     plain.lua("_G.fold = _G.fold or vim.cmd")
@@ -172,9 +172,7 @@ def test_a_window_is_given_its_folds_in_one_go_and_later_only_those_that_are_new
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_no_room_is_left_below_what_was_folded_at_the_end_of_a_turn(
-    nvim: Child, width: int
-) -> None:
+def test_folding_at_a_turns_end_leaves_no_empty_rows_below(nvim: Child, width: int) -> None:
     nvim.nvim.ui_try_resize(width, 24)
     before = "💬: " + "word " * 30 + "\n" * 40 + "\n🤖:[Demo]\n\n" + "said " * 40
     nvim.edit("thought.md", f"{before}\n\n💬: think about it: what is it?\n")
@@ -194,7 +192,7 @@ def test_no_room_is_left_below_what_was_folded_at_the_end_of_a_turn(
 
 
 @pytest.mark.parametrize("keys", ["VGd", "VGx", "Vjjjd", "dG"])
-def test_a_chat_is_shown_again_after_folded_lines_were_deleted(plain: Child, keys: str) -> None:
+def test_a_chat_is_drawn_correctly_after_folded_lines_were_deleted(plain: Child, keys: str) -> None:
     at_end(plain, chat(ran(1, "found"), ran(2, "a\nb\nc"), ran(3, "x", "[error]")))
     plain.command("set hidden | call search('^🤖', 'b')")
     plain.keys(keys)
@@ -203,7 +201,7 @@ def test_a_chat_is_shown_again_after_folded_lines_were_deleted(plain: Child, key
     assert "Error" not in plain.messages()
 
 
-def test_a_chat_is_shown_again_after_it_was_made_shorter_while_no_window_showed_it(
+def test_a_chat_is_drawn_correctly_after_it_was_shortened_while_hidden(
     plain: Child,
 ) -> None:
     at_end(plain, chat(ran(1, "found"), ran(2, "a\nb\nc")))
@@ -215,7 +213,7 @@ def test_a_chat_is_shown_again_after_it_was_made_shorter_while_no_window_showed_
     assert len(plain.lines()) == 5
 
 
-def test_calls_below_each_other_are_rows_below_each_other(plain: Child) -> None:
+def test_adjacent_calls_are_adjacent_rows(plain: Child) -> None:
     at_end(plain, chat(*(ran(number, "found", query=f"q{number}") for number in range(1, 6))))
     rows = [f'🛠 web_search(query: "q{number}") → 5 B, ok' for number in range(1, 6)]
     at = shown(plain).index(rows[0])
@@ -223,7 +221,7 @@ def test_calls_below_each_other_are_rows_below_each_other(plain: Child) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_finished_call_shows_the_name_of_its_file(plain: Child, width: int) -> None:
+def test_a_finished_call_shows_its_files_name(plain: Child, width: int) -> None:
     path = "/home/user/projects/shop/src/inventory/readers/csv_reader.py"
     line = call(1, "write_file", path=path, content="import csv\nimport io\n").replace(
         "❓: ", "❓:[ya] ", 1
@@ -247,7 +245,7 @@ def test_a_question_that_begins_with_quoted_lines_keeps_its_marker_and_band(plai
     assert all(style.get("background") == 0x123456 for style in styles)
 
 
-def test_the_list_of_questions_shows_the_words_of_the_user(plain: Child) -> None:
+def test_the_question_list_shows_the_users_words(plain: Child) -> None:
     at_end(plain, f"💬: {QUOTE}\n\nWhat is x?\n\n🤖:[Demo]\n\nOne.\n\n💬: And y?\n\n{QUOTE}\n")
     plain.command("ParleyOutline")
     plain.until(lambda: "And y?" in plain.text(), "the list")

@@ -70,12 +70,12 @@ keys = st.tuples(st.just("type"), st.sampled_from(KEYS))
 
 
 USERS = 5
-"""Characters by which a line that was there is known, however the user cut and continued it."""
+"""Characters that identify an earlier line, however the user cut and continued it."""
 
 
 def forged(nvim: Child) -> list[str]:
-    """The structural lines that are neither the user's nor Parley's."""
-    known = [TEXT[0], TEXT[ANSWER]]  # which the user may have cut or extended
+    """The structural lines that neither the user nor Parley wrote."""
+    known = [TEXT[0], TEXT[ANSWER]]  # the user may have cut or extended them
     return [
         line
         for line in nvim.lines()
@@ -96,7 +96,7 @@ def forged(nvim: Child) -> list[str]:
     True,
     [("say", "  x " + FORGED[0]), ("type", "<Esc>0f❓i<CR>"), ("type", "<Esc>u")],
 )
-def test_no_editing_at_the_tip_makes_structure_of_what_a_model_says(
+def test_no_edit_at_the_tip_makes_structure_from_a_models_text(
     plain: Child, setting: str, trimming: bool, steps: list[tuple[str, str]]
 ) -> None:
     handle, writer, fresh = streaming(plain), ReplyWriter(), True
@@ -121,7 +121,7 @@ def test_no_editing_at_the_tip_makes_structure_of_what_a_model_says(
 
 
 @pytest.mark.parametrize("forgery", FORGED)
-def test_an_indent_that_goes_with_escape_leaves_text(plain: Child, forgery: str) -> None:
+def test_an_indent_removed_by_escape_leaves_text(plain: Child, forgery: str) -> None:
     handle = streaming(plain)
     plain.command("setlocal autoindent")
     append(plain, handle, "see", True)
@@ -134,7 +134,7 @@ def test_an_indent_that_goes_with_escape_leaves_text(plain: Child, forgery: str)
     assert forged(plain) == []
 
 
-def test_a_backslash_that_is_taken_away_again_stays_away(plain: Child) -> None:
+def test_a_deleted_backslash_stays_deleted(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "see " + FORGED[0], True)
     remote(plain, "close", handle)
@@ -145,7 +145,7 @@ def test_a_backslash_that_is_taken_away_again_stays_away(plain: Child) -> None:
     assert plain.lines()[-1] == FORGED[0]
 
 
-def test_what_a_tool_returned_is_guarded_too(plain: Child) -> None:
+def test_a_tools_result_is_also_guarded(plain: Child) -> None:
     handle = chat(plain)
     edits = [[4, 4, ["```", "see " + FORGED[0], "```"]]]
     assert remote(plain, "apply", handle, tick(plain), edits, ANSWER, STARTS)["applied"]

@@ -1,4 +1,4 @@
-"""A fork in a real Neovim: its text, its window, and that it keeps no decisions."""
+"""A fork in a real Neovim: its text and window. It takes over no decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def chat(nvim: Child, name: str, text: str, row: int = 1) -> Path:
 
 
 def forked(nvim: Child, name: str, command: str = "ParleyFork") -> str:
-    """The text of a fork, once it is open."""
+    """A fork's text, as soon as it is open."""
     nvim.command(command)
     nvim.until(lambda: nvim.name.endswith(f"/{name}"), "the fork")
     return nvim.text()
@@ -68,7 +68,7 @@ def test_a_question_in_a_fork_is_answered(nvim: Child, home: Path) -> None:
     assert "💬: hello again" in nvim.lines()
 
 
-def test_it_is_the_text_as_it_is_in_the_editor_that_is_copied(nvim: Child, home: Path) -> None:
+def test_a_fork_copies_the_editors_text(nvim: Child, home: Path) -> None:
     path = chat(nvim, "unsaved.md", CHAT)
     nvim.keys("A, unsaved<Esc>")
     assert "💬: a, unsaved" in forked(nvim, "unsaved-fork.md").split("\n")
@@ -76,7 +76,7 @@ def test_it_is_the_text_as_it_is_in_the_editor_that_is_copied(nvim: Child, home:
     assert nvim.lua("return vim.bo[vim.fn.bufnr('unsaved.md$')].modified")
 
 
-def test_no_file_is_written_over(nvim: Child, home: Path) -> None:
+def test_no_file_is_overwritten(nvim: Child, home: Path) -> None:
     (home / "twice-fork.md").write_text("mine", encoding="utf-8")
     chat(nvim, "twice.md", CHAT)
     forked(nvim, "twice-fork-2.md")
@@ -90,7 +90,7 @@ def test_no_file_is_written_over(nvim: Child, home: Path) -> None:
     ("command", "wins", "tabs"),
     [("ParleyFork", 1, 1), ("vertical ParleyFork", 2, 1), ("tab ParleyFork", 1, 2)],
 )
-def test_it_opens_where_the_modifiers_say(
+def test_a_fork_opens_where_the_modifiers_say(
     nvim: Child, home: Path, command: str, wins: int, tabs: int
 ) -> None:
     name = command.split()[0]
@@ -104,7 +104,7 @@ def test_it_opens_where_the_modifiers_say(
     nvim.command("silent! tabonly")
 
 
-def test_line_ends_stay(nvim: Child, home: Path) -> None:
+def test_line_endings_stay_unchanged(nvim: Child, home: Path) -> None:
     (home / "dos.md").write_bytes(CHAT.replace("\n", "\r\n").encode())
     nvim.command(f"edit {home}/dos.md")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -121,7 +121,7 @@ def said(nvim: Child, text: str) -> None:
     assert nvim.screen().count(text) == 1
 
 
-def test_why_there_is_no_fork_is_one_line(nvim: Child, home: Path) -> None:
+def test_the_reason_for_a_missing_fork_is_one_line(nvim: Child, home: Path) -> None:
     nvim.command("enew | setfiletype markdown")
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { '💬: a' })")
     said(nvim, "save this chat first (:w): its fork is created next to it")
@@ -137,7 +137,9 @@ def test_why_there_is_no_fork_is_one_line(nvim: Child, home: Path) -> None:
     said(nvim, "there is no question here")
 
 
-def test_what_is_still_written_is_not_forked_but_what_is_above_it(nvim: Child, home: Path) -> None:
+def test_a_running_answer_is_not_forked_but_the_exchanges_above_it_are(
+    nvim: Child, home: Path
+) -> None:
     chat(nvim, "busy.md", f"{FIRST}💬: write 3000 words\n", 7)
     nvim.command("ParleyRespond")
     nvim.until_text("🤖:[Demo]\n\nthe file")
@@ -150,7 +152,7 @@ def test_what_is_still_written_is_not_forked_but_what_is_above_it(nvim: Child, h
     complete(nvim)
 
 
-def test_what_was_remembered_is_not_known_in_the_fork(nvim: Child, home: Path) -> None:
+def test_remembered_tools_are_unknown_in_the_fork(nvim: Child, home: Path) -> None:
     path = ask_stocks(nvim)
     nvim.keys("yA")
     complete(nvim)
@@ -173,7 +175,7 @@ def test_what_was_remembered_is_not_known_in_the_fork(nvim: Child, home: Path) -
     complete(nvim)
 
 
-def test_a_call_that_waits_is_not_approved_by_a_yes_in_the_other_chat(
+def test_an_approval_in_the_other_chat_does_not_approve_a_waiting_call(
     nvim: Child, home: Path
 ) -> None:
     path = ask_stocks(nvim)
@@ -189,7 +191,7 @@ def test_a_call_that_waits_is_not_approved_by_a_yes_in_the_other_chat(
     assert nvim.lua("return vim.fn.maparg('ya', 'n') ~= ''")
 
 
-def test_a_mark_that_came_along_is_no_yes(nvim: Child, home: Path) -> None:
+def test_a_copied_mark_is_not_an_approval(nvim: Child, home: Path) -> None:
     path = ask_stocks(nvim)
     row = next(n for n, line in enumerate(nvim.lines(), 1) if line.startswith("❓"))
     nvim.command(str(row))
@@ -206,7 +208,7 @@ def test_a_mark_that_came_along_is_no_yes(nvim: Child, home: Path) -> None:
     assert "🛠️:" not in nvim.text()
 
 
-def test_the_path_of_a_fork_that_is_gone_is_not_used_again(nvim: Child, home: Path) -> None:
+def test_the_path_of_a_removed_fork_is_not_reused(nvim: Child, home: Path) -> None:
     chat(nvim, "again.md", CHAT)
     forked(nvim, "again-fork.md")
     nvim.keys("hello<Esc><C-g><C-g>")
@@ -218,13 +220,13 @@ def test_the_path_of_a_fork_that_is_gone_is_not_used_again(nvim: Child, home: Pa
 
 
 def requested(nvim: Child) -> str:
-    """The request of the current chat, without the comments above it."""
+    """The current chat's request, without the comments above it."""
     nvim.command("ParleyRequest")
     nvim.until(lambda: "request" in nvim.name and "messages" in nvim.text(), "the page")
     return "\n".join(line for line in nvim.lines() if not line.startswith("//"))
 
 
-def test_the_request_of_a_fork_holds_the_same_picture(nvim: Child, home: Path) -> None:
+def test_a_forks_request_has_the_same_picture(nvim: Child, home: Path) -> None:
     picture = beside(home / "seen.md", png(7))
     chat(nvim, "seen.md", f"💬: What is this?\n\n{link(picture)}\n\n💬: later")
     there = requested(nvim)

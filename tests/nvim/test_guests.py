@@ -1,4 +1,4 @@
-"""Third-party servers, from a real Neovim: listed, approved, called, the result in the chat."""
+"""Third-party servers in a real Neovim: listed, approved and called, with the result in the chat."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ LARGE = [
         program="azmcp",
     ),
 ]
-"""Those that are tried here only: Rust, Go, TypeScript, C#. One tool of each: OpenAI takes 128
-in all.
+"""Servers that only this module tries: Rust, Go, TypeScript, C#. Each has one tool, because OpenAI
+takes 128 in all.
 """
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
-"""The program of a browser, "" for none."""
+"""A browser's program; "" if there is none."""
 DRIVEN = (
     "--headless",
     "--isolated",
@@ -83,7 +83,7 @@ needs_browser = pytest.mark.skipif(
 )
 _ON_THE_WEB = ("browser_navigate", "browser_snapshot", "browser_evaluate")
 NAMESAKES = ("everything", "nushell", "nushell-next", "mise", "desktop")
-"""Servers with a tool that another one has, too: it goes by both names."""
+"""Servers with a tool that another server also has, which is named after both."""
 FASTMCP = ("stateful", "stateless", "json", "events", "oauth")
 
 pytestmark = pytest.mark.guests
@@ -108,7 +108,7 @@ def free_port() -> int:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The address of a server over Streamable HTTP."""
+    """A server's address for Streamable HTTP."""
     port = free_port()
     command, env = (
         [str(NPM / "mcp-server-everything"), "streamableHttp"],
@@ -123,9 +123,7 @@ def served() -> Iterator[str]:
 
 @contextmanager
 def driven(folder: Path) -> Iterator[str]:
-    """The address of a server over Streamable HTTP that drives a browser, with its files in a
-    folder.
-    """
+    """The address of a Streamable HTTP server that drives a browser, with its files in a folder."""
     port = free_port()
     command = [str(NPM / "playwright-mcp"), *DRIVEN, "--port", str(port)]
     with subprocess.Popen(
@@ -133,12 +131,12 @@ def driven(folder: Path) -> Iterator[str]:
     ) as process:
         assert process.stderr is not None
         assert any(b"Listening on" in line for line in process.stderr)
-        yield f"http://localhost:{port}/mcp"  # the server accepts no other name of this host
+        yield f"http://localhost:{port}/mcp"  # the server accepts no other name for this host
         process.terminate()
 
 
 class Page(BaseHTTPRequestHandler):
-    """A page with as many lines as its path says."""
+    """A page with the number of lines that its path states."""
 
     def do_GET(self) -> None:
         lines = int(self.path[1:]) if self.path[1:].isdigit() else 0
@@ -163,7 +161,7 @@ def site() -> Iterator[str]:
 
 @contextmanager
 def fastmcp() -> Iterator[dict[str, str]]:
-    """The addresses of FastMCP servers, by the way each is made."""
+    """The addresses of FastMCP servers, by the way each is created."""
     command = [PYPI / "python", ROOT / "tests" / "e2e" / "fastmcp_servers.py"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -225,7 +223,7 @@ def test_a_server_over_stdio_is_called(desk: Child, guest: Guest) -> None:
     assert guest.result in result_of(desk, f"call {tool} {arguments}")
 
 
-def test_the_tools_of_a_browser_are_listed(desk: Child) -> None:
+def test_a_browsers_tools_are_listed(desk: Child) -> None:
     tools(desk, "playwright: ready")
     assert "browser_take_screenshot" in desk.text()
 
@@ -242,7 +240,7 @@ def test_a_browser_takes_a_picture_of_a_page(desk: Child, site: str) -> None:
 
 
 @needs_browser
-def test_a_page_of_a_megabyte_comes_over_http_and_the_browser_stays(desk: Child, site: str) -> None:
+def test_a_megabyte_page_arrives_over_http_and_the_browser_stays(desk: Child, site: str) -> None:
     result_of(desk, f'call web__browser_navigate {{"url": "{site}/30000"}}')
     assert "line 17 of many" in result_of(desk, "call web__browser_snapshot {}")
     (whole,) = (desk.home / "web__browser_snapshot.assets").glob("*.txt")
@@ -253,7 +251,7 @@ def test_a_page_of_a_megabyte_comes_over_http_and_the_browser_stays(desk: Child,
 
 
 @pytest.mark.parametrize("way", FASTMCP)
-def test_a_server_that_fastmcp_makes_is_called(desk: Child, way: str) -> None:
+def test_a_fastmcp_server_is_called(desk: Child, way: str) -> None:
     if way == "oauth":
         desk.command("ParleyLogin oauth")
         desk.until(lambda: "signed in to oauth" in desk.messages(), "the login", BOUND_S)
@@ -266,7 +264,7 @@ def test_a_server_over_http_is_called(desk: Child) -> None:
 
 
 def next_request(nvim: Child, agent: str) -> str:
-    """The request of another question, as the page shows it."""
+    """The request for another question, as the page shows it."""
     nvim.command(f"ParleyAgent {agent}")
     nvim.until(lambda: nvim.variable("parley_agent") == agent, "the agent")
     nvim.command("ParleyRequest")
@@ -276,7 +274,7 @@ def next_request(nvim: Child, agent: str) -> str:
     return page
 
 
-def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_another(
+def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_others(
     desk: Child,
 ) -> None:
     text = result_of(desk, "call everything__get-tiny-image {}")
@@ -303,7 +301,7 @@ def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_anot
     desk.command("ParleyAgent Demo-OpenAI")
 
 
-def test_a_resource_is_brought_into_the_question_once(desk: Child) -> None:
+def test_a_resource_is_included_in_the_question_once(desk: Child) -> None:
     reference = "@@everything:demo://resource/static/document/features.md@@"
     ask(desk, f"hello: see {reference}", "resource.md")
     complete(desk)
@@ -317,7 +315,7 @@ def test_a_resource_is_brought_into_the_question_once(desk: Child) -> None:
     assert desk.text().partition("\n\U0001f916:")[0] == question
 
 
-def test_a_resource_that_a_result_names_is_read_by_the_model(desk: Child) -> None:
+def test_the_model_reads_a_resource_that_a_result_names(desk: Child) -> None:
     tools(desk, "2 templates: demo://resource/dynamic/text/{resourceId}")
     desk.keys("q")
     text = result_of(desk, 'call everything__get-resource-links {"count": 2}')
@@ -343,7 +341,7 @@ def test_a_prompt_becomes_the_question(desk: Child) -> None:
     assert desk.until_text("Paris", BOUND_S).startswith(f"{MARKER} ")
 
 
-def test_what_is_for_the_user_alone_stands_in_a_note(desk: Child) -> None:
+def test_content_for_the_user_alone_is_in_a_note(desk: Child) -> None:
     arguments = '{"messageType": "success", "includeImage": true}'
     text = result_of(desk, f"call everything__get-annotated-message {arguments}")
     assert "`(the output was shown to the user only)`" in text
@@ -366,7 +364,7 @@ def test_a_form_is_filled_in(desk: Child) -> None:
     complete(desk)
 
 
-def test_a_call_that_has_to_run_as_a_task_does(desk: Child) -> None:
+def test_a_call_that_must_run_as_a_task_runs(desk: Child) -> None:
     text = result_of(desk, 'call everything__simulate-research-query {"topic":"moles"}')
     assert "# Research Report: moles" in text
     assert "[pending]" not in text

@@ -1,6 +1,4 @@
-"""`:checkhealth parley`: the agent of new chats, whether a local model listens, problems with
-Python.
-"""
+"""`:checkhealth parley`: new chats' agent, whether a local model listens, and problems with Python."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from tests.nvim.harness import Child, child
 
 
 def report(nvim: Child) -> str:
-    """The report, each line unwrapped."""
+    """The report, with each line unwrapped."""
     nvim.command("silent checkhealth parley")
     nvim.until(lambda: "parley: keys" in nvim.text() or "ERROR" in nvim.text(), "the report")
     return nvim.text()
@@ -27,7 +25,7 @@ def report(nvim: Child) -> str:
 
 @contextmanager
 def port(listens: bool) -> Iterator[int]:
-    """A port of this machine, with or without a listener."""
+    """A local port, with or without a listener."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         if listens:
@@ -59,7 +57,7 @@ def port(listens: bool) -> Iterator[int]:
         ),
     ],
 )
-def test_it_says_which_agent_new_chats_get_and_why(
+def test_it_names_the_agent_for_new_chats_and_the_reason(
     tmp_path: Path, init: str, env: dict[str, str], line: str
 ) -> None:
     with child(tmp_path, init=init, env=env) as nvim:
@@ -83,7 +81,7 @@ def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str
             assert line.format(url) in report(nvim)
 
 
-def test_a_model_elsewhere_is_not_knocked_at_and_its_address_shows_no_password(
+def test_a_remote_model_is_not_contacted_and_its_address_shows_no_password(
     tmp_path: Path,
 ) -> None:
     with child(
@@ -95,7 +93,7 @@ def test_a_model_elsewhere_is_not_knocked_at_and_its_address_shows_no_password(
     assert "listens" not in text
 
 
-def test_all_that_a_python_of_ones_own_lacks_is_named_with_its_path(tmp_path: Path) -> None:
+def test_everything_that_a_users_python_lacks_is_named_with_its_path(tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", symlinks=True)
     python = tmp_path / "bare" / "bin" / "python"
     version = ".".join(map(str, sys.version_info[:3]))
@@ -105,13 +103,13 @@ def test_all_that_a_python_of_ones_own_lacks_is_named_with_its_path(tmp_path: Pa
     assert "vim.g.parley_python names it" in text
 
 
-def test_a_python_that_is_not_there_is_named_with_its_path(tmp_path: Path) -> None:
+def test_a_missing_python_is_named_with_its_path(tmp_path: Path) -> None:
     with child(tmp_path, init="vim.g.parley_python = '/nowhere/python'", width=300) as nvim:
         assert "ERROR /nowhere/python cannot be run: " in report(nvim)
 
 
-def test_the_requirements_that_the_report_looks_for_are_all_there_here() -> None:
-    """The report reads them from the plugin's file, as this interpreter can."""
+def test_this_python_has_all_requirements_that_the_report_checks() -> None:
+    """The report reads them from the plugin's file, like this interpreter."""
     root = Path(__file__).resolve().parents[2]
     code = (root / "lua" / "parley" / "install.lua").read_text(encoding="utf-8")
     code = code.split("M.inventory = [=[\n")[1].split("\n]=]")[0]

@@ -10,7 +10,7 @@ from tests.nvim.harness import ROOT, Child
 HELP = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
 
 
-def test_helptags_are_made_without_complaint(plain: Child, tmp_path: Path) -> None:
+def test_helptags_are_generated_without_complaint(plain: Child, tmp_path: Path) -> None:
     (tmp_path / "parley.txt").write_text(HELP, encoding="utf-8")
     plain.command(f"helptags {tmp_path}")
     tags = {
@@ -20,10 +20,10 @@ def test_helptags_are_made_without_complaint(plain: Child, tmp_path: Path) -> No
     assert linked - tags == set()
 
 
-def test_every_command_and_no_other_is_in_the_help(plain: Child) -> None:
+def test_the_help_has_exactly_parleys_commands(plain: Child) -> None:
     commands = {f":{name}" for name in plain.nvim.api.get_commands({}) if name.startswith("Parley")}
     assert set(re.findall(r"\*(:Parley\w+)\*", HELP)) == commands
 
 
-def test_no_line_is_wider_than_help_is() -> None:
+def test_no_line_is_wider_than_a_help_page() -> None:
     assert [line for line in HELP.splitlines() if len(line) > 78] == []

@@ -42,7 +42,7 @@ def host_pid(nvim: Child) -> int:
     return pid
 
 
-def test_at_start_nothing_is_loaded_and_no_process_is_begun(tmp_path: Path) -> None:
+def test_at_startup_nothing_is_loaded_and_no_process_starts(tmp_path: Path) -> None:
     with child(tmp_path) as nvim:
         loaded = (
             "return vim.tbl_filter(function(m) return m:find('^parley') end, "
@@ -67,7 +67,7 @@ def test_a_chat_starts_its_host_which_ends_with_neovim(tmp_path: Path) -> None:
     assert not is_alive(pid)
 
 
-def test_settings_that_are_wrong_are_named_and_the_rest_works(tmp_path: Path) -> None:
+def test_wrong_settings_are_named_and_the_rest_works(tmp_path: Path) -> None:
     init = (
         "require('parley').setup({ agent = 'Dmeo', thinking = { budget_tokens = 'many' }, "
         "nonsense = 1 })"
@@ -82,7 +82,7 @@ def test_settings_that_are_wrong_are_named_and_the_rest_works(tmp_path: Path) ->
         nvim.until(lambda: nvim.variable("parley_agent") == "Demo", "the default")
 
 
-def test_a_host_that_dies_is_told_of_and_the_next_question_starts_another(tmp_path: Path) -> None:
+def test_a_dead_host_is_reported_and_the_next_question_starts_another(tmp_path: Path) -> None:
     with child(tmp_path, init=LIGHT, env={"PARLEY_DEMO_PACE": "0.01"}) as nvim:
         nvim.edit("chat.md", f"{MARKER} write 2000 words\n")
         nvim.command("ParleyRespond")
@@ -95,7 +95,7 @@ def test_a_host_that_dies_is_told_of_and_the_next_question_starts_another(tmp_pa
         answered(nvim)
 
 
-def test_a_python_that_is_not_there_is_told_of_with_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_python_is_reported_with_a_remedy(tmp_path: Path) -> None:
     with child(tmp_path, init="vim.g.parley_python = '/nowhere/python'") as nvim:
         nvim.edit("chat.md", HELLO)
         nvim.command("ParleyRespond")
@@ -155,7 +155,7 @@ def uv(folder: Path, pip: str = ":") -> Path:
     return log
 
 
-def test_the_first_question_installs_and_is_then_answered(
+def test_the_first_question_installs_the_environment_and_is_then_answered(
     tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
 ) -> None:
     root, bin_, env = installed
@@ -177,7 +177,7 @@ def test_the_first_question_installs_and_is_then_answered(
     assert f"--require-hashes --only-binary :all: -r {root}/requirements.lock" in wanted
 
 
-def test_a_new_chat_is_there_at_once_and_says_that_its_environment_is_made(
+def test_a_new_chat_opens_at_once_and_reports_the_installation(
     tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
 ) -> None:
     root, bin_, env = installed
@@ -197,7 +197,7 @@ def test_a_new_chat_is_there_at_once_and_says_that_its_environment_is_made(
         nvim.until(lambda: nvim.variable("parley_status") == "", "the end of the turn")
 
 
-def test_a_new_chat_where_nothing_can_be_installed_says_so_and_can_be_written(
+def test_a_new_chat_without_a_possible_installation_says_so_and_is_writable(
     tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
 ) -> None:
     root, bin_, env = installed
@@ -211,7 +211,7 @@ def test_a_new_chat_where_nothing_can_be_installed_says_so_and_can_be_written(
         assert not nvim.lua("return require('parley.handle').busy(0)")
 
 
-def test_an_installation_that_fails_says_why_and_what_to_type(
+def test_a_failed_installation_names_the_reason_and_the_command_to_type(
     tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
 ) -> None:
     root, bin_, env = installed
@@ -251,7 +251,7 @@ def test_the_build_script_installs_before_the_plugin_is_loaded(
     assert list((tmp_path / "data").rglob(".ok"))
 
 
-def test_the_health_report_names_what_there_is(nvim: Child) -> None:
+def test_the_health_report_names_the_installed_parts(nvim: Child) -> None:
     nvim.command("silent checkhealth parley")
     nvim.until(lambda: "parley: keys" in nvim.text(), "the report")
     text = nvim.text()

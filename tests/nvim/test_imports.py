@@ -1,4 +1,4 @@
-"""The host's imports: nothing large before a chat needs it, then only that chat's packages."""
+"""The host's imports: no large package before a chat needs it, then only that chat's packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WARM = "from parley.providers.client import warm; warm({!r}, builtin=False, has_
 
 
 def imported(*code: str) -> set[str]:
-    """The large packages imported by some code."""
+    """The large packages that this code imports."""
     start = f"import sys, json; sys.path.insert(0, {str(ROOT / 'python')!r})"
     tell = "print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
     command = [sys.executable, "-I", "-c", "; ".join((start, *code, tell))]
@@ -30,11 +30,11 @@ def test_a_host_starts_without_any_sdk() -> None:
 
 
 @pytest.mark.parametrize(("kind", "other"), [("openai", "anthropic"), ("anthropic", "openai")])
-def test_a_chat_brings_in_the_sdk_of_its_agent_alone(kind: str, other: str) -> None:
+def test_a_chat_imports_only_its_agents_sdk(kind: str, other: str) -> None:
     packages = imported(HOST, WARM.format(kind, False))
     assert kind in packages
     assert not packages & {other, "mcp", "jsonschema", "uvicorn", "starlette"}
 
 
-def test_the_sdk_for_servers_comes_where_there_may_be_tools() -> None:
+def test_the_sdk_for_servers_is_imported_if_there_may_be_tools() -> None:
     assert {"openai", "mcp", "jsonschema"} <= imported(HOST, WARM.format("openai", True))

@@ -1,4 +1,4 @@
-"""Among thousands of waiting calls, only calls in view are drawn. The tests count work, not
+"""Among thousands of waiting calls, Parley draws only the calls in view. The tests count work, not
 time.
 """
 
@@ -46,12 +46,12 @@ end
 
 
 def one_answer(count: int) -> str:
-    """An answer with so many waiting calls."""
+    """An answer with this many waiting calls."""
     return f"{LONG}💬: q\n\n🤖:[Demo]\n\n{''.join(call(n, query=f'number {n}') for n in range(1, count + 1))}"
 
 
 def many_answers(count: int) -> str:
-    """Answers with a waiting call each."""
+    """Answers with one waiting call each."""
     answers = (
         f"💬: q\n\n🤖:[Demo]\n\n{call(1, query=f'number {n}')}\n" for n in range(1, count + 1)
     )
@@ -88,7 +88,7 @@ def work(nvim: Child, text: str, tools: Catalogue) -> list[int]:
 
 @pytest.mark.parametrize("made", [one_answer, many_answers])
 @pytest.mark.parametrize("required", [[], ["language"]])
-def test_ten_times_as_many_calls_are_no_more_work(
+def test_ten_times_as_many_calls_take_no_more_work(
     plain: Child, made: Any, required: list[str]
 ) -> None:
     tools = Catalogue.of([tool("web_search", "mock", input_schema=ANY | {"required": required})])
@@ -97,7 +97,7 @@ def test_ten_times_as_many_calls_are_no_more_work(
     assert all(more <= 2 * less + 300 for less, more in zip(few, many, strict=True)), (few, many)
 
 
-def test_the_last_of_many_calls_and_its_prompt_are_there_when_a_window_comes_to_it(
+def test_the_last_of_many_calls_and_its_prompt_are_drawn_when_a_window_reaches_them(
     plain: Child,
 ) -> None:
     opened(plain, one_answer(300))
@@ -111,7 +111,7 @@ def test_the_last_of_many_calls_and_its_prompt_are_there_when_a_window_comes_to_
     assert 150 not in seen
 
 
-def test_calls_in_a_fold_of_the_users_are_drawn_when_it_is_opened(plain: Child) -> None:
+def test_calls_in_a_users_fold_are_drawn_when_it_is_opened(plain: Child) -> None:
     opened(plain, many_answers(40))
     plain.command("normal! G")
     plain.command("60,$-1fold")
@@ -121,7 +121,7 @@ def test_calls_in_a_fold_of_the_users_are_drawn_when_it_is_opened(plain: Child) 
     plain.until(lambda: shown(plain).count(ONE) > 1, "the prompts")
 
 
-def test_the_notes_of_many_calls_are_no_more_than_a_window_can_show(plain: Child) -> None:
+def test_notes_are_drawn_only_for_the_calls_that_a_window_can_show(plain: Child) -> None:
     tools = Catalogue.of(
         [tool("web_search", "mock", input_schema=ANY | {"required": ["language"]})]
     )

@@ -1,4 +1,4 @@
-"""From a key to the request: no question to Neovim on the way, and no message twice."""
+"""From a key to the request: Parley does not query Neovim on the way, and sends no message twice."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def stop(nvim: Child) -> None:
 
 
 @pytest.mark.parametrize("exchanges", [0, 1, 10])
-def test_the_request_leaves_though_neovim_answers_nothing(
+def test_the_request_is_sent_even_if_neovim_answers_nothing(
     desk: Child, model: HangingModel, exchanges: int
 ) -> None:
     desk.edit(f"{exchanges}.md", LONG * exchanges + "💬: \n")
@@ -77,7 +77,7 @@ def test_the_request_leaves_though_neovim_answers_nothing(
     stop(desk)
 
 
-def test_only_lines_that_have_changed_are_told_and_once(desk: Child, model: HangingModel) -> None:
+def test_only_changed_lines_are_sent_and_only_once(desk: Child, model: HangingModel) -> None:
     desk.edit("crossings.md", LONG * 7 + "💬: \n")
     desk.until(
         lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat"
@@ -99,7 +99,7 @@ def test_only_lines_that_have_changed_are_told_and_once(desk: Child, model: Hang
 
 
 def ask_and(desk: Child, model: HangingModel, name: str, act: str) -> int:
-    """Ask, and act again before the host can reply; returns how many requests were cancelled."""
+    """Ask, and act again before the host can reply; return the number of cancelled requests."""
     desk.edit(name, "💬: first\n\n🤖:[A]\n\nanswer\n\n💬: next\n")
     desk.until(
         lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat"
@@ -111,7 +111,7 @@ def ask_and(desk: Child, model: HangingModel, name: str, act: str) -> int:
     return before
 
 
-def test_what_was_begun_finds_its_place_in_a_text_that_moved(
+def test_a_started_turn_finds_its_place_in_a_text_that_moved(
     desk: Child, model: HangingModel
 ) -> None:
     ask_and(desk, model, "moved.md", "vim.api.nvim_buf_set_lines(0, 0, 0, true, { 'above', '' })")
@@ -131,7 +131,7 @@ def test_what_was_begun_finds_its_place_in_a_text_that_moved(
         ("fixed", "vim.bo.modifiable = false"),
     ],
 )
-def test_a_request_without_a_place_for_its_answer_is_given_up(
+def test_a_request_without_a_place_for_its_answer_is_cancelled(
     desk: Child, model: HangingModel, name: str, act: str
 ) -> None:
     asked = len(model.asked)
@@ -159,7 +159,7 @@ AT_ONCE = {
 
 @pytest.mark.parametrize("keys", AT_ONCE.values(), ids=AT_ONCE)
 @pytest.mark.parametrize("is_last", [False, True])
-def test_a_question_that_is_asked_at_once_takes_its_lines_along(
+def test_an_immediate_question_includes_its_lines(
     desk: Child, model: HangingModel, keys: str, is_last: bool
 ) -> None:
     desk.clear()
@@ -186,9 +186,7 @@ def test_a_question_that_is_asked_at_once_takes_its_lines_along(
     assert desk.lua("return vim.fn.mode()") == "n"
 
 
-def test_a_question_that_is_asked_at_once_takes_its_picture_along(
-    desk: Child, model: HangingModel
-) -> None:
+def test_an_immediate_question_includes_its_picture(desk: Child, model: HangingModel) -> None:
     (desk.home / "pic.png").write_bytes(png())
     desk.edit("picture.md", "💬: what?\n")
     asked = len(model.asked)

@@ -1,4 +1,4 @@
-"""The choice keys: their decisions, and that they leave Vim's own commands unchanged."""
+"""The choice keys: their decisions, and Vim's own commands, which they leave unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSALS = ("yn", "yN")
 
 
 def press(nvim: Child, key: str, row: int = 8) -> None:
-    """Type a choice on a row; a no gets an empty reason."""
+    """Type a choice on a row; declining gets an empty reason."""
     nvim.keys(key)
     if key == "yN" or (key == "yn" and row >= 7):
         nvim.until_screen("Reason (may be empty):")
@@ -187,7 +187,7 @@ end
 )
 @pytest.mark.parametrize("row", [5, 8], ids=["text", "proposal"])
 @pytest.mark.parametrize("waits", [True, False], ids=["waiting", "idle"])
-def test_what_is_vims_stays_vims_whether_something_waits_or_not(
+def test_vims_commands_stay_the_same_whether_or_not_calls_wait(
     plain: Child, bare: Child, keys: str, setup: str, row: int, waits: bool
 ) -> None:
     prepare(bare, row, 6, setup)
@@ -202,7 +202,7 @@ def test_what_is_vims_stays_vims_whether_something_waits_or_not(
 
 
 @pytest.mark.parametrize("keys", ["yap", "yaw", 'ya"', "ya(", "3yaw", '"ayap'])
-def test_typed_at_a_persons_speed_vims_commands_stay_vims(
+def test_vims_commands_stay_the_same_at_a_persons_typing_speed(
     plain: Child, bare: Child, keys: str
 ) -> None:
     prepare(bare, 5, 6, SLOW)
@@ -210,21 +210,21 @@ def test_typed_at_a_persons_speed_vims_commands_stay_vims(
     for nvim in (plain, bare):
         for key in keys:
             nvim.keys(key)
-            time.sleep(0.03)  # tests the pause: it is shorter than 'timeoutlen'
+            time.sleep(0.03)  # this tests the pause: it is shorter than 'timeoutlen'
         nvim.until_open()
     assert plain.lua(STATE) == bare.lua(STATE)
     assert plain.lua("return _G.asked") == []
 
 
 @pytest.mark.parametrize("pause", [0, 0.03])
-def test_a_yes_typed_twice_at_once_is_one_yes_and_changes_no_text(
+def test_an_approval_key_typed_twice_at_once_counts_once_and_changes_no_text(
     plain: Child, pause: float
 ) -> None:
     waiting(plain, 8, setup=SLOW)
     before = plain.lines()
     for key in "yaya":
         plain.keys(key)
-        time.sleep(pause)  # tests the pause: it is shorter than 'timeoutlen'
+        time.sleep(pause)  # this tests the pause: it is shorter than 'timeoutlen'
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
     plain.until_open()
     assert (plain.lines(), plain.lua(STATE)["mode"]) == (before, "n")
@@ -245,7 +245,7 @@ def test_with_two_windows_on_the_chat_a_key_counts_where_its_cursor_is(plain: Ch
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_typed_while_a_macro_is_recorded_decides_and_the_macro_does_not(
+def test_a_key_typed_while_a_macro_is_recorded_decides_but_the_macro_does_not(
     plain: Child, key: str
 ) -> None:
     waiting(plain, 8)
@@ -277,9 +277,7 @@ def test_a_key_asks_for_its_choice_and_leaves_no_trace(plain: Child, key: str, r
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_does_nothing_of_ours_where_nothing_waits(
-    plain: Child, bare: Child, key: str
-) -> None:
+def test_a_key_has_no_parley_effect_if_nothing_waits(plain: Child, bare: Child, key: str) -> None:
     prepare(bare, 5)
     prepare(plain, 5)
     plain.lua("_G.asked = {}")
@@ -301,7 +299,7 @@ def test_a_key_does_nothing_of_ours_where_nothing_waits(
     ],
     ids=["normal", "feedkeys", "macro", "register", "count", "dot"],
 )
-def test_a_choice_is_made_by_nobody_but_a_person_who_typed_the_key_alone(
+def test_only_a_key_typed_by_a_person_alone_makes_a_choice(
     plain: Child, key: str, how: str
 ) -> None:
     waiting(plain, 8)
@@ -313,7 +311,7 @@ def test_a_choice_is_made_by_nobody_but_a_person_who_typed_the_key_alone(
     assert plain.lua("return _G.asked") == []
 
 
-def test_a_key_that_was_typed_does_not_vouch_for_one_that_a_plugin_feeds(plain: Child) -> None:
+def test_a_typed_key_does_not_authorize_one_that_a_plugin_feeds(plain: Child) -> None:
     waiting(plain, 8)
     plain.keys("yo")
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "yo"]])
@@ -323,7 +321,7 @@ def test_a_key_that_was_typed_does_not_vouch_for_one_that_a_plugin_feeds(plain: 
     assert plain.lua("return _G.asked") == [["choose", "yo"]]
 
 
-def test_keys_of_another_exchange_are_vims(plain: Child) -> None:
+def test_keys_in_another_exchange_are_vims(plain: Child) -> None:
     prepare(plain, 5)
     plain.lua(WAIT.replace("{ 0, vim.api.nvim_buf_line_count(buf) }", "{ 6, 9 }"))
     plain.keys("yN")
@@ -334,7 +332,7 @@ def test_keys_of_another_exchange_are_vims(plain: Child) -> None:
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "yN"]])
 
 
-def test_the_keys_go_when_nothing_waits_and_give_back_what_was_there(plain: Child) -> None:
+def test_the_keys_disappear_when_nothing_waits_and_restore_earlier_maps(plain: Child) -> None:
     prepare(plain, 5, setup="vim.keymap.set('n', 'K', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua("vim.keymap.set('n', 'yo', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua(WAIT)
@@ -348,7 +346,7 @@ def test_the_keys_go_when_nothing_waits_and_give_back_what_was_there(plain: Chil
     assert descriptions == ["mine", "mine", "", "", ""]
 
 
-def test_keys_can_be_changed_and_switched_off(plain: Child) -> None:
+def test_keys_can_be_changed_and_disabled(plain: Child) -> None:
     prepare(plain, 5)
     plain.lua(
         "require('parley').setup({ keys = { respond = '<leader>r', stop = '', choices = false } })"
@@ -361,7 +359,7 @@ def test_keys_can_be_changed_and_switched_off(plain: Child) -> None:
 
 
 def choice_keys(nvim: Child, choices: str) -> dict[str, str]:
-    """The keys of each choice while a call waits, by the description of the map."""
+    """The keys for each choice while a call waits, by the map's description."""
     prepare(nvim, 8)
     nvim.lua(f"require('parley').setup({{ keys = {{ choices = {choices} }} }})")
     nvim.lua(WAIT)
@@ -370,7 +368,7 @@ def choice_keys(nvim: Child, choices: str) -> dict[str, str]:
     return {each["desc"]: each["lhs"] for each in maps if "call" in each.get("desc", "")}
 
 
-def test_choices_take_other_keys_and_some_none(plain: Child) -> None:
+def test_choices_can_have_other_keys_or_none(plain: Child) -> None:
     keys = choice_keys(plain, "{ ya = '<leader>a', yN = false, yO = '' }")
     assert keys == {
         "Parley: approve all waiting calls": "\\a",
@@ -385,7 +383,7 @@ def test_choices_take_other_keys_and_some_none(plain: Child) -> None:
 
 
 @pytest.mark.parametrize("key", ["<leader>a", "<C-y>", "gy", "<F5>", "é"])
-def test_another_key_decides_when_it_is_typed_and_only_then(plain: Child, key: str) -> None:
+def test_another_key_decides_only_when_it_is_typed(plain: Child, key: str) -> None:
     prepare(plain, 8)
     plain.lua("require('parley').setup({ keys = { choices = { ya = ... } } })", key)
     plain.lua(WAIT)
@@ -396,7 +394,7 @@ def test_another_key_decides_when_it_is_typed_and_only_then(plain: Child, key: s
     assert plain.lua("return _G.asked") == [["choose", "ya"]]
 
 
-def test_a_map_of_the_users_to_a_plug_decides_when_it_is_typed_and_only_then(plain: Child) -> None:
+def test_a_users_map_to_a_plug_key_decides_only_when_it_is_typed(plain: Child) -> None:
     waiting(plain, 8)
     plain.lua("vim.keymap.set('n', '<leader>y', '<Plug>(parley-ya)')")
     plain.lua("vim.cmd.normal('\\\\y')")
@@ -414,19 +412,16 @@ def test_a_map_of_the_users_to_a_plug_decides_when_it_is_typed_and_only_then(pla
     assert plain.lua("return _G.asked") == [["choose", "ya"]]
 
 
-def test_every_map_says_what_it_does(plain: Child) -> None:
-    """As plugins like which-key read it: `desc`, and no description for a map that only makes
-    Vim wait.
-    """
+def test_every_map_has_a_description(plain: Child) -> None:
+    """Plugins such as which-key read `desc`; a map that only makes Vim wait has no description."""
     waiting(plain, 8)
     maps = [each for mode in "ni" for each in plain.nvim.api.buf_get_keymap(0, mode)]
     ours = {each["lhs"]: each.get("desc", "") for each in maps}
     assert [
         lhs for lhs, desc in ours.items() if "<Plug>" not in lhs and not desc.startswith("Parley: ")
     ] == []
-    assert {desc for lhs, desc in ours.items() if "<Plug>" in lhs} == {
-        "which_key_ignore"
-    }  # hides it there
+    # which-key hides it there
+    assert {desc for lhs, desc in ours.items() if "<Plug>" in lhs} == {"which_key_ignore"}
     plugs = [
         each
         for each in plain.nvim.api.get_keymap("n")
@@ -442,7 +437,7 @@ def test_with_a_latin_langmap_the_keys_decide_where_they_are_typed(plain: Child)
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
 
 
-def test_the_keys_of_the_editor_are_those_of_the_settings(plain: Child) -> None:
+def test_the_editors_keys_match_the_settings(plain: Child) -> None:
     from dataclasses import asdict
 
     from parley.settings.values import Keys
@@ -453,7 +448,7 @@ def test_the_keys_of_the_editor_are_those_of_the_settings(plain: Child) -> None:
     }
 
 
-def test_the_keys_outlast_a_filetype_that_is_set_again(plain: Child) -> None:
+def test_the_keys_survive_a_repeated_filetype_event(plain: Child) -> None:
     prepare(plain, 5)
     desc = "return vim.fn.maparg(..., 'n', false, true).desc or ''"
     plain.until(lambda: plain.lua(desc, "gO") == "Parley: list the questions", "the keys")

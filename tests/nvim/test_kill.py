@@ -1,8 +1,8 @@
-"""Neovim or its host killed at any step of a turn: nothing is lost, no call runs twice, the file
-continues.
+"""Neovim or its host is killed at any step of a turn: nothing is lost, no call runs twice, and the
+file can continue.
 
-A step is a request of the host to Neovim: to read, to write, to draw, to show. SIGKILL comes at the
-chosen step. Each Neovim reopens the file that the one before left, and is then killed itself.
+A step is a request from the host to Neovim: to read, write, draw or show. SIGKILL comes at the
+chosen step. Each Neovim reopens the previous one's file, and is then killed too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.nvim.harness import Child, child
 POINTS = 5
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.fuzz) for seed in range(2, 20))]
 STEPS = 70
-"""About as many as the turn has: the first deaths come before it does anything, the last after
+"""About the number of a turn's steps: the first deaths come before it does anything, the last after
 its end.
 """
 
@@ -49,7 +49,7 @@ end
 
 @dataclass(frozen=True)
 class Death:
-    """The process to kill, the step, and whether before or after the step is done."""
+    """The process to kill, the step, and whether to kill before or after the step is done."""
 
     who: str
     step: int
@@ -71,13 +71,13 @@ def deaths(seed: int) -> list[Death]:
 
 @contextmanager
 def editor(home: Path) -> Iterator[Child]:
-    """A new Neovim of this home."""
+    """A new Neovim in this home."""
     with suppress(EOFError, OSError), child(home, env={"PARLEY_DEMO_PACE": "0.001"}) as nvim:
         yield nvim
 
 
 def live(nvim: Child, chat: Chat, death: Death) -> None:
-    """A turn with an approved call, until the kill; or until its end, then the kill."""
+    """Run a turn with an approved call until the kill, or until its end and then kill."""
     opened(nvim, chat)
     nvim.lua(STRIKE, death.step, death.who, death.before)
 
@@ -102,7 +102,7 @@ def live(nvim: Child, chat: Chat, death: Death) -> None:
 
 
 def respond(nvim: Child) -> None:
-    """Run `:ParleyRespond` to its outcome; again while the host of a dead Neovim still holds the
+    """Run `:ParleyRespond` to its outcome, and again while a dead Neovim's host still holds the
     chat.
     """
 
@@ -125,7 +125,7 @@ WARNING = "may have run: no result in the file"
 
 
 def go_on(nvim: Child, chat: Chat, death: Death) -> None:
-    """Open the remaining file, check that it is intact, and bring it to a complete answer."""
+    """Open the remaining file, check that it is intact, and continue to a complete answer."""
     left, before = chat.path.read_text(encoding="utf-8"), chat.calls()
     assert left.startswith(chat.question), death
     assert not [p for p in parse(left).problems if p.severity == "error"], death
@@ -150,7 +150,7 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
         )
         if not is_complete(
             nvim
-        ):  # it was started but never reached its server: the first approval says so
+        ):  # it was started but never reached its server, so the first approval warns
             until(nvim, lambda: waits(nvim), "the choice")
             nvim.command("ParleyApprove ya")
     until(nvim, lambda: is_complete(nvim), f"the answer after {death}")
@@ -159,7 +159,7 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
 
 
 def assert_sendable(chat: Chat) -> None:
-    """The resulting chat can be sent to every provider, with another question."""
+    """Check that every provider accepts the resulting chat with another question."""
     text = chat.path.read_text(encoding="utf-8")
     assert LAST_WORDS in text, "half a reply counts as complete"
     assert text.count("\U0001f916:") == 1
@@ -171,7 +171,7 @@ def assert_sendable(chat: Chat) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_killed_at_any_step_nothing_is_lost_no_call_runs_twice_and_the_file_goes_on(
+def test_killed_at_any_step_nothing_is_lost_no_call_runs_twice_and_the_file_continues(
     tmp_path: Path, seed: int
 ) -> None:
     furnish(tmp_path)

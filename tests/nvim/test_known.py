@@ -1,4 +1,4 @@
-"""Lua's constants, known before the host runs, are Python's."""
+"""Lua's constants, which are known before the host runs, equal Python's."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from parley.tools.known_servers import KNOWN_SERVERS
 from tests.nvim.harness import Child
 
 
-def test_its_markers_are_those_of_the_grammar(plain: Child) -> None:
+def test_luas_markers_match_the_grammar(plain: Child) -> None:
     markers = (*MARKERS.items(), ("summary", SUMMARY))
     spelled = {kind: marker.partition(":")[0] for kind, marker in markers}
     assert plain.lua("return require('parley.known').markers") == spelled
 
 
 @pytest.mark.parametrize("folder", ["", "/somewhere"])
-def test_its_file_of_settings_is_that_of_the_host(plain: Child, folder: str) -> None:
+def test_luas_settings_file_matches_the_hosts(plain: Child, folder: str) -> None:
     before = plain.lua("return vim.env.XDG_CONFIG_HOME")
     plain.lua("vim.env.XDG_CONFIG_HOME = ...", folder)
     environ = {"XDG_CONFIG_HOME": folder, "HOME": plain.lua("return vim.env.HOME")}
@@ -28,7 +28,7 @@ def test_its_file_of_settings_is_that_of_the_host(plain: Child, folder: str) -> 
 
 
 @pytest.mark.parametrize("folder", ["", "/somewhere"])
-def test_its_folder_of_chats_is_that_of_the_shell(plain: Child, folder: str) -> None:
+def test_luas_chat_folder_matches_the_shells(plain: Child, folder: str) -> None:
     before = plain.lua("return vim.env.XDG_DATA_HOME")
     plain.lua("vim.env.XDG_DATA_HOME = ...", folder)
     environ = {"XDG_DATA_HOME": folder, "HOME": plain.lua("return vim.env.HOME")}
@@ -36,15 +36,15 @@ def test_its_folder_of_chats_is_that_of_the_shell(plain: Child, folder: str) -> 
     plain.lua("vim.env.XDG_DATA_HOME = ...", before)
 
 
-def test_its_names_of_what_is_no_file_are_those_of_the_references(plain: Child) -> None:
+def test_luas_names_that_are_not_files_match_the_references(plain: Child) -> None:
     assert plain.lua("return require('parley.known').live") == list(LIVE)
 
 
-def test_the_known_servers_are_those_of_the_host(plain: Child) -> None:
+def test_luas_known_servers_match_the_hosts(plain: Child) -> None:
     assert plain.lua("return require('parley.known').servers") == list(KNOWN_SERVERS)
 
 
-def test_its_defaults_are_those_of_the_settings(plain: Child) -> None:
+def test_luas_defaults_match_the_settings(plain: Child) -> None:
     assert plain.lua("return require('parley.known').start_insert") is Settings().start_insert
 
 

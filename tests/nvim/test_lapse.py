@@ -1,5 +1,5 @@
-"""A tool that its server redefines: earlier approvals are void; old and new definition are
-shown.
+"""If a server redefines its tool, earlier approvals become void, and Parley shows the old and new
+definition.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def float_text(nvim: Child) -> str:
 
 
 @pytest.mark.timeout(180)
-def test_a_void_yes_says_so_on_the_line_and_k_shows_what_changed(tmp_path: Path) -> None:
+def test_a_void_approval_is_marked_on_the_line_and_k_shows_the_change(tmp_path: Path) -> None:
     furnish(tmp_path)
     chat = Chat(tmp_path, "one")
     with child(tmp_path, height=50) as nvim:

@@ -1,4 +1,4 @@
-"""The drawing of waiting calls is on the screen, says what they are, and marks each cut."""
+"""Waiting calls are drawn on the screen, describe themselves, and mark each cut."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEIGHT = 24
 
 
 def waiting(*arguments: str, before: int = 60) -> str:
-    """A chat longer than a window, with calls waiting at its end that have these arguments."""
+    """A chat longer than a window; at its end, calls with these arguments wait."""
     above = Exchange(Question((Text("\n".join(["long"] * before)),)), (answer(Text("said")),))
     calls = [asked(number, arguments=each) for number, each in enumerate(arguments, 1)]
     below = Exchange(Question((Text("q"),)), (answer(Text("Let me look."), *calls),))
@@ -36,7 +36,7 @@ def waiting(*arguments: str, before: int = 60) -> str:
 
 
 def draw(nvim: Child, text: str, catalogue: Catalogue, width: int) -> list[int]:
-    """Draw a chat, and bring it to the user, as after a turn; returns the rows of its calls."""
+    """Draw a chat and move to its end, as after a turn; return the rows of its calls."""
     nvim.clear()
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("legible.md", text)
@@ -77,7 +77,7 @@ def test_the_drawn_line_and_the_prompt_are_on_the_screen_however_long_a_call_is(
     assert ("…" in screen) == (length > 0)
 
 
-def test_each_of_several_calls_is_seen_where_the_cursor_is_on_it(plain: Child) -> None:
+def test_each_of_several_calls_is_visible_with_the_cursor_on_it(plain: Child) -> None:
     long = json.dumps({"query": "x" * 20_000, "number": 1})
     for row in draw(
         plain, waiting(long, '{"query":"y"}', long.replace("1}", "3}")), Catalogue.of([tool()]), 80
@@ -88,7 +88,7 @@ def test_each_of_several_calls_is_seen_where_the_cursor_is_on_it(plain: Child) -
         assert f": {expected})" in plain.screen()
 
 
-def test_what_is_drawn_follows_the_width_of_the_window(plain: Child) -> None:
+def test_the_drawing_follows_the_windows_width(plain: Child) -> None:
     draw(plain, waiting(json.dumps({"query": "x" * 1_000, "last": 1})), Catalogue.of([tool()]), 120)
     for width in (60, 200, 80):
         plain.nvim.ui_try_resize(width, HEIGHT)
@@ -96,10 +96,10 @@ def test_what_is_drawn_follows_the_width_of_the_window(plain: Child) -> None:
         plain.until_screen(">> Please choose")
 
 
-def test_a_window_resized_after_the_text_became_shorter_is_no_error(plain: Child) -> None:
+def test_resizing_a_window_after_the_text_was_shortened_is_not_an_error(plain: Child) -> None:
     draw(plain, waiting("{}"), Catalogue.of([tool()]), 120)
     plain.lua("vim.api.nvim_buf_set_lines(0, 1, -1, true, {})")
-    plain.lua("require('parley.view').redraw(vim.api.nvim_get_current_buf())")  # as WinResized does
+    plain.lua("require('parley.view').redraw(vim.api.nvim_get_current_buf())")  # like WinResized
     assert plain.lines() == ["\U0001f4ac: long"]
 
 
@@ -126,7 +126,7 @@ def test_a_window_resized_after_the_text_became_shorter_is_no_error(plain: Child
         ("no json) · bank", 'no JSON: "no json) · bank"'),
     ],
 )
-def test_a_value_is_drawn_as_what_it_is(raw: str, shown: str | None) -> None:
+def test_a_value_is_drawn_according_to_its_type(raw: str, shown: str | None) -> None:
     expected = (
         shown
         if shown is not None
@@ -135,7 +135,7 @@ def test_a_value_is_drawn_as_what_it_is(raw: str, shown: str | None) -> None:
     assert drawn(raw) == f"❓ read_file({expected}) · files"
 
 
-def test_all_arguments_are_shown_in_the_float_with_their_numbers_as_they_were_written() -> None:
+def test_the_float_shows_all_arguments_with_numbers_as_they_were_written() -> None:
     raw = '{"big":9007199254740993.10,"list":[1.0,[]],"text":"\\u202ea","none":{}}'
     lines = details(asked(arguments=raw), None)
     start = lines.index("```text")

@@ -53,7 +53,7 @@ def on_the_server(nvim: Child) -> None:
     nvim.command("call search('tracker:')")
 
 
-def test_the_page_of_servers_says_sign_in_and_its_key_does(desk: Child, tmp_path: Path) -> None:
+def test_the_server_page_offers_sign_in_and_its_key_signs_in(desk: Child, tmp_path: Path) -> None:
     seen = tools(desk, "tracker: failed, signed out, 0 tools")
     assert "Sign in with the key s: it opens a page in your browser" in seen
     assert "s: sign in, in your browser   S: sign out" in seen
@@ -71,7 +71,7 @@ def test_the_page_of_servers_says_sign_in_and_its_key_does(desk: Child, tmp_path
     desk.until(lambda: "you are not signed in to tracker" in desk.messages(), "the refusal", LONG_S)
 
 
-def test_while_nobody_is_at_the_page_its_address_is_shown_and_the_key_leaves_it(
+def test_until_the_page_is_visited_its_address_is_shown_and_the_key_cancels(
     home: Path, tmp_path: Path, server: str
 ) -> None:
     with opened(home, server, **browser(tmp_path, "#!/bin/sh\n")) as nvim:
@@ -86,7 +86,7 @@ def test_while_nobody_is_at_the_page_its_address_is_shown_and_the_key_leaves_it(
         assert "signing in to 'tracker' was cancelled" in nvim.messages()
 
 
-def test_a_desktop_without_a_browser_is_told_and_the_address_stays(
+def test_without_a_browser_a_message_appears_and_the_address_stays(
     home: Path, tmp_path: Path, server: str
 ) -> None:
     with opened(home, server) as nvim:
@@ -99,7 +99,7 @@ def test_a_desktop_without_a_browser_is_told_and_the_address_stays(
         tools(nvim, "/authorize?response_type=code")
 
 
-def test_a_turn_says_which_command_signs_in_and_then_the_tool_runs(desk: Child) -> None:
+def test_a_turn_names_the_sign_in_command_and_then_the_tool_runs(desk: Child) -> None:
     ask(desk, "hello", "first.md")
     complete(desk)
     assert "What to do: :ParleyLogin tracker, or set" in desk.messages()
@@ -111,7 +111,7 @@ def test_a_turn_says_which_command_signs_in_and_then_the_tool_runs(desk: Child) 
     desk.until_text("somebody who signed in", LONG_S)
 
 
-def test_no_token_is_in_anything_that_is_written_or_in_the_arguments_of_a_process(
+def test_no_written_file_or_process_argument_contains_a_token(
     desk: Child, home: Path, tmp_path: Path
 ) -> None:
     desk.command("ParleyLogin tracker")

@@ -1,4 +1,6 @@
-"""Hundreds of tools in a real Neovim: their names are sent, and the model finds what it needs."""
+"""Hundreds of tools in a real Neovim: Parley sends their names, and the model finds the tools that
+it needs.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def request_of(nvim: Child, chat: Path) -> str:
-    """The next request of a chat, as its page shows it."""
+    """A chat's next request, as its page shows it."""
     nvim.command(f"edit {chat}")
     nvim.command("normal! G")
     nvim.command("ParleyRequest")
@@ -36,7 +38,9 @@ def request_of(nvim: Child, chat: Path) -> str:
 
 
 @pytest.mark.parametrize("agent", ["Demo", "Demo-OpenAI", "Demo-Text"])
-def test_a_tool_of_hundreds_is_found_and_called(neovim: Child, tmp_path: Path, agent: str) -> None:
+def test_one_of_hundreds_of_tools_is_found_and_called(
+    neovim: Child, tmp_path: Path, agent: str
+) -> None:
     nvim = neovim
     chat = nvim.edit(str(tmp_path / "many.md"), f'{MARKER} call find_tools {{"query": "tool_7"}}\n')
     nvim.command(f"ParleyAgent {agent}")
@@ -65,7 +69,7 @@ def test_a_tool_of_hundreds_is_found_and_called(neovim: Child, tmp_path: Path, a
     assert request_of(nvim, chat) == after
 
 
-def test_the_page_shows_what_tools_cost_and_that_they_are_too_many(
+def test_the_page_shows_the_tools_cost_and_that_they_are_too_many(
     neovim: Child, tmp_path: Path
 ) -> None:
     nvim = neovim

@@ -1,5 +1,5 @@
-"""Messages in the command line: simultaneous messages become one, none waits for a key, none is
-lost.
+"""Messages in the command line: simultaneous messages become one. A message never waits for a key
+and is never lost.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def say(nvim: Child, *texts: str, level: str = "warn") -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_eleven_settings_that_are_wrong_can_all_be_read_at_once(tmp_path: Path, width: int) -> None:
+def test_eleven_wrong_settings_can_all_be_read_at_once(tmp_path: Path, width: int) -> None:
     with child(tmp_path, init=WRONG, width=width, height=24) as nvim:
         nvim.edit("chat.md", "💬: hi\n")
         nvim.until(lambda: nvim.messages().count("Parley: ") == 11, "the complaints")
@@ -67,7 +67,7 @@ def test_eleven_settings_that_are_wrong_can_all_be_read_at_once(tmp_path: Path, 
 @pytest.mark.parametrize(
     "init", ["", "vim.notify = load(string.dump(vim.notify, true))"], ids=["", "0.12"]
 )
-def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_history(
+def test_a_long_message_is_cut_on_the_screen_and_whole_in_the_history(
     tmp_path: Path, init: str
 ) -> None:
     with child(tmp_path, init=init, width=80, height=24) as nvim:
@@ -85,7 +85,7 @@ def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_histor
 def test_messages_that_fill_their_rows_to_the_last_cell_wait_for_no_key(
     tmp_path: Path, width: int
 ) -> None:
-    """A wide character leaves half a cell at a row's end; a full row's end adds an empty row."""
+    """A wide character leaves half a cell at a row's end; a full row adds an empty row."""
     with child(tmp_path, width=60, height=24) as nvim:
         say(nvim, "x" * width, "y" * (width + 60), "y" * (width - 1) + "❓ wide", "z" * width)
         screen = nvim.screen().replace("\n", "")
@@ -95,7 +95,7 @@ def test_messages_that_fill_their_rows_to_the_last_cell_wait_for_no_key(
         assert "z" * width in screen
 
 
-def test_of_more_messages_than_rows_the_rest_is_counted(tmp_path: Path) -> None:
+def test_if_messages_outnumber_the_rows_the_rest_is_counted(tmp_path: Path) -> None:
     with child(tmp_path, width=60, height=12) as nvim:
         say(nvim, *(f"number {n} of many" for n in range(30)))
         screen = nvim.screen()
@@ -114,7 +114,7 @@ def test_one_message_takes_one_row_and_its_colour(tmp_path: Path) -> None:
         assert nvim.messages().count("alone") == 1
 
 
-def test_a_plugin_for_messages_gets_them_though_it_is_a_table(plain: Child) -> None:
+def test_a_message_plugin_that_is_a_callable_table_gets_them(plain: Child) -> None:
     """Like nvim-notify's `vim.notify = require("notify")`."""
     plain.lua("""
       _G.own, _G.notes = vim.notify, {}
@@ -128,7 +128,7 @@ def test_a_plugin_for_messages_gets_them_though_it_is_a_table(plain: Child) -> N
     plain.lua("vim.notify = _G.own")
 
 
-def test_no_message_is_lost_to_a_plugin_for_them_that_is_broken(plain: Child) -> None:
+def test_a_broken_message_plugin_loses_no_message(plain: Child) -> None:
     plain.lua("""
       _G.own, _G.notes = vim.notify, {}
       vim.notify = function(text)
@@ -144,7 +144,7 @@ def test_no_message_is_lost_to_a_plugin_for_them_that_is_broken(plain: Child) ->
     plain.lua("vim.notify = _G.own")
 
 
-def test_chats_are_listed_by_a_function_for_that_which_is_a_table(plain: Child) -> None:
+def test_a_callable_table_can_list_chats(plain: Child) -> None:
     plain.lua("""
       _G.own = vim.ui.select
       vim.ui.select = setmetatable({}, { __call = function(_, items) _G.items = #items end })

@@ -41,7 +41,7 @@ NUMBERS = count()
 
 @st.composite
 def steps(draw: st.DrawFn) -> Callable[[Child], None]:
-    """A change of the current buffer: by keys, or by a plugin to some of its lines."""
+    """A change to the current buffer: by keys, or by a plugin to some of its lines."""
     if draw(st.booleans()):
         keys = draw(st.sampled_from(KEYS))
         return lambda nvim: nvim.keys(keys)
@@ -60,7 +60,7 @@ TAKE = "return require('parley.changes').take(vim.api.nvim_get_current_buf())"
 
 
 @given(rounds=st.lists(st.lists(steps(), max_size=4), max_size=5), lines=LINES)
-def test_it_holds_what_the_buffer_holds(
+def test_the_mirror_equals_the_buffer(
     plain: Child, rounds: list[list[Callable[[Child], None]]], lines: list[str]
 ) -> None:
     plain.clear()
@@ -87,7 +87,7 @@ def test_it_holds_what_the_buffer_holds(
     "more", ["ggOabove<Esc>", "Gobelow<CR>more<Esc>", "itext<Esc>", "Gp", ":0put ='text'<CR>"]
 )
 @pytest.mark.parametrize("emptied", [":%d<CR>", "ggVGd", "ggdG", ":silent 1,$-1d<CR>dd"])
-def test_what_is_put_into_an_emptied_buffer_is_known(plain: Child, emptied: str, more: str) -> None:
+def test_text_put_into_an_emptied_buffer_is_known(plain: Child, emptied: str, more: str) -> None:
     plain.edit("emptied.txt", "one\ntwo\n")
     plain.lua(FOLLOW)
     mirror = Mirror(lambda: 0.0)
@@ -100,7 +100,7 @@ def test_what_is_put_into_an_emptied_buffer_is_known(plain: Child, emptied: str,
     assert list(mirror.text.lines) == plain.lines()
 
 
-def test_a_mark_of_byte_order_that_moves_down_is_text(plain: Child) -> None:
+def test_a_byte_order_mark_that_moves_down_is_text(plain: Child) -> None:
     plain.edit("marked.txt", "one\n")
     plain.lua(FOLLOW)
     mirror = Mirror(lambda: 0.0)
@@ -112,7 +112,7 @@ def test_a_mark_of_byte_order_that_moves_down_is_text(plain: Child) -> None:
     assert mirror.text.lines == ["above", "\ufeffmark", "one"]
 
 
-def test_only_what_has_changed_crosses(plain: Child) -> None:
+def test_only_changed_lines_are_sent(plain: Child) -> None:
     plain.edit("crossing.txt", "line\n" * 1000)
     plain.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
     code = (
@@ -125,7 +125,7 @@ def test_only_what_has_changed_crosses(plain: Child) -> None:
     assert plain.lua(code, UNKNOWN) == 1001
 
 
-def test_a_change_of_another_text_is_not_taken() -> None:
+def test_a_change_to_another_text_is_refused() -> None:
     mirror = Mirror(lambda: 0.0)
     mirror.take({"tick": 3, "count": 2, "lines": ["one", "two"]})
     mirror.take({"tick": 5, "count": 2, "since": 4, "start": 0, "end": 1, "lines": ["other"]})
@@ -136,7 +136,7 @@ def test_a_change_of_another_text_is_not_taken() -> None:
     assert not mirror.is_known
 
 
-def test_a_text_is_current_for_a_moment_and_until_something_is_written() -> None:
+def test_a_text_counts_as_current_for_a_moment_or_until_a_write() -> None:
     time = 100.0
     mirror = Mirror(lambda: time)
     assert (mirror.is_current, mirror.is_known) == (False, False)

@@ -1,4 +1,4 @@
-"""In every trust dialog the first answer is a no: a user who types without looking says no."""
+"""In every trust dialog, the first answer declines, so a user who types without reading declines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LISTS = {
     "lua/parley/picker.lua": "chats",
     "python/parley/nvim/prompts.py": "prompts of servers",
 }
-"""Where one picks something, and a no is to leave the list."""
+"""Dialogs in which the user picks from a list, and leaving the list declines."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def asked(nvim: Child, question: str) -> None:
-    """The list is on the screen with a no as its first line; dismiss it."""
+    """Check that the list's first line declines; dismiss the list."""
     nvim.until_screen(question)
     nvim.until_screen("Type number and <Enter>")
     (first,) = re.findall(r"^1: (.*)$", nvim.screen(), re.M)
@@ -52,7 +52,7 @@ def respond(nvim: Child, name: str, text: str) -> None:
     nvim.keys(":ParleyRespond<CR>")
 
 
-def test_every_place_that_asks_is_one_of_these() -> None:
+def test_every_dialog_is_in_the_list() -> None:
     files = [*(ROOT / "lua").rglob("*.lua"), *(ROOT / "python" / "parley" / "nvim").glob("*.py")]
     calls = re.compile(
         r"vim\.ui\.select\(|\.pick\(items|require\(\"parley\.ask\"\)\.pick\(|ialogs\.select\("
@@ -65,13 +65,13 @@ def test_every_place_that_asks_is_one_of_these() -> None:
     assert places == TRUST.keys() | LISTS.keys()
 
 
-def test_for_an_agent_that_a_file_asks_for(desk: Child) -> None:
+def test_declining_is_first_for_an_agent_that_a_file_requests(desk: Child) -> None:
     respond(desk, "agent.md", f"---\nagent: Demo-OpenAI\n---\n\n{QUESTION}say: hello\n")
     asked(desk, "asks for agent Demo-OpenAI")
     assert "\U0001f916:" not in desk.text()
 
 
-def test_for_a_file_outside_of_the_working_directory(desk: Child) -> None:
+def test_declining_is_first_for_a_file_outside_the_working_directory(desk: Child) -> None:
     (desk.home / "in").mkdir()
     (desk.home / "outside.txt").write_text("outside\n", encoding="utf-8")
     desk.command(f"cd {desk.home}/in")
@@ -81,7 +81,7 @@ def test_for_a_file_outside_of_the_working_directory(desk: Child) -> None:
     desk.command(f"cd {desk.home}")
 
 
-def test_for_the_servers_of_a_project(desk: Child) -> None:
+def test_declining_is_first_for_a_projects_servers(desk: Child) -> None:
     project = desk.home / "project"
     project.mkdir()
     servers = {"mcpServers": {"theirs": {"command": "/nowhere/server"}}}
@@ -104,7 +104,7 @@ class Dismissed(Dialogs):
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": {"name": {"type": "string"}}}])
-async def test_for_a_form_of_a_server(schema: dict[str, Any]) -> None:
+async def test_declining_is_first_for_a_servers_form(schema: dict[str, Any]) -> None:
     dialogs, no_editor = Dismissed(), cast("Any", None)
     form = Elicitation(no_editor, dialogs, lambda _: nullcontext(), lambda _: [])
     assert await form.ask("server", "tell me", schema) == "cancel"

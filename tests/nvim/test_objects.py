@@ -1,4 +1,4 @@
-"""The text objects of a chat, as Vim's operators and Visual mode take them."""
+"""A chat's text objects, with Vim's operators and in Visual mode."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ NONE = {
 
 @pytest.mark.parametrize("how", ["y{}", "v{}y", "V{}y"])
 @pytest.mark.parametrize(("row", "keys", "text"), CASES.values(), ids=CASES)
-def test_an_object_is_what_its_markers_say(
+def test_an_object_follows_its_markers(
     chat: Child, how: str, row: int, keys: str, text: str
 ) -> None:
     assert yanked(chat, row, how.format(keys)) == text
@@ -125,9 +125,7 @@ def test_an_object_is_what_its_markers_say(
 
 @pytest.mark.parametrize(("row", "keys"), NONE.values(), ids=NONE)
 @pytest.mark.parametrize("operator", ["d", "c", "v"])
-def test_where_there_is_none_nothing_is_done(
-    chat: Child, operator: str, row: int, keys: str
-) -> None:
+def test_without_an_object_nothing_happens(chat: Child, operator: str, row: int, keys: str) -> None:
     chat.command(str(row))
     chat.keys(f"{operator}{keys}")
     chat.until_open()
@@ -137,7 +135,7 @@ def test_where_there_is_none_nothing_is_done(
 
 
 @pytest.mark.parametrize(("row", "keys", "text"), CASES.values(), ids=CASES)
-def test_with_an_exclusive_selection_they_are_the_same(
+def test_with_an_exclusive_selection_objects_are_the_same(
     chat: Child, row: int, keys: str, text: str
 ) -> None:
     chat.command("set selection=exclusive")
@@ -145,7 +143,7 @@ def test_with_an_exclusive_selection_they_are_the_same(
 
 
 @pytest.mark.parametrize("keys", ["aq", "iq", "ar", "ac", "ic", "aT"])
-def test_while_calls_wait_they_are_vims_operator_and_an_object(chat: Child, keys: str) -> None:
+def test_while_calls_wait_the_keys_are_vims_operator_and_an_object(chat: Child, keys: str) -> None:
     row = {"T": SECOND + 2, "c": BLOCK}.get(keys[1], ONE)
     before = yanked(chat, row, f"y{keys}")
     assert before != "nothing"
@@ -155,21 +153,19 @@ def test_while_calls_wait_they_are_vims_operator_and_an_object(chat: Child, keys
 
 
 @pytest.mark.parametrize("keys", ["aq", "ar", "ac"])
-def test_typed_at_a_persons_speed_while_calls_wait_they_are_the_same(
-    chat: Child, keys: str
-) -> None:
+def test_while_calls_wait_objects_work_at_a_persons_typing_speed(chat: Child, keys: str) -> None:
     before = yanked(chat, BLOCK, f"y{keys}")
     chat.lua("vim.o.timeoutlen = 120 vim.fn.setreg('\"', 'nothing')" + WAIT)
     chat.command(str(BLOCK))
     for key in f"y{keys}":
         chat.keys(key)
-        time.sleep(0.03)  # tests the pause: it is shorter than 'timeoutlen'
+        time.sleep(0.03)  # this tests the pause: it is shorter than 'timeoutlen'
     chat.until_open()
     assert chat.nvim.funcs.getreg('"') == before != "nothing"
     assert chat.lua("return _G.asked") == []
 
 
-def test_a_change_of_what_is_asked_leaves_the_marker_and_can_be_repeated(chat: Child) -> None:
+def test_changing_a_question_keeps_the_marker_and_can_be_repeated(chat: Child) -> None:
     chat.command(str(ONE))
     chat.keys("ciqanother<Esc>")
     chat.until_open()
@@ -186,12 +182,12 @@ def test_a_change_of_what_is_asked_leaves_the_marker_and_can_be_repeated(chat: C
     assert lines.index("````") + 1 == len(lines) - 1 - lines[::-1].index("````")
 
 
-def test_a_code_block_that_is_still_written_ends_where_the_answer_does(chat: Child) -> None:
+def test_a_code_block_still_being_written_ends_with_the_answer(chat: Child) -> None:
     chat.nvim.api.buf_set_lines(0, BLOCK + 2, BLOCK + 4, True, ["last"])
     assert yanked(chat, BLOCK + 1, "yic") == "💡 code\n\nlast\n"
 
 
-def test_no_more_is_read_than_lies_between_the_cursor_and_the_ends(chat: Child) -> None:
+def test_only_lines_between_the_cursor_and_the_ends_are_read(chat: Child) -> None:
     chat.nvim.api.buf_set_lines(0, -1, -1, True, ["", "🤖:[Demo]", "", *["line"] * 20_000])
     chat.lua("""
         _G.read = 0
@@ -207,7 +203,7 @@ def test_no_more_is_read_than_lies_between_the_cursor_and_the_ends(chat: Child) 
     assert 0 < chat.lua("return _G.read") < 2000
 
 
-def test_an_object_of_the_users_stays_and_the_letters_can_be_changed(chat: Child) -> None:
+def test_a_users_object_stays_and_the_letters_can_be_changed(chat: Child) -> None:
     chat.lua("""
         vim.keymap.set('o', 'ic', 'iw', { desc = 'mine' })
         require('parley').setup({ keys = { question_object = 'Q', call_object = false, code_object = 'c' } })
@@ -230,6 +226,6 @@ def test_an_object_of_the_users_stays_and_the_letters_can_be_changed(chat: Child
     ]
 
 
-def test_they_are_in_chats_only(chat: Child) -> None:
+def test_the_objects_exist_only_in_chats(chat: Child) -> None:
     chat.edit("notes.md", "# Notes\n")
     assert chat.lua("return vim.fn.maparg('iq', 'o') .. vim.fn.maparg('aq', 'x')") == ""

@@ -1,4 +1,4 @@
-"""Machines too old for Parley: one line says so, without an error of Lua or Python."""
+"""On machines that are too old for Parley, one line says so, without a Lua or Python error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.nvim.harness import ROOT, Child, child
 
-# The differences of a Neovim before 0.10, as far as a newer one can imitate them.
+# The differences in a Neovim before 0.10, as far as a newer one can imitate them.
 PRETENCE = """
 local has = vim.fn.has
 vim.fn.has = function(what)
@@ -53,17 +53,17 @@ def test_a_command_in_an_old_neovim_says_so_in_one_line_of_60_columns(
     assert old_neovim.messages() == OLD_NEOVIM
 
 
-def test_a_configuration_and_a_chat_open_in_silence_in_an_old_neovim(old_neovim: Child) -> None:
+def test_a_configuration_and_a_chat_open_silently_in_an_old_neovim(old_neovim: Child) -> None:
     old_neovim.command("messages clear")
     old_neovim.edit("chat.md", "💬: hello\n")
     assert old_neovim.lua("return require('parley').status()") == ""
     assert old_neovim.messages() == ""
 
 
-def test_health_in_an_old_neovim_says_so_and_nothing_else(old_neovim: Child) -> None:
+def test_the_health_check_in_an_old_neovim_says_only_that(old_neovim: Child) -> None:
     old_neovim.lua("require('parley.health').check()")
     assert old_neovim.lua("return told") == [OLD_NEOVIM]
-    # All other files of Parley are for newer versions, and not even read.
+    # All other Parley files are for newer versions; Neovim must not even read them.
     loaded = old_neovim.lua("return vim.tbl_keys(package.loaded)")
     assert {name for name in loaded if name.startswith("parley")} == {
         "parley",
@@ -89,7 +89,7 @@ WITHOUT_VENV = (
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Child]:
-    """A machine without uv, without Python, and without Parley's environment."""
+    """A machine without uv, Python and Parley's environment."""
     root, programs = tmp_path / "plugin", tmp_path / "bin"
     for name in ("lua", "plugin"):
         shutil.copytree(ROOT / name, root / name)
@@ -111,7 +111,7 @@ def fresh(tmp_path: Path) -> Iterator[Child]:
         ),
     ],
 )
-def test_a_python_that_is_missing_or_too_old_is_named_by_the_command_and_by_health(
+def test_the_command_and_the_health_check_name_a_missing_or_old_python(
     fresh: Child, script: str | None, what: str
 ) -> None:
     programs = fresh.home / "bin"
@@ -130,7 +130,7 @@ def test_a_python_that_is_missing_or_too_old_is_named_by_the_command_and_by_heal
     assert "Run :ParleyInstall" in fresh.text()
 
 
-def test_a_python_of_ones_own_that_is_too_old_is_named_too(fresh: Child) -> None:
+def test_a_users_python_that_is_too_old_is_named(fresh: Child) -> None:
     own = fresh.home / "own-python"
     own.write_text(OLD, encoding="utf-8")
     own.chmod(0o755)

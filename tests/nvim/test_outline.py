@@ -1,4 +1,4 @@
-"""The list of a chat's questions on the screen, and the way from it to a question."""
+"""The list of a chat's questions on the screen, and jumps from it to a question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def row_of(question: int) -> int:
 
 
 def shown(chat: Child) -> list[str]:
-    """The rows of the screen below the chat's status line, and above the command line."""
+    """The screen's rows below the chat's status line and above the command line."""
     rows = chat.screen().split("\n")
     above = next(number for number, row in enumerate(rows) if "a-long-name.md" in row)
     return rows[above + 1 : -1]
@@ -39,7 +39,7 @@ def shown(chat: Child) -> list[str]:
 
 @pytest.mark.parametrize("key", ["gO", "<C-g>t"])
 @pytest.mark.parametrize("question", [1, 12, QUESTIONS])
-def test_it_opens_at_the_question_under_the_cursor_and_shows_nothing_but_questions(
+def test_it_opens_at_the_question_under_the_cursor_and_shows_only_questions(
     chat: Child, key: str, question: int
 ) -> None:
     chat.command(str(row_of(question) + 7))
@@ -54,21 +54,21 @@ def test_it_opens_at_the_question_under_the_cursor_and_shows_nothing_but_questio
     assert "".join(chat.grid.rows[cursor]).startswith(f"question {question} about")
 
 
-def test_a_question_in_the_list_has_no_colour_of_a_file_name(chat: Child) -> None:
+def test_a_question_in_the_list_is_not_coloured_as_a_file_name(chat: Child) -> None:
     chat.keys("gO")
     chat.until_screen("[Location List] Questions")
     names = chat.lua("local p = vim.inspect_pos() return { #p.syntax, #p.treesitter }")
     assert names == [0, 0]
 
 
-def test_before_the_first_question_it_opens_at_that_one(chat: Child) -> None:
+def test_before_the_first_question_it_opens_at_the_first(chat: Child) -> None:
     chat.command("1")
     chat.keys("gO")
     chat.until_screen("[Location List] Questions")
     assert chat.cursor == (1, 0)
 
 
-def test_the_way_to_a_question_opens_its_fold_and_leads_back(chat: Child) -> None:
+def test_a_jump_to_a_question_opens_its_fold_and_can_be_reversed(chat: Child) -> None:
     chat.command(f"{row_of(14) - 2},{row_of(15) - 1}fold")
     chat.command(str(row_of(12) + 3))
     chat.keys("gOjj<CR>")
@@ -116,7 +116,7 @@ def test_a_short_chat_has_a_short_list(chat: Child) -> None:
     assert chat.nvim.funcs.winheight(0) == 2
 
 
-def test_its_keys_can_be_switched_off(chat: Child) -> None:
+def test_its_keys_can_be_disabled(chat: Child) -> None:
     chat.lua("require('parley').setup({ keys = { outline = false } })")
     both = (
         "return { vim.fn.maparg('gO', 'n', false, true).desc or '', vim.fn.maparg('<C-g>t', 'n') }"
@@ -130,7 +130,7 @@ def test_its_keys_can_be_switched_off(chat: Child) -> None:
 @pytest.mark.parametrize(
     ("mods", "kind"), [("vertical", "row"), ("botright", "col"), ("tab", "leaf")]
 )
-def test_the_modifiers_of_its_command_say_where_it_opens(chat: Child, mods: str, kind: str) -> None:
+def test_the_commands_modifiers_say_where_it_opens(chat: Child, mods: str, kind: str) -> None:
     chat.command(str(row_of(12) + 7))
     chat.command(f"{mods} ParleyOutline")
     chat.until_screen("question 12 about")

@@ -1,5 +1,5 @@
-"""An installed package's model in Neovim: it answers like any other, and the report names its
-package.
+"""A model from an installed package in Neovim answers like any other, and the health report names
+its package.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ require('parley').setup({{
 
 
 def python_with_echo(folder: Path) -> Path:
-    """A Python with Parley's requirements and the example package, without running `pip
-    install`.
-    """
+    """A Python with Parley's requirements and the example package, without running `pip install`."""
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
@@ -49,7 +47,7 @@ def python_with_echo(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def test_a_model_of_a_package_answers_and_one_that_is_missing_says_what_is(tmp_path: Path) -> None:
+def test_a_packages_model_answers_and_a_missing_package_is_explained(tmp_path: Path) -> None:
     python = python_with_echo(tmp_path / "python")
     with child(tmp_path, init=INIT.format(python=json.dumps(str(python))), width=200) as nvim:
         nvim.edit("chat.md", '💬: call web_search {"query": "google"}\n')

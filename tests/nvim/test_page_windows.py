@@ -23,13 +23,13 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def desk(neovim: Child) -> Child:
-    """The Neovim with nothing open."""
+    """The Neovim with no file open."""
     neovim.clear()
     return neovim
 
 
 def page(nvim: Child, command: str) -> str:
-    """Open a page; returns its text."""
+    """Open a page; return its text."""
     nvim.command(command)
     nvim.until(lambda: nvim.name.endswith(f"parley://{PAGES[command]}"), "the page")
     if command == "ParleyTools":
@@ -38,9 +38,7 @@ def page(nvim: Child, command: str) -> str:
 
 
 @pytest.mark.parametrize("command", PAGES)
-def test_q_leaves_a_page_in_the_only_window_for_what_was_there_before(
-    desk: Child, command: str
-) -> None:
+def test_q_in_the_only_window_restores_the_previous_buffer(desk: Child, command: str) -> None:
     chat = desk.edit("before.md", f"{MARKER} hello\n")
     page(desk, command)
     desk.command("only")
@@ -50,7 +48,7 @@ def test_q_leaves_a_page_in_the_only_window_for_what_was_there_before(
     assert len(desk.nvim.windows) == 1
 
 
-def test_q_leaves_an_empty_buffer_where_nothing_else_is_listed(desk: Child) -> None:
+def test_q_leaves_an_empty_buffer_if_no_other_is_listed(desk: Child) -> None:
     page(desk, "ParleyTools")
     desk.command("only")
     desk.lua("for _, b in ipairs(vim.api.nvim_list_bufs()) do vim.bo[b].buflisted = false end")
@@ -61,9 +59,7 @@ def test_q_leaves_an_empty_buffer_where_nothing_else_is_listed(desk: Child) -> N
 
 
 @pytest.mark.parametrize("command", PAGES)
-def test_q_beside_a_chat_closes_the_window_and_gives_back_its_rows(
-    desk: Child, command: str
-) -> None:
+def test_q_next_to_a_chat_closes_the_window_and_returns_its_rows(desk: Child, command: str) -> None:
     chat = desk.edit("beside.md", f"{MARKER} hello\n")
     height = desk.nvim.current.window.height
     page(desk, command)
@@ -72,7 +68,7 @@ def test_q_beside_a_chat_closes_the_window_and_gives_back_its_rows(
     assert desk.nvim.current.window.height == height
 
 
-def test_a_page_with_little_in_it_takes_the_rows_of_its_text_and_no_more(desk: Child) -> None:
+def test_a_short_page_takes_only_its_texts_rows(desk: Child) -> None:
     desk.edit("little.md", f"{MARKER} hello\n")
     page(desk, "ParleyTools")
     desk.until_screen("- [x] web_search")
@@ -95,7 +91,7 @@ def test_a_page_with_little_in_it_takes_the_rows_of_its_text_and_no_more(desk: C
     desk.until(lambda: desk.nvim.current.window.height == rows, "the rows given back")
 
 
-def test_a_page_keeps_the_height_that_the_user_gives_it(desk: Child) -> None:
+def test_a_page_keeps_the_height_that_the_user_sets(desk: Child) -> None:
     desk.edit("own.md", f"{MARKER} hello\n")
     page(desk, "ParleyTools")
     desk.command("resize 15")
@@ -104,7 +100,7 @@ def test_a_page_keeps_the_height_that_the_user_gives_it(desk: Child) -> None:
     assert desk.nvim.current.window.height == 15
 
 
-def test_a_page_opens_where_there_is_no_room_for_a_split(desk: Child) -> None:
+def test_a_page_opens_without_room_for_a_split(desk: Child) -> None:
     desk.edit("tiny.md", f"{MARKER} hello\n")
     for _ in range(9):
         desk.command("silent! split")
@@ -114,7 +110,7 @@ def test_a_page_opens_where_there_is_no_room_for_a_split(desk: Child) -> None:
     desk.until(lambda: desk.name.endswith("tiny.md"), "the chat")
 
 
-def test_the_request_begins_with_whom_it_goes_to_and_what_it_offers(desk: Child) -> None:
+def test_the_request_page_begins_with_its_recipient_and_its_tools(desk: Child) -> None:
     desk.edit("request.md", f"{MARKER} hello\n")
     text = page(desk, "ParleyRequest")
     head, _, body = text.partition("\n{")
@@ -132,7 +128,7 @@ def test_the_request_begins_with_whom_it_goes_to_and_what_it_offers(desk: Child)
     )
 
 
-def test_the_log_has_what_was_last_first_in_columns_that_80_cells_hold(desk: Child) -> None:
+def test_the_log_has_the_newest_entry_first_in_columns_that_fit_80_cells(desk: Child) -> None:
     ask(desk, "can you find the latest stock price of google and microsoft?", "log.md")
     desk.until_waiting()
     desk.until_idle()
@@ -174,7 +170,7 @@ def test_in_60_columns_a_page_breaks_its_lines_between_words(tmp_path: Path) -> 
 
 
 def rows_of_keys(nvim: Child) -> dict[str, str]:
-    """The entry of each row's keys on the page of keys."""
+    """The entry for each row's keys on the key page."""
     nvim.keys("g?")
     nvim.until(lambda: nvim.name.endswith("parley://keys"), "the page")
     rows = (
@@ -184,7 +180,7 @@ def rows_of_keys(nvim: Child) -> dict[str, str]:
     return {keys: what.strip() for keys, _, what in rows}
 
 
-def test_the_page_of_keys_has_those_that_are_mapped_now_and_q_closes_it(desk: Child) -> None:
+def test_the_key_page_lists_the_present_maps_and_q_closes_it(desk: Child) -> None:
     chat = desk.edit("keys.md", f"{MARKER} hello\n")
     desk.until(lambda: desk.lua("return vim.fn.maparg('g?', 'n')") != "", "the keys")
     before = rows_of_keys(desk)
@@ -206,14 +202,14 @@ def test_the_page_of_keys_has_those_that_are_mapped_now_and_q_closes_it(desk: Ch
     desk.keys("q")
 
 
-def test_the_choices_are_on_the_page_of_keys_while_a_call_waits(desk: Child) -> None:
+def test_the_key_page_lists_the_choices_while_a_call_waits(desk: Child) -> None:
     ask(desk, "can you find the latest stock price of google and microsoft?", "choices.md")
     desk.until_waiting()
     desk.until_idle()
     assert {"ya", "yA", "yo", "yO", "yn", "yN", "K"} <= set(rows_of_keys(desk))
 
 
-def test_the_key_for_the_page_of_keys_can_be_another_or_none(tmp_path: Path) -> None:
+def test_the_key_for_the_key_page_can_be_changed_or_disabled(tmp_path: Path) -> None:
     with child(tmp_path, init="require('parley').setup({ keys = { help = false } })") as nvim:
         nvim.edit("none.md", f"{MARKER} hello\n")
         nvim.until(lambda: nvim.lua("return vim.fn.maparg(']]', 'n')") != "", "the keys")

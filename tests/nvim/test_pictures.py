@@ -1,5 +1,5 @@
-"""Pictures in the buffer: the chat's own, if a plugin draws them, and no more than the window
-needs.
+"""Pictures in the buffer: the chat's own pictures, if a plugin draws them, and only those that the
+window needs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parley.chat.transcript import Attachment
 from tests.nvim.harness import Child
 from tests.pictures import PDF, beside, png, question
 
-# Stand-ins for plugins that are not available here: each has the part of the documented interface
+# Stand-ins for plugins that are not available here. Each has the part of the documented interface
 # that Parley uses, checks its arguments, and draws the file's name in two lines below the row.
 
 COMMON = """
@@ -115,19 +115,18 @@ def at_rest(nvim: Child) -> None:
 
 
 @BOTH
-def test_a_picture_of_a_question_is_drawn_below_its_line(
-    nvim: Child, home: Path, plugin: str
-) -> None:
+def test_a_questions_picture_is_drawn_below_its_line(nvim: Child, home: Path, plugin: str) -> None:
     nvim.lua(plugin)
     picture = beside(home / "one.md", png(1))
     nvim.edit("one.md", question(picture))
     nvim.until_screen(name(picture))
     rows = [row for row in nvim.screen().split("\n") if row]
     assert rows[1].startswith("![image/png")
+    # the line may wrap
     assert rows[2:4] == [name(picture), "[end]"] or rows[3:5] == [
         name(picture),
         "[end]",
-    ]  # the line may wrap
+    ]
     assert not nvim.lua("return vim.bo.modified")
 
 
@@ -147,7 +146,7 @@ That was it.
 
 
 @BOTH
-def test_the_picture_of_a_result_is_seen_while_its_call_is_folded(
+def test_a_results_picture_is_visible_while_its_call_is_folded(
     nvim: Child, home: Path, plugin: str
 ) -> None:
     nvim.lua(plugin)
@@ -161,7 +160,9 @@ def test_the_picture_of_a_result_is_seen_while_its_call_is_folded(
 
 
 @BOTH
-def test_it_goes_with_its_line_and_comes_back(nvim: Child, home: Path, plugin: str) -> None:
+def test_a_picture_disappears_and_returns_with_its_line(
+    nvim: Child, home: Path, plugin: str
+) -> None:
     nvim.lua(plugin)
     first, second = beside(home / "gone.md", png(3)), beside(home / "gone.md", png(4))
     nvim.edit("gone.md", question(first, second))
@@ -235,7 +236,7 @@ def test_a_file_that_is_not_read_is_not_drawn(
     assert drawn(nvim) == [name(good)]
 
 
-def test_what_a_path_might_mean_to_a_program_is_not_drawn(nvim: Child, home: Path) -> None:
+def test_a_path_that_a_program_could_misread_is_not_drawn(nvim: Child, home: Path) -> None:
     nvim.lua(SNACKS)
     odd, good = beside(home / "a$(b);[0].md", png(9)), beside(home / "plain é.md", png(9))
     pdf = beside(home / "plain é.md", PDF, "pdf")
@@ -244,9 +245,7 @@ def test_what_a_path_might_mean_to_a_program_is_not_drawn(nvim: Child, home: Pat
 
 
 @BOTH
-def test_a_long_chat_has_but_the_pictures_of_its_window(
-    nvim: Child, home: Path, plugin: str
-) -> None:
+def test_a_long_chat_has_only_its_windows_pictures(nvim: Child, home: Path, plugin: str) -> None:
     nvim.lua(plugin)
     pictures = [beside(home / "long.md", png(100 + n)) for n in range(40)]
     crowd = "\n\n".join(link(picture) for picture in pictures[:12])
@@ -262,7 +261,7 @@ def test_a_long_chat_has_but_the_pictures_of_its_window(
 
 
 @BOTH
-def test_what_is_hidden_has_no_picture(nvim: Child, home: Path, plugin: str) -> None:
+def test_hidden_text_has_no_picture(nvim: Child, home: Path, plugin: str) -> None:
     nvim.lua(plugin)
     nvim.command("set hidden")
     picture = beside(home / "hidden.md", png(10))
@@ -274,7 +273,7 @@ def test_what_is_hidden_has_no_picture(nvim: Child, home: Path, plugin: str) -> 
     nvim.until_screen(name(picture))
 
 
-def test_in_two_windows_it_is_drawn_in_both(nvim: Child, home: Path) -> None:
+def test_a_chat_in_two_windows_has_the_picture_in_both(nvim: Child, home: Path) -> None:
     nvim.lua(IMAGE)
     picture = beside(home / "two.md", png(11))
     nvim.edit("two.md", question(picture))
@@ -285,7 +284,7 @@ def test_in_two_windows_it_is_drawn_in_both(nvim: Child, home: Path) -> None:
     nvim.until(lambda: drawn(nvim) == [name(picture)], "one")
 
 
-def test_what_snacks_draws_itself_is_not_drawn_twice(nvim: Child, home: Path) -> None:
+def test_a_picture_that_snacks_draws_is_not_drawn_twice(nvim: Child, home: Path) -> None:
     nvim.lua(SNACKS)
     nvim.command("autocmd BufReadPost own.md let b:snacks_image_attached = v:true")
     seen, result = beside(home / "own.md", png(12)), beside(home / "own.md", png(13))
@@ -296,7 +295,7 @@ def test_what_snacks_draws_itself_is_not_drawn_twice(nvim: Child, home: Path) ->
 @pytest.mark.parametrize(
     "settings", ["pictures = 'off'", "pictures = 'image.nvim'"], ids=["off", "another plugin"]
 )
-def test_a_setting_says_who_draws(nvim: Child, home: Path, settings: str) -> None:
+def test_a_setting_chooses_the_drawing_plugin(nvim: Child, home: Path, settings: str) -> None:
     nvim.lua(SNACKS)
     nvim.lua(f"require('parley').setup({{ {settings} }})")
     nvim.edit("set.md", question(beside(home / "set.md", png(14))))
@@ -304,7 +303,7 @@ def test_a_setting_says_who_draws(nvim: Child, home: Path, settings: str) -> Non
     assert drawn(nvim) == []
 
 
-def test_a_terminal_that_shows_no_pictures_in_text_gets_none(nvim: Child, home: Path) -> None:
+def test_a_terminal_without_inline_pictures_gets_none(nvim: Child, home: Path) -> None:
     nvim.lua(SNACKS)
     nvim.lua("_G.no_placeholders = true")
     nvim.edit("terminal.md", question(beside(home / "terminal.md", png(15))))
@@ -312,7 +311,7 @@ def test_a_terminal_that_shows_no_pictures_in_text_gets_none(nvim: Child, home: 
     assert drawn(nvim) == []
 
 
-def test_a_plugin_that_fails_is_named_once(nvim: Child, home: Path) -> None:
+def test_a_failing_plugin_is_named_once(nvim: Child, home: Path) -> None:
     nvim.lua(f"{IMAGE}\n_G.no_setup = true")
     pictures = [beside(home / "fails.md", png(n)) for n in (16, 17)]
     nvim.edit("fails.md", question(*pictures))

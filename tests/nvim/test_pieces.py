@@ -1,4 +1,4 @@
-"""Long texts on their way into a buffer, in pieces. The editor of most of them is a list."""
+"""Long texts enter a buffer in pieces. Most tests use a list as the editor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = "some words of a line, as long as such lines are\n" * 100_000
 
 
 class ListEditor(list[str]):
-    """An editor that records the text to write, at no cost."""
+    """An editor that records written text, at no cost."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class ListEditor(list[str]):
 
 
 def bounded(text: str, at_once: int, of_a_line: int) -> list[str]:
-    """The pieces of a text with other bounds."""
+    """A text's pieces with other bounds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "MOST_AT_ONCE", at_once)
         patch.setattr(stream, "MOST_OF_A_LINE", of_a_line)
@@ -51,7 +51,7 @@ async def test_a_long_text_is_written_in_pieces_of_whole_lines() -> None:
     assert all(len(piece) <= MOST_AT_ONCE and piece.endswith("\n") for piece in asked)
 
 
-async def test_short_texts_are_gathered() -> None:
+async def test_short_texts_are_joined() -> None:
     asked = ListEditor(asyncio.get_running_loop())
     written = BufferStream(cast(Editor, asked), 1, Mirror(asked.loop.time))
     for _ in range(1000):
@@ -64,7 +64,7 @@ async def test_short_texts_are_gathered() -> None:
 @example("x" * 100)
 @example("\\" * 100)
 @example("a\n" + "x" * 100 + "\nb\n")
-def test_the_pieces_of_a_text_are_all_of_it_and_each_begins_a_line_or_is_far_into_one(
+def test_the_pieces_make_up_the_text_and_begin_a_line_or_far_inside_one(
     text: str,
 ) -> None:
     cut = bounded(text, 8, 16)

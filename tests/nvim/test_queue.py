@@ -1,4 +1,4 @@
-"""Questions below a running answer are queued: on the screen, and in the provider's requests."""
+"""Questions below a running answer are queued: on the screen, and in the requests to the provider."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def nvim(neovim: Child, model: HangingModel) -> Iterator[Child]:
 
 
 def begin(nvim: Child, model: HangingModel, question: str = LONG) -> Path:
-    """Ask, and return when the model was asked."""
+    """Ask, and return when the model has received the request."""
     path = nvim.edit(f"queue-{next(_number)}.md", f"💬: {question}\n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.keys("<C-g><C-g>")
@@ -82,7 +82,7 @@ def questions(nvim: Child) -> list[str]:
     return [line for line in nvim.lines() if line.startswith(("💬:", "🤖:"))]
 
 
-def test_questions_below_a_running_answer_are_drawn_as_queued_and_asked_in_their_order(
+def test_questions_below_a_running_answer_are_marked_as_queued_and_asked_in_order(
     nvim: Child, model: HangingModel
 ) -> None:
     begin(nvim, model)
@@ -113,7 +113,9 @@ def test_the_key_on_the_running_question_still_says_that_a_turn_runs(
     nvim.until_idle()
 
 
-def test_the_key_on_a_queued_question_takes_it_out(nvim: Child, model: HangingModel) -> None:
+def test_the_key_on_a_queued_question_removes_it_from_the_queue(
+    nvim: Child, model: HangingModel
+) -> None:
     begin(nvim, model)
     queue(nvim, "say: two")
     queue(nvim, "say: three")
@@ -144,7 +146,7 @@ def test_a_stop_leaves_queued_questions_unasked_and_says_so(
     assert questions(nvim)[2:] == ["💬: say: two", "💬: say: three", "🤖:[Slow]", "💬: "]
 
 
-def test_the_text_of_a_queued_question_can_be_edited_and_what_is_deleted_is_not_asked(
+def test_a_queued_questions_text_can_be_edited_and_a_deleted_one_is_not_asked(
     nvim: Child, model: HangingModel
 ) -> None:
     begin(nvim, model)
@@ -162,7 +164,7 @@ def test_the_text_of_a_queued_question_can_be_edited_and_what_is_deleted_is_not_
     assert nvim.cursor[0] == 1  # it was not there
 
 
-def test_undo_takes_a_queued_question_out(nvim: Child, model: HangingModel) -> None:
+def test_undo_removes_a_queued_question(nvim: Child, model: HangingModel) -> None:
     begin(nvim, model)
     nvim.keys("Go<CR>💬: say: two<Esc>")
     nvim.keys("<C-g><C-g>")
@@ -195,7 +197,7 @@ def test_a_queued_question_stays_queued_while_calls_wait_and_follows_their_answe
     assert questions(nvim)[2:] == ["💬: say: two", "🤖:[Slow]", "💬: "]
 
 
-def test_after_neovim_was_killed_nothing_is_asked_by_itself(
+def test_after_neovim_was_killed_nothing_is_asked_automatically(
     tmp_path: Path, model: HangingModel
 ) -> None:
     (tmp_path / "slow").mkdir()
@@ -236,7 +238,7 @@ def test_an_error_leaves_a_queued_question_unasked(tmp_path: Path, model: Hangin
         assert len(model.asked) == 1
 
 
-def test_the_mark_is_seen_on_a_question_that_fills_the_window_and_without_wrapping(
+def test_the_mark_is_visible_on_a_question_that_fills_the_window_and_without_wrapping(
     nvim: Child, model: HangingModel
 ) -> None:
     begin(nvim, model)
@@ -249,9 +251,7 @@ def test_the_mark_is_seen_on_a_question_that_fills_the_window_and_without_wrappi
 
 
 @pytest.mark.parametrize("is_waiting", [False, True])
-def test_a_chat_that_is_read_anew_has_no_queue(
-    nvim: Child, model: HangingModel, is_waiting: bool
-) -> None:
+def test_a_reloaded_chat_has_no_queue(nvim: Child, model: HangingModel, is_waiting: bool) -> None:
     path = begin(nvim, model, STOCKS)
     queue(nvim, "say: two")
     if is_waiting:
@@ -268,7 +268,7 @@ def test_a_chat_that_is_read_anew_has_no_queue(
     nvim.until(lambda: "🤖:[Slow]" in nvim.text().partition("💬: say: two")[2], "an answer")
 
 
-def test_a_chat_that_is_closed_asks_nothing_more(nvim: Child, model: HangingModel) -> None:
+def test_a_closed_chat_asks_nothing_more(nvim: Child, model: HangingModel) -> None:
     begin(nvim, model)
     queue(nvim, "say: two")
     nvim.command("bwipeout!")
@@ -279,7 +279,7 @@ def test_a_chat_that_is_closed_asks_nothing_more(nvim: Child, model: HangingMode
     assert len(model.asked) == 2
 
 
-def test_the_answer_to_a_queued_question_is_followed_in_the_window_whose_cursor_is_in_it(
+def test_the_window_with_its_cursor_in_a_queued_question_follows_the_answer(
     nvim: Child, model: HangingModel
 ) -> None:
     begin(nvim, model, "write 60 words")
@@ -297,7 +297,7 @@ def test_the_answer_to_a_queued_question_is_followed_in_the_window_whose_cursor_
     )
 
 
-def test_a_queued_question_is_seen_in_both_windows_of_its_chat(
+def test_a_queued_question_is_visible_in_both_windows_on_its_chat(
     nvim: Child, model: HangingModel
 ) -> None:
     begin(nvim, model)

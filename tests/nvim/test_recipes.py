@@ -1,7 +1,7 @@
-"""The recipes of the help, each run verbatim in a real Neovim.
+"""The help's recipes, each run verbatim in a real Neovim.
 
-Tests cannot install the plugins themselves. Stand-ins have the entry point that the plugin's
-documentation names (`setup`, `refresh`, `add`), with the documented arguments and no more.
+Tests cannot install the plugins themselves. Stand-ins have only the entry point that the plugin's
+documentation names (`setup`, `refresh`, `add`), with the documented arguments.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ HEADINGS = {plugin: f"{plugin}.nvim" for plugin in PLUGINS} | {
 
 
 def recipe(plugin: str) -> str:
-    """The code of a plugin's recipe."""
+    """The code in a plugin's recipe."""
     found = re.search(rf"^{re.escape(HEADINGS[plugin])} ~\n.*?>lua\n(.*?)^<", RECIPES, re.M | re.S)
     assert found, plugin
     return textwrap.dedent(found[1])
@@ -145,7 +145,7 @@ def test_every_recipe_is_run_here() -> None:
 
 @pytest.mark.parametrize("plugin", ["lualine", "heirline"])
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_status_line_shows_the_agent_the_tokens_and_no_percent_is_evaluated(
+def test_a_status_line_shows_agent_and_tokens_and_evaluates_no_percent(
     tmp_path: Path, plugin: str, width: int
 ) -> None:
     with child(tmp_path, init=init(plugin), width=width, height=24) as nvim:
@@ -159,7 +159,7 @@ def test_a_status_line_shows_the_agent_the_tokens_and_no_percent_is_evaluated(
 
 
 @pytest.mark.parametrize("plugin", ["lualine", "heirline"])
-def test_a_status_line_shows_what_is_being_done(tmp_path: Path, plugin: str) -> None:
+def test_a_status_line_shows_the_current_activity(tmp_path: Path, plugin: str) -> None:
     with child(tmp_path, init=init(plugin), width=80, env={"PARLEY_DEMO_PACE": "0.02"}) as nvim:
         nvim.edit("chat.md", "💬: write 2000 words\n")
         nvim.command("ParleyRespond")
@@ -181,7 +181,7 @@ def test_which_key_has_a_description_for_each_key_and_the_group(tmp_path: Path) 
         assert [line for line in lines if line.endswith("?")] == []
 
 
-def test_render_markdown_leaves_chats_alone_and_renders_other_files(tmp_path: Path) -> None:
+def test_render_markdown_ignores_chats_and_renders_other_files(tmp_path: Path) -> None:
     """Its event comes before Parley's own, which is registered later."""
     with child(tmp_path, init=init("render-markdown")) as nvim:
         nvim.edit("chat.md", "💬: hello\n")
@@ -191,8 +191,8 @@ def test_render_markdown_leaves_chats_alone_and_renders_other_files(tmp_path: Pa
 
 
 @pytest.mark.parametrize("plugin", ["blink.cmp", "cmp"])
-def test_a_menu_of_completion_has_the_references(tmp_path: Path, plugin: str) -> None:
-    """They call the function by its Lua name, outside any Vim completion."""
+def test_a_completion_menu_has_the_references(tmp_path: Path, plugin: str) -> None:
+    """Completion plugins call the function by its Lua name, outside Vim's completion."""
     with child(tmp_path, init=init(plugin)) as nvim:
         nvim.edit("chat.md", "💬: ")
         nvim.until(lambda: "parley" in nvim.lua("return vim.bo.omnifunc"), "the function")
@@ -201,7 +201,7 @@ def test_a_menu_of_completion_has_the_references(tmp_path: Path, plugin: str) ->
         assert nvim.lua(f"return require({plugin!r}).triggers()") == ["@", "/"]
 
 
-def test_chats_of_gp_are_taken_over_as_the_help_says(tmp_path: Path) -> None:
+def test_gp_chats_are_converted_as_the_help_says(tmp_path: Path) -> None:
     found = re.search(r"\*parley-from-gp\*.*?>sh\n\s+parley (.*?)\n", HELP, re.S)
     assert found
     text = (

@@ -7,7 +7,7 @@ from tests.nvim.test_turn import ask, complete
 
 
 def problems(nvim: Child) -> list[tuple[int, str]]:
-    """The diagnostics of the chat."""
+    """The chat's diagnostics."""
     found = nvim.lua(
         "return vim.tbl_map(function(d) return { d.lnum, d.message } end, vim.diagnostic.get(0))"
     )
@@ -26,7 +26,7 @@ def events(nvim: Child) -> None:
     """)
 
 
-def test_one_that_cannot_be_brought_stops_the_question(nvim: Child) -> None:
+def test_a_reference_that_cannot_be_included_stops_the_question(nvim: Child) -> None:
     nvim.command(f"cd {nvim.home}")
     events(nvim)
     path = ask(nvim, "say: hello\n\nsee @@none.txt@@")
@@ -40,7 +40,7 @@ def test_one_that_cannot_be_brought_stops_the_question(nvim: Child) -> None:
     assert nvim.lua("return vim.b.parley_status") == ""
 
 
-def test_asked_again_at_once_it_is_asked_all_the_same(nvim: Child) -> None:
+def test_asking_again_at_once_sends_the_question(nvim: Child) -> None:
     nvim.command(f"cd {nvim.home}")
     ask(nvim, "say: hello @@none.txt@@")
     nvim.until(lambda: problems(nvim), "the problem")
@@ -51,7 +51,7 @@ def test_asked_again_at_once_it_is_asked_all_the_same(nvim: Child) -> None:
     assert problems(nvim) == []
 
 
-def test_the_problem_goes_with_the_words_that_it_was_told_of(nvim: Child) -> None:
+def test_the_problem_disappears_when_the_affected_text_changes(nvim: Child) -> None:
     nvim.command(f"cd {nvim.home}")
     ask(nvim, "say: hello @@none.txt@@")
     nvim.until(lambda: problems(nvim), "the problem")
@@ -64,7 +64,7 @@ def test_the_problem_goes_with_the_words_that_it_was_told_of(nvim: Child) -> Non
     assert nvim.text() == "💬: say: hello @@none.txt@@ again"
 
 
-def test_a_file_that_is_written_meanwhile_is_brought(nvim: Child) -> None:
+def test_a_file_that_is_written_in_the_meantime_is_included(nvim: Child) -> None:
     nvim.command(f"cd {nvim.home}")
     ask(nvim, "say: hello @@later.txt@@")
     nvim.until(lambda: problems(nvim), "the problem")

@@ -1,4 +1,4 @@
-"""Editor text in a question: the file next to the chat, a selection, diagnostics."""
+"""References to editor text: the file next to the chat, a selection, diagnostics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODE = "one = 1\ntwo = 2\nthree = 3\nfour = 4\n"
 
 @pytest.fixture
 def work(nvim: Child) -> Path:
-    """A folder that is Neovim's working directory."""
+    """A folder as Neovim's working directory."""
     folder = nvim.home / "project"
     folder.mkdir(exist_ok=True)
     nvim.command(f"cd {folder}")
@@ -23,7 +23,7 @@ def work(nvim: Child) -> Path:
 
 
 def code(nvim: Child, work: Path, name: str = "numbers.py") -> Path:
-    """A file, open."""
+    """An open file."""
     path = work / name
     path.write_text(CODE, encoding="utf-8")
     nvim.command(f"edit {path}")
@@ -31,7 +31,7 @@ def code(nvim: Child, work: Path, name: str = "numbers.py") -> Path:
 
 
 def stopped(nvim: Child, why: str) -> None:
-    """The question was not asked, the user sees why, and nothing was written."""
+    """Check that the question was not asked, the user sees the reason, and nothing was written."""
     nvim.until(lambda: problems(nvim), "the problem")
     nvim.until_idle()
     assert [
@@ -41,7 +41,7 @@ def stopped(nvim: Child, why: str) -> None:
     assert "🤖" not in nvim.text()
 
 
-def test_the_other_file_comes_as_it_is_in_the_editor(nvim: Child, work: Path) -> None:
+def test_the_other_file_is_included_with_the_editors_text(nvim: Child, work: Path) -> None:
     path = code(nvim, work)
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 1, true, { 'one = 11' })")
     chat = ask(nvim, "say: hello @@buffer@@")
@@ -54,9 +54,7 @@ def test_the_other_file_comes_as_it_is_in_the_editor(nvim: Child, work: Path) ->
     assert path.read_text(encoding="utf-8") == CODE
 
 
-def test_where_the_chat_was_opened_first_it_is_the_file_of_the_other_window(
-    nvim: Child, work: Path
-) -> None:
+def test_in_a_chat_opened_first_it_is_the_other_windows_file(nvim: Child, work: Path) -> None:
     nvim.command("enew | only")
     chat = nvim.edit(str(work / "first.md"), "💬: say: hello @@buffer@@\n")
     nvim.command("split")
@@ -81,7 +79,7 @@ def test_where_the_chat_was_opened_first_it_is_the_file_of_the_other_window(
         ("ggwvj$<Esc>d0C=<Esc>", "numbers.py:1-2", "= 1\n="),
     ],
 )
-def test_what_was_selected_there_last_comes_with_path_and_lines(
+def test_the_last_selection_there_is_included_with_path_and_lines(
     nvim: Child, work: Path, keys: str, title: str, text: str
 ) -> None:
     code(nvim, work)
@@ -106,7 +104,9 @@ def diagnose(nvim: Child, *found: tuple[int, int, int, str, str]) -> None:
     )
 
 
-def test_diagnostics_come_with_line_severity_message_and_source(nvim: Child, work: Path) -> None:
+def test_diagnostics_are_included_with_line_severity_message_and_source(
+    nvim: Child, work: Path
+) -> None:
     code(nvim, work)
     diagnose(nvim, (2, 4, 2, "unused\nsince line 1", "ruff"), (0, 0, 1, "no such name", ""))
     ask(nvim, "say: hello @@diagnostics@@")
@@ -119,7 +119,7 @@ def test_diagnostics_come_with_line_severity_message_and_source(nvim: Child, wor
     assert f"`diagnostics of numbers.py` (2 lines)\n\n```text\n{text}\n```\n\n🤖:" in nvim.text()
 
 
-def test_of_very_many_diagnostics_the_worst_come(nvim: Child, work: Path) -> None:
+def test_only_the_worst_of_very_many_diagnostics_are_included(nvim: Child, work: Path) -> None:
     code(nvim, work)
     hints = [(0, 0, 4, f"hint {n}", "") for n in range(300)]
     diagnose(nvim, *hints, (3, 0, 1, "an error", ""))
@@ -136,7 +136,7 @@ def test_of_very_many_diagnostics_the_worst_come(nvim: Child, work: Path) -> Non
         ("diagnostics", "numbers.py has no diagnostics"),
     ],
 )
-def test_what_is_not_there_stops_the_question(nvim: Child, work: Path, name: str, why: str) -> None:
+def test_missing_content_stops_the_question(nvim: Child, work: Path, name: str, why: str) -> None:
     code(nvim, work)
     ask(nvim, f"say: hello @@{name}@@")
     stopped(nvim, f"@@{name}@@: {why}")
@@ -150,7 +150,7 @@ def test_without_another_file_the_question_stops(nvim: Child, work: Path, name: 
     stopped(nvim, f"@@{name}@@: no other file is open next to this chat")
 
 
-def test_a_file_that_is_not_open_any_more_is_named(nvim: Child, work: Path) -> None:
+def test_a_file_that_is_no_longer_open_is_named(nvim: Child, work: Path) -> None:
     code(nvim, work)
     nvim.edit("gone.md", "💬: say: hello @@buffer@@\n")
     nvim.command("bunload #")
@@ -174,7 +174,7 @@ def test_a_file_that_is_not_open_any_more_is_named(nvim: Child, work: Path) -> N
         ("edit huge.py | call setline(1, repeat(['x'], 200000))", "too large (400 kB): not read"),
     ],
 )
-def test_what_is_not_read_as_a_file_is_not_read_from_the_editor(
+def test_a_file_that_may_not_be_read_is_not_read_from_the_editor(
     nvim: Child, work: Path, make: str, why: str
 ) -> None:
     nvim.command(make)
@@ -184,7 +184,7 @@ def test_what_is_not_read_as_a_file_is_not_read_from_the_editor(
 
 
 @pytest.mark.parametrize("answer", ["1", "2"])
-def test_for_a_file_outside_of_the_working_directory_the_user_is_asked(
+def test_a_file_outside_the_working_directory_needs_the_users_approval(
     nvim: Child, work: Path, answer: str
 ) -> None:
     nvim.command(f"edit {nvim.home}/outside.txt | call setline(1, 'from outside')")
@@ -199,14 +199,14 @@ def test_for_a_file_outside_of_the_working_directory_the_user_is_asked(
         stopped(nvim, "@@buffer@@: outside the working directory: not read")
 
 
-def test_a_buffer_without_a_name_comes_as_it_is(nvim: Child, work: Path) -> None:
+def test_a_buffer_without_a_name_is_included_unchanged(nvim: Child, work: Path) -> None:
     nvim.command("enew | call setline(1, ['pasted ```', 'twice'])")
     ask(nvim, "say: hello @@buffer@@")
     complete(nvim)
     assert "`[No Name]` (2 lines)\n\n````\npasted ```\ntwice\n````" in nvim.text()
 
 
-def test_neither_cursor_nor_selection_nor_registers_are_touched(nvim: Child, work: Path) -> None:
+def test_cursor_selection_and_registers_stay_unchanged(nvim: Child, work: Path) -> None:
     code(nvim, work)
     nvim.keys("ggyyjv$<Esc>gg")
     place = nvim.cursor

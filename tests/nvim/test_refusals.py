@@ -1,5 +1,5 @@
-"""Each refusal of Vim's is one line, for any command anywhere: no traceback, and no key to press
-first.
+"""Vim's refusals appear as one line, for any command anywhere, without a traceback or a key to
+press first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PLACES = {
     "a terminal": "vim.cmd('enew | call termopen([\"cat\"])')",
     "a list of errors": "vim.fn.setqflist({ { text = 'x' } }) vim.cmd.copen()",
 }
-"""Where a command is typed: Lua that brings one there."""
+"""Places to type a command: Lua code that leads there."""
 COMMANDS = {
     "Agent": "Demo",
     "Approve": "ya",
@@ -65,7 +65,7 @@ def settle(nvim: Child) -> None:
 
 
 def check(nvim: Child) -> None:
-    """No text on the screen or in the messages is for a programmer, and no key is needed."""
+    """Check that no text on the screen or in the messages is for programmers, and no key is needed."""
     settle(nvim)
     seen = f"{nvim.screen()}\n{nvim.messages()}"
     assert "Press ENTER" not in seen
@@ -84,9 +84,9 @@ def go(nvim: Child, place: str) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("place", PLACES)
-def test_a_command_that_is_refused_says_so_in_one_line(desk: Child, place: str) -> None:
+def test_a_refused_command_says_so_in_one_line(desk: Child, place: str) -> None:
     names = [name for name in desk.nvim.api.get_commands({}) if name.startswith("Parley")]
-    names.remove("ParleyInstall")  # which would fetch packages, and has no place
+    names.remove("ParleyInstall")  # it would fetch packages, and has no place
     assert len(names) > 12
     for name in sorted(names):
         go(desk, place)
@@ -97,7 +97,7 @@ def test_a_command_that_is_refused_says_so_in_one_line(desk: Child, place: str) 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("place", PLACES)
-def test_a_key_that_is_refused_says_so_in_one_line(desk: Child, place: str) -> None:
+def test_a_refused_key_says_so_in_one_line(desk: Child, place: str) -> None:
     for key in KEYS:
         go(desk, place)
         desk.keys(key)
@@ -105,7 +105,7 @@ def test_a_key_that_is_refused_says_so_in_one_line(desk: Child, place: str) -> N
         check(desk)
 
 
-def test_in_the_window_of_commands_all_are_refused_in_one_line(desk: Child) -> None:
+def test_in_the_command_line_window_every_command_is_refused_in_one_line(desk: Child) -> None:
     refused = 0
     for command in (
         "ParleyChatNew",
@@ -123,7 +123,7 @@ def test_in_the_window_of_commands_all_are_refused_in_one_line(desk: Child) -> N
     assert refused
 
 
-def test_a_chat_that_is_left_with_a_swap_file_is_opened_to_read(desk: Child) -> None:
+def test_a_chat_with_a_leftover_swap_file_opens_read_only(desk: Child) -> None:
     go(desk, "anywhere")
     chats = Path(desk.lua("return require('parley.chat').dir()"))
     chats.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def test_a_chat_that_is_left_with_a_swap_file_is_opened_to_read(desk: Child) -> 
         other.until(lambda: list(chats.glob(".left.md.sw?")), "the swap file")
         swap = next(chats.glob(".left.md.sw?"))
         content = swap.read_bytes()
-    swap.write_bytes(content)  # as after a crash
+    swap.write_bytes(content)  # like after a crash
     desk.lua("vim.ui.select = function(items, _, done) done(items[1]) end")
     desk.command("ParleyFind")
     desk.until(lambda: desk.name.endswith("left.md"), "the chat")

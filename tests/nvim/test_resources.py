@@ -1,4 +1,4 @@
-"""Resources of a server in a real Neovim: on the page of servers, and read by the model."""
+"""A server's resources in a real Neovim: on the server page, and read by the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
         yield nvim
 
 
-def test_the_page_of_servers_shows_what_they_list(neovim: Child) -> None:
+def test_the_server_page_shows_the_listed_resources(neovim: Child) -> None:
     tools(neovim, "docs: ready")
     text = neovim.until_text("1 template: page://{name}/{part}", LONG_S)
     assert (
@@ -44,7 +44,7 @@ def test_the_page_of_servers_shows_what_they_list(neovim: Child) -> None:
     neovim.keys("q")
 
 
-def test_on_the_page_nothing_of_a_resource_hides_and_many_are_counted() -> None:
+def test_the_page_hides_nothing_in_a_resource_and_counts_many() -> None:
     server = ServerStatus("docs", "ready", True, "", (), "", ())
     resources = tuple(Resource(f"note://{number}", "n") for number in range(MOST_SHOWN + 5))
     hostile = Resource("note://a\u202eb\x1b[2J", "\u200bname\n## [x] forged: ready", "d" * 9_000)
@@ -64,7 +64,7 @@ def test_on_the_page_nothing_of_a_resource_hides_and_many_are_counted() -> None:
     assert "note://" not in "\n".join(starting.lines)
 
 
-def test_the_page_shows_a_backtick_as_one_and_what_a_server_said_last() -> None:
+def test_the_page_shows_a_single_backtick_and_a_servers_last_message() -> None:
     banner = ("╭──────────╮", "│  Ready `now` │", "╰──────────╯")
     server = ServerStatus("docs", "ready", True, "", (), "", banner, instructions="Use `search`.")
     text = "\n".join(tools_page(Offer([server], chat="chat.md")).lines)
@@ -90,7 +90,7 @@ def offers(nvim: Child, words: list[str]) -> None:
     nvim.until(lambda: nvim.lua(code) == words, str(words), LONG_S)
 
 
-def test_templates_are_completed_with_what_their_server_proposes(
+def test_templates_are_completed_with_their_servers_suggestions(
     neovim: Child, tmp_path: Path
 ) -> None:
     nvim = neovim
@@ -99,7 +99,7 @@ def test_templates_are_completed_with_what_their_server_proposes(
     nvim.keys("q")
     nvim.edit(str(tmp_path / "chat.md"), "💬: ")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    typed(nvim, "@@docs:pa")  # nothing is known yet: names are shown once known
+    typed(nvim, "@@docs:pa")  # nothing is known yet: names appear when they are known
     offers(nvim, ["docs:page://"])
     assert "page://{name}/{part}" in nvim.screen()
     nvim.keys("<C-n><C-y><C-x><C-o>")
@@ -122,11 +122,11 @@ def waits(nvim: Child) -> None:
 
 
 def propose(nvim: Child, uri: str) -> None:
-    """The model wants to read a resource."""
+    """A chat in which the model wants to read a resource."""
     nvim.keys(f'GAcall docs__read_resource {{"uri": "{uri}"}}<Esc><C-g><C-g>')
 
 
-def test_a_resource_is_read_once_it_was_approved_and_a_yes_is_remembered_for_its_server(
+def test_an_approved_resource_is_read_and_the_approval_is_remembered_for_its_server(
     neovim: Child, tmp_path: Path
 ) -> None:
     nvim = neovim

@@ -1,4 +1,6 @@
-"""A waiting call is one row: its text, all calls of an answer, and their places on the screen."""
+"""A waiting call is one row. The tests cover its text, all calls in an answer, and their places on
+the screen.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ ONE = ">> Please choose (yA/ya):"
 
 
 def call(number: int, name: str = "web_search", **arguments: Any) -> str:
-    """The line of a call."""
+    """A call's line."""
     function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
     made = {"index": number - 1, "id": f"call_{number}", "type": "function", "function": function}
     return f"❓: `{json.dumps(made, ensure_ascii=False)}`\n"
@@ -48,7 +50,7 @@ def remote(nvim: Child, name: str, *arguments: Any) -> Any:
 
 
 def draw(nvim: Child, tools: Catalogue = TOOLS) -> list[int]:
-    """Draw the chat as its host does; returns the rows of its calls."""
+    """Draw the chat like its host; return the rows of its calls."""
     view = ChatView(parse(nvim.text()), tools, LedgerView())
     drawn = drawing(view)
     rows = [proposal["row"] for proposal in drawn["proposals"]]
@@ -61,8 +63,8 @@ def draw(nvim: Child, tools: Catalogue = TOOLS) -> list[int]:
 
 
 def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[int]:
-    """Open a chat in a window of this width, with its cursor on the first call; the rows of its
-    calls.
+    """Open a chat in a window of this width, with its cursor on the first call; return the rows of
+    its calls.
     """
     nvim.clear()
     nvim.nvim.ui_try_resize(width, HEIGHT)
@@ -81,7 +83,7 @@ def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[in
 
 
 def shown(nvim: Child) -> list[str]:
-    """The lines of the screen without status lines."""
+    """The screen's lines without status lines."""
     return nvim.screen().split("\n")[:-2]
 
 
@@ -93,11 +95,11 @@ def numbers(nvim: Child) -> list[int]:
 
 
 def row(nvim: Child, start: str) -> str:
-    """The first row of the screen with this start."""
+    """The screen's first row with this start."""
     return next(line for line in shown(nvim) if line.startswith(start))
 
 
-def test_two_calls_are_two_rows_above_the_prompt_and_what_the_keys_mean(plain: Child) -> None:
+def test_two_calls_are_two_rows_above_the_prompt_with_the_keys_meanings(plain: Child) -> None:
     opened(plain, chat(call(1, query="google stock price"), call(2, query="microsoft stock price")))
     assert shown(plain)[-5:] == [
         '❓ web_search(query: "google stock price") · mock',
@@ -110,7 +112,7 @@ def test_two_calls_are_two_rows_above_the_prompt_and_what_the_keys_mean(plain: C
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_call_that_writes_a_file_shows_its_first_and_last_lines_and_asks_to_be_looked_at(
+def test_a_call_that_writes_a_file_shows_first_and_last_lines_and_asks_to_be_viewed(
     plain: Child, width: int
 ) -> None:
     opened(plain, chat(call(1, "write_file", path="src/a.py", content=FILE)), width)
@@ -127,7 +129,7 @@ def test_a_call_that_writes_a_file_shows_its_first_and_last_lines_and_asks_to_be
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_what_is_wrong_with_a_call_is_told_in_whole_words_beside_the_signs_that_come_with_it(
+def test_a_problem_with_a_call_is_stated_in_full_next_to_its_signs(
     plain: Child, width: int
 ) -> None:
     tools = Catalogue.of(
@@ -148,7 +150,7 @@ def test_what_is_wrong_with_a_call_is_told_in_whole_words_beside_the_signs_that_
     assert any(line.startswith("E ❓ web_search") for line in shown(plain))
 
 
-def test_a_note_that_is_too_long_is_cut_with_a_mark_after_some_rows(plain: Child) -> None:
+def test_a_long_note_is_cut_with_a_mark_after_some_rows(plain: Child) -> None:
     tools = Catalogue.of(
         [tool("web_search", "mock", input_schema=ANY | {"required": ["long name " * 60]})]
     )
@@ -168,7 +170,7 @@ def test_a_short_text_is_shown_whole_and_counts_as_seen(plain: Child) -> None:
     assert numbers(plain) == [1]
 
 
-def test_calls_share_the_room_that_there_is(plain: Child) -> None:
+def test_calls_share_the_available_room(plain: Child) -> None:
     calls = [call(n, "write_file", path=f"{n}.py", content=FILE) for n in (1, 2)]
     opened(plain, chat(*calls, call(3, "write_file", path="3.py", content="a\nb\n")))
     screen = plain.screen()
@@ -181,7 +183,7 @@ def test_calls_share_the_room_that_there_is(plain: Child) -> None:
     assert numbers(plain) == [3]
 
 
-def test_a_row_that_is_cut_is_not_seen_until_the_window_has_room_for_it(plain: Child) -> None:
+def test_a_cut_row_counts_as_seen_only_when_the_window_has_room_for_it(plain: Child) -> None:
     opened(plain, chat(call(1, query="x" * 590)), 30)
     assert "…" in row(plain, "❓")
     assert numbers(plain) == []
@@ -190,7 +192,7 @@ def test_a_row_that_is_cut_is_not_seen_until_the_window_has_room_for_it(plain: C
     assert numbers(plain) == [1]
 
 
-def test_among_many_calls_the_prompt_is_where_the_cursor_is(plain: Child) -> None:
+def test_among_many_calls_the_prompt_is_at_the_cursor(plain: Child) -> None:
     rows = opened(plain, chat(*(call(n, query=f"number {n}") for n in range(1, 41))))
     assert row(plain, PROMPT) == f'{PROMPT} ❓ web_search(query: "number 1") · mock'
     plain.keys("j")
@@ -220,7 +222,7 @@ def test_the_call_under_the_cursor_is_marked(plain: Child) -> None:
     plain.until(lambda: marked() == [False, True], "the mark at the next call")
 
 
-def test_letters_from_right_to_left_and_marks_stay_in_their_value(plain: Child) -> None:
+def test_right_to_left_letters_and_marks_stay_in_their_value(plain: Child) -> None:
     opened(
         plain,
         chat(
@@ -232,7 +234,7 @@ def test_letters_from_right_to_left_and_marks_stay_in_their_value(plain: Child) 
     assert row(plain, "  │") == "  │ x\u05d0"
 
 
-def test_each_of_two_windows_cuts_a_row_where_it_is_itself_cut(plain: Child) -> None:
+def test_each_of_two_windows_cuts_a_row_at_its_own_width(plain: Child) -> None:
     opened(plain, chat(call(1, query="y" * 40), words=""), 120)
     plain.command("vertical split | vertical resize 40")
     screen = plain.until_screen('…") · mock')
@@ -240,7 +242,7 @@ def test_each_of_two_windows_cuts_a_row_where_it_is_itself_cut(plain: Child) -> 
     assert screen.count("❓ web_search(") == 2
 
 
-def test_where_folds_are_not_made_by_hand_the_row_stands_below_the_line(plain: Child) -> None:
+def test_without_manual_folds_the_row_is_below_the_line(plain: Child) -> None:
     opened(plain, chat(call(1, query="google")), before="setlocal foldmethod=expr")
     lines = shown(plain)
     assert any(line.startswith("❓: `{") for line in lines)
@@ -259,7 +261,7 @@ def test_foldexpr_gives_the_same_rows(plain: Child) -> None:
     assert numbers(plain) == [1, 2]
 
 
-def test_a_row_that_is_opened_is_text_with_the_row_below_it_and_stays_so(plain: Child) -> None:
+def test_an_opened_row_is_text_with_the_row_below_it_and_stays_open(plain: Child) -> None:
     opened(plain, chat(call(1, query="google"), call(2, query="microsoft")))
     plain.keys("zo")
     plain.until(lambda: '  web_search(query: "google") · mock' in shown(plain), "the row below")
@@ -277,7 +279,7 @@ def test_without_folds_calls_are_text(plain: Child) -> None:
     assert shown(plain)[-2] == ONE
 
 
-def test_a_call_that_comes_back_by_an_undo_is_a_row_again(plain: Child) -> None:
+def test_a_call_restored_by_undo_is_a_row_again(plain: Child) -> None:
     opened(plain, chat(call(1, query="google"), call(2, query="microsoft")))
     plain.keys("dd")
     plain.until(lambda: len(draw(plain)) == 1, "one call")
@@ -286,7 +288,7 @@ def test_a_call_that_comes_back_by_an_undo_is_a_row_again(plain: Child) -> None:
     plain.until(lambda: plain.screen().count("❓ web_search(") == 2, "two rows")
 
 
-def test_an_undo_at_once_makes_it_a_row_again(plain: Child) -> None:
+def test_an_immediate_undo_makes_it_a_row_again(plain: Child) -> None:
     opened(plain, chat(call(1, query="google"), call(2, query="microsoft")))
     plain.keys("ddu")
     plain.until(lambda: len(plain.lines()) and plain.text().count("❓: `") == 2, "two calls")
@@ -294,7 +296,7 @@ def test_an_undo_at_once_makes_it_a_row_again(plain: Child) -> None:
     plain.until(lambda: plain.screen().count("❓ web_search(") == 2, "two rows")
 
 
-def test_a_chat_that_is_read_again_has_its_rows_again(plain: Child) -> None:
+def test_a_reloaded_chat_has_its_rows_again(plain: Child) -> None:
     opened(plain, chat(call(1, query="google")))
     plain.command("edit!")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -303,7 +305,7 @@ def test_a_chat_that_is_read_again_has_its_rows_again(plain: Child) -> None:
     assert '❓ web_search(query: "google") · mock' in shown(plain)
 
 
-def test_in_a_chat_that_is_read_again_the_keys_of_choices_are_vims_own_elsewhere(
+def test_in_a_reloaded_chat_the_choice_keys_are_vims_elsewhere(
     plain: Child,
 ) -> None:
     opened(plain, chat(call(1, query="google")))
@@ -316,14 +318,14 @@ def test_in_a_chat_that_is_read_again_the_keys_of_choices_are_vims_own_elsewhere
     assert "E223" not in plain.messages()
 
 
-def test_a_window_that_shows_the_chat_later_has_the_rows_too(plain: Child) -> None:
+def test_a_window_that_shows_the_chat_later_also_has_the_rows(plain: Child) -> None:
     opened(plain, chat(call(1, query="google"), words=""))
     plain.command("new | buffer rows.md")
     plain.nvim.api.win_set_cursor(0, (len(plain.lines()), 0))
     plain.until(lambda: plain.screen().count("❓ web_search(") == 2, "the row in both")
 
 
-def test_rows_are_where_the_calls_are_when_the_text_changed_while_no_window_showed_it(
+def test_rows_are_at_the_calls_after_the_text_changed_while_hidden(
     plain: Child,
 ) -> None:
     opened(plain, chat(call(1, query="google")))
@@ -340,7 +342,7 @@ def test_rows_are_where_the_calls_are_when_the_text_changed_while_no_window_show
     ]
 
 
-def test_folds_of_the_users_stay_and_show_what_they_did(plain: Child) -> None:
+def test_the_users_folds_stay_with_their_text(plain: Child) -> None:
     own = "setlocal foldtext='mine\\ '.v:foldstart | 2,5fold"
     opened(plain, chat(call(1, query="google")), before=own)
     assert plain.nvim.funcs.foldclosed(3) == 2
@@ -348,13 +350,13 @@ def test_folds_of_the_users_stay_and_show_what_they_did(plain: Child) -> None:
     plain.until_screen("mine 2")
 
 
-def test_a_call_in_a_fold_of_the_users_is_uncovered_and_nothing_else(plain: Child) -> None:
+def test_a_call_in_a_users_fold_is_uncovered_and_nothing_else(plain: Child) -> None:
     opened(plain, chat(call(1, query="google")), before="2,5fold | $-2,$fold")
     assert plain.nvim.funcs.foldclosed(3) == 2
     assert '❓ web_search(query: "google") · mock' in shown(plain)
 
 
-def test_only_what_is_on_the_screen_is_asked_for_in_a_long_chat(plain: Child) -> None:
+def test_in_a_long_chat_only_the_text_on_the_screen_is_requested(plain: Child) -> None:
     calls = "".join(
         (
             f"{call(n, query=str(n)).replace(': `', ':[ya] `', 1)}\n🛠️: "
@@ -379,7 +381,7 @@ def test_only_what_is_on_the_screen_is_asked_for_in_a_long_chat(plain: Child) ->
     plain.lua("require('parley.folds').text = _G.text")
 
 
-def test_the_prompt_names_the_keys_as_they_are_set() -> None:
+def test_the_prompt_names_the_configured_keys() -> None:
     view = ChatView(parse(chat(call(1, query="a"), call(2, query="b"))), TOOLS, LedgerView())
 
     def meanings(**keys: Any) -> str:
@@ -421,9 +423,7 @@ def test_a_call_in_a_fold_that_shows_something_else_is_not_seen(plain: Child) ->
 @pytest.mark.parametrize(
     "narrower", ["setlocal number foldcolumn=4", "1wincmd w | vertical resize +20 | wincmd p"]
 )
-def test_lines_that_end_at_the_edge_of_a_window_made_narrower_are_not_seen(
-    plain: Child, narrower: str
-) -> None:
+def test_lines_cut_by_a_narrower_window_are_not_seen(plain: Child, narrower: str) -> None:
     end = f"{'a' * 66}the end"
     opened(
         plain,
@@ -451,7 +451,7 @@ def test_lines_that_end_at_the_edge_of_a_window_made_narrower_are_not_seen(
         "\u30ab" + "\uff9e" * 30,
     ],
 )
-def test_every_character_of_a_value_is_drawn_however_many_go_together(
+def test_every_character_in_a_value_is_drawn_however_many_combine(
     plain: Child, cluster: str
 ) -> None:
     opened(plain, chat(call(1, query=cluster)), 300)
@@ -471,7 +471,9 @@ def test_a_window_without_room_for_text_shows_no_call(plain: Child) -> None:
 
 
 @pytest.mark.parametrize("option", ["foldtext", "foldmethod=expr foldexpr"])
-def test_what_a_modeline_would_evaluate_never_leaves_the_sandbox(plain: Child, option: str) -> None:
+def test_text_that_a_modeline_would_evaluate_never_leaves_the_sandbox(
+    plain: Child, option: str
+) -> None:
     file = plain.home / "sandbox"
     plain.command("set modeline modelineexpr")
     expression = f"writefile([],'{file}').'parley'"
@@ -496,7 +498,7 @@ PATH = "/home/user/projects/shop/src/inventory/readers/csv_reader.py"
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_long_path_keeps_its_end_and_stands_whole_in_the_free_rows(
+def test_a_long_path_keeps_its_end_and_uses_free_rows_to_stay_whole(
     plain: Child, width: int
 ) -> None:
     one = call(1, "write_file", path=PATH, content="import csv\nimport io\n")
@@ -515,7 +517,7 @@ def test_a_command_is_cut_at_its_end(plain: Child) -> None:
     assert row(plain, "❓").startswith('❓ write_file(command: "rm -rf /home')
 
 
-def test_a_size_goes_before_anything_is_cut(plain: Child) -> None:
+def test_a_size_is_dropped_before_anything_is_cut(plain: Child) -> None:
     opened(
         plain, chat(call(1, "write_file", path="src/inventory/csv_reader.py", content="a\nb\n")), 72
     )
@@ -523,7 +525,7 @@ def test_a_size_goes_before_anything_is_cut(plain: Child) -> None:
     assert numbers(plain) == [1]
 
 
-def test_short_texts_of_several_calls_are_shown(plain: Child) -> None:
+def test_short_texts_from_several_calls_are_shown(plain: Child) -> None:
     calls = [
         call(n, "write_file", path=f"notes/{n}.md", content=f"first {n}\nsecond {n}\n")
         for n in range(1, 6)

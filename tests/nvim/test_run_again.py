@@ -1,7 +1,7 @@
-"""A yes to a call that may already have run first says so: in a second Neovim, in the shell,
-after an undo.
+"""Approving a call that may already have run first warns: in a second Neovim, in the shell, after
+an undo.
 
-Every case counts the calls at a real server over stdio.
+Every case counts the calls at a real stdio server.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _number = count(1)
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of both Neovims, and of a shell."""
+    """The home for both Neovims and a shell."""
     home = tmp_path_factory.mktemp("run-again")
     furnish(home)
     return home
@@ -64,7 +64,7 @@ def other(second: Child) -> Child:
 
 
 def cleared(nvim: Child) -> Child:
-    """The same, with nothing open."""
+    """A Neovim in that home, with no file open."""
     nvim.clear()
     return nvim
 
@@ -75,7 +75,7 @@ def chat(home: Path) -> Chat:
 
 
 def shell(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of Parley's."""
+    """Run a Parley command."""
     command = [forks().python, "-m", "parley", *arguments]
     return subprocess.run(
         command, env=environ(home), capture_output=True, text=True, timeout=60, check=False
@@ -93,7 +93,7 @@ def say_yes(nvim: Child, how: str) -> None:
 
 
 def is_told(nvim: Child, how: str, chat: Chat, calls: int) -> None:
-    """A yes only warns that the call may have run; the next yes runs it."""
+    """Check that the first approval only warns that the call may have run, and the next runs it."""
     nvim.command("messages clear")
     say_yes(nvim, how)
     until(nvim, lambda: TELLS in nvim.messages(), "the message")
@@ -107,7 +107,7 @@ def is_told(nvim: Child, how: str, chat: Chat, calls: int) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", ["key", "command"])
-def test_a_second_neovim_with_the_old_text_is_told_that_the_call_ran(
+def test_a_second_neovim_with_the_old_text_warns_that_the_call_ran(
     one: Child, other: Child, chat: Chat, how: str
 ) -> None:
     opened(one, chat)
@@ -122,7 +122,7 @@ def test_a_second_neovim_with_the_old_text_is_told_that_the_call_ran(
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", ["key", "command"])
-def test_undone_to_before_its_result_and_after_regenerating_a_call_says_that_it_ran(
+def test_after_undo_or_regeneration_a_call_says_that_it_ran(
     one: Child, chat: Chat, how: str
 ) -> None:
     opened(one, chat)
@@ -139,7 +139,7 @@ def test_undone_to_before_its_result_and_after_regenerating_a_call_says_that_it_
 
 
 @pytest.mark.timeout(180)
-def test_undone_and_saved_under_another_name_a_call_says_that_it_ran(
+def test_after_undo_and_saving_under_another_name_a_call_says_that_it_ran(
     one: Child, chat: Chat
 ) -> None:
     opened(one, chat)
@@ -154,7 +154,7 @@ def test_undone_and_saved_under_another_name_a_call_says_that_it_ran(
 
 
 def undo_to(nvim: Child, text: str) -> None:
-    """Undo until the buffer holds a text again."""
+    """Undo until the buffer contains a text again."""
     for _ in range(20):
         if nvim.text() == text:
             return
@@ -163,7 +163,7 @@ def undo_to(nvim: Child, text: str) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(
+def test_the_shell_warns_of_a_call_that_an_unsaved_neovim_ran_and_check_reports_it(
     home: Path, one: Child, chat: Chat
 ) -> None:
     file = str(chat.path)
@@ -194,7 +194,7 @@ def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(
 
 
 @pytest.mark.timeout(180)
-def test_a_shell_killed_in_mid_call_is_followed_by_one_that_says_so_before_it_runs_the_call(
+def test_after_a_shell_was_killed_in_mid_call_the_next_warns_before_it_runs_the_call(
     tmp_path: Path,
 ) -> None:
     hold = tmp_path / "hold"
@@ -226,7 +226,7 @@ def test_a_shell_killed_in_mid_call_is_followed_by_one_that_says_so_before_it_ru
 
 
 @pytest.mark.timeout(180)
-def test_a_ledger_that_is_deleted_under_neovim_is_said_and_what_runs_then_is_known_to_the_shell(
+def test_a_ledger_deleted_under_neovim_is_reported_and_later_runs_are_recorded(
     tmp_path: Path,
 ) -> None:
     furnish(tmp_path)

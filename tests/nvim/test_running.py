@@ -42,7 +42,7 @@ def nvim(neovim: Child) -> Child:
 def ask(
     nvim: Child, home: Path, question: str, before: str = "", timeout_s: int = 60, **more: object
 ) -> None:
-    """Ask in a long chat for calls of a server whose tool ends when `home/go` exists."""
+    """Ask in a long chat for calls to a server whose tool ends when `home/go` exists."""
     server = {
         "command": sys.executable,
         "args": [str(HERE / "patient_server.py")],
@@ -87,7 +87,7 @@ def ask_for_some(nvim: Child, home: Path, question: str) -> None:
 
 
 def row(nvim: Child, start: str) -> str:
-    """The last row of the screen with this start; "" if none."""
+    """The screen's last row with this start; "" if there is none."""
     return next(
         (line for line in reversed(nvim.screen().split("\n")) if line.startswith(start)), ""
     )
@@ -98,7 +98,7 @@ def complete(nvim: Child) -> None:
     nvim.until_idle()
 
 
-def test_a_call_that_runs_counts_its_seconds_tells_its_progress_and_is_folded_when_it_is_done(
+def test_a_running_call_shows_seconds_and_progress_and_is_folded_at_its_end(
     nvim: Child, tmp_path: Path
 ) -> None:
     ask(nvim, tmp_path, 'call look_up {"query":"google"}')
@@ -117,7 +117,7 @@ def test_a_call_that_runs_counts_its_seconds_tells_its_progress_and_is_folded_wh
     assert "`found`" not in nvim.screen()
 
 
-def test_a_call_may_take_longer_than_its_time_and_the_turns_while_its_server_reports_progress(
+def test_a_call_may_exceed_its_and_the_turns_time_while_its_server_reports_progress(
     nvim: Child, tmp_path: Path
 ) -> None:
     ask(nvim, tmp_path, 'call look_up {"query":"beat"}', timeout_s=1)
@@ -130,7 +130,7 @@ def test_a_call_may_take_longer_than_its_time_and_the_turns_while_its_server_rep
     nvim.until(lambda: ", ok · by rule · " in row(nvim, "🛠 "), "the fold")
 
 
-def test_progress_is_told_at_the_tip_where_the_row_of_the_call_is_not_on_the_screen(
+def test_progress_is_at_the_tip_if_the_calls_row_is_not_on_the_screen(
     nvim: Child, tmp_path: Path
 ) -> None:
     search = {"command": sys.executable, "args": [str(HERE / "search_server.py")]}
@@ -152,7 +152,9 @@ def test_progress_is_told_at_the_tip_where_the_row_of_the_call_is_not_on_the_scr
     nvim.until_idle()
 
 
-def test_a_call_that_failed_shows_its_result_and_says_so(nvim: Child, tmp_path: Path) -> None:
+def test_a_failed_call_shows_its_result_and_says_that_it_failed(
+    nvim: Child, tmp_path: Path
+) -> None:
     (tmp_path / "go").touch()
     ask(nvim, tmp_path, 'call look_up {"query":"fail"}')
     complete(nvim)
@@ -163,7 +165,7 @@ def test_a_call_that_failed_shows_its_result_and_says_so(nvim: Child, tmp_path: 
     assert "`found`" in nvim.screen()
 
 
-def test_a_call_whose_line_is_text_says_behind_it_what_it_does(nvim: Child, tmp_path: Path) -> None:
+def test_a_call_shown_as_text_has_its_state_after_its_line(nvim: Child, tmp_path: Path) -> None:
     ask(
         nvim,
         tmp_path,
@@ -181,9 +183,7 @@ def test_a_call_whose_line_is_text_says_behind_it_what_it_does(nvim: Child, tmp_
     assert "running" not in nvim.screen()
 
 
-def test_those_who_listen_are_told_of_the_start_and_the_end_of_each_call(
-    nvim: Child, tmp_path: Path
-) -> None:
+def test_listeners_receive_each_calls_start_and_end(nvim: Child, tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     ask(nvim, tmp_path, 'call look_up {"query":"google"}')
     complete(nvim)
@@ -201,7 +201,7 @@ def test_those_who_listen_are_told_of_the_start_and_the_end_of_each_call(
     assert ended["seconds"] >= 0
 
 
-def test_after_a_stop_nothing_is_said_to_run(nvim: Child, tmp_path: Path) -> None:
+def test_after_a_stop_no_call_is_shown_as_running(nvim: Child, tmp_path: Path) -> None:
     ask(nvim, tmp_path, 'call look_up {"query":"google"}')
     nvim.until(lambda: "running" in row(nvim, "❓"), "the state")
     nvim.command("ParleyStop")
@@ -211,7 +211,7 @@ def test_after_a_stop_nothing_is_said_to_run(nvim: Child, tmp_path: Path) -> Non
     assert "running" not in nvim.screen()
 
 
-def test_of_calls_that_end_out_of_order_each_has_its_row_its_time_and_its_outcome(
+def test_calls_that_end_out_of_order_keep_their_rows_times_and_outcomes(
     nvim: Child, tmp_path: Path
 ) -> None:
     ask_for_some(
@@ -241,7 +241,7 @@ def test_of_calls_that_end_out_of_order_each_has_its_row_its_time_and_its_outcom
     assert JSON not in nvim.screen()
 
 
-def test_a_call_that_is_undecided_after_an_undo_does_not_say_how_it_ended(
+def test_a_call_undecided_after_an_undo_does_not_say_how_it_ended(
     nvim: Child, tmp_path: Path
 ) -> None:
     (tmp_path / "go").touch()
@@ -275,7 +275,7 @@ def test_undoing_a_choice_and_then_its_answer_leaves_rows_and_then_nothing(
     assert "+--" not in nvim.screen()
 
 
-def test_an_undo_of_a_choice_leaves_rows_and_so_does_its_redo(nvim: Child, tmp_path: Path) -> None:
+def test_undoing_and_redoing_a_choice_leaves_rows(nvim: Child, tmp_path: Path) -> None:
     ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
     nvim.keys("yo")
     nvim.until_screen("❓ yo look_up(")
@@ -288,7 +288,7 @@ def test_an_undo_of_a_choice_leaves_rows_and_so_does_its_redo(nvim: Child, tmp_p
         assert JSON not in nvim.screen()
 
 
-def test_no_undo_of_a_choice_shows_the_text_of_its_call_even_before_the_host_has_looked(
+def test_undoing_a_choice_never_shows_its_calls_text_even_before_the_host_reacts(
     nvim: Child, tmp_path: Path
 ) -> None:
     ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
@@ -317,9 +317,7 @@ def test_a_call_that_the_user_has_opened_stays_open_when_it_is_decided(
     assert "\n❓ fail()" in nvim.screen()
 
 
-def test_folds_of_the_users_stay_when_a_choice_in_them_is_undone(
-    nvim: Child, tmp_path: Path
-) -> None:
+def test_the_users_folds_stay_when_a_choice_in_them_is_undone(nvim: Child, tmp_path: Path) -> None:
     ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
     first = 1 + next(row for row, line in enumerate(nvim.lines()) if line.startswith("💬: call"))
     last = len(nvim.lines())

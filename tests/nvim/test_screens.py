@@ -26,10 +26,10 @@ def test_the_recipe_draws_the_session(tmp_path: Path) -> None:
     assert f"{QUESTION}</text>" in picture
 
 
-def test_the_cursor_is_seen_on_the_first_call_that_waits_at_the_bottom_of_a_long_chat(
+def test_the_cursor_is_visible_on_the_first_waiting_call_at_the_end_of_a_long_chat(
     tmp_path: Path,
 ) -> None:
-    """The window once started at a line's second row after scrolling to the calls."""
+    """Earlier, the window started at a line's second row after scrolling to the calls."""
     with child(tmp_path, width=80, height=24) as neovim:
         neovim.lua("require('parley').setup(...)", COMMON)
         waiting(neovim)
@@ -51,7 +51,7 @@ vim.api.nvim_buf_set_extmark(0, vim.api.nvim_create_namespace('x'), 0, 0, {
 
 
 def test_a_picture_shows_how_a_cell_is_drawn(tmp_path: Path) -> None:
-    """A sign and the text beside it are one run in Neovim 0.10, which draws both alike."""
+    """A sign and the adjacent text are one run in Neovim 0.10, which draws both alike."""
     cases = {
         '{"bold":true}': 'font-weight="bold" xml:space="preserve">(&gt;&gt;)?see<',
         '{"italic":true}': 'font-style="italic" xml:space="preserve">(&gt;&gt;)?see<',

@@ -1,6 +1,6 @@
-"""A yes approves only calls shown on the screen: an unseen or changed call is shown first.
+"""An approval counts only for calls shown on the screen: an unseen or changed call is shown first.
 
-Every case counts the calls at a real server over stdio.
+Every case counts the calls at a real stdio server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def ask(nvim: Child, home: Path) -> Chat:
-    """A chat whose call was made by the shell's model, below text longer than any window."""
+    """A chat in which the shell's model made the call, below text longer than any window."""
     nvim.clear()
     chat = Chat(home, f"chat-{next(_number)}")
     call = f'{{"name":"note","arguments":"{{\\"text\\":\\"{chat.name}\\"}}"}}'
@@ -49,7 +49,7 @@ def say_yes(nvim: Child, how: str) -> None:
 
 
 def is_told(nvim: Child, how: str, chat: Chat, says: str) -> None:
-    """The first yes only says why it does not count; the second runs the call."""
+    """Check that the first approval only says why it does not count, and the second runs the call."""
     say_yes(nvim, how)
     until(nvim, lambda: says in nvim.messages(), "the message")
     ready(nvim)
@@ -66,14 +66,14 @@ def scrolled_away(nvim: Child, chat: Chat) -> None:
 
 
 def in_another_window(nvim: Child, chat: Chat) -> None:
-    """The call is in view in another tab page; here the window is at the top of the chat."""
+    """The call is in view in another tab page; here the window is at the chat's top."""
     nvim.command("tabnew")
     nvim.command(f"buffer {nvim.nvim.funcs.bufnr(str(chat.path))}")
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
 
 
 def folded(nvim: Child, chat: Chat) -> None:
-    """The call is in a fold of the user's, made before anything was drawn below it."""
+    """The call is in a user's fold that was made before anything was drawn below it."""
     nvim.command("setlocal foldmethod=manual")
     nvim.command("$-2,$fold")
 
@@ -84,7 +84,7 @@ PLACES = [scrolled_away, in_another_window, folded]
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", ["key", "command"])
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
-def test_a_call_that_was_never_on_the_screen_is_decided_by_the_second_yes(
+def test_a_call_that_was_never_on_the_screen_needs_a_second_approval(
     desk: Child, how: str, place: Callable[[Child, Chat], None]
 ) -> None:
     chat = ask(desk, desk.home)
@@ -94,7 +94,7 @@ def test_a_call_that_was_never_on_the_screen_is_decided_by_the_second_yes(
 
 
 def opened_above(nvim: Child, chat: Chat, place: Callable[[Child, Chat], None]) -> None:
-    """Open a chat, its window at the top, and put the call where it cannot be seen before it is
+    """Open a chat with its window at the top, and put the call where it cannot be seen before it is
     drawn.
     """
     nvim.command("set eventignore=all")
@@ -132,9 +132,7 @@ CHANGES = {
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", CHANGES)
-def test_arguments_changed_in_the_instant_before_the_yes_are_shown_first(
-    desk: Child, how: str
-) -> None:
+def test_arguments_changed_just_before_the_approval_are_shown_first(desk: Child, how: str) -> None:
     chat = ask(desk, desk.home)
     opened(desk, chat)
     desk.command("normal! Gzt")
@@ -153,7 +151,7 @@ def test_arguments_changed_in_the_instant_before_the_yes_are_shown_first(
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("definition", ["Writes a note.", "Sends a note away."])
-def test_a_chat_that_is_opened_again_is_decided_at_once_unless_its_tool_is_another_now(
+def test_in_a_reopened_chat_a_call_is_decided_at_once_unless_its_tool_has_changed(
     desk: Child, definition: str
 ) -> None:
     desk.command("silent! %bwipeout!")
@@ -207,9 +205,7 @@ def test_no_key_counts_before_its_call_could_be_read_however_often_it_is_pressed
     for keys in ("ya", "ya", "yo", "yA", "yO", "yaya", ":ParleyApprove ya<CR>"):
         pressed_early(patient, keys)
     patient.keys("gg")
-    pressed_early(
-        patient, "ya"
-    )  # from none of the lines of its calls: the first of two is early, too
+    pressed_early(patient, "ya")  # none of its calls' lines: the first of two is also too early
     patient.keys("gg")
     pressed_early(patient, "ya")
     assert "❓: `" in patient.text()
@@ -223,7 +219,7 @@ def test_no_key_counts_before_its_call_could_be_read_however_often_it_is_pressed
 
 
 @pytest.mark.timeout(180)
-def test_a_yes_counts_once_its_call_was_on_the_screen_for_a_moment(tmp_path: Path) -> None:
+def test_an_approval_counts_after_its_call_was_on_the_screen_for_a_moment(tmp_path: Path) -> None:
     furnish(tmp_path)
     chat = Chat(tmp_path, f"chat-{next(_number)}")
     with child(tmp_path, env={"PARLEY_LEAST_SEEN_S": "0.4"}) as nvim:
@@ -246,11 +242,11 @@ AFTER = """
 vim.cmd.doautocmd('<nomodeline> ' .. ...)
 return vim.tbl_map(function(each) return each[2] end, require('parley.seen').times(vim.fn.bufnr()))
 """
-"""The milliseconds of each call right after an event."""
+"""Each call's milliseconds right after an event."""
 
 
 def times(nvim: Child) -> list[float]:
-    """The milliseconds for which each call of the current buffer has been on the screen."""
+    """The milliseconds for which each of the current buffer's calls has been on the screen."""
     return [ms for _, ms in nvim.lua("return require('parley.seen').times(vim.fn.bufnr())")]
 
 
@@ -263,7 +259,7 @@ return seen.times(buf)[1][2] > before
 
 
 @pytest.mark.timeout(180)
-def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_screen(desk: Child) -> None:
+def test_paging_through_a_call_counts_the_parts_that_were_on_the_screen(desk: Child) -> None:
     desk.clear()
     chat = Chat(desk.home, f"chat-{next(_number)}")
     arguments = json.dumps({"text": "\n".join(f"line {n}" for n in range(200))})
@@ -281,7 +277,7 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_screen(desk: Chi
     )
     desk.keys("G")
     until(desk, lambda: "line 199" in desk.screen(), "the end")
-    assert desk.lua(SEEN_THERE, str(chat.path)) == 0  # the calls between were skipped
+    assert desk.lua(SEEN_THERE, str(chat.path)) == 0  # the calls in between were skipped
     desk.keys("gg")
     for _ in range(20):
         desk.keys("<C-f>")

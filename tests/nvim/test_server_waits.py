@@ -1,4 +1,4 @@
-"""Slow or failing servers: a question waits for them, says so, and proceeds without them on a
+"""Slow or failing servers: a question waits for them, says so, and proceeds without them after a
 key.
 """
 
@@ -21,7 +21,7 @@ WAITS = "Waiting for MCP server slow (<C-g>x asks without it)"
 
 
 def slow(go: Path, **more: Any) -> dict[str, Any]:
-    """A server that begins to start once a file exists."""
+    """A server that begins to start when a file exists."""
     wait = f'while [ ! -e "{go}" ]; do sleep 0.02; done; exec "$@"'
     return {"command": "sh", "args": ["-c", wait, "sh", sys.executable, FAKE], **more}
 
@@ -49,7 +49,7 @@ def serve(nvim: Child, **servers: dict[str, Any]) -> None:
 
 
 def system_prompt(nvim: Child) -> str:
-    """The system prompt of the request that the chat would send."""
+    """The system prompt in the chat's next request."""
     nvim.command("ParleyRequest")
     nvim.until(lambda: nvim.name.endswith("parley://request"), "the request", LONG_S)
     page = nvim.text()
@@ -57,7 +57,7 @@ def system_prompt(nvim: Child) -> str:
     return str(json.loads(page[page.index("{") :])["messages"][0]["content"])
 
 
-def test_a_question_waits_for_a_slow_server_whose_name_is_seen(desk: Child, tmp_path: Path) -> None:
+def test_a_question_waits_for_a_slow_server_and_shows_its_name(desk: Child, tmp_path: Path) -> None:
     serve(desk, slow=slow(tmp_path / "go"))
     ask(desk, 'call echo {"a": 1}')
     desk.until_screen(WAITS, LONG_S)
@@ -69,7 +69,7 @@ def test_a_question_waits_for_a_slow_server_whose_name_is_seen(desk: Child, tmp_
 
 
 def test_a_key_asks_without_the_slow_server_and_says_so(desk: Child, tmp_path: Path) -> None:
-    # A host says so once per server, and for this server in no other test.
+    # A host says so once per server, and no other test uses this server.
     serve(desk, sluggish=slow(tmp_path / "go", start_timeout_s=600))
     ask(desk, 'call echo {"a": 1}')
     desk.until_screen("Waiting for MCP server sluggish (<C-g>x asks without it)", LONG_S)
@@ -80,7 +80,7 @@ def test_a_key_asks_without_the_slow_server_and_says_so(desk: Child, tmp_path: P
     assert "no tools from MCP server 'sluggish': it is still starting" in desk.messages()
 
 
-def test_the_model_and_the_user_are_told_of_a_server_that_fails_with_each_question(
+def test_the_model_and_the_user_learn_of_a_failing_server_with_each_question(
     desk: Child, tmp_path: Path
 ) -> None:
     serve(desk, barred=barred(tmp_path / "go"))
@@ -100,9 +100,7 @@ def test_the_model_and_the_user_are_told_of_a_server_that_fails_with_each_questi
     assert missing not in system_prompt(desk)
 
 
-def test_a_server_that_failed_is_tried_again_when_the_user_asks(
-    desk: Child, tmp_path: Path
-) -> None:
+def test_a_failed_server_is_retried_when_the_user_asks(desk: Child, tmp_path: Path) -> None:
     serve(desk, barred=barred(tmp_path / "go"))
     ask(desk, 'call echo {"a": 1}')
     desk.until_text("I have no tool named echo", LONG_S)
@@ -112,7 +110,7 @@ def test_a_server_that_failed_is_tried_again_when_the_user_asks(
     desk.until_waiting(LONG_S)
 
 
-def test_a_chat_that_leaves_a_server_out_does_not_wait_for_it(desk: Child, tmp_path: Path) -> None:
+def test_a_chat_that_excludes_a_server_does_not_wait_for_it(desk: Child, tmp_path: Path) -> None:
     serve(desk, slow=slow(tmp_path / "go", start_timeout_s=600))
     path = desk.edit("out.md", f'---\ntools: ["!slow/*"]\n---\n\n{MARKER} say: fine\n')
     desk.command("normal! G$")
@@ -123,7 +121,7 @@ def test_a_chat_that_leaves_a_server_out_does_not_wait_for_it(desk: Child, tmp_p
     assert path.exists()
 
 
-def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(
+def test_waiting_calls_are_not_refused_because_a_slow_server_is_missing(
     desk: Child, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -147,7 +145,7 @@ def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(
     desk.until_idle(LONG_S)
 
 
-def test_what_is_looked_up_says_which_server_it_waits_for(desk: Child, tmp_path: Path) -> None:
+def test_opening_a_page_names_the_server_that_it_waits_for(desk: Child, tmp_path: Path) -> None:
     serve(desk, slow=slow(tmp_path / "go", start_timeout_s=600))
     desk.edit("look.md", f"{MARKER} what?\n")
     desk.until(lambda: desk.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -158,7 +156,7 @@ def test_what_is_looked_up_says_which_server_it_waits_for(desk: Child, tmp_path:
     assert '"name": "echo"' in desk.text()
 
 
-def test_a_choice_waits_for_no_server_but_that_of_the_call(desk: Child, tmp_path: Path) -> None:
+def test_a_choice_waits_only_for_the_calls_server(desk: Child, tmp_path: Path) -> None:
     fake = {"command": sys.executable, "args": [FAKE]}
     serve(desk, fake=fake, slow=slow(tmp_path / "go", start_timeout_s=600, enabled_tools=["grow"]))
     ask(desk, 'call echo {"a": 1}')

@@ -15,7 +15,7 @@ SETTINGS = """
 """
 
 
-def test_an_answer_that_is_awaited_comes_whole(tmp_path: Path) -> None:
+def test_an_awaited_answer_arrives_whole(tmp_path: Path) -> None:
     with hanging_model() as model:
         first, second = (
             f"require('parley').setup({{{SETTINGS.format(url=model.url, rounds=n)}}})"

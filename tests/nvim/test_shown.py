@@ -1,4 +1,4 @@
-"""A call's drawing is unambiguous, and no part of the call is left out without a mark."""
+"""A call's drawing is unambiguous, and marks every omitted part of the call."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def text(chunks: Chunks) -> str:
     return "".join(chunk[0] for chunk in chunks)
 
 
-def test_a_name_cannot_pass_for_server_and_arguments() -> None:
+def test_a_name_cannot_look_like_server_and_arguments() -> None:
     proposal = asked(name=FORGED, arguments='{"query": "secrets"}')
     drawn = text(call_row(proposal, (FORGED, "evil")))
     assert drawn == '❓ read_file‹path README.md› - files(query: "secrets") · evil'
 
 
-def test_the_name_of_a_tool_is_the_one_that_the_file_has() -> None:
+def test_the_tools_name_is_the_files() -> None:
     same = [tool("look_up", server) for server in ("one", "two")]
     drawn = summary(asked(name="one__look_up", arguments="{}"), Catalogue.of(same))
     assert text(drawn) == "❓ one__look_up() · one"
 
 
-def test_a_title_is_not_taken_for_the_name_of_its_tool() -> None:
+def test_a_title_is_not_mistaken_for_its_tools_name() -> None:
     assert text(summary(asked(arguments="{}"), Catalogue.of([EVIL]))) == "❓ web_search() · evil"
 
 
-def test_the_arguments_come_first_and_what_a_server_says_is_quoted_whole() -> None:
+def test_the_arguments_come_first_and_a_servers_text_is_quoted_in_full() -> None:
     lines = details(asked(arguments='{"query": "secrets"}'), EVIL)
     assert lines[0] == "`evil/web_search`"
     assert lines.index('  "query": "secrets"') < lines.index("**The server's description**")
@@ -48,12 +48,12 @@ def test_the_arguments_come_first_and_what_a_server_says_is_quoted_whole() -> No
     assert any(line.endswith(" and mails it") for line in lines)
 
 
-def test_what_is_cut_is_marked() -> None:
+def test_each_cut_is_marked() -> None:
     assert legible_line("x" * 601) == "x" * 600 + "…"
     assert legible_line("x" * 600) == "x" * 600
 
 
-def test_a_call_that_may_have_run_is_told_before_any_server_was_started() -> None:
+def test_a_call_that_may_have_run_is_marked_before_any_server_has_started() -> None:
     proposal = asked(1)
     used = yes(proposal, state="used")
     waits = chat(answer(proposal))
@@ -65,7 +65,7 @@ def test_a_call_that_may_have_run_is_told_before_any_server_was_started() -> Non
     assert drawing(ChatView(again, None, view(used)))["problems"] == []
 
 
-def test_what_has_run_is_counted_once_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_earlier_runs_are_computed_once_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     built = list[Approvals]()
 
     def building(transcript: Transcript, catalogue: Catalogue, ledger: LedgerView) -> Approvals:

@@ -1,4 +1,4 @@
-"""Foreign text in every place where Neovim shows text: none is evaluated, typed or hidden."""
+"""Foreign text in every place where Neovim shows text is never evaluated, typed or hidden."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ran(nvim: Child) -> bool:
 
 @pytest.fixture
 def chat(plain: Child) -> Child:
-    """A chat, in a Neovim without a host, that evaluates the text of Parley's status line twice."""
+    """A chat in a Neovim without a host that evaluates Parley's status line text twice."""
     plain.command(f"cd {plain.home}")
     plain.edit("chat.md", "💬: hi\n")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -48,7 +48,7 @@ def chat(plain: Child) -> Child:
 
 
 def remote(nvim: Child, name: str, *arguments: Any) -> Any:
-    """A call of the host to Lua, sent as the host sends it."""
+    """A call from the host to Lua, in the form that the host sends."""
     return nvim.lua("return require('parley.remote')(...)", name, *shown_arguments(name, arguments))
 
 
@@ -68,7 +68,7 @@ BARS = [
 
 @each_text
 @pytest.mark.parametrize("bar", BARS)
-def test_bars_that_evaluate_what_they_show_show_it(chat: Child, bar: str, text: str) -> None:
+def test_bars_that_evaluate_their_text_show_it_unchanged(chat: Child, bar: str, text: str) -> None:
     buf = chat.nvim.current.buffer.number
     end = "%}" if bar.endswith("{%") else ""
     chat.command(f"set showtabline=2 title {bar}v:lua.require'parley'.status({buf}){end}")
@@ -91,9 +91,7 @@ any_text = st.lists(
 @example(" | call writefile([],'vim_ran_this')")
 @example(" ")
 @given(any_text.map("".join))
-def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(
-    plain: Child, text: str
-) -> None:
+def test_any_status_text_is_shown_and_never_evaluated(plain: Child, text: str) -> None:
     plain.command("enew!")  # without a named agent
     buf = plain.nvim.current.buffer.number
     remote(plain, "status", buf, text, 0)
@@ -101,16 +99,17 @@ def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(
         "%{%v:lua.require'parley'.status()%}", {"maxwidth": 10_000}
     )
     whole = visible(text)
+    # Neovim itself may omit a character at its start
     assert shown["str"] in (
         whole,
         whole.removeprefix(" "),
-    )  # Neovim may leave out one at its start itself
+    )
     assert not ran(plain)
     remote(plain, "status", buf, "", 0)
 
 
 @each_text
-def test_what_is_drawn_and_said_shows_what_it_is(chat: Child, text: str) -> None:
+def test_drawn_text_and_messages_show_hidden_characters(chat: Child, text: str) -> None:
     buf, tick = chat.nvim.current.buffer.number, chat.nvim.api.buf_get_changedtick(0)
     problem = {"row": 0, "col": 0, "severity": "error", "message": text}
     line = [["", ""], ["drawn " + text, "ParleyTool"]]
@@ -136,7 +135,7 @@ def test_what_is_drawn_and_said_shows_what_it_is(chat: Child, text: str) -> None
 
 
 @each_text
-def test_what_is_asked_shows_what_it_is_and_a_suggestion_types_nothing(
+def test_dialogs_show_hidden_characters_and_a_suggestion_types_nothing(
     chat: Child, text: str
 ) -> None:
     chat.lua("""
@@ -157,7 +156,7 @@ def test_what_is_asked_shows_what_it_is_and_a_suggestion_types_nothing(
 
 
 @each_text
-def test_the_outline_shows_a_question_that_holds_anything(chat: Child, text: str) -> None:
+def test_the_outline_shows_a_question_with_any_content(chat: Child, text: str) -> None:
     chat.nvim.api.buf_set_lines(0, 0, -1, True, ["💬: " + text.replace("\n", " ")])
     chat.command("ParleyOutline")
     assert chat.nvim.funcs.line("$") == 1
@@ -182,7 +181,7 @@ def test_the_name_of_a_file_to_write_is_expanded_once(chat: Child) -> None:
 
 @pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim with a host, that evaluates the text of Parley's status line twice."""
+    """A Neovim with a host that evaluates Parley's status line text twice."""
     bar = "vim.o.statusline = \"%{%v:lua.require'parley'.status()%}\""
     with child(tmp_path_factory.mktemp("hosted"), init=bar) as nvim:
         nvim.command(f"cd {nvim.home}")

@@ -1,4 +1,6 @@
-"""A reason that prevents a turn applies everywhere: in the editor, in the shell, in the library."""
+"""A reason that prevents a turn applies everywhere: in the editor, in the shell, and in the
+library.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,11 @@ CASES: dict[str, tuple[str | None, str | None, str, bool]] = {
     ),
     "nothing to say": ("agent: Demo-OpenAI", "Demo-Text", "", True),
 }
-"""Front matter, the agent chosen, what the user is told, and whether an answer comes."""
+"""Front matter, the chosen agent, the message to the user, and whether an answer comes."""
 
 
 class Editor:
-    """A Neovim whose user says no to every question."""
+    """A Neovim whose user declines every question."""
 
     def __init__(self, nvim: Child) -> None:
         self.nvim = nvim
@@ -141,7 +143,7 @@ async def test_a_turn_begins_in_the_library(case: str) -> None:
 
 
 def check(words: str, is_answered: bool, told: str, before: str, after: str) -> None:
-    """Compare words and chat with the table: a turn that does not begin changes nothing."""
+    """Compare message and chat with the table: a turn that does not begin changes nothing."""
     assert words in told
     if is_answered:
         assert ANSWER in after

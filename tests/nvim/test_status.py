@@ -1,4 +1,4 @@
-"""The status of a running turn, in a real Neovim: the variable, the event, the line at the tip."""
+"""A running turn's status in a real Neovim: the variable, the event, the line at the tip."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def desk(nvim: Child, home: Path, **settings: Any) -> None:
-    """Nothing open, and a restarted server whose tool ends when `home/go` exists."""
+    """A restarted server whose tool ends when `home/go` exists; no file is open."""
     nvim.clear()
     nvim.lua("_G.said = {}")
     server = {
@@ -69,7 +69,9 @@ def go(home: Path) -> None:
     (home / "go").touch()
 
 
-def test_the_statuses_of_a_turn_with_a_tool_are_as_recorded(neovim: Child, tmp_path: Path) -> None:
+def test_the_statuses_of_a_turn_with_a_tool_match_the_recording(
+    neovim: Child, tmp_path: Path
+) -> None:
     desk(neovim, tmp_path)
     ask(neovim, tmp_path)
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
@@ -90,7 +92,7 @@ def test_the_statuses_of_a_turn_with_a_tool_are_as_recorded(neovim: Child, tmp_p
     assert "Searching" not in neovim.text()
 
 
-def test_after_a_key_the_running_call_has_a_sentence_too(neovim: Child, tmp_path: Path) -> None:
+def test_after_a_key_the_running_call_also_has_a_sentence(neovim: Child, tmp_path: Path) -> None:
     desk(neovim, tmp_path, approval={})
     ask(neovim, tmp_path)
     neovim.until_waiting()
@@ -111,7 +113,7 @@ def test_after_a_key_the_running_call_has_a_sentence_too(neovim: Child, tmp_path
 
 
 @pytest.mark.parametrize("agent", ["Demo", "Demo-OpenAI", "Demo-Text"])
-def test_a_long_call_that_is_being_written_is_told_with_its_size(
+def test_a_long_call_that_is_being_written_is_shown_with_its_size(
     neovim: Child, tmp_path: Path, agent: str
 ) -> None:
     desk(neovim, tmp_path, agent=agent, status={"llm": False}, approval={})
@@ -128,7 +130,7 @@ def test_a_long_call_that_is_being_written_is_told_with_its_size(
 
 
 def test_a_status_model_that_hangs_delays_nothing(neovim: Child, tmp_path: Path) -> None:
-    """The turn continues and ends without that model's answer: late, or never."""
+    """The turn continues and ends without that model's answer, which comes late or never."""
     with hanging_model() as model:
         provider = {
             "kind": "anthropic",
@@ -171,7 +173,7 @@ def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(
     assert neovim.messages().count("the buffer was closed") == 1
 
 
-def test_reading_a_buffer_anew_in_a_turn_says_so_and_not_that_it_was_closed(
+def test_reloading_a_buffer_in_a_turn_is_not_reported_as_closing(
     neovim: Child, tmp_path: Path
 ) -> None:
     desk(neovim, tmp_path)
@@ -188,9 +190,7 @@ def test_reading_a_buffer_anew_in_a_turn_says_so_and_not_that_it_was_closed(
     assert "look_up returned: found" in neovim.text()
 
 
-def test_asking_at_once_after_a_buffer_is_read_anew_is_answered(
-    neovim: Child, tmp_path: Path
-) -> None:
+def test_a_question_right_after_a_reload_is_answered(neovim: Child, tmp_path: Path) -> None:
     desk(neovim, tmp_path)
     ask(neovim, tmp_path)
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
@@ -201,7 +201,9 @@ def test_asking_at_once_after_a_buffer_is_read_anew_is_answered(
     assert "is running" not in neovim.messages()
 
 
-def test_asking_at_once_after_an_undo_in_a_turn_is_answered(neovim: Child, tmp_path: Path) -> None:
+def test_a_question_right_after_an_undo_in_a_turn_is_answered(
+    neovim: Child, tmp_path: Path
+) -> None:
     desk(neovim, tmp_path)
     ask(neovim, tmp_path)
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
@@ -212,7 +214,7 @@ def test_asking_at_once_after_an_undo_in_a_turn_is_answered(neovim: Child, tmp_p
     assert "is running" not in neovim.messages()
 
 
-def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> None:
+def test_a_step_is_shown_if_it_lasts_longer_than_a_moment(plain: Child) -> None:
     shown = plain.lua("""
         local status, now = require('parley.status'), vim.uv.now
         local ns, buf = vim.api.nvim_create_namespace('parley.status'), vim.api.nvim_get_current_buf()
@@ -233,7 +235,7 @@ def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> Non
     assert shown == [0, 1, 0]
 
 
-def test_the_log_holds_every_request_and_call_and_ends_in_totals(
+def test_the_log_has_every_request_and_call_and_ends_in_totals(
     neovim: Child,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,8 +1,8 @@
-"""How turns continue and end, in a real Neovim: the demo model, a real MCP server, and every
-kind of stop.
+"""How turns continue and end in a real Neovim: the demo model, a real MCP server, and every kind of
+stop.
 
-The demo server strictly checks requests, and refusing one leaves a notice: a turn that continues
-after a stop has therefore sent a valid request.
+The demo server checks requests strictly, and a refusal leaves a notice. So a turn that continues
+after a stop has sent a valid request.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def nvim(one: Child) -> Child:
 
 
 def set_up(nvim: Child, **settings: Any) -> None:
-    """Add settings to the common ones of these tests, with the server ready."""
+    """Add settings to these tests' common ones; the server is ready."""
     wanted = BASE | settings
     if nvim.lua(
         "local same = vim.deep_equal(_G.settings, ...) _G.settings = ... return same", wanted
@@ -72,7 +72,7 @@ def ask(nvim: Child, question: str) -> Path:
 
 
 def ended(nvim: Child) -> Answer:
-    """The answer, once the next question can be typed."""
+    """The answer, as soon as the next question can be typed."""
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the end of the turn")
     nvim.until_idle()
     assert nvim.variable("parley_status") == ""
@@ -97,7 +97,7 @@ def statuses(nvim: Child) -> list[str]:
 
 
 def next_question(nvim: Child) -> None:
-    """A further question below is answered: the provider refuses no part of the file."""
+    """Check that a further question below is answered, so the provider accepts the whole file."""
     nvim.keys("G$asay: fine<Esc>")
     nvim.command("ParleyRespond")
     nvim.until_text("🤖:[Demo-OpenAI]\n\nfine\n\n💬: ")
@@ -162,7 +162,7 @@ ANSWERED: dict[str, Conclusion] = {
 
 
 @pytest.mark.parametrize("what", ANSWERED)
-def test_a_turn_comes_to_an_answer(nvim: Child, what: str) -> None:
+def test_a_turn_reaches_an_answer(nvim: Child, what: str) -> None:
     turn = ANSWERED[what]
     set_up(nvim, **turn.settings)
     ask(nvim, turn.question)
@@ -174,7 +174,7 @@ def test_a_turn_comes_to_an_answer(nvim: Child, what: str) -> None:
     assert "🔒" not in nvim.text()
 
 
-def test_four_calls_in_sequence_after_one_key(nvim: Child) -> None:
+def test_four_calls_run_in_sequence_after_one_key(nvim: Child) -> None:
     set_up(nvim, approval={})
     queries = ["google", "microsoft", "apple", "amazon"]
     calls = [f'call extra__web_search {{"query":"{query}"}}' for query in queries]
@@ -191,9 +191,7 @@ def test_four_calls_in_sequence_after_one_key(nvim: Child) -> None:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A turn that a limit ends: the calls' results, the reason, and the outcome of a further
-    respond.
-    """
+    """A turn that a limit ends: the calls' results, the reason, and a further respond's outcome."""
 
     question: str
     results: list[str]
@@ -249,7 +247,7 @@ def assert_stopped(nvim: Child, reason: str) -> None:
 
 
 @pytest.mark.parametrize("what", STOPS)
-def test_a_limit_ends_a_turn_which_then_can_be_taken_up_again(nvim: Child, what: str) -> None:
+def test_a_limit_ends_a_turn_which_can_then_be_resumed(nvim: Child, what: str) -> None:
     turn = STOPS[what]
     set_up(nvim, **turn.settings)
     ask(nvim, turn.question)
@@ -265,9 +263,7 @@ def test_a_limit_ends_a_turn_which_then_can_be_taken_up_again(nvim: Child, what:
 
 
 def until_status(nvim: Child, words: str) -> None:
-    """The server wrote these words to its stderr; one page after another is opened, and closed
-    again.
-    """
+    """Check that the server wrote this text to its stderr, by reopening its page."""
 
     def told() -> bool:
         nvim.command("ParleyTools")
@@ -279,7 +275,7 @@ def until_status(nvim: Child, words: str) -> None:
     nvim.until(told, f"{words!r} of the server")
 
 
-def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
+def test_a_timeout_cancels_the_call_at_its_server(nvim: Child) -> None:
     set_up(nvim, loop={"timeout_s": 1.5})
     ask(nvim, f'call silent {{"seconds": 600}}, {SEARCH}')
     silent, search = ended(nvim).proposals
@@ -296,7 +292,7 @@ def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
     next_question(nvim)
 
 
-def test_a_stop_by_the_user_cancels_the_call_at_its_server_and_leaves_its_sibling_alone(
+def test_a_users_stop_cancels_the_call_at_its_server_but_not_its_sibling(
     nvim: Child,
 ) -> None:
     set_up(nvim)
@@ -318,7 +314,7 @@ def test_a_stop_by_the_user_cancels_the_call_at_its_server_and_leaves_its_siblin
     next_question(nvim)
 
 
-def test_calls_of_the_session_count_in_another_neovim(tmp_path: Path) -> None:
+def test_another_neovim_counts_the_sessions_calls(tmp_path: Path) -> None:
     init = "require('parley').setup({ agent = 'Demo-OpenAI', max_tool_calls = { per_session = 2 },"
     init += " approval = { auto = { 'mock/*' } } })"
     search = 'call web_search {"query":"google"}'

@@ -1,4 +1,4 @@
-"""Calls that run as tasks: Neovim is killed, and another Neovim collects their results."""
+"""Calls run as tasks; Neovim is killed, and another Neovim collects their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PENDING = "[pending]\n\n`task-1`"
 
 @dataclass(frozen=True)
 class Digging:
-    """A server in a process of its own, and its client's home."""
+    """A server in its own process, and its client's home."""
 
     home: Path
     server: subprocess.Popen[bytes]
@@ -73,7 +73,7 @@ def digging(tmp_path: Path) -> Iterator[Digging]:
 
 @contextmanager
 def editor(digging: Digging) -> Iterator[Child]:
-    """A new Neovim of this home, with the chat open."""
+    """A new Neovim in this home, with the chat open."""
     with (
         suppress(EOFError, OSError),
         child(digging.home, env={"PARLEY_DEMO_PACE": "0.001"}, width=80, height=24) as nvim,
@@ -84,7 +84,7 @@ def editor(digging: Digging) -> Iterator[Child]:
 
 
 def begun(nvim: Child, digging: Digging) -> None:
-    """Approve the call; returns when the file on disk names its task, and the screen shows its
+    """Approve the call; return when the file on disk names its task, and the screen shows its
     state.
     """
     nvim.command("ParleyRespond")
@@ -94,7 +94,7 @@ def begun(nvim: Child, digging: Digging) -> None:
     until(nvim, lambda: "(step " in nvim.screen(), "the progress")
 
 
-def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging: Digging) -> None:
+def test_after_neovim_was_killed_the_next_collects_its_task(digging: Digging) -> None:
     with editor(digging) as nvim:
         begun(nvim, digging)
         assert "· far · running" in nvim.screen()
@@ -108,9 +108,8 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
             nvim, lambda: "it runs at its server as a task" in "".join(problems(nvim)), "the hint"
         )
         assert "[pending]" not in nvim.screen()  # only its row is drawn
-        assert (
-            digging.methods().count("tasks/get") == asked
-        )  # results are collected only on request
+        # results are collected only on request
+        assert digging.methods().count("tasks/get") == asked
         respond(nvim)
         until(nvim, lambda: is_complete(nvim), "the answer")
         nvim.until_screen("→ 3 B, ok")
@@ -138,7 +137,7 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
         assert digging.methods().count("tasks/get") == methods.count("tasks/get")
 
 
-def test_two_at_once_are_collected_by_the_neovim_after_the_one_whose_host_was_killed(
+def test_after_a_host_was_killed_the_next_neovim_collects_two_tasks(
     digging: Digging,
 ) -> None:
     digging.chat.write_text("💬: the stock price of google and microsoft?\n", encoding="utf-8")
@@ -171,7 +170,7 @@ def test_two_at_once_are_collected_by_the_neovim_after_the_one_whose_host_was_ki
         assert digging.methods().count("tools/call") == 2
 
 
-def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Digging) -> None:
+def test_a_stop_cancels_the_task_but_a_server_that_ends_leaves_it(digging: Digging) -> None:
     with editor(digging) as nvim:
         begun(nvim, digging)
         nvim.command("ParleyStop")
@@ -190,7 +189,7 @@ def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Diggi
         nvim.until_screen("Its result is")
 
 
-def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_ends(
+def test_a_question_right_after_a_reload_waits_for_the_ending_turn(
     digging: Digging,
 ) -> None:
     hold = digging.home / "hold"
@@ -210,7 +209,7 @@ def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_
         assert statuses(nvim).count("Analyzing request...") >= 2, "again when the other has ended"
 
 
-def test_the_shell_collects_what_a_killed_shell_has_begun(digging: Digging) -> None:
+def test_the_shell_collects_the_task_of_a_killed_shell(digging: Digging) -> None:
     shell = [forks().python, "-m", "parley", "respond", str(digging.chat)]
     home = environ(digging.home, PARLEY_DEMO_PACE="0.001")
     waiting = subprocess.run(shell, env=home, capture_output=True, check=False)

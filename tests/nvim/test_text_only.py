@@ -1,4 +1,4 @@
-"""A model without native tools, in a real Neovim: calls are read from its text."""
+"""A model without native tools in a real Neovim: its calls are read from its text."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ def ask(nvim: Child, question: str) -> None:
     nvim.until_idle()
 
 
-def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_once(
+def test_a_text_only_model_runs_the_stock_example_and_its_limits_are_reported_once(
     nvim: Child,
 ) -> None:
     nvim.command("messages clear")
-    nvim.lua(
-        "require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })"
-    )  # the user was not told yet
+    # the user was not told yet
+    nvim.lua("require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })")
     nvim.edit("text-only.md", f"{MARKER} \n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.command("ParleyAgent Demo-Text")

@@ -1,4 +1,4 @@
-"""Signed thinking survives Neovim: after a kill while a call waits, it is sent back as issued."""
+"""Signed thinking survives a kill of Neovim while a call waits: it is sent back unchanged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ISSUED: Mapping[str, list[Any]] = {
         for number, text in enumerate(("**Looking** at it\n\nand on", "", "> and again"))
     ],
 }
-"""What each model's maker issues before its calls, and wants back."""
+"""What each model's maker issues before its calls, and requires back."""
 
 
 def claude() -> Iterator[Any]:
@@ -130,7 +130,7 @@ def sent_back(agent: str, body: Mapping[str, Any]) -> Sequence[Any]:
 
 @contextmanager
 def serving(*script: Response) -> Iterator[FaultyServer]:
-    """A server in a thread, since Neovim is driven without a loop."""
+    """A server in a thread, because Neovim is driven without an event loop."""
     loop, server = asyncio.new_event_loop(), FaultyServer()
     server.plan(*script)
     thread = Thread(target=loop.run_forever)
@@ -147,7 +147,7 @@ def serving(*script: Response) -> Iterator[FaultyServer]:
 
 @contextmanager
 def editor(home: Path, agent: str, url: str) -> Iterator[Child]:
-    """A new Neovim of this home, whose agent is at this address."""
+    """A new Neovim in this home, whose agent is at this address."""
     _, maker, _, _ = MAKERS[agent]
     where = url if agent == "Claude" else f"{url}/v1"
     env = {f"{maker}_API_KEY": "a-key", f"{maker}_BASE_URL": where}
@@ -159,7 +159,7 @@ def editor(home: Path, agent: str, url: str) -> Iterator[Child]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("agent", MAKERS)
-def test_thinking_goes_back_as_it_was_issued_after_neovim_was_killed(
+def test_after_neovim_was_killed_thinking_is_sent_back_unchanged(
     tmp_path: Path, agent: str
 ) -> None:
     kind, _, stream, check = MAKERS[agent]
@@ -196,5 +196,5 @@ def waiting(nvim: Child, folder: str) -> Path:
     nvim.until_waiting(BOUND_S)
     nvim.until_idle(BOUND_S)
     if folder == "elsewhere":
-        nvim.command("write")  # in the chat folder a turn is saved when it ends
+        nvim.command("write")  # in the chat folder, a turn is saved at its end
     return path

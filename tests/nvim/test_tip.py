@@ -19,7 +19,7 @@ BEFORE = f"💬: first\n\n🤖:[Demo-OpenAI]\n\n{LONG}\n\n"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 WIDTH, HEIGHT = 80, 24
 LAST = HEIGHT - 3
-"""The last row of a window above a status line and the command line."""
+"""A window's last row above a status line and the command line."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def frames(nvim: Child) -> Iterator[list[list[str]]]:
 
 
 def rows(nvim: Child) -> list[str]:
-    """The rows of the screen."""
+    """The rows on the screen."""
     return nvim.screen().split("\n")
 
 
@@ -85,7 +85,7 @@ def patient(nvim: Child, home: Path) -> None:
 
 
 def place(rows: list[str]) -> int | None:
-    """The row of the line at the tip."""
+    """The row of the tip's line."""
     return next(
         (row for row, text in enumerate(rows) if text.lstrip(" 0123456789")[:1] in tuple(SPINNER)),
         None,
@@ -107,7 +107,7 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, window: str) -> None:
+def test_the_line_is_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, window: str) -> None:
     options, last = WINDOWS[window]
     with frames(nvim) as drawn:
         ask(nvim, "write 120 words", options)
@@ -125,7 +125,7 @@ def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, windo
 
 
 @pytest.mark.parametrize("key", ["<C-u>", "0", "20h"])
-def test_who_goes_up_in_a_long_paragraph_is_left_there(nvim: Child, key: str) -> None:
+def test_a_cursor_moved_up_in_a_long_paragraph_stays_there(nvim: Child, key: str) -> None:
     ask(nvim, "write 400 words")
     nvim.until(lambda: len(nvim.lines()[-2]) > 800, "a long paragraph")
     nvim.keys(key)
@@ -138,7 +138,7 @@ def test_who_goes_up_in_a_long_paragraph_is_left_there(nvim: Child, key: str) ->
     nvim.until_idle()
 
 
-def test_a_window_that_does_not_wrap_shows_the_starts_of_the_lines(nvim: Child) -> None:
+def test_a_window_without_wrapping_shows_the_starts_of_the_lines(nvim: Child) -> None:
     with frames(nvim) as drawn:
         ask(nvim, "write 120 words", "set nowrap")
         nvim.until(lambda: nvim.screen() and nvim.lines()[-1] == "💬: ", "the next question")
@@ -148,7 +148,7 @@ def test_a_window_that_does_not_wrap_shows_the_starts_of_the_lines(nvim: Child) 
     assert nvim.lua("return vim.fn.winsaveview().leftcol") == 0
 
 
-def test_it_stands_below_the_call_that_runs(nvim: Child, tmp_path: Path) -> None:
+def test_the_line_is_below_the_running_call(nvim: Child, tmp_path: Path) -> None:
     patient(nvim, tmp_path)
     ask(nvim, 'call look_up {"query":"google"}')
     nvim.until(lambda: "Searching for google" in rows(nvim)[LAST], "the sentence in the last row")
@@ -160,7 +160,7 @@ def test_it_stands_below_the_call_that_runs(nvim: Child, tmp_path: Path) -> None
     assert "💬:" in nvim.screen()
 
 
-def test_it_is_seen_while_the_first_word_is_awaited(nvim: Child) -> None:
+def test_the_line_is_visible_while_the_first_word_is_awaited(nvim: Child) -> None:
     with hanging_model() as model:
         provider = {
             "kind": "openai",
@@ -181,7 +181,7 @@ def test_it_is_seen_while_the_first_word_is_awaited(nvim: Child) -> None:
         nvim.until_idle()
 
 
-def test_it_does_not_vanish_when_what_is_below_the_tip_is_deleted(
+def test_deleting_the_text_below_the_tip_does_not_remove_the_line(
     nvim: Child, tmp_path: Path
 ) -> None:
     patient(nvim, tmp_path)
@@ -204,7 +204,7 @@ def test_a_cursor_that_the_user_moved_and_its_window_stay(nvim: Child) -> None:
     assert (nvim.cursor[0], rows(nvim)[0]) == (40, top)
 
 
-def test_who_types_in_another_window_is_not_disturbed_when_room_is_made(nvim: Child) -> None:
+def test_typing_in_another_window_is_not_disturbed_when_room_is_made(nvim: Child) -> None:
     ask(nvim, "write 120 words")
     nvim.command("new")
     nvim.keys("ihere")
@@ -238,7 +238,7 @@ def test_an_answer_is_not_written_into_a_closed_fold_that_is_followed(nvim: Chil
 
 
 @pytest.mark.parametrize("scrolloff", [0, 5])
-def test_a_cursor_that_followed_goes_to_the_question_below_a_stop_and_its_notice_is_seen(
+def test_after_a_stop_a_following_cursor_is_at_the_question_below_the_visible_notice(
     nvim: Child, scrolloff: int
 ) -> None:
     ask(nvim, "write 500 words", f"set scrolloff={scrolloff}")
@@ -266,7 +266,7 @@ def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
     assert (nvim.cursor[0], rows(nvim)[0]) == (40, top)
 
 
-def test_an_error_in_the_middle_of_a_chat_shows_its_notice_and_the_question_below(
+def test_an_error_in_mid_chat_shows_its_notice_and_the_question_below(
     nvim: Child,
 ) -> None:
     below = f"\n🤖:[Off]\n\n\n\n💬: more\n\n🤖:[Off]\n\n{LONG}\n"
@@ -308,7 +308,9 @@ end
 """
 
 
-def test_a_piece_reads_a_line_or_two_of_a_long_chat_with_its_line_shown(plain: Child) -> None:
+def test_writing_a_piece_reads_one_or_two_lines_in_a_long_chat_with_the_line_shown(
+    plain: Child,
+) -> None:
     handle = streaming(plain, [*TEXT, *["a line"] * 20_000])
     plain.lua(
         "require('parley.status').show(vim.api.nvim_get_current_buf(), 'Formulating...', ...)",

@@ -1,5 +1,5 @@
-"""A chat shared by several processes: an approved call runs once, and no process overwrites
-others.
+"""Several processes share a chat: an approved call runs once, and no process overwrites others'
+text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from tests.nvim.counting import Chat, environ, furnish, is_complete, opened, pro
 from tests.nvim.harness import Child, child
 
 PACE = "0.05"
-"""Seconds between two pieces of a reply: a turn takes long enough for the others to come upon
-it.
-"""
+"""Seconds between two pieces of a reply, so that a turn lasts until the others meet it."""
 
 
 async def approve(home: Path, chat: Chat) -> None:
@@ -49,7 +47,7 @@ def outcome(nvim: Child) -> str:
 
 
 def what_came(nvim: Child) -> str:
-    """The outcome, once known: the turn may not even have begun."""
+    """The outcome, as soon as it is known: the turn may not even have begun."""
     until(nvim, lambda: outcome(nvim) != "", "the end of the turn")
     return outcome(nvim)
 
@@ -65,7 +63,7 @@ def goes_on(nvim: Child, chat: Chat, word: str) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(
+def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_continues(
     tmp_path: Path,
 ) -> None:
     furnish(tmp_path)
@@ -113,7 +111,7 @@ NEWER_THERE = ", after the last answer here. :e! takes the file's text, :w! keep
 
 
 @pytest.mark.timeout(120)
-def test_a_turn_never_writes_over_what_another_program_wrote_and_says_which_answer_is_newer(
+def test_a_turn_never_overwrites_another_programs_text_and_says_which_answer_is_newer(
     nvim: Child, home: Path
 ) -> None:
     path = home / "data" / "parley" / "chats" / "shared.md"

@@ -1,4 +1,4 @@
-"""The topic of a new chat, filled in while the user watches, types, undoes."""
+"""A new chat's topic is filled in while the user watches, types or undoes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def model() -> Iterator[HangingModel]:
 
 @pytest.fixture
 def nvim(neovim: Child) -> Iterator[Child]:
-    """Nothing open, and the demo."""
+    """The demo, with no file open."""
     neovim.clear()
     neovim.lua(SETTINGS)
     yield neovim
@@ -42,7 +42,7 @@ def nvim(neovim: Child) -> Iterator[Child]:
 
 
 def use(nvim: Child, model: HangingModel, **more: Any) -> None:
-    """An agent whose prompt asks for no summary, at a server of its own."""
+    """An agent whose prompt requests no summary, with its own server."""
     provider = {"kind": "anthropic", "base_url": model.url, "api_key_command": ["echo", "key"]}
     settings = {
         "providers": {"here": provider},
@@ -55,7 +55,7 @@ def use(nvim: Child, model: HangingModel, **more: Any) -> None:
 
 
 def new(nvim: Child, question: str = "hello", topic: str = "") -> None:
-    """A new chat with a question, asked."""
+    """A new chat whose question was asked."""
     nvim.command(f"ParleyChatNew {topic}")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.keys(f"{question}<Esc><C-g><C-g>")
@@ -70,7 +70,7 @@ def on_disk(nvim: Child) -> list[str]:
     return Path(nvim.name).read_text(encoding="utf-8").split("\n")
 
 
-def test_the_first_answers_summary_is_the_topic_and_one_undo_takes_back_both(nvim: Child) -> None:
+def test_the_first_answers_summary_is_the_topic_and_one_undo_reverts_both(nvim: Child) -> None:
     new(nvim)
     nvim.until(lambda: topic(nvim) == "topic: You said hello, and I said who I am", "the topic")
     nvim.until_idle()
@@ -81,25 +81,25 @@ def test_the_first_answers_summary_is_the_topic_and_one_undo_takes_back_both(nvi
     assert nvim.lines() == [*EMPTY, "💬: hello"]
 
 
-def test_a_topic_of_the_users_stays(nvim: Child) -> None:
+def test_a_users_topic_stays(nvim: Child) -> None:
     new(nvim, topic="My own")
     nvim.until_idle()
     assert topic(nvim) == "topic: My own"
 
 
-def test_it_can_be_switched_off(nvim: Child) -> None:
+def test_the_topic_can_be_disabled(nvim: Child) -> None:
     nvim.lua("require('parley').setup({ fill_topic = false })")
     new(nvim)
     nvim.until_idle()
     assert topic(nvim) == EMPTY[1]
 
 
-def test_a_new_chat_is_as_the_shell_makes_one(nvim: Child) -> None:
+def test_a_new_chat_equals_one_from_the_shell(nvim: Child) -> None:
     nvim.command("ParleyChatNew")
     assert nvim.lines() == new_text().splitlines()
 
 
-def test_who_types_in_the_front_matter_is_left_alone_and_the_next_answer_fills_it_in(
+def test_while_the_user_types_in_front_matter_it_waits_for_the_next_answer(
     nvim: Child,
 ) -> None:
     nvim.command("ParleyChatNew")
@@ -113,7 +113,7 @@ def test_who_types_in_the_front_matter_is_left_alone_and_the_next_answer_fills_i
     nvim.until_idle()
 
 
-def test_without_a_summary_a_model_finds_it_and_one_undo_takes_back_both(
+def test_without_a_summary_a_model_writes_it_and_one_undo_reverts_both(
     nvim: Child, model: HangingModel
 ) -> None:
     use(nvim, model)
@@ -144,7 +144,7 @@ def test_nothing_waits_for_a_model_that_never_answers(nvim: Child, model: Hangin
     assert nvim.lines()[-1] == "💬: "
 
 
-def test_with_no_status_of_a_model_no_model_is_asked(nvim: Child, model: HangingModel) -> None:
+def test_with_model_statuses_off_no_model_is_asked(nvim: Child, model: HangingModel) -> None:
     use(nvim, model, status={"llm": False, "model": "hanging"})
     count = len(model.asked)
     new(nvim)
@@ -155,7 +155,7 @@ def test_with_no_status_of_a_model_no_model_is_asked(nvim: Child, model: Hanging
     assert topic(nvim) == EMPTY[1]
 
 
-def test_an_undo_of_the_answer_and_its_topic_leaves_the_cursor_at_the_question(nvim: Child) -> None:
+def test_undoing_the_answer_and_its_topic_leaves_the_cursor_at_the_question(nvim: Child) -> None:
     new(nvim, "<CR>".join(["hello", *["line"] * 60]))
     nvim.until(lambda: topic(nvim) != EMPTY[1], "the topic")
     nvim.until_idle()
@@ -174,7 +174,7 @@ def test_an_undo_of_the_answer_and_its_topic_leaves_the_cursor_at_the_question(n
     assert nvim.cursor[0] == 1
 
 
-def test_an_undo_of_the_answer_whose_title_a_model_found_leaves_the_cursor_there(
+def test_undoing_an_answer_with_a_model_written_title_leaves_the_cursor_there(
     nvim: Child, model: HangingModel
 ) -> None:
     use(nvim, model)

@@ -19,7 +19,7 @@ _number = count(1)
 
 
 def ask(nvim: Child, question: str, name: str = "") -> Path:
-    """A chat with one question, asked; a file of its own, since the ledger knows a chat by its
+    """A chat with one question, asked. It has its own file because the ledger knows a chat by its
     path.
     """
     path = nvim.edit(name or f"chat-{next(_number)}.md", f"{MARKER} {question}\n")
@@ -48,7 +48,7 @@ def complete(nvim: Child) -> None:
     nvim.until_idle()
 
 
-def test_the_stock_example_goes_through_with_one_key(nvim: Child) -> None:
+def test_the_stock_example_completes_with_one_key(nvim: Child) -> None:
     ask_stocks(nvim)
     assert [p.startswith("❓: `") for p in proposals(nvim)] == [True, True]
     shown = nvim.screen()
@@ -84,7 +84,7 @@ def test_each_call_can_be_decided_on_its_own_line(nvim: Child) -> None:
     assert "GOOGL" in nvim.text()
 
 
-def test_a_choice_beside_a_proposal_only_tells_why_not(nvim: Child) -> None:
+def test_a_choice_away_from_a_proposal_only_says_why_it_has_no_effect(nvim: Child) -> None:
     ask_stocks(nvim)
     before = nvim.text()
     nvim.command("1")
@@ -94,7 +94,7 @@ def test_a_choice_beside_a_proposal_only_tells_why_not(nvim: Child) -> None:
     assert nvim.text() == before
 
 
-def test_undo_takes_back_a_turn_and_then_the_choice(nvim: Child) -> None:
+def test_undo_reverts_a_turn_and_then_the_choice(nvim: Child) -> None:
     ask_stocks(nvim)
     asked = nvim.text()
     nvim.keys("ya")
@@ -121,7 +121,7 @@ def test_an_approved_call_that_ran_and_was_undone_does_not_run_again(nvim: Child
     assert any("may already have run" in message for message in found)
 
 
-def test_stop_leaves_a_notice_and_the_turn_can_be_resumed(nvim: Child) -> None:
+def test_a_stop_leaves_a_notice_and_the_turn_can_be_resumed(nvim: Child) -> None:
     ask(nvim, "write 2000 words")
     nvim.until(lambda: len(nvim.text()) > 300, "some text")
     nvim.command("ParleyStop")
@@ -144,7 +144,7 @@ def test_deleting_the_answer_stops_its_turn_and_nothing_more_is_written(nvim: Ch
     assert nvim.lines() == [f"{MARKER} write 2000 words"]
 
 
-def test_undo_while_it_streams_stops_the_turn(nvim: Child) -> None:
+def test_undo_during_a_stream_stops_the_turn(nvim: Child) -> None:
     ask(nvim, "write 2000 words")
     nvim.until(lambda: len(nvim.text()) > 300, "some text")
     nvim.keys("u")
@@ -152,7 +152,7 @@ def test_undo_while_it_streams_stops_the_turn(nvim: Child) -> None:
     assert nvim.lines() == [f"{MARKER} write 2000 words"]
 
 
-def test_a_wiped_buffer_ends_its_turn_and_no_other_is_touched(nvim: Child) -> None:
+def test_a_wiped_buffer_ends_its_turn_and_no_other_is_changed(nvim: Child) -> None:
     path = ask(nvim, "write 2000 words")
     nvim.until(lambda: len(nvim.text()) > 300, "some text")
     nvim.command(f"enew | bwipeout! {path}")
@@ -163,7 +163,7 @@ def test_a_wiped_buffer_ends_its_turn_and_no_other_is_touched(nvim: Child) -> No
     assert "still here" in nvim.text()
 
 
-def test_two_chats_have_a_turn_each(nvim: Child) -> None:
+def test_two_chats_have_separate_turns(nvim: Child) -> None:
     ask(nvim, "write 150 words", "one.md")
     first = nvim.nvim.current.buffer.number
     nvim.command("split")
@@ -184,7 +184,7 @@ def test_a_second_turn_in_one_chat_is_refused(nvim: Child) -> None:
     nvim.until_idle()
 
 
-def test_a_reopened_chat_still_waits_and_goes_on(nvim: Child) -> None:
+def test_a_reopened_chat_still_waits_and_continues(nvim: Child) -> None:
     path = ask_stocks(nvim)
     nvim.command("write")
     nvim.command("enew")
@@ -208,7 +208,7 @@ def test_a_chat_without_a_file_asks_to_be_saved_before_a_choice(nvim: Child) -> 
     assert proposals(nvim)[0].startswith("❓: `")
 
 
-def test_a_mark_typed_by_hand_is_no_choice(nvim: Child) -> None:
+def test_a_mark_typed_by_hand_is_not_a_choice(nvim: Child) -> None:
     path = ask_stocks(nvim)
     nvim.command("silent %s/^❓: /❓:[ya] /")
     nvim.command("write")
@@ -222,7 +222,7 @@ def test_a_mark_typed_by_hand_is_no_choice(nvim: Child) -> None:
     assert nvim.lua("return vim.fn.maparg('ya', 'n')") != ""
 
 
-def test_undoing_a_mark_takes_the_yes_back(nvim: Child) -> None:
+def test_undoing_a_mark_revokes_the_approval(nvim: Child) -> None:
     ask_stocks(nvim)
     nvim.command(str(row_of(nvim, "❓")))
     nvim.keys("yo")
@@ -233,7 +233,7 @@ def test_undoing_a_mark_takes_the_yes_back(nvim: Child) -> None:
     nvim.until(lambda: "Approved, not run yet" not in log(nvim), "the revoked entry")
 
 
-def test_a_mark_that_comes_back_by_redo_says_that_its_yes_was_undone(nvim: Child) -> None:
+def test_a_mark_restored_by_redo_says_that_its_approval_was_undone(nvim: Child) -> None:
     ask_stocks(nvim)
     nvim.command(str(row_of(nvim, "❓")))
     nvim.keys("yo")
@@ -256,7 +256,7 @@ def log(nvim: Child) -> str:
     return text
 
 
-def test_regenerating_gives_one_answer_anew_and_touches_no_other(nvim: Child) -> None:
+def test_regenerating_replaces_one_answer_and_changes_no_other(nvim: Child) -> None:
     text = (
         f"{MARKER} say: one\n\n\U0001f916:[Demo]\n\nold\n\n{MARKER} say: "
         "two\n\n\U0001f916:[Demo]\n\nkept\n"
@@ -285,14 +285,14 @@ def test_the_tools_page_lists_servers_and_tools(nvim: Child) -> None:
     nvim.until_text("- [x] web_search")
 
 
-def test_details_of_a_proposal_are_shown_in_a_float(nvim: Child) -> None:
+def test_a_float_shows_a_proposals_details(nvim: Child) -> None:
     ask_stocks(nvim)
     nvim.command(str(row_of(nvim, "❓")))
     nvim.keys("K")
     nvim.until_screen("readOnlyHint")
 
 
-def test_the_float_says_how_much_of_a_call_lies_below_it(nvim: Child) -> None:
+def test_the_float_says_how_much_of_a_call_is_below_it(nvim: Child) -> None:
     ask_stocks(nvim)
     arguments = json.dumps({"query": "\n".join(f"line {n}" for n in range(90))})
     call = {
@@ -326,7 +326,7 @@ def test_an_agent_can_be_chosen(nvim: Child) -> None:
     assert "Demo-OpenAI" in nvim.nvim.funcs.getcompletion("ParleyAgent Demo-", "cmdline")
 
 
-def test_a_new_chat_has_its_file_its_topic_and_the_cursor_where_one_types(nvim: Child) -> None:
+def test_a_new_chat_has_a_file_a_topic_and_the_cursor_ready_to_type(nvim: Child) -> None:
     nvim.command("ParleyChatNew My topic")
     path = Path(nvim.name)
     assert path.parent == nvim.home / "data" / "parley" / "chats"
@@ -364,7 +364,7 @@ def test_questions_can_be_jumped_to_and_listed(nvim: Child) -> None:
     nvim.command("lclose")
 
 
-def test_below_a_line_that_is_longer_than_the_window_its_end_stays_on_the_screen(
+def test_the_end_of_an_answer_below_a_very_long_line_stays_on_the_screen(
     nvim: Child,
 ) -> None:
     nvim.command("split | resize 9")
@@ -376,7 +376,7 @@ def test_below_a_line_that_is_longer_than_the_window_its_end_stays_on_the_screen
     assert "changed by hand" in nvim.screen()
 
 
-def test_who_has_set_an_option_of_windows_keeps_it(plain: Child) -> None:
+def test_a_users_window_options_stay(plain: Child) -> None:
     plain.command("set nosmoothscroll")
     plain.edit("set.md", f"{MARKER} a\n")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -384,7 +384,7 @@ def test_who_has_set_an_option_of_windows_keeps_it(plain: Child) -> None:
     assert plain.lua("return vim.wo.linebreak")
 
 
-def test_the_cursor_stays_with_a_user_who_moved(nvim: Child) -> None:
+def test_a_cursor_that_the_user_moved_stays(nvim: Child) -> None:
     ask(nvim, "write 200 words")
     nvim.until(lambda: len(nvim.text()) > 300, "some text")
     nvim.keys("gg0")
@@ -392,7 +392,7 @@ def test_the_cursor_stays_with_a_user_who_moved(nvim: Child) -> None:
     assert nvim.cursor == (1, 0)
 
 
-def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> None:
+def test_a_turns_end_leaves_no_status_and_the_usage_is_known(nvim: Child) -> None:
     nvim.lua(
         "_G.said = {} vim.api.nvim_create_autocmd('User', { pattern = 'ParleyStatus', callback ="
         " function(e) table.insert(_G.said, e.data.text) end })"
@@ -417,7 +417,7 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
     assert "Demo" in nvim.lua("return require('parley').status()")
 
 
-def test_a_file_from_elsewhere_has_its_agent_confirmed_once(nvim: Child) -> None:
+def test_the_agent_of_a_file_from_elsewhere_is_confirmed_once(nvim: Child) -> None:
     nvim.lua(
         "vim.ui.select = function(items, opts, done) _G.prompt = opts.prompt done(items[2], 2) end"
     )
@@ -434,7 +434,7 @@ def test_a_file_from_elsewhere_has_its_agent_confirmed_once(nvim: Child) -> None
     assert nvim.lua("return _G.prompt") is None
 
 
-def test_a_file_that_a_question_names_is_brought_from_neovims_folder(nvim: Child) -> None:
+def test_a_file_named_in_a_question_is_read_from_neovims_folder(nvim: Child) -> None:
     (nvim.home / "note.txt").write_text("brought along\n", encoding="utf-8")
     nvim.command(f"cd {nvim.home}")
     ask(nvim, "say: see @@note.txt@@")
@@ -442,7 +442,7 @@ def test_a_file_that_a_question_names_is_brought_from_neovims_folder(nvim: Child
     assert "brought along" in nvim.text()
 
 
-def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(
+def test_a_file_outside_neovims_folder_is_included_after_approval(
     nvim: Child, tmp_path: Path
 ) -> None:
     (tmp_path / "far.txt").write_text("from far away\n", encoding="utf-8")
@@ -469,7 +469,7 @@ def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(
     nvim.lua("vim.ui.select = _G.plain_select")
 
 
-def test_thinking_is_folded_when_it_is_done_and_stays_as_the_user_has_it(nvim: Child) -> None:
+def test_finished_thinking_is_folded_and_then_stays_as_the_user_leaves_it(nvim: Child) -> None:
     thought = "\U0001f9e0:[demo:demo sig]\n> one\n> two\n\nanswer\n"
     nvim.edit("thought.md", f"{MARKER} ask\n\n\U0001f916:[Demo]\n\n{thought}\n{MARKER} say: next\n")
     nvim.until(lambda: nvim.nvim.funcs.foldclosed(5) == 5, "the fold")
@@ -481,7 +481,7 @@ def test_thinking_is_folded_when_it_is_done_and_stays_as_the_user_has_it(nvim: C
     assert nvim.nvim.funcs.foldclosed(5) == -1
 
 
-def test_a_key_that_comes_the_moment_it_is_there_counts(nvim: Child) -> None:
+def test_a_key_pressed_as_soon_as_it_exists_counts(nvim: Child) -> None:
     nvim.edit("quick.md", f"{MARKER} {STOCKS}\n")
     nvim.lua("""
         _G.wait = require('parley.keys').wait
@@ -499,7 +499,7 @@ def test_a_key_that_comes_the_moment_it_is_there_counts(nvim: Child) -> None:
     assert "a turn is running" not in nvim.messages()
 
 
-def test_a_chat_is_exported_as_it_is_in_the_buffer_and_no_file_is_overwritten_unasked(
+def test_an_export_has_the_buffers_text_and_overwrites_no_file_without_asking(
     nvim: Child,
 ) -> None:
     nvim.edit("export.md", f"{MARKER} a question\n")
@@ -516,7 +516,7 @@ def test_a_chat_is_exported_as_it_is_in_the_buffer_and_no_file_is_overwritten_un
     nvim.until(lambda: "not yet written at all" in page.read_text(encoding="utf-8"), "the new page")
 
 
-def test_what_is_typed_after_an_answer_stands_behind_the_blank_of_the_question(nvim: Child) -> None:
+def test_text_typed_after_an_answer_begins_after_the_questions_blank(nvim: Child) -> None:
     ask(nvim, "hello")
     nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} ", "the next question")
     nvim.until_idle()
@@ -531,7 +531,7 @@ def test_what_is_typed_after_an_answer_stands_behind_the_blank_of_the_question(n
 
 @pytest.mark.parametrize("answer", ["🤖:[Demo]\n\nold", "🤖:[Demo] old\nand older", "🤖: old"])
 @pytest.mark.parametrize("below", ["", f"\n{MARKER} say: two\n\n🤖:[Demo]\n\nkept\n"])
-def test_an_answer_is_given_again_by_another_agent(nvim: Child, answer: str, below: str) -> None:
+def test_another_agent_can_regenerate_an_answer(nvim: Child, answer: str, below: str) -> None:
     nvim.edit("other.md", f"{MARKER} say: one\n\n{answer}\n{below}")
     nvim.command("1 | ParleyAgent Demo-OpenAI")
     nvim.until(lambda: nvim.variable("parley_agent") == "Demo-OpenAI", "the other agent")

@@ -1,4 +1,4 @@
-"""The tokens of a chat, as a status line shows them: usage, how full the window is, cost."""
+"""A chat's tokens in a status line: usage, how full the window is, and cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETTINGS = (
 STATUS = "vim.o.laststatus = 2 vim.o.statusline = \"%{%v:lua.require'parley'.status()%}\" "
 
 
-def test_the_status_line_has_the_share_of_the_window_and_the_usage_the_cost(tmp_path: Path) -> None:
+def test_the_status_line_has_the_windows_share_and_the_usage_has_the_cost(tmp_path: Path) -> None:
     with child(tmp_path, init=STATUS + SETTINGS, width=80, height=24) as nvim:
         nvim.edit(
             "chat.md", f"💬: say: hello {'word ' * 40_000}\n\n🤖:[Me]\n\nfine\n\n💬: say: and now\n"
@@ -38,7 +38,7 @@ def test_the_status_line_has_the_share_of_the_window_and_the_usage_the_cost(tmp_
         nvim.until_text(f"Cost: {last['cost']:.4f}.")
 
 
-def test_a_turn_is_all_of_its_requests_and_a_chat_all_of_its_turns(tmp_path: Path) -> None:
+def test_a_turn_counts_all_its_requests_and_a_chat_all_its_turns(tmp_path: Path) -> None:
     with child(tmp_path, init=SETTINGS, width=80, height=24) as nvim:
         nvim.edit("chat.md", "💬: can you find the latest stock price of google and microsoft?\n")
         nvim.command("ParleyRespond")
@@ -54,7 +54,7 @@ def test_a_turn_is_all_of_its_requests_and_a_chat_all_of_its_turns(tmp_path: Pat
             assert abs(second["chat"][kind] - first["turn"][kind] - second["turn"][kind]) < 1e-9
 
 
-def test_summing_up_is_counted_and_leaves_the_share_of_the_chat_as_it_was(tmp_path: Path) -> None:
+def test_summarizing_is_counted_and_leaves_the_chats_share_unchanged(tmp_path: Path) -> None:
     chat = "".join(f"💬: q {n}\n\n🤖:[Me]\n\n{'word ' * 4_000}\n\n" for n in range(4))
     with child(tmp_path, init=SETTINGS, width=80, height=24) as nvim:
         nvim.edit("chat.md", f"{chat}💬: say: hello\n")

@@ -1,4 +1,6 @@
-"""Neovim's record of a chat: the shell verifies it as the models saw it, until an edit."""
+"""Neovim's record of a chat: the shell verifies the chat against what the models received, until an
+edit.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from parley.cli import main
 from tests.nvim.harness import Child
 
 
-def test_a_chat_of_neovim_is_as_its_models_saw_it_until_it_is_edited(
+def test_a_neovim_chat_verifies_until_it_is_edited(
     nvim: Child, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, folder in (("HOME", "."), ("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config")):

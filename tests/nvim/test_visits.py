@@ -1,4 +1,4 @@
-"""Pages that servers want opened: their display, and the effects of a yes and a no."""
+"""Pages that servers want opened: their display, and the effects of approving and declining."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def visited(nvim: Child) -> list[str]:
     return urls
 
 
-def test_the_address_is_shown_and_opened_on_a_yes(desk: Child) -> None:
+def test_the_address_is_shown_and_opened_after_approval(desk: Child) -> None:
     serve(desk, ADDRESS)
     approved(desk, "call visit {}")
     seen = prompted(desk, "1: No")
@@ -61,7 +61,7 @@ def test_the_address_is_shown_and_opened_on_a_yes(desk: Child) -> None:
 
 
 @pytest.mark.parametrize(("keys", "action"), [("1<CR>", "decline"), ("<Esc>", "cancel")])
-def test_without_a_yes_nothing_is_opened(desk: Child, keys: str, action: str) -> None:
+def test_without_approval_nothing_is_opened(desk: Child, keys: str, action: str) -> None:
     serve(desk, ADDRESS)
     approved(desk, "call visit {}")
     prompted(desk, "1: No")
@@ -71,7 +71,7 @@ def test_without_a_yes_nothing_is_opened(desk: Child, keys: str, action: str) ->
     assert visited(desk) == []
 
 
-def test_a_call_that_requires_a_page_runs_once_the_server_says_that_all_is_done(
+def test_a_call_that_requires_a_page_runs_when_the_server_reports_the_end(
     desk: Child, tmp_path: Path
 ) -> None:
     serve(desk, ADDRESS, str(tmp_path / "done"))
@@ -88,7 +88,7 @@ def test_a_call_that_requires_a_page_runs_once_the_server_says_that_all_is_done(
     assert visited(desk) == [ADDRESS]
 
 
-def test_a_call_that_requires_a_page_ends_where_the_user_gives_up(desk: Child) -> None:
+def test_a_call_that_requires_a_page_ends_if_the_user_gives_up(desk: Child) -> None:
     serve(desk, ADDRESS)
     approved(desk, "call locked {}")
     prompted(desk, "1: No")
@@ -100,7 +100,7 @@ def test_a_call_that_requires_a_page_ends_where_the_user_gives_up(desk: Child) -
     assert "The user left it undone." in desk.text()
 
 
-def test_a_stop_takes_the_question_and_its_page_away(desk: Child) -> None:
+def test_a_stop_closes_the_question_and_its_page(desk: Child) -> None:
     serve(desk, ADDRESS)
     chat = approved(desk, "call locked {}")
     prompted(desk, "1: No")
@@ -112,7 +112,7 @@ def test_a_stop_takes_the_question_and_its_page_away(desk: Child) -> None:
     assert visited(desk) == []
 
 
-def test_an_address_that_no_browser_opens_is_said_whole(desk: Child) -> None:
+def test_an_address_that_no_browser_opens_is_shown_in_full(desk: Child) -> None:
     serve(desk, ADDRESS)
     desk.lua("_G.open = vim.ui.open vim.ui.open = function() return nil, 'no handler found' end")
     approved(desk, "call visit {}")

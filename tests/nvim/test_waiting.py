@@ -1,5 +1,5 @@
-"""Calls that wait and turns that end are announced: variables, events, status line, messages,
-cursor.
+"""Waiting calls and ended turns are announced: in variables, events, the status line, messages and
+the cursor.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_a_buffer_that_becomes_a_chat_is_announced_once(nvim: Child) -> None:
     assert nvim.variable("parley_waiting") == 0
 
 
-def test_calls_that_wait_are_counted_announced_and_in_the_status_line(nvim: Child) -> None:
+def test_waiting_calls_are_counted_announced_and_in_the_status_line(nvim: Child) -> None:
     ask(nvim, TWO)
     waits(nvim)
     assert nvim.variable("parley_waiting") == 2
@@ -119,7 +119,7 @@ def test_a_turn_that_a_limit_or_the_user_stops_is_announced_with_its_reason(nvim
     assert nvim.lua("return vim.b.parley_status") == ""
 
 
-def test_an_answer_that_is_taken_away_is_announced_as_a_stop(nvim: Child) -> None:
+def test_a_removed_answer_is_announced_as_a_stop(nvim: Child) -> None:
     nvim.lua("require('parley').setup(...)", BASE | {"approval": {"auto": ["extra/*"]}})
     ask(nvim, 'call slow {"seconds": 600}')
     nvim.until_text("❓:[ya]")
@@ -132,7 +132,7 @@ def test_an_answer_that_is_taken_away_is_announced_as_a_stop(nvim: Child) -> Non
     assert nvim.variable("parley_status") == ""
 
 
-def test_what_befalls_a_chat_that_no_window_shows_is_said_once_with_its_topic(nvim: Child) -> None:
+def test_events_in_a_hidden_chat_are_announced_once_with_its_topic(nvim: Child) -> None:
     ask(nvim, TWO, topic="Shares of two")
     nvim.command("enew")
     nvim.until(
@@ -151,7 +151,7 @@ def test_what_befalls_a_chat_that_no_window_shows_is_said_once_with_its_topic(nv
     assert nvim.messages().count("Shares of two") == 1
 
 
-def test_who_sees_the_chat_is_not_told_and_neither_is_who_does_not_want_to_be(nvim: Child) -> None:
+def test_a_user_who_sees_the_chat_or_has_disabled_messages_gets_none(nvim: Child) -> None:
     nvim.command("split")
     ask(nvim, TWO, topic="Shares of two")
     nvim.command("wincmd p")
@@ -163,7 +163,7 @@ def test_who_sees_the_chat_is_not_told_and_neither_is_who_does_not_want_to_be(nv
     assert nvim.messages() == ""
 
 
-def test_asking_where_calls_wait_says_what_is_waited_for_and_shows_them(nvim: Child) -> None:
+def test_asking_while_calls_wait_names_and_shows_them(nvim: Child) -> None:
     ask(nvim, TWO)
     waits(nvim)
     long = [f"note {number}" for number in range(60)]
@@ -189,7 +189,7 @@ def test_asking_where_calls_wait_says_what_is_waited_for_and_shows_them(nvim: Ch
     assert nvim.cursor == row
 
 
-def test_an_empty_question_below_calls_that_wait_leads_to_them(nvim: Child) -> None:
+def test_asking_an_empty_question_below_waiting_calls_leads_to_them(nvim: Child) -> None:
     ask(nvim, TWO)
     waits(nvim)
     nvim.keys("Go<CR>💬: <Esc>")
@@ -199,7 +199,7 @@ def test_an_empty_question_below_calls_that_wait_leads_to_them(nvim: Child) -> N
     assert nvim.lines()[nvim.cursor[0] - 1].startswith("❓:")
 
 
-def test_what_is_waited_for_is_said_with_the_keys_as_they_are_read() -> None:
+def test_waiting_messages_name_the_configured_keys() -> None:
     assert reminder(1, Keys()) == "1 call waits: ya yes, yn no, K details"
     assert (
         reminder(3, Keys(scope="case"))

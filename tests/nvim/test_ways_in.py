@@ -1,4 +1,6 @@
-"""Ways into a chat: new chats, in the intended window, ready to type; a question anywhere."""
+"""Ways into a chat: new chats open in the intended window, ready to type; a question can be asked
+anywhere.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,25 @@ TOPICLESS = ["---", 'topic: ""', "---", "", QUESTION]
 
 
 def layout(nvim: Child) -> str:
-    """The layout of the tab page's windows: `row` is side by side."""
+    """The layout of the tab page's windows: `row` means adjacent columns."""
     kind: str = nvim.lua("return vim.fn.winlayout()[1]")
     return kind
 
 
 def is_first(nvim: Child) -> bool:
-    """Whether the cursor is in the window at the top left."""
+    """Whether the cursor is in the top left window."""
     first: bool = nvim.lua("return vim.fn.winnr() == 1")
     return first
 
 
-def test_what_is_typed_right_after_the_command_is_the_question(nvim: Child) -> None:
+def test_text_typed_right_after_the_command_is_the_question(nvim: Child) -> None:
     nvim.keys(":ParleyChatNew<CR>one and <C-g>q<BS>two<Esc>")
     nvim.until(lambda: nvim.lua("return vim.fn.mode()") == "n")
     assert nvim.lines() == [*TOPICLESS[:4], f"{QUESTION}one and ", "", QUESTION.strip() + "two"]
 
 
 @pytest.mark.parametrize("options", ["", "vim.o.backup = true", "vim.o.backupcopy = 'yes'"])
-def test_the_file_of_a_new_chat_is_the_users_alone_and_changes_behind_nobodys_back(
+def test_a_new_chats_file_is_private_and_its_writes_cause_no_change_warning(
     tmp_path: Path, options: str
 ) -> None:
     before = os.umask(0o022)
@@ -67,7 +69,7 @@ def test_a_new_chat_can_begin_in_normal_mode(tmp_path: Path) -> None:
         nvim.until(lambda: nvim.lines() == [*TOPICLESS, QUESTION])
 
 
-def test_with_a_file_of_settings_a_new_chat_is_there_before_it_is_read(tmp_path: Path) -> None:
+def test_a_new_chat_opens_before_the_settings_file_is_read(tmp_path: Path) -> None:
     config = tmp_path / "config" / "parley" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(f"chat_dir = '{tmp_path}/talks'\n", encoding="utf-8")
@@ -92,7 +94,7 @@ def test_with_a_file_of_settings_a_new_chat_is_there_before_it_is_read(tmp_path:
         ("silent", "leaf", True),
     ],
 )
-def test_the_modifiers_of_a_command_say_where_a_new_chat_opens(
+def test_a_commands_modifiers_say_where_a_new_chat_opens(
     nvim: Child, mods: str, kind: str, first: bool
 ) -> None:
     nvim.edit("code.py", "x = 1\n")
@@ -114,7 +116,7 @@ def test_the_modifiers_of_a_command_say_where_a_new_chat_opens(
         ("", "col", True),
     ],
 )
-def test_the_modifiers_of_a_command_say_where_its_page_opens(
+def test_a_commands_modifiers_say_where_its_page_opens(
     nvim: Child, command: str, mods: str, kind: str, first: bool
 ) -> None:
     nvim.edit("chat.md", f"{QUESTION}hello\n")
@@ -127,7 +129,7 @@ def test_the_modifiers_of_a_command_say_where_its_page_opens(
     assert nvim.lua("return vim.o.cmdheight") == height
 
 
-def test_a_window_that_keeps_its_buffer_gets_a_new_one_beside_it(nvim: Child) -> None:
+def test_next_to_a_window_that_keeps_its_buffer_a_new_one_opens(nvim: Child) -> None:
     if not nvim.lua("return vim.fn.exists('+winfixbuf') == 1"):
         pytest.skip("this Neovim has no 'winfixbuf'")
     nvim.edit("code.py", "x = 1\n")
@@ -185,7 +187,7 @@ def test_lines_are_quoted_in_a_new_chat_with_path_and_numbers(nvim: Child) -> No
     ]
 
 
-def test_a_question_on_lines_is_asked_in_the_chat_that_was_used_last(nvim: Child) -> None:
+def test_a_question_on_lines_is_asked_in_the_last_used_chat(nvim: Child) -> None:
     nvim.edit("last.md", f"{QUESTION}say: one\n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.command("ParleyRespond")
@@ -225,7 +227,7 @@ def test_a_second_quote_goes_below_the_first(nvim: Child) -> None:
 
 
 @pytest.mark.parametrize("state", ["none", "running", "closed"])
-def test_where_no_chat_is_free_lines_go_into_a_new_one(nvim: Child, state: str) -> None:
+def test_without_a_free_chat_lines_go_into_a_new_one(nvim: Child, state: str) -> None:
     if state != "none":
         nvim.edit("busy.md", f"{QUESTION}write 300 words\n")
         nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -260,7 +262,7 @@ exec {python} "$@"
         ("one<Esc>", "A and two", ["one and two"]),
     ],
 )
-def test_lines_come_before_what_is_typed_while_the_host_starts(
+def test_quoted_lines_come_before_text_typed_while_the_host_starts(
     tmp_path: Path, command: str, setting: str, before: str, after: str, expected: list[str]
 ) -> None:
     python = tmp_path / "python"
@@ -301,7 +303,7 @@ def test_a_question_alone_is_asked_in_a_new_chat(nvim: Child) -> None:
     assert Path(nvim.name).parent.name == "chats"
 
 
-def test_lines_of_a_buffer_without_a_name_or_a_kind_are_quoted_plainly(nvim: Child) -> None:
+def test_lines_from_a_buffer_without_a_name_or_filetype_are_quoted_plainly(nvim: Child) -> None:
     nvim.command("enew")
     nvim.nvim.current.buffer[:] = ["one", "two"]
     nvim.keys(":%ParleyChatNew<CR>")
@@ -340,7 +342,7 @@ def test_a_question_is_put_at_the_end_once_and_makes_the_buffer_a_chat(
     assert len(nvim.lines()) == len(expected)
 
 
-def test_its_key_is_there_in_a_chat_and_can_be_another(nvim: Child) -> None:
+def test_the_questions_key_exists_in_a_chat_and_can_be_changed(nvim: Child) -> None:
     nvim.edit("chat.md", f"{QUESTION}one\n")
     nvim.until(lambda: nvim.lua("return vim.fn.maparg('<C-g>q', 'n')"), "the key")
     nvim.keys("<C-g>qtwo<Esc>")
@@ -351,7 +353,7 @@ def test_its_key_is_there_in_a_chat_and_can_be_another(nvim: Child) -> None:
     nvim.lua("require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })")
 
 
-def test_a_question_below_a_running_answer_leaves_the_answer_where_it_is(nvim: Child) -> None:
+def test_a_question_below_a_running_answer_does_not_move_the_answer(nvim: Child) -> None:
     nvim.edit("chat.md", f"{QUESTION}write 60 words\n")
     nvim.command("ParleyRespond")
     nvim.until_text("\U0001f916:[Demo]\n\n")
@@ -362,7 +364,7 @@ def test_a_question_below_a_running_answer_leaves_the_answer_where_it_is(nvim: C
     assert text.count(QUESTION.strip()) == 2
 
 
-def test_no_path_of_quoted_lines_is_a_reference(nvim: Child) -> None:
+def test_no_path_in_quoted_lines_is_a_reference(nvim: Child) -> None:
     nvim.edit("secret.txt", "the secret\n")
     nvim.edit("@@secret.txt@@.py", "x = 1\n")
     nvim.command(f"cd {nvim.home}")

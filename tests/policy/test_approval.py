@@ -1,5 +1,4 @@
-"""An approval is bound to the approved call, machine and user: everything else counts as
-undecided."""
+"""An approval is bound to the approved call, machine and user; everything else counts as undecided."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def changed(**key: Any) -> Entry:
 
 
 def test_an_approval_given_here_counts_only_with_its_mark() -> None:
-    """Its mark was removed, by hand or by undo: Parley asks the user again."""
+    """The mark was removed, by hand or by undo, so Parley asks the user again."""
     bare = asked(1)
     assert standing(bare, view(yes(MARKED))) == "undecided"
     assert isinstance(step(chat(answer(bare)), view=view(yes(MARKED))), AwaitChoices)
@@ -114,7 +113,7 @@ def test_the_same_call_in_a_later_round_is_another_call() -> None:
     assert Approvals(chat(answer(later)), TOOLS, known).standing(later) == "may have run"
 
 
-def test_a_no_counts_regardless_of_the_ledger() -> None:
+def test_a_decline_counts_regardless_of_the_ledger() -> None:
     declined = asked(1, "yn")
     assert standing(declined, view(yes(declined))) == "declined"
     made = step(chat(answer(declined)), view=view(yes(declined)))

@@ -1,4 +1,4 @@
-"""The choice keys in one table: the calls that each decides, for both readings of the keys."""
+"""The choice keys in one table: the calls that each key decides, for both meanings of the keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOUR = chat(
         asked(4, "ya", name="read_file"),
     )
 )
-"""Calls 1 and 3 of one tool, 2 and 4 of another; 4 is approved."""
+"""Calls 1 and 3 use one tool, 2 and 4 another; 4 is approved."""
 DECIDED = view(yes(asked(4, name="read_file"), TOOLS.tools[0][1]))
 
 TABLE: dict[Scope, dict[Choice, tuple[str, str, str]]] = {

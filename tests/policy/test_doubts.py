@@ -1,4 +1,6 @@
-"""The user decides what was shown: calls not shown, or that may have run, cause a warning first."""
+"""Calls that were not shown, or that may have run, cause a warning first: the user decides what was
+shown.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from tests.chats import SEARCH, TOOLS, answer, asked, chat, key, ran, step, tool
 CALL = asked(1)
 DRAWN = Sighting(written_key(CALL), SEARCH.digest)
 BLIND = replace(DRAWN, digest="")
-"""As drawn before any server has started."""
+"""A call drawn before any server has started."""
 USED = yes(CALL, state="used")
 CLOSED = yes(CALL, state="closed")
 PROPOSED = (key(CALL),)
@@ -46,7 +48,7 @@ def doubts_of(
     catalogue: Catalogue = TOOLS,
     seconds: float = LEAST_SEEN_S,
 ) -> list[str]:
-    """The kinds of doubts about an approval of calls of one answer."""
+    """The kinds of doubts about approving calls in one answer."""
     approvals = Approvals(chat(answer(*(calls or (CALL,)))), catalogue, known)
     seen = None if sightings is None else Seen(dict.fromkeys(sightings, seconds))
     return [
@@ -160,7 +162,7 @@ def test_without_a_screen_a_tool_changed_since_the_call_is_reported_once() -> No
     assert doubts_of(told, None, catalogue=OTHER) == []
 
 
-def test_the_message_names_the_tool_the_key_and_how_many_more() -> None:
+def test_the_message_names_the_tool_the_key_and_the_number_of_further_calls() -> None:
     approvals = Approvals(chat(answer(CALL, asked(2))), TOOLS, view(USED))
     both = doubts([CALL, asked(2)], approvals, Seen())
     assert [doubt.kind for doubt in both] == ["started", "unseen"]

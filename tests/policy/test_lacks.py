@@ -1,4 +1,4 @@
-"""The problems of questions with missing references: their lines, and how long they last."""
+"""The problems reported for questions with missing references: their lines, and how long they last."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_problem_is_on_its_references_line(text: str, row: int) -> None:
     assert rows(text, "b") == [row]
 
 
-def test_a_problem_without_a_line_of_its_own_is_on_the_questions_line() -> None:
+def test_a_problem_without_its_own_line_is_on_the_questions_line() -> None:
     assert rows("above\n\n💬: see\n@@a@@\n", "elsewhere") == [2]
 
 

@@ -1,4 +1,4 @@
-"""The limits: every row of the table, with the exact texts, and the calls that count."""
+"""The limits: every row in the table, with the exact texts, and the calls that count."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_calls_in_the_reply_to_a_request_without_tools_end_the_answer(limits: Li
     assert step(chat(answer(*asks_on, resumed)), limits=limits) == AskModel(tools_on=False)
 
 
-def test_calls_though_tools_were_never_on_end_the_answer() -> None:
+def test_calls_although_tools_were_never_on_end_the_answer() -> None:
     over = Result("refused", MESSAGE)
     assert step(chat(answer(*round_of(over))), limits=limits_with(per_message=0)) == Stop(
         "the model kept asking for tools after the limit of tool calls"
@@ -272,7 +272,7 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("text", "proposal"), ORDER)
-def test_the_order_of_checks(text: str, proposal: Proposal) -> None:
+def test_the_checks_run_in_this_order(text: str, proposal: Proposal) -> None:
     limits = limits_with(per_message=0, max_tools_per_request=0, blocked=("read",))
     rules = Rules(deny=(Pattern("*_*"), Pattern("*")))
     catalogue = Catalogue.of([*(t for _, t in TOOLS.tools), tool("other")])
@@ -290,9 +290,7 @@ def test_a_refusal_says_once_that_arguments_are_invalid(arguments: str) -> None:
     assert body.count("Invalid arguments") == 1
 
 
-def test_a_blocked_word_refuses_without_asking_but_not_tools_that_only_contain_its_letters() -> (
-    None
-):
+def test_a_blocked_word_refuses_without_asking_and_only_as_a_whole_word() -> None:
     names = ["rm", "rm_file", "format", "confirm"]
     catalogue = Catalogue.of([tool(name) for name in names])
     calls = [asked(n, name=name) for n, name in enumerate(names, 1)]
@@ -358,7 +356,7 @@ def test_a_blank_question_asks_nothing(question: str) -> None:
     assert step(parse(f"💬: {question}\n")) == AwaitQuestion()
 
 
-def test_the_plain_steps() -> None:
+def test_each_simple_step() -> None:
     assert step(parse("💬: q\n")) == StartAnswer()
     assert step(parse("💬: q\n🤖:[A]\n")) == AskModel(tools_on=True)
     assert step(parse("💬: q\n🤖:[A]\n🔒: my note\n")) == AskModel(tools_on=True)
@@ -373,7 +371,7 @@ def test_the_plain_steps() -> None:
     ("per_message", "per_session", "left"),
     [(None, None, None), (3, None, 2), (None, 3, 1), (3, 3, 1), (1, 9, 0), (0, None, 0)],
 )
-def test_the_calls_left_are_the_fewer_of_message_and_session(
+def test_the_calls_left_are_the_smaller_of_the_messages_and_the_sessions(
     per_message: int | None, per_session: int | None, left: int | None
 ) -> None:
     limits = limits_with(per_message=per_message, per_session=per_session)

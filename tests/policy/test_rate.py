@@ -1,4 +1,4 @@
-"""Requests of the last minute: when the next may be sent."""
+"""The last minute's requests, and when the next may be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns for arguments: a path is its target, and no expression runs for ever."""
+"""Patterns for arguments: a path stands for its target, and no expression runs forever."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def test_a_word_does_not_block_tools_that_only_contain_its_letters(name: str) ->
         ("/rm$/", "confirm", "rmFile"),
     ],
 )
-def test_patterns(pattern: str, blocked: str, free: str) -> None:
+def test_globs_and_expressions_block_the_tools_that_they_match(
+    pattern: str, blocked: str, free: str
+) -> None:
     assert blocked_by(blocked, [pattern]) == pattern
     assert blocked_by(free, [pattern]) is None
 
@@ -57,7 +59,7 @@ def test_an_endless_expression_blocks() -> None:
     assert blocked_by("a" * 60, ["/^(a|a)+b|(a|b|ab)*c$/"]) is not None
 
 
-def test_words() -> None:
+def test_names_are_split_into_words() -> None:
     assert words("getHTTPFile2_from-the.Web/now") == [
         "get",
         "http",

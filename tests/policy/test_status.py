@@ -1,4 +1,4 @@
-"""The status texts of a turn, the guidance for models on tools, and the request rate."""
+"""A turn's status texts, the guidance for models on tools, and the request rate."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_models_tool_name_is_one_short_line() -> None:
     )
 
 
-def test_the_texts_are_these() -> None:
+def test_each_step_has_its_status_text() -> None:
     assert [status.ANALYZING, status.SELECTING, status.PROCESSING, status.FORMULATING] == [
         "Analyzing request...",
         "Selecting appropriate tools...",
@@ -67,7 +67,7 @@ def test_the_texts_are_these() -> None:
     assert status.rate_limited(0.2) == "Rate limit reached, waiting 1s..."
 
 
-def test_the_prompt_for_the_sentence() -> None:
+def test_the_status_prompt_contains_tool_and_arguments() -> None:
     prompt = status.sentence_prompt("lookup_tool", '{"user":7}')
     assert prompt.startswith('Given this tool call:\nTool: Lookup Tool\nArguments: {"user":7}\n\n')
     assert (
@@ -169,7 +169,7 @@ def test_a_limit_of_0_is_no_limit() -> None:
     assert (window.wait(0.0), window.left(0.0)) == (0.0, 1.0)
 
 
-def test_the_texts_of_a_beginning_call_are_recognized() -> None:
+def test_a_beginning_calls_texts_are_recognized() -> None:
     assert all(
         map(
             status.is_of_call,

@@ -1,4 +1,4 @@
-"""Missing summaries, their prompt, and the use of a model's reply."""
+"""Missing summaries, the prompt for them, and the use of a model's reply."""
 
 from __future__ import annotations
 

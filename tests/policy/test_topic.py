@@ -127,7 +127,7 @@ def test_a_models_decoration_of_a_title_is_removed(reply: str, short: str) -> No
     assert title(reply) == short.removesuffix(".")
 
 
-def test_a_model_sees_the_beginning_and_not_the_whole_chat() -> None:
+def test_a_model_sees_the_beginning_but_not_the_whole_chat() -> None:
     prompt = title_prompt(
         parse(f"💬: {'q' * 5000}\n\n🤖:\n\n{'a' * 5000}\n\n💬: secret\n\n🤖:\n\nz\n")
     )

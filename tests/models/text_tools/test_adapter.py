@@ -1,5 +1,6 @@
-"""Requests that describe tools in words, and replies read from their text, around any provider's
-format."""
+"""Requests that describe tools in words, and replies read from their text, with any provider's
+format.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +146,7 @@ def test_without_tools_and_calls_the_text_does_not_mention_them() -> None:
     assert messages(request) == [("system", "Be brief."), ("user", "hi")]
 
 
-def test_errors_of_earlier_tries_are_at_the_end() -> None:
+def test_errors_from_earlier_tries_are_at_the_end() -> None:
     request = ask(replace(JSON, errors=("Invalid JSON", "Missing required parameter 'path'")))
     assert messages(request)[-1][1].endswith(
         "\n\nIMPORTANT: Previous attempts failed with these errors:\n"
@@ -296,7 +297,7 @@ def test_an_unset_temperature_is_first_left_to_the_model() -> None:
 
 
 def preview_of(*turns: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:
-    """The events shown of a try with these events."""
+    """The shown events of a try with these events."""
     showing = Preview(patience)
     events = [preview_of for event in turns for preview_of in showing.feed(event)]
     return [*events, *showing.failed()] if fails else events
@@ -307,7 +308,7 @@ LOOK = call(0, "web_search", "{}")
 END = Finished("complete")
 
 
-def test_nothing_of_a_short_failed_try_is_shown() -> None:
+def test_no_part_of_a_short_failed_try_is_shown() -> None:
     assert preview_of(TextDelta("bad"), fails=True) == []
     assert preview_of(TextDelta("good"), LOOK, END) == [TextDelta("good"), LOOK, END]
 
@@ -339,7 +340,7 @@ def test_without_patience_nothing_is_ever_withdrawn() -> None:
         ("", "default"),
     ],
 )
-def test_a_model_has_the_template_of_its_family(model: str, name: str) -> None:
+def test_a_model_has_its_familys_template(model: str, name: str) -> None:
     assert template_for(model, builtin_templates()).name == name
 
 

@@ -1,4 +1,4 @@
-"""Calls written as JSON in a text: found for any cuts, checked, and no prose lost."""
+"""Calls written as JSON in a text are found for any cuts, and checked; no prose is lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_text_gives_the_expected_items(path: Path) -> None:
 
 
 @texts
-def test_a_text_letter_by_letter_gives_the_same_items(path: Path) -> None:
+def test_a_text_given_letter_by_letter_gives_the_same_items(path: Path) -> None:
     assert read("json_tools", path.read_text(encoding="utf-8")) == expected("json_tools", path)
 
 
@@ -184,5 +184,5 @@ AVAILABLE = "Available tools: edit, read_file, web_search"
         (TextCall("zzz", "{}"), f"Unknown tool 'zzz'. {AVAILABLE}"),
     ],
 )
-def test_a_call_is_checked_in_words_for_the_model(call: TextCall, wrong: str | None) -> None:
+def test_a_calls_check_is_worded_for_the_model(call: TextCall, wrong: str | None) -> None:
     assert problem_of(call, TOOLS) == wrong

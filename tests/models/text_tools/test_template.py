@@ -1,4 +1,4 @@
-"""The user's prompt templates: a problem in a file is reported, and costs only that file."""
+"""The user's prompt templates: a problem in a file is reported, and affects only that file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls written between tags: equal for any cuts, one or many, with exact values."""
+"""Calls written between tags: the same for any cuts, one or many, with exact values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_text_gives_the_expected_items(kind: str, path: Path) -> None:
 
 
 @texts
-def test_a_text_letter_by_letter_gives_the_same_items(kind: str, path: Path) -> None:
+def test_a_text_given_letter_by_letter_gives_the_same_items(kind: str, path: Path) -> None:
     assert read(kind, path.read_text(encoding="utf-8")) == expected(kind, path)
 
 
