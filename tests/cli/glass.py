@@ -1,4 +1,4 @@
-"""A command's terminal as a person sees it: its output on a real screen, Neovim's terminal."""
+"""A command's terminal as a person sees it: its output on the real screen of Neovim's terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Glass:
         self._channel = neovim.lua(_OPEN)
 
     def until(self, condition: Callable[[str], bool], what: str) -> list[str]:
-        """All rows, including the scrollback, once their text matches."""
+        """All rows, including the scrollback, as soon as their text matches."""
         end = time.monotonic() + PATIENCE_S
         while not condition("\n".join(rows := self.rows())):
             assert time.monotonic() < end, f"{what}:\n" + "\n".join(rows)
@@ -46,7 +46,7 @@ class Glass:
         return rows
 
     def until_row(self, text: str) -> list[str]:
-        """All rows, once one of them contains a text."""
+        """All rows, as soon as one contains a text."""
         return self.until(lambda rows: text in rows, repr(text))
 
     def press(self, keys: str) -> None:
@@ -63,7 +63,7 @@ class Glass:
         self.terminal.resize(columns, rows)
 
     def rows(self) -> list[str]:
-        """All rows so far, without blank ones at the end."""
+        """All rows so far, without blank rows at the end."""
         new, self._fed = self.terminal.output[self._fed :], len(self.terminal.output)
         if new:
             self._neovim.lua(_FEED, self._channel, new)

@@ -1,6 +1,7 @@
-"""An MCP server over stdio that sends one hostile text in every place.
+"""A stdio MCP server that sends one hostile text in every place.
 
-Uses only the standard library, so it starts at once. The variable HOSTILE has the text as JSON.
+It uses only the standard library, so it starts at once. The variable HOSTILE contains the text as
+JSON.
 """
 
 from __future__ import annotations

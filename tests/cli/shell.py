@@ -90,9 +90,8 @@ class Shell:
         """Run a command with pipes; `after` is a shell suffix, such as `>&-`."""
         if self.forks and not after:
             return self._fork(self.forks, arguments, {**self.environ, **environ})
-        parley = (
-            PARLEY if "&-" in after else self.parley
-        )  # only a new Python process starts with closed streams
+        # only a new Python process starts with closed streams
+        parley = PARLEY if "&-" in after else self.parley
         line = ["/bin/sh", "-c", f'exec "$@" {after}', "sh", *parley, *arguments]
         env = {**self.environ, **environ}
         return subprocess.run(
@@ -105,7 +104,7 @@ class Shell:
         )
 
     def feed(self, content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """Run a command with this on its standard input."""
+        """Run a command with this text on its standard input."""
         assert self.forks
         return self._fork(self.forks, arguments, self.environ, content)
 
@@ -217,7 +216,7 @@ class Terminal:
             assert self._read(end - time.monotonic()), self.output.decode(errors="replace")
 
     def end(self, keys: bytes = b"") -> int:
-        """The exit code, after all output; presses the keys each time the command asks."""
+        """The exit code, after all output. Presses the keys each time the command asks."""
         end, count = time.monotonic() + PATIENCE_S, self.output.count(ASKS)
         while self._read(end - time.monotonic()):
             if self.output.count(ASKS) > count:
@@ -241,7 +240,9 @@ class Terminal:
 
     @property
     def rows(self) -> list[str]:
-        """The final screen, from the few escapes that Parley may use, and no others."""
+        """The final screen, built from the few escapes that Parley may use; any other escape is an
+        error.
+        """
         rows, row, column = [""], 0, 0
         for piece in re.split("(\r|\n|\x1b\\[[KJ]|\x1b\\[\\d+A)", _LOOKS.sub("", self.text)):
             if piece == "\r":
@@ -265,14 +266,14 @@ _MOVES = re.compile(r"\r\x1b\[[KJ]|\x1b\[\d*[AKJ]")
 
 
 def raw(output: str) -> str:
-    """The characters that could control the terminal, hide, or reverse its text; "" for none."""
+    """The characters that could control the terminal, or hide or reverse its text; "" for none."""
     said = _MOVES.sub("", _LOOKS.sub("", output))
     said = re.sub(r"([#*0-9ℹ]|[^\w\s\ufe0e\ufe0f])[\ufe0e\ufe0f]", "", said)
     return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped; macOS has no /proc, and a small system no ps."""
+    """Whether a process is stopped. macOS has no /proc, and a small system may lack ps."""
     if (stat := Path(f"/proc/{pid}/stat")).exists():
         state = stat.read_text(encoding="utf-8").rpartition(")")[2]
     else:

@@ -1,5 +1,5 @@
-"""An answer on a terminal: each finished block once, however the text is split, and nothing
-missing.
+"""An answer on a terminal: each finished block appears once, for any split of the text, and is
+complete.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def lines(text: str, size: int, width: int = 40) -> str:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_an_answer_looks_the_same_however_it_is_split_and_loses_nothing(size: int) -> None:
+def test_an_answer_looks_the_same_for_any_split_and_loses_nothing(size: int) -> None:
     shown = lines(TEXT, size)
     assert shown == lines(TEXT, len(TEXT))
     text = plain(shown)
@@ -114,7 +114,7 @@ def test_text_that_would_lose_characters_is_shown_as_written(text: str) -> None:
     assert lines(text, len(text)) == text
 
 
-def test_no_colours_are_used_if_the_user_wants_none() -> None:
+def test_no_colours_are_used_if_the_user_disables_them() -> None:
     answer = Answer(has_colours=False)
     shown = answer.feed(TEXT, 40) + answer.end(40)
     assert "\x1b[1m" in shown

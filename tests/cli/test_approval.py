@@ -1,4 +1,4 @@
-"""`parley respond` asks the user at its terminal: tests the screen and each key."""
+"""`parley respond` asks the user at its terminal. The tests cover the screen and each key."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def calls(shell: Shell, *arguments: dict[str, str]) -> None:
     shell.ask(" ".join(f"call note {json.dumps(each)}" for each in arguments))
 
 
-def test_calls_are_drawn_as_in_the_editor_and_run_after_a_yes(
+def test_calls_are_drawn_as_in_the_editor_and_run_after_approval(
     shell: Shell, respond: Respond
 ) -> None:
     shell.ask(QUESTION)
@@ -82,7 +82,7 @@ def test_calls_are_drawn_as_in_the_editor_and_run_after_a_yes(
     assert shell.text.endswith("💬: \n")
 
 
-def test_one_call_is_decided_at_a_time_and_a_no_takes_a_reason(
+def test_calls_are_decided_one_at_a_time_and_declining_takes_a_reason(
     shell: Shell, respond: Respond
 ) -> None:
     shell.ask(QUESTION)
@@ -149,7 +149,7 @@ def test_a_whole_call_is_shown_on_pages_and_then_the_screen_is_restored(
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-def test_six_calls_with_long_arguments_fit_the_terminal_and_a_yes_asks_to_see_them_first(
+def test_six_long_calls_fit_the_terminal_and_an_approval_asks_to_see_them_first(
     shell: Shell, respond: Respond, columns: int
 ) -> None:
     lines = "\n".join(f"line {number} of what is written" for number in range(30))
@@ -211,7 +211,7 @@ def test_only_the_rows_that_the_pager_reached_count_as_shown(
         assert ("was not fully shown" in glass.terminal.text) == (pages == 0)
 
 
-def test_a_call_that_may_have_run_warns_and_runs_after_a_second_yes(
+def test_a_call_that_may_have_run_warns_and_runs_after_a_second_approval(
     shell: Shell, respond: Respond
 ) -> None:
     calls(shell, {"text": "x"})
@@ -242,7 +242,7 @@ def test_input_from_before_the_question_is_discarded(shell: Shell, respond: Resp
     assert "❓:[" not in shell.text
 
 
-def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(
+def test_in_a_terminal_of_three_rows_an_approval_asks_to_see_the_call_first(
     shell: Shell, respond: Respond
 ) -> None:
     calls(shell, {"text": "hello"})
@@ -329,7 +329,7 @@ def test_a_signal_that_ends_the_command_restores_the_terminal(
     assert shell.text.count("❓: `") == 2
 
 
-def test_the_setting_scope_gives_the_keys_their_meaning(shell: Shell, respond: Respond) -> None:
+def test_the_scope_setting_determines_the_keys_meaning(shell: Shell, respond: Respond) -> None:
     shell.configure('keys.scope = "case"')
     shell.ask(QUESTION)
     with respond() as glass:

@@ -1,4 +1,6 @@
-"""The command table: each command is imported when named, and its help matches its function."""
+"""The command table: each command is imported only when it is named, and its help matches its
+function.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _HEAVY = (
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_the_help_of_a_command_is_the_first_line_of_its_function(command: Command) -> None:
+def test_a_commands_help_is_its_functions_first_line(command: Command) -> None:
     assert (command.load().__doc__ or "").partition("\n")[0] == command.help
 
 

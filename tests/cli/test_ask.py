@@ -1,4 +1,4 @@
-"""`parley ask`: the question is in a file, and only the answer is printed."""
+"""`parley ask`: the question goes into a file, and the command prints only the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`parley respond` with several chats: isolated errors, a shared rate limit, few at once."""
+"""`parley respond` with several chats: isolated errors, a shared rate limit, a few chats at once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_each_chat_continues_even_if_others_fail(shell: Shell) -> None:
     assert shell.run("respond", "wait.md", "a.md").returncode == 3
 
 
-def test_lines_for_programs_name_their_chat_and_jobs_limits_the_chats_at_work(shell: Shell) -> None:
+def test_lines_for_programs_name_their_chat_and_jobs_limits_the_active_chats(shell: Shell) -> None:
     names = [f"c{number}" for number in range(12)]
     ask(shell, **{name: f"say: {name}" for name in names}, wait="find the stock price of google")
     files = [f"{name}.md" for name in (*names, "wait", "none")]

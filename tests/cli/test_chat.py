@@ -38,7 +38,7 @@ def chat(shell: Shell, neovim: Child) -> Chat:
 
 
 def until_prompt(glass: Glass, number: int) -> list[str]:
-    """All rows, once the n-th question can be typed."""
+    """All rows, as soon as the n-th question can be typed."""
 
     def is_there(text: str) -> bool:
         prompts = [row for row in text.split("\n") if row.startswith("💬:")]

@@ -1,4 +1,4 @@
-"""`--choose` in scripts: decides only on calls that an earlier run printed, even with an id."""
+"""`--choose` in scripts decides only on calls that an earlier run printed, even with an id."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_choice_without_a_waiting_call_is_an_error(shell: Shell) -> None:
     assert shell.text.count("The user declined this call.") == 2
 
 
-def test_a_reason_goes_with_a_no(shell: Shell) -> None:
+def test_a_reason_belongs_to_a_decline(shell: Shell) -> None:
     before = shell.text
     done = shell.run("respond", "chat.md", "--choose", "ya", "--reason", "because")
     assert (done.returncode, shell.text) == (2, before)

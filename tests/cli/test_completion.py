@@ -1,4 +1,4 @@
-"""The completion scripts, in the installed shells."""
+"""The completion scripts in the installed shells."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_fish_completes_as_bash_does(folder: Path, capsys: pytest.CaptureFixture
         assert set(CASES[line]) <= reply, line
 
 
-def test_an_option_is_described_by_its_purpose_and_not_its_first_value() -> None:
+def test_an_option_is_described_by_its_purpose_and_not_by_its_first_value() -> None:
     for name, command in parser().commands.items():
         for action in command.arguments:
             for value in action.choices or () if action.option_strings else ():

@@ -13,7 +13,7 @@ from parley.cli import main
 
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The settings file of a home without a key."""
+    """The settings file in a home without a key."""
     for name in (
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",

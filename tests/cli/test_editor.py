@@ -1,4 +1,4 @@
-"""`parley edit`: the user's editor gets the chat, and the terminal."""
+"""`parley edit`: the user's editor receives the chat and the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command on files that are not chats: documented exit code, no traceback, valid JSON
+"""Every command on files that are not chats: the documented exit code, no traceback, valid JSON
 lines.
 """
 
@@ -51,7 +51,7 @@ WITHOUT_FILE = {
 JSON = {"respond", "compact", "check", "log", "verify", "replay"}
 """The commands with `--json`."""
 UNREADABLE = "/proc/self/mem"
-"""A file that opens, but cannot be read from its start, even by root."""
+"""A file that opens, but whose start even root cannot read."""
 NO_FILES = (
     "none.md",
     "folder",
@@ -124,7 +124,7 @@ def text_of(stream: io.TextIOBase | None) -> str:
 
 
 class ClosedPipe(io.StringIO):
-    """An output that its reader has closed."""
+    """An output whose reader has closed it."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
@@ -259,8 +259,8 @@ def test_every_command_is_tried_with_outputs_that_fail() -> None:
 def test_lost_output_is_an_error_but_a_reader_that_stops_early_is_not(
     name: str, run: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lost output outranks waiting calls, a limit and a missing server: it may have reported
-    them.
+    """Lost output outranks waiting calls, a limit and a missing server, because it may have
+    reported them.
     """
     monkeypatch.setenv("PARLEY_DEMO_PACE", "0")
     monkeypatch.setenv("EDITOR", "true")
@@ -278,9 +278,8 @@ def test_lost_output_is_an_error_but_a_reader_that_stops_early_is_not(
     arguments, code = ENDS[name]
     ended = end()
     assert ended.code == code, ended.err
-    assert end(out=ClosedPipe()).code == (
-        1 if name == "trust" else code
-    )  # the user must have read the description
+    # the user must have read the description
+    assert end(out=ClosedPipe()).code == (1 if name == "trust" else code)
     for output, why in (
         ({"is_closed": True}, "it is closed"),
         ({"out": FullDisk()}, "No space left"),

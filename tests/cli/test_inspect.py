@@ -1,4 +1,4 @@
-"""`parley messages`: the request of an agent, in the named format."""
+"""`parley messages`: an agent's request in the named format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ base_url = "http://127.0.0.1:9/v1"
 """
 
 
-def test_a_format_is_shown_for_its_first_agent_whatever_the_name_of_the_provider(
+def test_a_format_is_shown_for_its_first_agent_whatever_the_providers_name(
     tmp_path: Path, forks: ForkServer
 ) -> None:
     shell = Shell(tmp_path, forks)

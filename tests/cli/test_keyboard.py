@@ -1,4 +1,4 @@
-"""Input during an answer: it is not shown, and the terminal is restored."""
+"""Input during an answer is not shown, and the terminal is restored afterwards."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_input_during_an_answer_is_not_a_question(shell: Shell, neovim: Child) -
 
 
 async def test_a_closed_terminal_ends_the_wait_for_a_key() -> None:
-    """Also when the program continues after a stop, or ends."""
+    """This also holds when the program continues after a stop, or ends."""
     problems, news = list[object](), asyncio.Event()
     asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
     ours, theirs = pty.openpty()

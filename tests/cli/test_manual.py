@@ -1,4 +1,4 @@
-"""The manual page: it matches the help, and no text in it becomes a command by mistake."""
+"""The manual page matches the help, and no text in it becomes a command by mistake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parent.parent.parent / "doc" / "parley.1"
 
 
 def words(text: str) -> str:
-    """A page's plain text: no commands or escapes, and single spaces between words."""
+    """A page's plain text, without commands and escapes, and with single spaces between words."""
     text = re.sub(r"^\.[A-Z]+ ?", "", text, flags=re.MULTILINE)
     text = re.sub(r"\\f[A-Z]|\\&", "", text).replace(r"\(ga", "`").replace(r"\(aq", "'")
     return " ".join(text.replace(r"\-", "-").replace(r"\e", "\\").split())

@@ -1,4 +1,4 @@
-"""`parley respond -`: a chat goes through pipes without loss."""
+"""`parley respond -`: a chat passes through pipes without loss."""
 
 from __future__ import annotations
 

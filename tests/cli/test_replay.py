@@ -1,4 +1,4 @@
-"""`parley replay`: offline, writes no file, prints a diff, and sets the exit code."""
+"""`parley replay` works offline, writes no file, prints a diff, and sets the exit code."""
 
 from __future__ import annotations
 

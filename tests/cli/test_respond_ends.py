@@ -1,4 +1,4 @@
-"""A turn that ends early, in any way: the file has the answer so far, marked as incomplete."""
+"""A turn that ends early, in any way, leaves the answer so far in the file, marked as incomplete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.shell import PATIENCE_S, Shell
 
 PACE_S = 0.02
 MOST_LOST = 75
-"""Words: at this pace, at most 50 per second."""
+"""Words; at this pace, at most 50 per second."""
 GENTLE = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
@@ -35,7 +35,9 @@ def read_some(process: subprocess.Popen[bytes], count: int) -> str:
 
 
 def check_end(shell: Shell, output: str, reason: str) -> None:
-    """Check that the answer lacks at most the last second, and says that it is incomplete."""
+    """Check that at most the last second of the answer is missing, and that the answer says that it
+    is incomplete.
+    """
     transcript = parse(shell.text)
     assert not transcript.problems
     answers = transcript.exchanges[0].answers

@@ -1,4 +1,4 @@
-"""Terminal rows: any text is complete and ends on a terminal of any width."""
+"""Any text is complete in a terminal's rows, and is cut into rows for any width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INDENT = "    "
 TITLES = st.sampled_from(["**name** x", "`**a**`", "日本語 テキスト", "👩‍👩‍👧", "```"])
 TEXTS = st.one_of(any_text, st.text(), TITLES)
 LEAST = len(INDENT) + 2
-"""The cells of an indented row with a wide character."""
+"""The cells in an indented row with a wide character."""
 
 
 @given(st.lists(TEXTS, max_size=3), st.integers(1, 12))

@@ -1,4 +1,4 @@
-"""The terminal during an answer: finished text above, the rest and the status below."""
+"""The terminal during an answer: the finished text above, the rest and the status below."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_answer_longer_than_the_terminal_appears_once_and_complete(
 
 
 class Both:
-    """A terminal in this process, as standard output and standard error, with its output."""
+    """A terminal in this process as standard output and standard error, with its output."""
 
     def __init__(self, stack: ExitStack, encoding: str = "utf-8") -> None:
         self._ours, theirs = pty.openpty()
@@ -110,7 +110,7 @@ def test_colours_are_used_unless_the_user_refuses_them(stack: ExitStack) -> None
         assert code in both.text()
 
 
-def test_a_status_is_written_only_if_it_is_seen(stack: ExitStack) -> None:
+def test_a_status_is_written_only_if_it_is_visible(stack: ExitStack) -> None:
     both, pipe = Both(stack).stream, io.StringIO()
     assert Screen(pipe, both, TERMINAL).shows_status
     assert not Screen(both, pipe, TERMINAL).shows_status

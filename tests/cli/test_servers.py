@@ -1,4 +1,4 @@
-"""`parley login` and `logout`, and the messages of commands whose server requires a login."""
+"""`parley login` and `logout`, and the messages when a command's server requires a login."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def noted(folder: Path, forks: ForkServer, answers: dict[str, Any]) -> Shell:
     return shell
 
 
-def test_a_resource_from_an_earlier_result_is_read_once_it_is_approved(
+def test_a_resource_from_an_earlier_result_is_read_after_approval(
     tmp_path: Path, forks: ForkServer
 ) -> None:
     shell = noted(
@@ -161,7 +161,7 @@ def test_the_list_of_resources_is_limited(tmp_path: Path, forks: ForkServer) -> 
     assert [template["uri"] for template in server["templates"]] == ["a:{b}"]
 
 
-def test_a_no_to_trust_is_reported(tmp_path: Path, forks: ForkServer) -> None:
+def test_declining_trust_is_reported(tmp_path: Path, forks: ForkServer) -> None:
     with serving(tmp_path, "--will", "no") as url:
         shell = Shell(tmp_path, forks)
         shell.configure(f"[mcp.servers.tracker]\nurl = {toml(url)}\n")

@@ -1,4 +1,6 @@
-"""The terminal's content: all output and the status, and no text that controls it or hides."""
+"""The terminal's content: all output and the status, without text that controls the terminal or
+hides.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ def test_text_from_a_model_cannot_control_the_terminal(shell: Shell) -> None:
     assert "🛠️" in text
     assert "\x1b]0;owned\x07" in shell.text  # the file has the unchanged text
     shell.ask(f"say: {HOSTILE}")
-    assert b"\x1b]0;owned\x07" in shell.run("respond", "chat.md").stdout  # and so does a pipe
+    assert b"\x1b]0;owned\x07" in shell.run("respond", "chat.md").stdout  # the pipe has it too
 
 
 def test_text_from_a_server_cannot_control_the_terminal(shell: Shell) -> None:

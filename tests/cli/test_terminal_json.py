@@ -91,7 +91,7 @@ def rows() -> dict[str, str]:
 
 
 def names(schema: Any) -> set[str]:
-    """The properties of a line in all of its shapes."""
+    """A line's properties in all of its shapes."""
     own = set(schema.get("properties", ())) - {"type"}
     return own.union(*(names(shape) for shape in schema.get("anyOf", ())))
 
@@ -188,7 +188,7 @@ def tree(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return parsed
 
 
-def test_a_tree_has_the_kind_and_lines_of_each_part(
+def test_a_tree_has_each_parts_kind_and_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "chat.md"
@@ -226,9 +226,7 @@ def test_a_tree_has_the_kind_and_lines_of_each_part(
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_the_parts_of_a_tree_follow_one_another(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trees_parts_follow_one_another(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parsed = tree(path, capsys)
     answers = [answer for exchange in parsed["exchanges"] for answer in exchange["answers"]]
     questions = [exchange["question"] for exchange in parsed["exchanges"] if exchange["question"]]

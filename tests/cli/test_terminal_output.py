@@ -1,4 +1,4 @@
-"""Output that cannot be written: no traceback, nothing lost, and the right exit code."""
+"""Output that cannot be written causes no traceback, loses nothing, and sets the right exit code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shell(tmp_path: Path, forks: ForkServer) -> Shell:
 
 @pytest.fixture
 def new(shell: Shell) -> Shell:
-    """The same with new processes, to test Python's startup."""
+    """The same commands in new processes, to test Python's startup."""
     return Shell(shell.folder)
 
 
@@ -164,9 +164,9 @@ def test_ctrl_c_during_the_start_ends_the_command_silently(new: Shell, module: s
             process.send_signal(signal.SIGINT)
             break
     rest = process.communicate(timeout=PATIENCE_S)[1].splitlines()
-    # 0 if the command was done before the signal. If Ctrl-C interrupts an `exec` of text, as in
-    # dataclasses, Python before 3.14 ends by the signal even if it was caught; a shell reports 130,
-    # too.
+    # The code is 0 if the command was done before the signal. If Ctrl-C interrupts an `exec` of
+    # text, as in dataclasses, Python before 3.14 ends by the signal even if it was caught; a shell
+    # also reports 130.
     assert process.returncode in (130, -signal.SIGINT, 0)
     assert not [line for line in rest if b"import time:" not in line]
 

@@ -66,9 +66,7 @@ def results(each: Turns) -> list[Result | None]:
     return [p.result for a in parse(each.text).exchanges[0].answers for p in a.proposals]
 
 
-async def test_it_is_offered_when_a_result_names_a_resource_and_needs_approval_like_any_call() -> (
-    None
-):
+async def test_it_is_offered_when_a_result_names_a_resource_and_needs_approval() -> None:
     each = await proposed(read(), says("Hot."))
     before, after = (request.catalogue.names() for request in each.model.asks)
     assert (before, after) == (("inbox", "search"), (READ, "inbox", "search"))

@@ -52,9 +52,7 @@ async def test_a_text_received_some_time_ago_is_requested_again_when_it_is_read(
     assert editor.asked == before
 
 
-async def test_edits_apply_to_a_text_of_any_age_because_lua_compares_before_it_applies_them() -> (
-    None
-):
+async def test_edits_apply_to_a_text_of_any_age_because_lua_compares_first() -> None:
     editor, time = FakeEditor(), [0.0]
     mirror = Mirror(lambda: time[0])
     mirror.put(editor.tick, BufferText.of(LINES))

@@ -1,4 +1,4 @@
-"""Failing providers, for the tests of the clients."""
+"""Failing providers, for the clients' tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests repeated in the form that their refusal asks for, and the lessons from it."""
+"""Requests are repeated in the form that their refusal asks for, and the client remembers it."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ async def test_a_chat_refused_as_too_long_in_the_stream_is_shortened(
 
 
 def no_room(text: str) -> list[bytes]:
-    """A reply without enough room."""
+    """A reply that ran out of room."""
     stop = {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}
     return [*SAYS["anthropic"](text)[:4], event(stop), event({"type": "message_stop"})]
 
 
-async def test_after_a_reply_without_enough_room_the_next_request_is_smaller(
+async def test_after_a_reply_ran_out_of_room_the_next_request_is_smaller(
     faulty: FaultyProviders,
 ) -> None:
     exchanges = "".join(

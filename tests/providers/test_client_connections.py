@@ -1,4 +1,4 @@
-"""Connections to providers are kept: a chat's next request uses the open one."""
+"""Connections to providers stay open: a chat's next request uses the open one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CALLS = {
     "chat": "openai_chat/text_then_call",
     "responses": "openai_responses/calls_not_streamed",
 }
-"""Replies of the corpus that end in calls."""
+"""Replies in the corpus that end in calls."""
 
 
 @pytest.mark.parametrize("kind", FORMATS)

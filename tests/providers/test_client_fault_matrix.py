@@ -39,7 +39,8 @@ from tests.faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
 class Fault:
     """A server's behaviour; the reported cause and remedy, and the notice in the file.
 
-    `half`: half a sentence comes first. `tries`: how often it is asked. `url`: its address.
+    `half`: half a sentence comes first. `tries`: the number of requests. `url`: the server's
+    address.
     """
 
     response: Response
@@ -88,7 +89,7 @@ def refused(status: int, action: str, tries: int = 1, **headers: str) -> Fault:
 
 
 def page(status: int, body: bytes, cause: str, action: str, notice: str, tries: int = 1) -> Fault:
-    """An answer from something else than a provider."""
+    """An answer from a server that is not a provider."""
     parts = [body] if body else []
     return Fault(
         Response(parts, status, {"content-type": "text/html"}), cause, action, notice, tries=tries
@@ -96,12 +97,12 @@ def page(status: int, body: bytes, cause: str, action: str, notice: str, tries: 
 
 
 def instead(parts: Sequence[Part], told: tuple[str, str, str], tries: int = 1) -> Fault:
-    """A fault in place of a stream."""
+    """A fault instead of a stream."""
     return Fault(Response(parts), *told, tries=tries)
 
 
 def in_mid_text(kind: str, parts: Sequence[Part], told: tuple[str, str, str]) -> Fault:
-    """A fault in place of the rest of a stream."""
+    """A fault instead of the rest of a stream."""
     return Fault(Response([*begun(kind, "after"), *parts]), *told, half=True)
 
 
@@ -144,7 +145,7 @@ def call_begun(kind: str) -> list[bytes]:
 
 
 def ended(kind: str, anthropic: str, chat: str, responses: str) -> list[bytes]:
-    """The end of a stream, for the reason with this name in the format."""
+    """The end of a stream, for the reason that the format gives this name."""
     incomplete = {"status": "incomplete", "incomplete_details": {"reason": responses}}
     return own(
         kind,

@@ -108,7 +108,7 @@ WAITS = {
 
 @pytest.mark.parametrize("why", WAITS)
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_the_providers_wait_is_obeyed_unless_it_is_too_long(
+async def test_the_providers_delay_is_obeyed_unless_it_is_too_long(
     faulty: FaultyProviders, kind: str, why: str
 ) -> None:
     headers, waits = WAITS[why]
@@ -117,7 +117,7 @@ async def test_the_providers_wait_is_obeyed_unless_it_is_too_long(
     assert faulty.waits == waits
 
 
-async def test_a_wait_may_be_given_as_a_date(faulty: FaultyProviders) -> None:
+async def test_a_delay_may_be_given_as_a_date(faulty: FaultyProviders) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     faulty.plan(refusal(429, **{"retry-after": soon}), Response(SAYS["chat"]("Whole")))
     await faulty.say(faulty.provider("chat"))
@@ -168,7 +168,7 @@ async def test_a_refused_signature_drops_the_thinking_once(
 
 
 def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
-    """Faults in place of the rest of a stream, whether a retry may help, and the cause."""
+    """Faults instead of the rest of a stream, whether a retry may help, and the cause."""
     piece = SAYS[kind]("Hälf")[BEGUN[kind] - 1]
     umlaut = piece.index("ä".encode())
     passing = {"type": "overloaded_error", "code": "server_error", "message": f"busy {KEY}"}
@@ -251,7 +251,7 @@ async def test_a_stream_with_a_wrong_content_type_is_still_read(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_address_without_a_server(faulty: FaultyProviders, kind: str) -> None:
+async def test_an_address_without_a_server_is_reported(faulty: FaultyProviders, kind: str) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"

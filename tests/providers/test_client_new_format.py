@@ -1,5 +1,6 @@
-"""A new wire format needs one file and one entry: requests, the shell and the settings then support
-it."""
+"""A new wire format needs one file and one entry; requests, the shell and the settings then support
+it.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ async def events(server: FaultyServer, *, streamed: bool) -> list[Event]:
         await client.close()
 
 
-async def test_a_model_is_asked_in_it_and_its_stream_is_read(server: FaultyServer) -> None:
+async def test_a_model_is_asked_in_the_new_format_and_its_stream_is_read(
+    server: FaultyServer,
+) -> None:
     server.plan(Response([event({"text": "Hel"}), event({"text": "lo"}), event({"done": True})]))
     assert await events(server, streamed=True) == [
         TextDelta("Hel"),
@@ -77,7 +80,7 @@ async def test_an_unstreamed_reply_is_read(server: FaultyServer) -> None:
     assert server.requests == [{"toy": "m", "texts": ["hi"], "stream": False}]
 
 
-def test_the_shell_names_it_for_requests_and_tools() -> None:
+def test_the_shell_names_the_format_for_requests_and_tools() -> None:
     arguments = parser().parse_args(["convert", "--to", "toy"])
     assert convert_all([SEARCH], format_for(arguments.to).tool) == [
         {"name": "search", "description": "Searches.", "toy_schema": SCHEMA}

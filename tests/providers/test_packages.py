@@ -1,4 +1,4 @@
-"""Providers from installed packages: equal to the built-in ones, and one's faults harm no other."""
+"""Providers from installed packages equal the built-in ones, and a faulty provider harms no other."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_model_without_tools_gets_them_in_words_and_the_user_is_told_onc
 
 
 @pytest.mark.usefixtures("echo")
-async def test_the_rate_limit_applies_to_the_example_as_to_others() -> None:
+async def test_the_rate_limit_also_applies_to_the_example() -> None:
     settings = {**SETTINGS, "safety": {"rate_limit_per_minute": 1}}
     statuses = list[str]()
     async with Session(
@@ -368,7 +368,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Asker:
-    """A client of the faulty package, and the seconds it has waited."""
+    """A client for the faulty package, and the seconds that it has waited."""
 
     def __init__(self, idle_s: float) -> None:
         self.waits = list[float]()
@@ -400,7 +400,7 @@ class Asker:
 
 @asynccontextmanager
 async def asking(idle_s: float) -> AsyncIterator[Asker]:
-    """A client; at the end no provider's thread is left."""
+    """A client; at the end, no provider thread is left."""
     asker = Asker(idle_s)
     yield asker
     if faulty := sys.modules.get("faulty"):
@@ -423,7 +423,7 @@ async def asker(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[As
 
 @pytest_asyncio.fixture
 async def hasty(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asker]:
-    """Waits only for a moment; on a busy machine the other must not seem silent."""
+    """Waits only a moment. `asker` waits longer, so that a busy machine does not look like silence."""
     monkeypatch.syspath_prepend(str(site))
     async with asking(0.2) as asker:
         yield asker
@@ -481,14 +481,14 @@ async def test_a_providers_fault_is_reported_with_its_package_and_harms_no_other
     assert asker.waits == []
 
 
-async def test_a_provider_of_no_package_or_of_two_is_reported(asker: Asker) -> None:
+async def test_a_provider_in_no_package_or_in_two_is_reported(asker: Asker) -> None:
     assert str(await asker.fail("gone")).startswith(
         "no installed package has a provider called 'gone' (known: "
     )
     assert "parley-faulty 1.0 and parley-other 1.0" in str(await asker.fail("taken"))
 
 
-async def test_a_passing_failure_before_the_first_event_is_retried_when_the_provider_says(
+async def test_a_temporary_failure_before_the_first_event_is_retried_if_the_provider_says_so(
     asker: Asker,
 ) -> None:
     assert await asker.say("passing") == [Finished("complete")]
@@ -524,7 +524,7 @@ async def test_a_blocked_provider_delays_no_other_and_is_restarted_the_next_time
     assert not slow.done()
     error = await slow
     assert "said nothing for 0.2 s" in str(error)
-    assert len(hasty.waits) == 3  # such a failure is passing, as with others
+    assert len(hasty.waits) == 3  # such a failure is temporary, as with other providers
     sys.modules["faulty"].free.set()
     assert await hasty.say(name) == [TextDelta("at last"), Finished("complete")]
 
@@ -598,7 +598,7 @@ async def test_a_stopped_answer_of_a_provider_ends_at_once_with_a_notice() -> No
     await session.aclose()
 
 
-def test_package_is_a_kind_of_provider_and_other_words_are_not() -> None:
+def test_package_is_a_provider_kind_and_other_words_are_not() -> None:
     settings, problems = read_settings({"providers": {"echo": {"kind": "package"}}})
     assert problems == ()
     assert settings.providers["echo"].kind == "package"

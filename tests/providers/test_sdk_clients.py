@@ -1,5 +1,6 @@
-"""Variables for the official hosts go to no other host: other hosts get only their entry's
-values."""
+"""Variables for the official hosts are sent to no other host; other hosts get only their entry's
+values.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
 async def heads(
     faulty: FaultyProviders, provider: ProviderSettings, environ: dict[str, str]
 ) -> str:
-    """The heads of the requests of a newly made client."""
+    """The request heads of a newly created client."""
     kind = "anthropic" if provider.kind == "anthropic" else provider.api
     faulty.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
     client = ProviderClient(environ, faulty.client._builtin_url)
@@ -157,7 +158,7 @@ async def test_an_invalid_address_is_a_settings_problem_and_nothing_else_is_aske
         "mcp.servers.web.url",
     ]
     provider = settings.providers["mine"]
-    if url:  # an empty one counts as none, like an empty variable
+    if url:  # an empty one counts as absent, like an empty variable
         with pytest.raises(ModelError, match=re.escape(f"providers.mine.base_url: {url[:5]}")):
             address(provider, {})
     servers = new_servers({"web": settings.mcp.servers["web"]})

@@ -1,4 +1,4 @@
-"""The application notices edits of the server file named in the settings."""
+"""The application notices changes to the server file named in the settings."""
 
 from __future__ import annotations
 

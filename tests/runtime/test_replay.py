@@ -1,4 +1,4 @@
-"""Chats replayed with their own replies: the outcome is the same, and differences are reported."""
+"""Chats replayed with their own replies have the same outcome, and differences are reported."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ NOT_AS_THE_ENGINE_GOES_ON = {
     "pending": "a call that still runs beside one that has its result",
     "pending_of_another_name": "a reply below a call that has no result",
 }
-"""Chats of the corpus whose replay differs: they are not finished, or the engine would not write
-them."""
+"""Chats in the corpus whose replay differs: they are not finished, or the engine would not write
+them.
+"""
 CALL = (
     '`{"index":%d,"id":"c%d","type":"function","function":{"name":"web_search","arguments":"{}"}}`'
 )

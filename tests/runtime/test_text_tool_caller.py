@@ -1,4 +1,4 @@
-"""Models without tools, or that fail to call them: retries leave nothing in the file."""
+"""For models without tools, or that fail to call them, retries leave nothing in the file."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ LONG = "So. " * (PATIENCE // 4 + 1)
 
 
 @pytest.mark.parametrize("patience", [PATIENCE, None])
-async def test_nothing_remains_of_a_long_failure(patience: int | None) -> None:
+async def test_no_part_of_a_long_failure_remains(patience: int | None) -> None:
     chat = turns(TextModel(f"{LONG}\n\n{NO_QUERY[7:]}", f"I look.\n\n{CALL}", patience=patience))
     assert await chat.run() == End("waiting")
     assert chat.text == PROPOSED.replace("❓:", "I look.\n\n❓:")
@@ -208,7 +208,7 @@ async def test_the_tokens_of_failed_tries_count() -> None:
     ]
 
 
-async def test_text_of_a_broken_reply_stays() -> None:
+async def test_a_broken_replys_text_stays() -> None:
     class Breaking(TextModel):
         async def send(self, request: Request) -> AsyncIterator[Event]:
             async for event in super().send(request):
@@ -365,7 +365,7 @@ ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today.
     ("agent", "mode", "rounds"),
     [("Demo-Text", "auto", 1), ("Demo", "json", 1), ("Demo", "xml", 2), ("Demo-OpenAI", "xml", 2)],
 )
-async def test_the_stock_example_in_words(agent: str, mode: str, rounds: int) -> None:
+async def test_the_stock_example_works_in_words(agent: str, mode: str, rounds: int) -> None:
     front_matter = f"---\ntool_mode: {mode}\n---\n\n"
     environ = {"PARLEY_DEMO_PACE": "0"}
     async with Session(

@@ -1,4 +1,4 @@
-"""The status of a running tool: its progress, and a sentence that nothing waits for."""
+"""A running tool's status: its progress, and a sentence for which nothing waits."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def statuses(
     used: int = 0,
     audit: ChatLedger | None = None,
 ) -> list[str]:
-    """The statuses while a tool runs; the run takes as long as the tool, regardless of the
-    model."""
+    """The statuses while a tool runs; the run's length does not depend on the model."""
     said = list[str]()
     settings = Settings(status=wanted or Status())
 
@@ -249,7 +248,7 @@ def test_no_sentence_is_requested_with_less_than_a_fifth_of_the_requests_left() 
     assert statuses(Talker(SENTENCE), used=25) == []
 
 
-def test_the_request_is_recorded_as_one_for_the_status() -> None:
+def test_the_request_is_recorded_as_a_status_request() -> None:
     audit = open_ledger().chat("chat.md")
     statuses(Talker(SENTENCE), audit=audit)
     statuses(Talker(SENTENCE, after=9), 1.0, audit=audit)

@@ -1,4 +1,4 @@
-"""The totals of a chat's records."""
+"""Totals over a chat's records."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_each_tool_has_its_own_totals() -> None:
     }
 
 
-def test_totals_as_a_table_for_people_and_for_programs() -> None:
+def test_totals_are_a_table_for_people_and_for_programs() -> None:
     records = [
         request(input=1200, output=34),
         call("ok", seconds=0.1),
@@ -126,5 +126,5 @@ def test_costs_of_requests_with_a_known_price_add_up() -> None:
     assert "cost" not in totals([request(input=1)]).table()
 
 
-def test_nothing_adds_up_to_nothing() -> None:
+def test_no_records_have_empty_totals() -> None:
     assert totals_table(totals([])) == ["Requests: 0, 0.0 s. Tokens: none."]

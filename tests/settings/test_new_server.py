@@ -1,4 +1,4 @@
-"""Adding a server to `config.toml` keeps its content, to the last comment."""
+"""Adding a server to `config.toml` keeps all its content, including the last comment."""
 
 from __future__ import annotations
 
@@ -113,7 +113,9 @@ def test_a_link_to_dotfiles_stays_a_link(tmp_path: Path) -> None:
         ("mcp = 3\n", "Add it by hand"),
     ],
 )
-def test_a_file_that_takes_no_server_stays_unchanged(tmp_path: Path, text: str, why: str) -> None:
+def test_a_file_that_cannot_take_a_server_stays_unchanged(
+    tmp_path: Path, text: str, why: str
+) -> None:
     environ, path = config(tmp_path, text)
     with pytest.raises(ParleyError, match=why):
         add_server(NEW, environ)

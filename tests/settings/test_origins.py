@@ -1,4 +1,4 @@
-"""The origin of each setting; no value contains a secret."""
+"""Each setting's origin; no value contains a secret."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_without_a_file_all_settings_are_defaults_in_effect(environ: dict[str, s
     )
 
 
-def test_a_setting_of_the_file_has_its_line(environ: dict[str, str]) -> None:
+def test_a_setting_in_the_file_has_its_line(environ: dict[str, str]) -> None:
     known = rows(environ, TOML)
     assert known["max_tool_calls.per_message"] == (5, "config.toml:1")
     assert known["max_tool_calls.per_session"] == (None, "default")
@@ -100,7 +100,7 @@ def test_a_setting_of_the_file_has_its_line(environ: dict[str, str]) -> None:
     assert "agents[2]" not in known
 
 
-def test_an_agent_has_the_line_of_its_table(environ: dict[str, str]) -> None:
+def test_an_agent_has_its_tables_line(environ: dict[str, str]) -> None:
     tables = "".join(f'[[agents]]\nname = "{n}"\nprovider = "openai"\nmodel = "m"\n' for n in "ab")
     known = rows(environ, tables)
     assert [known[f"agents[{n}]"][1] for n in (1, 2)] == ["config.toml:1", "config.toml:5"]
@@ -150,7 +150,7 @@ def test_no_value_contains_a_possible_secret(environ: dict[str, str]) -> None:
         (["-y", "@scope/server@1.2", "--port", "80", "/a/b:c", "https://h/p"], None),
     ],
 )
-def test_no_value_contains_a_secret_in_the_arguments_of_a_program(
+def test_no_value_contains_a_secret_from_a_programs_arguments(
     environ: dict[str, str], arguments: list[str], hidden: list[str] | None
 ) -> None:
     texts = [text.format(*[SECRET] * 2) if hidden else text for text in arguments]
@@ -174,7 +174,7 @@ def test_a_variable_sets_an_address_a_folder_and_the_agent(environ: dict[str, st
     assert rows(environ, command)["agent"] == ("Claude", "config.toml:3")
 
 
-def test_servers_of_another_file_have_its_name(environ: dict[str, str], tmp_path: Path) -> None:
+def test_another_files_servers_have_its_name(environ: dict[str, str], tmp_path: Path) -> None:
     servers = tmp_path / "servers.json"
     servers.write_text('{"mcpServers": {"there": {"command": "npx", "args": ["x"]}}}')
     known = rows(environ, f"mcp.config_file = '{servers}'\n")

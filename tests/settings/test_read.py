@@ -1,4 +1,4 @@
-"""Settings: a flaw is reported by its path, the default replaces it, and everything starts."""
+"""Settings: a flaw is reported by its path, the default replaces it, and everything still starts."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_lua_numbers_may_be_integers(tmp_path: Path) -> None:
     assert read({"loop": {"max_iterations": 3.0, "timeout_s": 5}}).loop.max_iterations == 3
 
 
-def test_short_spellings() -> None:
+def test_each_short_spelling_is_read() -> None:
     assert read({"max_tool_calls": 3}).max_tool_calls == CallLimits(per_message=3)
     assert read({"max_tool_calls": 0}).max_tool_calls == CallLimits(per_message=0)
     both = {"max_tool_calls": {"per_message": 3, "per_session": 9}}
@@ -240,7 +240,9 @@ def test_short_spellings() -> None:
 @pytest.mark.parametrize(
     "slip", [{"args": {"path": 5}}, {"arg": {"path": "/home/.*"}}, {"args": "/home/.*"}]
 )
-def test_a_rule_with_a_slip_allows_nothing_and_forbids_all_that_it_names(slip: Any) -> None:
+def test_a_rule_with_a_mistake_allows_nothing_and_forbids_everything_that_it_names(
+    slip: Any,
+) -> None:
     rule = {"tool": "fs/*", **slip}
     settings, problems = read_settings({"approval": {"auto": [rule, "a/b"], "deny": [rule]}})
     assert settings.approval.auto == (Pattern("a/b"),)
@@ -263,7 +265,7 @@ def test_a_wrong_value_leaves_the_others_unchanged() -> None:
     assert (settings.loop.max_iterations, settings.loop.parallel, len(problems)) == (10, False, 1)
 
 
-def test_an_agent_of_the_user_replaces_the_built_in_one_of_its_name() -> None:
+def test_a_users_agent_replaces_the_built_in_one_with_its_name() -> None:
     settings = read({"agents": [{"name": "Claude", "provider": "demo", "model": "m"}]})
     assert settings.named_agent("Claude") == Agent("Claude", "demo", "m")
     assert len(settings.all_agents()) == len(AGENTS)
@@ -278,7 +280,7 @@ def test_without_a_key_the_demo_answers() -> None:
 DEFAULTS = Settings()
 
 
-def test_the_variable_of_a_missing_key_is_known() -> None:
+def test_a_missing_keys_variable_is_known() -> None:
     def missing(name: str, settings: Settings = DEFAULTS, **environ: str) -> str:
         agent = settings.named_agent(name)
         assert agent
@@ -303,12 +305,12 @@ def environ(tmp_path: Path, text: str | bytes | None) -> dict[str, str]:
     return home
 
 
-def test_the_path_of_the_settings_file() -> None:
+def test_the_settings_path_follows_the_environment() -> None:
     assert config_path({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}) == Path("/c/parley/config.toml")
     assert config_path({"HOME": "/h"}) == Path("/h/.config/parley/config.toml")
 
 
-def test_setup_goes_on_top_of_the_file_key_by_key(tmp_path: Path) -> None:
+def test_setup_overrides_the_file_key_by_key(tmp_path: Path) -> None:
     text = """
         system_prompt = "file"
         max_tool_calls = 7
@@ -441,7 +443,9 @@ def test_a_file_too_long_to_search_is_named_without_a_line(tmp_path: Path) -> No
     assert problems == ("parley: config.toml: nonsense: there is no such setting",)
 
 
-def test_a_folder_in_place_of_the_file_is_reported_and_no_file_is_fine(tmp_path: Path) -> None:
+def test_a_folder_instead_of_the_file_is_reported_and_a_missing_file_is_accepted(
+    tmp_path: Path,
+) -> None:
     home = environ(tmp_path, None)
     assert load_settings(home) == (Settings(), ())
     config_path(home).mkdir()
@@ -454,7 +458,7 @@ def test_a_setup_that_is_not_a_table_is_reported(tmp_path: Path) -> None:
     assert (settings, problems) == (Settings(), ('parley: setup: expected a table, got "x"',))
 
 
-def test_the_name_of_the_built_in_server_is_reserved() -> None:
+def test_the_built_in_servers_name_is_reserved() -> None:
     settings, problems = read_settings(
         {"mcp": {"servers": {"mock": {"command": "x"}, "s": {"command": "c"}}}}
     )
@@ -562,7 +566,7 @@ def test_a_hostile_template_is_reported_on_a_line_and_stops_nothing(
 
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
 @pytest.mark.parametrize("place", ["config.toml", "mcp.config_file", "prompt_tools.templates"])
-def test_an_endless_file_in_place_of_a_settings_file_is_a_problem(
+def test_an_endless_file_instead_of_a_settings_file_is_a_problem(
     tmp_path: Path, place: str, kind: str
 ) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
@@ -613,7 +617,7 @@ def test_an_endless_settings_file_is_not_read(tmp_path: Path, place: str) -> Non
         ("lab", {}, COMPATIBLE),
     ],
 )
-def test_a_provider_in_place_of_a_built_in_one_has_its_quirks(
+def test_a_provider_that_replaces_a_built_in_one_has_its_quirks(
     name: str, entry: dict[str, object], quirks: tuple[str, ...]
 ) -> None:
     settings, problems = read_settings({"providers": {name: entry}})

@@ -1,4 +1,4 @@
-"""A chat's settings: the file chooses and narrows, and never widens what the settings allow."""
+"""A chat's settings: the file selects and restricts, and never extends what the settings allow."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_thinking_can_be_switched() -> None:
     )
 
 
-def test_a_file_can_set_all_of_thinking() -> None:
+def test_a_file_can_set_all_thinking_options() -> None:
     base = Settings(thinking=ThinkingSettings(budget_tokens=5000))
     every = "{enabled: true, budget_tokens: 2000, effort: low, show: false}"
     assert look(f"thinking: {every}", base).request.thinking == ThinkingSettings(
@@ -153,7 +153,7 @@ def test_a_file_can_set_all_of_thinking() -> None:
     assert look("thinking: {}", base).request.thinking == ThinkingSettings(True, 5000)
 
 
-def test_the_rest_of_a_request() -> None:
+def test_a_file_can_set_the_rest_of_a_request() -> None:
     request = look("temperature: 1\nmax_full_exchanges: 3").request
     assert (request.temperature, request.max_full_exchanges, request.provider, request.model) == (
         1,
@@ -192,7 +192,7 @@ def test_tools_have_a_share_of_the_window_and_of_the_provider_limit(
     assert look(using=budget, agent=agent).request.tool_room == replace(room, tokens=77)
 
 
-def test_the_agent_of_a_chat() -> None:
+def test_a_chats_agent_comes_from_the_file_or_the_default() -> None:
     claude = ("Claude", "anthropic", "claude-sonnet-5-5")
     assert whom("topic: x") == ("Demo", "demo", "demo")
     assert whom("agent: Claude") == claude
@@ -233,7 +233,7 @@ keys = st.sampled_from(
 
 @examples(60)
 @given(st.lists(keys, max_size=6).map("\n".join))
-def test_no_front_matter_widens_what_the_settings_allow(front_matter: str) -> None:
+def test_no_front_matter_extends_what_the_settings_allow(front_matter: str) -> None:
     strict = Settings(
         max_tool_calls=CallLimits(2, 3),
         safety=Safety(max_tokens_per_request=50, blocked_tool_patterns=("rm",)),

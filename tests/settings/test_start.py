@@ -1,4 +1,4 @@
-"""Whether a turn may begin: one table for all front ends."""
+"""Whether a turn may begin: one table for the editor, the shell and the library."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_question_need_not_be_in_the_chat_yet(question: str, begins: bool) -> 
     assert outcome == (Ready("") if begins else Refusal("no question", NOTHING_ASKED))
 
 
-def test_a_key_in_place_of_its_variables_name_is_never_shown() -> None:
+def test_a_key_instead_of_its_variables_name_is_never_shown() -> None:
     corp, mine = ProviderSettings("corp", api_key_env="gsk_1234"), Agent("Mine", "corp", "m")
     settings = Settings(agents=(mine,), providers={"corp": corp})
     ready = start(parse(chat()), settings, {}, None, may_want=lambda wish: True)

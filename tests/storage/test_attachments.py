@@ -1,4 +1,4 @@
-"""Files next to a chat: only files that match their name are read, and nothing else is opened."""
+"""Files next to a chat: Parley reads only files that match their name, and opens nothing else."""
 
 from __future__ import annotations
 

@@ -132,9 +132,8 @@ def test_an_endless_line_in_many_pieces_is_written_once() -> None:
     before = document._lines[4]
     for piece in ["x" * 10] * 1000:
         asyncio.run(document.append(piece))
-        assert (
-            document._lines[4] is before
-        )  # adding each piece to the line would copy the whole line each time
+        # adding each piece to the line would copy the whole line each time
+        assert document._lines[4] is before
     assert document.text == "💬: q\n\n🤖:[A]\n\n" + "x" * 10_000 + "\n" + UNFINISHED
 
 
@@ -218,13 +217,13 @@ def test_special_files_are_reported_without_waiting(tmp_path: Path, kind: str) -
             path.symlink_to(path)
         case _:
             with path.open("wb") as file:
-                file.truncate(10**11)  # nothing of it is on the disk
+                file.truncate(10**11)  # none of it is on the disk
     with pytest.raises(ParleyError, match=f"^cannot read {path}: "):
         FileDocument(path)
 
 
 def test_an_unwritable_folder_is_reported_and_nothing_is_lost(path: Path) -> None:
-    """A folder that was replaced by a file behaves like a folder without write permission."""
+    """A folder replaced by a file behaves like a folder without write permission."""
     folder = path.parent / "folder"
     folder.mkdir()
     inside = folder / "chat.md"
@@ -271,7 +270,7 @@ def test_a_file_name_of_maximum_length_can_be_written(tmp_path: Path) -> None:
 
 
 def others_save_while_it_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program saves the file while the disk is slow with ours."""
+    """Another program saves the file while Parley's write is slow."""
     write = os.fsync
 
     def fsync(handle: int) -> None:
@@ -407,7 +406,7 @@ def test_the_owner_is_kept_or_the_loss_is_reported() -> None:
 
 
 def test_a_reply_without_pauses_is_written_once_per_half_second(path: Path) -> None:
-    """However many pieces it has, and even if no timer can fire between two of them."""
+    """This holds for any number of pieces, even if no timer can fire between two of them."""
 
     async def written() -> list[int]:
         document, sizes = await streaming(path), list[int]()

@@ -1,4 +1,4 @@
-"""The chat folder: its place, and the file of a new chat in it."""
+"""The chat folder: its place, and a new chat's file in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_each_new_chat_has_its_own_private_file(tmp_path: Path) -> None:
     assert {path.parent for path in paths} == {folder}
 
 
-def test_chats_of_the_same_second_are_numbered_from_2(tmp_path: Path) -> None:
+def test_chats_in_the_same_second_are_numbered_from_2(tmp_path: Path) -> None:
     names = [new_chat(tmp_path, "").name for _ in range(30)]
     first, *_ = stems = [name.removesuffix(".md") for name in names]
     mine = [stem for stem in stems if stem.startswith(first)]

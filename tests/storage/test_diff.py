@@ -1,4 +1,4 @@
-"""The changes of a working tree, in the user's own folders and in strangers' folders."""
+"""A working tree's changes, in the user's own folders and in strangers' folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ MOST = 20_000
 
 
 class Repository:
-    """A repository, and a file that a program in its settings would create."""
+    """A repository, and the path of a file that a program in the repository's settings would
+    create.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.trace = folder / "work", folder / "ran"
@@ -92,7 +94,7 @@ async def test_a_diff_that_is_too_large_is_not_read(tree: Repository) -> None:
         await tree.diff()
 
 
-async def test_text_of_other_encodings_is_text(tree: Repository) -> None:
+async def test_text_in_other_encodings_is_text(tree: Repository) -> None:
     (tree.folder / "a.py").write_bytes("grün\n".encode("latin-1"))
     assert "+gr\ufffdn\n" in await tree.diff()
 

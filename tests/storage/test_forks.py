@@ -1,4 +1,4 @@
-"""The file of a fork is a new, private file next to the chat itself."""
+"""A fork's file is new and private, next to the chat itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parley.storage.forks import fork_paths, own_path, write_new
 
 
 @pytest.mark.parametrize("name", ["stocks.md", "stocks-fork.md", "stocks-fork-12.md"])
-def test_forks_are_numbered_and_forks_of_forks_with_them(tmp_path: Path, name: str) -> None:
+def test_forks_and_their_forks_share_one_numbering(tmp_path: Path, name: str) -> None:
     names = [path.name for path in islice(fork_paths(tmp_path / name), 3)]
     assert names == ["stocks-fork.md", "stocks-fork-2.md", "stocks-fork-3.md"]
 

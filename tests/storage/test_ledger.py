@@ -1,4 +1,4 @@
-"""The ledger: a yes is used up once, even by concurrent callers, and only for its own call."""
+"""The ledger: an approval is used up once, even by concurrent callers, and only for its own call."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_command_that_only_reads_creates_no_ledger(tmp_path: Path) -> None:
         assert ledger.chat("chat.md").requests() == []
 
 
-def test_a_yes_starts_its_call_once(chat: ChatLedger) -> None:
+def test_an_approval_starts_its_call_once(chat: ChatLedger) -> None:
     assert not chat.start(KEY)
     chat.enter([(KEY, "ya")], "key", "ya by key")
     assert chat.view() == LedgerView((Entry(KEY, "ya", "key"),))
@@ -59,14 +59,14 @@ def test_a_yes_starts_its_call_once(chat: ChatLedger) -> None:
 
 
 @pytest.mark.parametrize("field", ["id", "server", "tool", "arguments", "digest"])
-def test_a_yes_starts_nothing_else(chat: ChatLedger, field: str) -> None:
+def test_an_approval_starts_no_other_call(chat: ChatLedger, field: str) -> None:
     chat.enter([(KEY, "ya")], "key", "")
     changed: dict[str, Any] = {field: getattr(KEY, field) + " "}
     assert not chat.start(replace(KEY, **changed))
     assert chat.start(KEY)
 
 
-def test_a_new_yes_replaces_the_old_one(chat: ChatLedger) -> None:
+def test_a_new_approval_replaces_the_old_one(chat: ChatLedger) -> None:
     chat.enter([(KEY, "ya")], "key", "")
     chat.enter([(KEY, "yA")], "command", "")
     assert states(chat) == ["revoked", "live"]
@@ -74,14 +74,14 @@ def test_a_new_yes_replaces_the_old_one(chat: ChatLedger) -> None:
     assert not chat.start(KEY)
 
 
-def test_a_revoked_yes_starts_nothing(chat: ChatLedger) -> None:
+def test_a_revoked_approval_starts_nothing(chat: ChatLedger) -> None:
     chat.enter([(KEY, "ya"), (replace(KEY, id="call_2"), "ya")], "key", "")
     chat.revoke(["call_1", "call_9"])
     assert not chat.start(KEY)
     assert chat.start(replace(KEY, id="call_2"))
 
 
-def test_a_used_yes_is_never_revoked(chat: ChatLedger) -> None:
+def test_a_used_approval_is_never_revoked(chat: ChatLedger) -> None:
     chat.enter([(KEY, "ya")], "key", "")
     chat.start(KEY)
     chat.revoke(["call_1"])
@@ -99,7 +99,7 @@ def test_one_use_is_closed_for_each_call_that_leaves_the_file(chat: ChatLedger) 
     assert states(chat) == ["closed", "used", "closed"]
 
 
-def test_each_chat_has_its_own_yeses(file: LedgerFile, tmp_path: Path) -> None:
+def test_each_chat_has_its_own_approvals(file: LedgerFile, tmp_path: Path) -> None:
     one, other = file.chat(str(tmp_path / "one.md")), file.chat(str(tmp_path / "other.md"))
     one.enter([(KEY, "ya")], "key", "")
     one.wrote([("call_1", "web_search", "{}")])
@@ -171,7 +171,7 @@ def test_a_file_name_that_is_not_utf8_is_accepted(file: LedgerFile, tmp_path: Pa
         assert ledger.start(KEY)
 
 
-def test_either_all_yeses_of_a_key_are_entered_or_none(chat: ChatLedger) -> None:
+def test_either_all_approvals_of_a_key_are_entered_or_none(chat: ChatLedger) -> None:
     broken: Any = (replace(KEY, id="call_2"), object())
     with pytest.raises(TypeError):
         chat.enter([(KEY, "ya"), broken], "key", "")
@@ -196,7 +196,7 @@ def test_a_ledger_that_others_could_read_becomes_private(tmp_path: Path) -> None
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_it_is_durable(file: LedgerFile) -> None:
+def test_the_ledger_is_durable(file: LedgerFile) -> None:
     assert file.read("PRAGMA synchronous", ()) == [(2,)]
     assert file.read("PRAGMA journal_mode", ()) == [("wal",)]
 
@@ -279,7 +279,7 @@ def test_a_file_that_cannot_be_recreated_is_reported_until_it_can(file: LedgerFi
     assert len(chat.news()) == 1
 
 
-def test_the_path_of_the_ledger() -> None:
+def test_the_ledgers_path_follows_the_environment() -> None:
     assert default_path({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path(
         "/state/parley/ledger.db"
     )
@@ -289,7 +289,7 @@ def test_the_path_of_the_ledger() -> None:
 # --- Looking back ---------------------------------------------------------------------------------
 
 
-def test_the_definition_that_was_approved_is_kept_with_the_yes(chat: ChatLedger) -> None:
+def test_the_approved_definition_is_kept_with_the_approval(chat: ChatLedger) -> None:
     assert chat.definition(KEY.digest) == ""
     chat.enter([(replace(KEY, definition='{"name":"web_search"}'), "ya")], "key")
     assert chat.definition(KEY.digest) == '{"name":"web_search"}'
@@ -329,7 +329,7 @@ def test_the_reason_for_waiting_is_recorded_once_per_change(chat: ChatLedger) ->
 # --- Races ----------------------------------------------------------------------------------------
 
 
-def test_one_of_two_connections_with_the_same_yes_starts_it(file: LedgerFile) -> None:
+def test_only_one_of_two_connections_with_the_same_approval_starts_it(file: LedgerFile) -> None:
     assert file.path
     other = open_ledger(file.path)
     one, two = file.chat("/chat"), other.chat("/chat")
@@ -351,10 +351,10 @@ sys.stdin.readline()
 print(ledger.chat("/chat").start(CallKey(*sys.argv[2:])), flush=True)
 ledger.close()
 """
-"""One process: opens the ledger together with all others, then tries to use the only yes."""
+"""One process: opens the ledger together with all others, then tries to use the only approval."""
 
 
-def test_exactly_one_of_many_processes_uses_a_yes(tmp_path: Path) -> None:
+def test_exactly_one_of_many_processes_uses_an_approval(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     command = [sys.executable, "-c", RACER, str(path), *astuple(KEY)]
     racers = [
@@ -463,7 +463,7 @@ TAKING: dict[str, Callable[[ChatLedger], object]] = {
 
 
 @pytest.mark.parametrize("taken", TAKING.values(), ids=TAKING)
-def test_a_removed_yes_is_also_missing_in_a_copy_of_the_file_alone(
+def test_a_removed_approval_is_also_missing_in_a_copy_of_the_file_alone(
     file: LedgerFile, tmp_path: Path, taken: Callable[[ChatLedger], object]
 ) -> None:
     assert file.path
@@ -487,7 +487,7 @@ def test_an_agent_typed_in_a_local_chat_stays_confirmed(chat: ChatLedger) -> Non
     assert not chat.may_want("agent: Other")
 
 
-def test_an_agent_typed_elsewhere_is_not_confirmed_by_asking(chat: ChatLedger) -> None:
+def test_asking_does_not_confirm_an_agent_typed_elsewhere(chat: ChatLedger) -> None:
     chat.confirm("agent: Demo")
     assert chat.may_want("agent: Demo", is_typed=True)
     assert not chat.may_want("agent: Other", is_typed=True)

@@ -1,4 +1,4 @@
-"""The content that a reference includes, and the content that needs the user's consent."""
+"""The content that a reference includes, and the content that needs the user's approval."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class WorkingDirectory:
 
 
 async def nowhere(server: str, uri: str) -> str:
-    """No server is asked for anything."""
+    """Fail: servers are not used."""
     raise AssertionError("no resource is meant")
 
 
@@ -148,7 +148,7 @@ async def test_a_file_inside_is_included_without_asking(tmp_path: Path) -> None:
 
 
 class Tree:
-    """A folder with files in it, and the results of patterns."""
+    """A folder with files, and the results of patterns."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -322,7 +322,7 @@ async def test_a_large_tree_includes_near_files_and_reports_the_rest(tree: Tree)
     assert (len(near), "99 more files" in said) == (4, True)
 
 
-async def test_the_references_of_a_question_share_its_bounds(tree: Tree) -> None:
+async def test_a_questions_references_share_its_bounds(tree: Tree) -> None:
     for n in range(4):
         tree.file(f"{n}.txt", "x" * 100)
     bounds = Bounds(references=3, texts=2)
@@ -348,7 +348,7 @@ async def test_a_folder_is_named_with_a_pattern_for_its_files(tree: Tree) -> Non
     ]
 
 
-async def test_line_ends_of_other_systems_are_recognized(tmp_path: Path) -> None:
+async def test_other_systems_line_endings_are_recognized(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     (directory.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
     assert await directory.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]
@@ -430,7 +430,7 @@ async def test_a_file_whose_name_ends_in_numbers_is_found(tree: Tree) -> None:
     assert await directory.bring([FilePath("log.10:30")]) == [ReferenceText("log.10:30", "whole\n")]
 
 
-async def test_lines_of_a_large_file_are_included_within_the_text_limits(tree: Tree) -> None:
+async def test_a_large_files_lines_are_included_within_the_text_limits(tree: Tree) -> None:
     tree.file("log.txt", f"{'x' * 99}\n" * 1000)
     bounds = Bounds(file_bytes=1000, all_bytes=1500)
     names = ["log.txt", "log.txt:1-10", "log.txt:1-11", "log.txt:20-29", "log.txt:900-904"]
@@ -445,7 +445,7 @@ async def test_lines_of_a_large_file_are_included_within_the_text_limits(tree: T
     ]
 
 
-async def test_lines_of_a_file_outside_are_asked_about(tmp_path: Path) -> None:
+async def test_an_outside_files_lines_are_asked_about(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     assert await directory.bring("../beside.txt:1-4") == [
         ReferenceText("../beside.txt:1", "beside\n", language="txt")
@@ -453,7 +453,7 @@ async def test_lines_of_a_file_outside_are_asked_about(tmp_path: Path) -> None:
     assert directory.questions == [directory.beside]
 
 
-async def test_the_changes_of_the_folder_are_included(tree: Tree) -> None:
+async def test_the_folders_changes_are_included(tree: Tree) -> None:
     (brought,) = await FileReferences(lambda: tree.folder, nowhere).bring([Live("diff")])
     assert (brought.title, brought.kind) == ("diff", "missing")
     assert "is not in a repository" in brought.text
@@ -576,7 +576,7 @@ async def in_editor(
 
 
 @pytest.mark.parametrize("name", IN_EDITOR)
-async def test_an_editors_text_of_a_file_inside_is_included_unchanged(
+async def test_an_editors_text_for_a_file_inside_is_included_unchanged(
     tmp_path: Path, name: str
 ) -> None:
     directory = WorkingDirectory(tmp_path, False)
@@ -591,7 +591,7 @@ async def test_an_editors_text_of_a_file_inside_is_included_unchanged(
 @pytest.mark.parametrize("name", IN_EDITOR)
 @pytest.mark.parametrize("answer", [True, False])
 @pytest.mark.parametrize("place", ["../beside.txt", "link.txt", "../not yet.txt"])
-async def test_an_editors_text_of_a_file_outside_is_asked_about(
+async def test_an_editors_text_for_a_file_outside_is_asked_about(
     tmp_path: Path, place: str, answer: bool, name: str
 ) -> None:
     directory = WorkingDirectory(tmp_path, answer)
@@ -604,7 +604,7 @@ async def test_an_editors_text_of_a_file_outside_is_asked_about(
 
 
 @pytest.mark.parametrize("place", [".hidden", ".git/config", "a/.ssh/key"])
-async def test_an_editors_text_of_a_hidden_file_is_not_read(tmp_path: Path, place: str) -> None:
+async def test_an_editors_text_for_a_hidden_file_is_not_read(tmp_path: Path, place: str) -> None:
     directory = WorkingDirectory(tmp_path, True)
     text = await in_editor(directory, FileInEditor(directory.work / place))
     assert text == ReferenceText("buffer", "hidden: not read", "missing")

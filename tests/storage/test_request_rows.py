@@ -1,4 +1,4 @@
-"""Rows of requests: new units are stored, earlier units are referenced."""
+"""Rows for requests: new units are stored, earlier units are referenced."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_earlier_units_become_a_run() -> None:
     assert json.loads(packed("bcdaxabc", "abcd")) == [[1, 4], [0, 1], "x", [0, 3]]
 
 
-def test_repeated_requests_of_a_long_chat_add_only_new_units() -> None:
+def test_repeated_requests_in_a_long_chat_add_only_new_units() -> None:
     ledger = open_ledger().chat("chat.md")
     chat = [f"q{number:020}" for number in range(2_000)]
     requests = [tuple(chat[:count]) for count in range(1_000, 2_000, 2)]

@@ -1,4 +1,6 @@
-"""A project's server file: unused until its exact content is trusted, and below your own."""
+"""A project's server file is unused until its exact content is trusted, and the user's servers take
+precedence.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ async def test_changed_content_is_not_trusted_and_its_servers_end(tmp_path: Path
         assert names(app) == ["mock"]
 
 
-async def test_content_that_changed_since_it_was_shown_is_not_trusted(tmp_path: Path) -> None:
+async def test_content_that_changed_after_it_was_shown_is_not_trusted(tmp_path: Path) -> None:
     path = write(tmp_path, fake=ENTRY)
     async with app_in(tmp_path) as app:
         app.untrusted()
@@ -103,7 +105,7 @@ async def test_the_same_file_elsewhere_is_not_trusted(tmp_path: Path) -> None:
     await app.close()
 
 
-async def test_a_server_of_the_settings_is_not_redefined(tmp_path: Path) -> None:
+async def test_a_server_from_the_settings_is_not_redefined(tmp_path: Path) -> None:
     path = write(tmp_path, own=ENTRY, fake=ENTRY)
     async with app_in(tmp_path, Settings(mcp=Mcp(UNUSED))) as app:
         app.trust(path)
@@ -135,7 +137,7 @@ def editors(folder: Path, name: str, **servers: object) -> Path:
 
 
 @pytest.mark.parametrize("name", [".vscode/mcp.json", ".cursor/mcp.json"])
-async def test_an_editors_file_in_a_project_is_used_once_it_is_trusted(
+async def test_an_editors_file_in_a_project_is_used_after_it_is_trusted(
     tmp_path: Path, name: str
 ) -> None:
     path = editors(tmp_path, name, fake=ENTRY)
@@ -148,7 +150,7 @@ async def test_an_editors_file_in_a_project_is_used_once_it_is_trusted(
         assert (app.untrusted(), names(app)) == ([path], ["mock"])
 
 
-async def test_each_file_is_trusted_separately_and_the_first_entry_of_a_name_counts(
+async def test_each_file_is_trusted_separately_and_a_names_first_entry_counts(
     tmp_path: Path,
 ) -> None:
     first = write(tmp_path, fake=ENTRY, same=ENTRY)
@@ -286,7 +288,7 @@ def scripted(folder: Path) -> Path:
 
 @pytest.mark.parametrize("changed", ["serve.sh", "tools/serve.py"])
 @pytest.mark.parametrize("pinned", [True, False])
-async def test_pinned_trust_ends_when_a_program_of_the_project_changes(
+async def test_pinned_trust_ends_when_a_projects_program_changes(
     tmp_path: Path, pinned: bool, changed: str
 ) -> None:
     path = scripted(tmp_path)
@@ -313,7 +315,7 @@ async def test_an_endless_program_is_not_pinned(tmp_path: Path) -> None:
         assert app.untrusted() == [path]
 
 
-def test_the_programs_of_a_project_are_those_in_its_folder(tmp_path: Path) -> None:
+def test_a_projects_programs_are_those_in_its_folder(tmp_path: Path) -> None:
     path = scripted(tmp_path)
     file = read_servers(path.read_bytes(), "", str(tmp_path))
     assert programs(file, tmp_path) == (Path("serve.sh"), Path("tools/serve.py"))
@@ -502,7 +504,7 @@ def test_nothing_is_recorded_if_the_description_cannot_be_written(
 
 
 @pytest.mark.parametrize(("typed", "is_trusted"), [(b"y\n", True), (b"\n", False), (b"n\n", False)])
-def test_a_terminal_shows_everything_before_asking_and_records_only_a_yes(
+def test_a_terminal_shows_everything_before_asking_and_records_only_an_approval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: bytes, is_trusted: bool
 ) -> None:
     path = write(tmp_path, good=hiding(tmp_path))

@@ -32,7 +32,7 @@ READ = Tool(server="files", name="files.read")
         {"identity": '{"command":"evil"}'},
     ],
 )
-def test_any_change_of_the_definition_changes_the_digest(change: dict[str, object]) -> None:
+def test_any_change_to_the_definition_changes_the_digest(change: dict[str, object]) -> None:
     assert replace(SEARCH, **change).digest != SEARCH.digest  # type: ignore[arg-type]
 
 
@@ -71,7 +71,7 @@ def test_a_plain_name_of_two_servers_means_no_tool() -> None:
     assert catalogue.wire(READ) is None
 
 
-def test_the_nearest_name_is_proposed_only_if_it_is_near() -> None:
+def test_the_nearest_name_is_proposed_only_if_it_is_similar() -> None:
     catalogue = Catalogue.of([SEARCH, READ])
     assert catalogue.nearest("Serch") == "search"
     assert catalogue.nearest("quantum") is None

@@ -38,7 +38,7 @@ definitions = st.fixed_dictionaries(
 
 
 def flat(name: str, tool: Any) -> dict[str, Any]:
-    """A shape like any format's."""
+    """A shape like those of the formats."""
     return shape(name, tool, "schema")
 
 
@@ -53,7 +53,7 @@ def test_a_title_replaces_a_missing_description() -> None:
 
 
 @given(definitions)
-def test_no_definition_of_a_server_can_break_its_value(definition: dict[str, Any]) -> None:
+def test_no_definition_from_a_server_can_break_its_value(definition: dict[str, Any]) -> None:
     tool = from_mcp(definition)
     assert isinstance(tool.title + tool.description, str)
     assert all(isinstance(part, Mapping) for part in (tool.input_schema, tool.annotations))
@@ -61,7 +61,7 @@ def test_no_definition_of_a_server_can_break_its_value(definition: dict[str, Any
 
 
 @given(schemas | json_values)
-def test_a_schema_is_always_an_object_with_properties_and_repairing_is_idempotent(
+def test_a_schema_is_always_an_object_with_properties_and_repair_is_idempotent(
     schema: object,
 ) -> None:
     repaired = object_schema(schema)

@@ -1,4 +1,4 @@
-"""Both front ends completely describe the effects of a server file's entry."""
+"""Both front ends describe all effects of a server file's entry."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_word_of_an_entry_is_in_its_description_and_on_the_page(
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "GITHUB_TOKEN", "secret", "DB_PASSWORD"])
-def test_a_secret_that_a_file_spells_out_is_hidden_but_a_variable_is_not(name: str) -> None:
+def test_a_secret_written_out_in_a_file_is_hidden_but_a_variable_is_not(name: str) -> None:
     server = ServerSettings("s", "x", env={name: "hunter2", "A_TOKEN": "${B}"})
     text = "\n".join(described(server, Findings()))
     assert "hunter2" not in text

@@ -1,4 +1,4 @@
-"""A server's form: its fields in every spelling of MCP, and the meaning of a typed line."""
+"""A server's form: its fields in every MCP spelling, and the meaning of a typed line."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_typed_line_is_a_valid_value_or_gets_a_complaint(
         ),
     ],
 )
-def test_a_text_matches_the_format_of_its_field_or_the_complaint_names_it(
+def test_a_text_matches_its_fields_format_or_the_complaint_names_the_format(
     name: str, fit: list[str], unfit: list[str], noun: str
 ) -> None:
     field = Field("n", {"type": "string", "format": name})

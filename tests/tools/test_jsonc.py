@@ -1,4 +1,4 @@
-"""JSON with comments and trailing commas: read as without them, and no other flaw is accepted."""
+"""JSON with comments and trailing commas reads the same as without them; no other flaw is accepted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GAPS = st.sampled_from(
 
 @st.composite
 def written(draw: st.DrawFn) -> tuple[Any, str]:
-    """A value, and its JSON with comments and trailing commas at all possible places."""
+    """A value, and its JSON with comments and trailing commas in all possible places."""
 
     def gap() -> str:
         return "".join(draw(st.lists(GAPS, max_size=2)))

@@ -1,4 +1,4 @@
-"""Other programs' files of MCP servers: read entries, reported flaws, and fields without effect."""
+"""Other programs' MCP server files: read entries, reported flaws, and fields without effect."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_file_makes_a_server_trusted_or_approves_its_calls() -> None:
     )
 
 
-def test_the_file_of_vs_code_is_read_with_its_comments() -> None:
+def test_vs_codes_file_is_read_with_its_comments() -> None:
     found = read_text(
         """{
           // what VS Code writes
@@ -125,7 +125,7 @@ def test_the_last_value_of_a_repeated_name_counts_and_is_reported() -> None:
     assert found.problems == ("parley: f.json: servers.s: mcpServers has a server of this name",)
 
 
-def test_an_input_of_vs_code_is_reported_with_a_replacement() -> None:
+def test_vs_codes_inputs_are_reported_with_a_replacement() -> None:
     found = read_text(
         """{
           "inputs": [{"type": "promptString", "id": "github-token", "description": "Token of GitHub"}],
@@ -172,11 +172,11 @@ def test_folder_placeholders_refer_to_the_project() -> None:
         ("/p/.vscode/.mcp.json", "/p/.vscode"),
     ],
 )
-def test_the_folder_of_a_project_is_not_its_editor_folder(path: str, folder: str) -> None:
+def test_a_projects_folder_is_not_its_editor_folder(path: str, folder: str) -> None:
     assert project_of(Path(path)) == Path(folder)
 
 
-def test_the_servers_of_a_project_run_in_its_folder() -> None:
+def test_a_projects_servers_run_in_its_folder() -> None:
     cwds = {"none": None, "dot": ".", "below": "tools", "else": "/srv", "set": "${ROOT}"}
     found = read({name: {"command": "x", "cwd": cwd} for name, cwd in cwds.items()}, "/p")
     assert {name: server.cwd for name, server in found.servers.items()} == {
@@ -244,7 +244,7 @@ def test_an_invalid_file_is_one_problem(content: bytes) -> None:
     assert len(found.problems) == 1
 
 
-def test_a_file_does_not_redefine_a_server_of_the_settings() -> None:
+def test_a_file_does_not_redefine_a_server_from_the_settings() -> None:
     file = read({"own": {"command": "evil"}, "new": {"command": "x"}})
     assert below(
         file, {"own": ServerSettings("own", "good")}, "your settings have", "f.json"
@@ -254,7 +254,7 @@ def test_a_file_does_not_redefine_a_server_of_the_settings() -> None:
     )
 
 
-def test_the_very_same_server_in_two_files_is_no_problem() -> None:
+def test_the_very_same_server_in_two_files_is_not_a_problem() -> None:
     file = read({"s": {"command": "x"}})
     assert below(file, file.servers, "another file has", "g.json") == ServersFile()
 

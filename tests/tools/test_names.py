@@ -1,4 +1,4 @@
-"""Names on the wire: unique, valid, and a function of the set alone."""
+"""Names on the wire are unique and valid, and depend only on the set of tools."""
 
 import re
 from itertools import permutations
@@ -11,7 +11,7 @@ from parley.tools.names import MAX_LENGTH, PARAMETER, Key, parameter_names, wire
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 
-# Few letters and the characters that fold, so that names collide often; and any text at all.
+# Few letters and the characters that fold, so that names often collide; and any other text.
 _crowded = st.text("ab_.", max_size=4)
 _any = st.text(max_size=140) | st.text("a_", min_size=60, max_size=70)
 keys = st.lists(st.tuples(st.sampled_from(["a", "b", "a__b", "é"]), _crowded | _any), max_size=12)
@@ -70,14 +70,14 @@ def test_colliding_names_all_get_a_hash() -> None:
     assert all(re.fullmatch(r"a_b_[0-9a-f]{8}", name) for name in names.values())
 
 
-def test_a_tool_really_named_like_a_hashed_name_does_not_take_it() -> None:
+def test_a_tool_named_like_a_hashed_name_stays_distinct() -> None:
     pair: list[Key] = [("s", "a.b"), ("s", "a_b")]
     imitation = wire_names(pair)["s", "a.b"]
     for order in permutations([*pair, ("s", imitation)]):
         assert len(set(wire_names(order).values())) == 3
 
 
-def test_a_tool_also_named_like_the_second_hash_does_not_take_it() -> None:
+def test_tools_named_like_every_hash_so_far_stay_distinct() -> None:
     keys: list[Key] = [("s", "a.b"), ("s", "a_b")]
     taken = set[str]()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Parameters on the wire: refused names are replaced, and nothing else changes."""
+"""Parameters on the wire: Parley replaces refused names and changes nothing else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_arguments_survive_the_way_to_the_wire_and_back(
     assert json.loads(renamed(there, inverse(names))) == arguments
 
 
-def test_only_names_of_the_own_parameters_change() -> None:
+def test_only_names_of_the_tools_own_parameters_change() -> None:
     text = (
         '{ "file name" : 1.0,"other":{"file name":[{"file name":"file '
         'name"}]},\\n"n":12345678901234567890}'
@@ -131,5 +131,5 @@ def test_names_in_the_branches_of_a_schema_count_as_providers_see_them() -> None
 @pytest.mark.parametrize(
     "schema", [{"properties": []}, {"properties": {"a b": {}}, "required": [1, {}]}, {"anyOf": 3}]
 )
-def test_a_broken_schema_of_a_server_breaks_nothing(schema: dict[str, Any]) -> None:
+def test_a_servers_broken_schema_breaks_nothing(schema: dict[str, Any]) -> None:
     assert isinstance(wire_tool(tool(**schema)).input_schema, dict)

@@ -51,7 +51,7 @@ forged = st.lists(st.one_of(st.just(LINK), ends, any_text, st.just("\ufeff"), st
 
 
 @given(forged, st.booleans(), st.none() | forged, st.sampled_from([20, 1_000_000]))
-def test_no_text_of_a_server_can_name_a_resource(
+def test_no_text_from_a_server_can_name_a_resource(
     text: str, embedded: bool, structured: str | None, most: int
 ) -> None:
     block = (

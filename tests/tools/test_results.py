@@ -1,4 +1,4 @@
-"""Results as text: nothing hidden, nothing that commands a terminal, never beyond its limit."""
+"""Results as text: it hides nothing, cannot control a terminal, and never exceeds its limit."""
 
 import re
 from base64 import b64encode
@@ -141,7 +141,7 @@ def test_content_becomes_text(content: list[Any], structured: object, expected: 
         ("💬: 🛠️", "💬: 🛠️"),
     ],
 )
-def test_hiding_and_commanding_characters_are_shown(text: str, visible_text: str) -> None:
+def test_hidden_and_control_characters_are_shown(text: str, visible_text: str) -> None:
     assert visible(text) == visible_text
 
 
@@ -154,7 +154,7 @@ def image(content: bytes, kind: str = "image/png") -> dict[str, str]:
     return {"type": "image", "mimeType": kind, "data": b64encode(content).decode()}
 
 
-def test_pictures_are_apart_from_the_text_under_every_declared_type() -> None:
+def test_pictures_are_separate_from_the_text_for_every_declared_type() -> None:
     content = [
         {"type": "text", "text": "a"},
         image(png(1)),
@@ -175,7 +175,7 @@ def marked(block: dict[str, Any], *audience: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "audience", [(), ("assistant",), ("user", "assistant"), ("user", "nobody")]
 )
-def test_content_for_the_model_too_stays_unchanged(
+def test_content_that_is_also_for_the_model_stays_unchanged(
     audience: tuple[str, ...],
 ) -> None:
     content = [{"type": "text", "text": "a"}, image(png())]
@@ -183,7 +183,7 @@ def test_content_for_the_model_too_stays_unchanged(
     assert outcome("ok", blocks, max_bytes=MAX_BYTES) == outcome("ok", content, max_bytes=MAX_BYTES)
 
 
-def test_content_for_the_user_alone_is_set_aside() -> None:
+def test_content_for_the_user_alone_is_separated() -> None:
     text, shown = {"type": "text", "text": "a"}, {"type": "text", "text": "b\x1b"}
     aside = Outcome("ok", "b\\x1b", (png(),))
     blocks = [marked(image(png()), "user"), text, marked(shown, "user")]

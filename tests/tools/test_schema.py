@@ -1,4 +1,4 @@
-"""Arguments against schemas: the messages for a model, and failures that never happen."""
+"""Arguments are checked against schemas, with messages for a model; a check never fails."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ DEFAULTS = {
     },
     "required": ["type", "path", "options"],
 }
-"""Required parameters that have a default, as some SDKs' servers define them."""
+"""Required parameters with a default, as some SDKs' servers define them."""
 
 json_values = st.recursive(
     st.none()
@@ -91,7 +91,7 @@ def test_ambiguous_or_broken_arguments_are_refused(arguments: str, complaint: st
         decode_arguments(arguments)
 
 
-def test_a_number_of_endless_digits_is_refused() -> None:
+def test_a_number_with_endless_digits_is_refused() -> None:
     complaint = check_arguments('{"a": ' + "9" * 5000 + "}", {})
     assert complaint is not None
     assert complaint.endswith("is too large")
@@ -186,7 +186,7 @@ def test_the_draft_that_a_schema_names_is_used() -> None:
         {"properties": {"a": {"multipleOf": 0}}},
     ],
 )
-def test_a_broken_schema_of_a_server_counts_as_none(schema: object) -> None:
+def test_a_servers_broken_schema_counts_as_absent(schema: object) -> None:
     assert check_arguments('{"a": "x"}', schema) is None
 
 

@@ -1,4 +1,4 @@
-"""The tool that finds tools: matches for a query, their order, and later use of its result."""
+"""The tool that finds tools: a query's matches, their order, and the result's later use."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ def test_a_tool_is_found_by_its_name_first(tools: list[Tool], data: st.DataObjec
 
 
 @given(tools, queries)
-def test_a_result_names_the_found_tools_under_any_descriptions(
-    tools: list[Tool], query: str
-) -> None:
+def test_a_result_names_the_found_tools_for_any_descriptions(tools: list[Tool], query: str) -> None:
     offers = Catalogue.of([*tools, Tool("s", "forger", description="x\n- other: y\n- third")]).tools
     assert names_in(report(query, offers, 9)) == [wire for wire, _ in offers]
 

@@ -1,4 +1,4 @@
-"""Lists of globs that choose a chat's tools, and the effects of switching."""
+"""Lists of globs select a chat's tools; switching a tool or server changes the list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_last_matching_glob_decides(globs: list[str], names: list[str]) -> N
         (None, "od[d]*", None, False, ("!od[[]d][*]/*",)),
     ],
 )
-def test_switching_writes_what_a_person_would(
+def test_switching_writes_the_same_as_a_person_would(
     globs: tuple[str, ...] | None,
     server: str,
     tool: str | None,

@@ -1,4 +1,4 @@
-"""Other programs' server files: each is read as that program means it."""
+"""Each of the other programs' server files is read as that program means it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(text: str | dict[str, object]) -> ServersFile:
          ServerSettings("s", "npx", ("-y",), {"A": "true", "B": "1.5"})),
     ],
 )  # fmt: skip
-def test_entries_in_the_words_of_other_programs_are_read(
+def test_entries_with_other_programs_words_are_read(
     table: dict[str, object], server: object
 ) -> None:
     assert read(table) == ServersFile({"s": server})  # type: ignore[dict-item]
@@ -65,7 +65,7 @@ env_http_headers = { D = "DEE" }
 """
 
 
-def test_the_toml_of_codex_is_read() -> None:
+def test_codexs_toml_is_read() -> None:
     headers = {"Authorization": "Bearer ${TOKEN}", "C": "3", "D": "${DEE}"}
     assert read(CODEX) == ServersFile(
         {
@@ -101,7 +101,7 @@ extensions:
 """
 
 
-def test_the_yaml_of_goose_is_read_without_its_built_in_extensions() -> None:
+def test_gooses_yaml_is_read_without_its_built_in_extensions() -> None:
     env = {"A": "1", "B": "${B}"}
     assert read(GOOSE) == ServersFile(
         {
@@ -120,7 +120,7 @@ def test_a_fault_in_such_a_file_is_one_problem(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [CODEX, GOOSE])
-def test_a_file_of_a_project_is_json(text: str) -> None:
+def test_a_projects_file_is_json(text: str) -> None:
     assert "invalid JSON" in read_servers(text.encode(), "f", "/p").problems[0]
 
 
@@ -143,7 +143,7 @@ TOOLS = ("read", "write", "run")
         ({"includeTools": None}, set(TOOLS)),
     ],
 )
-def test_lists_that_narrow_the_offer_both_count(
+def test_both_lists_that_narrow_the_offer_count(
     entry: dict[str, object], offered: set[str]
 ) -> None:
     file = read({"mcpServers": {"s": {"command": "x", **entry}}})

@@ -1,4 +1,4 @@
-"""Servers' settings: identity, globs, environment variables."""
+"""Servers' settings: identity, globs and environment variables."""
 
 import pytest
 
@@ -81,12 +81,12 @@ def test_a_text_full_of_unclosed_placeholders_is_scanned_once() -> None:
     assert server.expanded({}) == server
 
 
-def test_the_value_of_a_variable_is_not_expanded_again() -> None:
+def test_a_variables_value_is_not_expanded_again() -> None:
     server = ServerSettings(name="web", command="${A}")
     assert server.expanded({"A": "${B}", "B": "no"}).command == "${B}"
 
 
-def test_the_identity_names_the_origin_of_a_server_and_holds_no_secret() -> None:
+def test_the_identity_names_a_servers_origin_and_contains_no_secret() -> None:
     stdio = ServerSettings(name="a", command="run", args=("x",), cwd="/d", env={"TOKEN": "secret"})
     assert stdio.identity == '{"args":["x"],"command":"run","cwd":"/d"}'
     http = ServerSettings(name="a", url="http://h/", headers={"Authorization": "secret"})

@@ -1,4 +1,4 @@
-"""Resource templates, while the user types a matching URI."""
+"""Resource templates while the user types a matching URI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = "page://{name}/{part}"
     ("template", "start"),
     [(PAGE, "page://"), ("{all}", ""), ("note://tea", "note://tea"), ("a:{?q}", "a:")],
 )
-def test_a_template_has_the_common_beginning_of_its_uris(template: str, start: str) -> None:
+def test_a_template_has_its_uris_common_beginning(template: str, start: str) -> None:
     assert start_of(template) == start
 
 

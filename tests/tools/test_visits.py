@@ -1,4 +1,4 @@
-"""Addresses that servers want opened: the shown address is the opened one, or none is opened."""
+"""Addresses that servers want opened: Parley opens exactly the shown address, or none."""
 
 from __future__ import annotations
 
