@@ -286,10 +286,8 @@ def test_a_turn_in_neovim_starts_nothing_from_the_folder(
 def test_the_shell_starts_nothing_from_the_folder(
     there: Hostile, user: User, way: list[str]
 ) -> None:
-    if way == [
-        "-m",
-        "parley",
-    ]:  # Python itself imports it before Parley runs
+    if way == ["-m", "parley"]:
+        # Python itself imports that package before Parley runs.
         shutil.rmtree(there.folder / "parley")
     chat = there.folder / "chat.md"
     chat.write_text("💬: hi\n", encoding="utf-8")

@@ -1084,7 +1084,7 @@ async def test_an_approval_before_its_call_could_be_read_does_not_count() -> Non
     assert (await choose(turns.ports, turns.resolve, 4, Press("yn", "key", seen=Seen()))).decided
 
 
-async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> None:
+async def test_a_key_decides_several_calls_from_elsewhere_at_its_second_press() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(call(), call(2))), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
     before, ports, resolve = turns.text, turns.ports, turns.resolve

@@ -148,9 +148,8 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
         until(
             nvim, lambda: is_complete(nvim) or WARNING in nvim.messages(), f"an end after {death}"
         )
-        if not is_complete(
-            nvim
-        ):  # it was started but never reached its server, so the first approval warns
+        if not is_complete(nvim):
+            # The call was started but never reached its server, so the first approval warns.
             until(nvim, lambda: waits(nvim), "the choice")
             nvim.command("ParleyApprove ya")
     until(nvim, lambda: is_complete(nvim), f"the answer after {death}")
