@@ -37,7 +37,8 @@ from parley.cli.exits import EXITS
 from parley.cli.terminal import snake_case
 from parley.models.events import Usage
 from parley.models.verification import Edit
-from parley.policy.approval import Explained, Rule
+from parley.policy.approval import Rule
+from parley.policy.facts import What
 from parley.runtime.totals import ToolTotals
 from parley.tools.resources import ResourceList
 from parley.tools.servers import ServerStatus
@@ -185,7 +186,7 @@ def record(schemas: Schemas) -> Schema:
         ({"const": "request"}, request, ("for", "cost")),
         ({"const": "call"}, call, ()),
         ({"const": "decided"}, decided, ("because",)),
-        ({"enum": list(get_args(Explained))}, {**about, "because": TEXT}, ()),
+        ({"enum": list(get_args(What))}, {**about, "because": TEXT}, ()),
     ]
     return {
         "anyOf": [

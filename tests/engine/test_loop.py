@@ -34,6 +34,7 @@ from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, Think
 from parley.models.request import Request
 from parley.policy.approval import written_key
 from parley.policy.doubts import Seen, Sighting
+from parley.policy.facts import Proposed
 from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import App
 from parley.settings.values import Settings
@@ -328,7 +329,7 @@ async def test_a_duplicated_line_causes_no_endless_turn(mark: str) -> None:
         tools(),
         rules=Rules(auto=(Pattern("demo/*"),)),
     )
-    turns.ledger.wrote([("call_1", "web_search", GOOGLE.arguments)])
+    turns.ledger.record(Proposed((("call_1", "web_search", GOOGLE.arguments),)))
     looks = iter(range(20))
     turns.tools.catalogue = lambda narrow, calls: _counted(turns, looks)  # type: ignore[method-assign]
     assert await turns.run() == End("waiting")

@@ -16,6 +16,7 @@ import pytest
 
 from parley.errors import BusyError, ParleyError
 from parley.policy.approval import CallKey, Entry, LedgerView
+from parley.policy.facts import Approved, Explained, Proposed, Removed, Revoked, Warned
 from parley.storage.ledger import MADE_HERE, ChatLedger, LedgerFile, default_path, shell_ledger
 from tests.ledgers import open_ledger
 
@@ -51,7 +52,7 @@ def test_a_command_that_only_reads_creates_no_ledger(tmp_path: Path) -> None:
 
 def test_an_approval_starts_its_call_once(chat: ChatLedger) -> None:
     assert not chat.start(KEY)
-    chat.enter([(KEY, "ya")], "key", "ya by key")
+    chat.record(Approved(((KEY, "ya"),), "key", "ya by key"))
     assert chat.view() == LedgerView((Entry(KEY, "ya", "key"),))
     assert chat.start(KEY)
     assert not chat.start(KEY)
@@ -60,52 +61,52 @@ def test_an_approval_starts_its_call_once(chat: ChatLedger) -> None:
 
 @pytest.mark.parametrize("field", ["id", "server", "tool", "arguments", "digest"])
 def test_an_approval_starts_no_other_call(chat: ChatLedger, field: str) -> None:
-    chat.enter([(KEY, "ya")], "key", "")
+    chat.record(Approved(((KEY, "ya"),), "key"))
     changed: dict[str, Any] = {field: getattr(KEY, field) + " "}
     assert not chat.start(replace(KEY, **changed))
     assert chat.start(KEY)
 
 
 def test_a_new_approval_replaces_the_old_one(chat: ChatLedger) -> None:
-    chat.enter([(KEY, "ya")], "key", "")
-    chat.enter([(KEY, "yA")], "command", "")
+    chat.record(Approved(((KEY, "ya"),), "key"))
+    chat.record(Approved(((KEY, "yA"),), "command"))
     assert states(chat) == ["revoked", "live"]
     assert chat.start(KEY)
     assert not chat.start(KEY)
 
 
 def test_a_revoked_approval_starts_nothing(chat: ChatLedger) -> None:
-    chat.enter([(KEY, "ya"), (replace(KEY, id="call_2"), "ya")], "key", "")
-    chat.revoke(["call_1", "call_9"])
+    chat.record(Approved(((KEY, "ya"), (replace(KEY, id="call_2"), "ya")), "key"))
+    chat.record(Revoked(("call_1", "call_9")))
     assert not chat.start(KEY)
     assert chat.start(replace(KEY, id="call_2"))
 
 
 def test_a_used_approval_is_never_revoked(chat: ChatLedger) -> None:
-    chat.enter([(KEY, "ya")], "key", "")
+    chat.record(Approved(((KEY, "ya"),), "key"))
     chat.start(KEY)
-    chat.revoke(["call_1"])
+    chat.record(Revoked(("call_1",)))
     assert states(chat) == ["used"]
 
 
 def test_one_use_is_closed_for_each_call_that_leaves_the_file(chat: ChatLedger) -> None:
     other = replace(KEY, arguments='{"query":"y"}')
     for key in (KEY, other, KEY):
-        chat.enter([(key, "ya")], "key", "")
+        chat.record(Approved(((key, "ya"),), "key"))
         chat.start(key)
-    chat.forget([(KEY.id, KEY.arguments)])
+    chat.record(Removed(((KEY.id, KEY.arguments),)))
     assert states(chat) == ["used", "used", "closed"]
-    chat.forget([(KEY.id, KEY.arguments), (KEY.id, KEY.arguments)])
+    chat.record(Removed(((KEY.id, KEY.arguments), (KEY.id, KEY.arguments))))
     assert states(chat) == ["closed", "used", "closed"]
 
 
 def test_each_chat_has_its_own_approvals(file: LedgerFile, tmp_path: Path) -> None:
     one, other = file.chat(str(tmp_path / "one.md")), file.chat(str(tmp_path / "other.md"))
-    one.enter([(KEY, "ya")], "key", "")
-    one.wrote([("call_1", "web_search", "{}")])
+    one.record(Approved(((KEY, "ya"),), "key"))
+    one.record(Proposed((("call_1", "web_search", "{}"),)))
     assert other.view() == LedgerView()
     assert not other.start(KEY)
-    other.revoke(["call_1"])
+    other.record(Revoked(("call_1",)))
     assert one.start(KEY)
 
 
@@ -117,7 +118,7 @@ def test_a_link_must_still_point_to_its_chat_when_the_call_starts(
     other.touch()
     link.symlink_to(real)
     by_link = file.chat(str(link))
-    by_link.enter([(KEY, "ya")], "key", "")
+    by_link.record(Approved(((KEY, "ya"),), "key"))
     assert states(file.chat(str(real))) == ["live"]
     link.unlink()
     link.symlink_to(other)
@@ -127,8 +128,8 @@ def test_a_link_must_still_point_to_its_chat_when_the_call_starts(
 
 def test_written_proposals_are_known_by_id_name_and_arguments(chat: ChatLedger) -> None:
     written = ("call_1", "web_search", '{"query":"x"}')
-    chat.wrote([written, written])
-    chat.wrote([written])
+    chat.record(Proposed((written, written)))
+    chat.record(Proposed((written,)))
     assert list(chat.view().proposals) == [written] * 3
 
 
@@ -141,9 +142,9 @@ def test_a_task_is_known_only_for_its_call_in_its_chat(file: LedgerFile, chat: C
 
 def test_any_record_makes_a_chat_known(file: LedgerFile, tmp_path: Path) -> None:
     acts: list[Callable[[ChatLedger], None]] = [
-        lambda chat: chat.enter([(KEY, "ya")], "key"),
-        lambda chat: chat.wrote([("call_1", "web_search", "{}")]),
-        lambda chat: chat.warn([("call_1", "{}", "new")]),
+        lambda chat: chat.record(Approved(((KEY, "ya"),), "key")),
+        lambda chat: chat.record(Proposed((("call_1", "web_search", "{}"),))),
+        lambda chat: chat.record(Warned((("call_1", "{}", "new"),))),
         lambda chat: chat.confirm("agent: Demo"),
         lambda chat: chat.note("asked", {}),
     ]
@@ -158,15 +159,15 @@ def test_any_record_makes_a_chat_known(file: LedgerFile, tmp_path: Path) -> None
 def test_any_text_is_stored_unchanged(file: LedgerFile, odd: str) -> None:
     key = CallKey("call_1", odd, odd, odd, "d")
     ledger = file.chat("/chat")
-    ledger.enter([(key, "ya")], "key", odd)
-    ledger.wrote([("call_1", odd, odd)])
+    ledger.record(Approved(((key, "ya"),), "key", odd))
+    ledger.record(Proposed((("call_1", odd, odd),)))
     assert ledger.view() == LedgerView((Entry(key, "ya", "key"),), (("call_1", odd, odd),))
     assert ledger.start(key)
 
 
 def test_a_file_name_that_is_not_utf8_is_accepted(file: LedgerFile, tmp_path: Path) -> None:
     ledger = file.chat(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md"))
-    ledger.enter([(KEY, "ya")], "key", "")
+    ledger.record(Approved(((KEY, "ya"),), "key"))
     with ledger.lease():
         assert ledger.start(KEY)
 
@@ -174,14 +175,14 @@ def test_a_file_name_that_is_not_utf8_is_accepted(file: LedgerFile, tmp_path: Pa
 def test_either_all_approvals_of_a_key_are_entered_or_none(chat: ChatLedger) -> None:
     broken: Any = (replace(KEY, id="call_2"), object())
     with pytest.raises(TypeError):
-        chat.enter([(KEY, "ya"), broken], "key", "")
+        chat.record(Approved(((KEY, "ya"), broken), "key"))
     assert states(chat) == []
-    chat.enter([(KEY, "ya")], "key", "")
+    chat.record(Approved(((KEY, "ya"),), "key"))
     assert chat.start(KEY)
 
 
 def test_only_the_user_may_read_it(file: LedgerFile) -> None:
-    file.chat("/chat").enter([(KEY, "ya")], "key", "")
+    file.chat("/chat").record(Approved(((KEY, "ya"),), "key"))
     assert file.path
     for path in [file.path, *file.path.parent.glob("ledger.db-*")]:
         assert path.stat().st_mode & 0o777 == 0o600
@@ -219,7 +220,7 @@ def test_a_ledger_that_fails_later_is_reported_too(file: LedgerFile) -> None:
     for attempt in (
         chat.view,
         lambda: chat.start(KEY),
-        lambda: chat.enter([(KEY, "ya")], "key", ""),
+        lambda: chat.record(Approved(((KEY, "ya"),), "key")),
     ):
         with pytest.raises(ParleyError, match="no such table"):
             attempt()
@@ -250,12 +251,12 @@ def test_a_file_deleted_while_open_is_reopened_and_reported_once(
 ) -> None:
     assert file.path
     chat = file.chat("/chat")
-    chat.enter([(KEY, "ya")], "key")
+    chat.record(Approved(((KEY, "ya"),), "key"))
     lose(file.path)
     if is_seen_first_by_a_read:
         assert states(chat) == []
     assert not chat.start(KEY)
-    chat.enter([(KEY, "yA")], "key")
+    chat.record(Approved(((KEY, "yA"),), "key"))
     other = open_ledger(file.path)
     assert states(other.chat("/chat")) == ["live"]
     assert other.chat("/chat").start(KEY)
@@ -270,11 +271,11 @@ def test_a_file_that_cannot_be_recreated_is_reported_until_it_can(file: LedgerFi
     rmtree(file.path.parent)
     file.path.parent.touch()
     chat = file.chat("/chat")
-    for attempt in (chat.view, lambda: chat.enter([(KEY, "ya")], "key")):
+    for attempt in (chat.view, lambda: chat.record(Approved(((KEY, "ya"),), "key"))):
         with pytest.raises(ParleyError, match="cannot open the approval ledger"):
             attempt()
     file.path.parent.unlink()
-    chat.enter([(KEY, "ya")], "key")
+    chat.record(Approved(((KEY, "ya"),), "key"))
     assert chat.start(KEY)
     assert len(chat.news()) == 1
 
@@ -291,32 +292,34 @@ def test_the_ledgers_path_follows_the_environment() -> None:
 
 def test_the_approved_definition_is_kept_with_the_approval(chat: ChatLedger) -> None:
     assert chat.definition(KEY.digest) == ""
-    chat.enter([(replace(KEY, definition='{"name":"web_search"}'), "ya")], "key")
+    chat.record(Approved(((replace(KEY, definition='{"name":"web_search"}'), "ya"),), "key"))
     assert chat.definition(KEY.digest) == '{"name":"web_search"}'
-    chat.enter([(KEY, "ya")], "key")
+    chat.record(Approved(((KEY, "ya"),), "key"))
     assert chat.definition(KEY.digest) == '{"name":"web_search"}'
 
 
 def test_a_ledger_without_definitions_still_works(file: LedgerFile) -> None:
     assert file.path
-    file.chat("/chat").enter([(KEY, "ya")], "key")
+    file.chat("/chat").record(Approved(((KEY, "ya"),), "key"))
     with file.transaction() as db:
         db.execute("DROP TABLE definitions")
     later = open_ledger(file.path)
     chat = later.chat("/chat")
     assert chat.definition(KEY.digest) == ""
-    chat.enter([(replace(KEY, id="call_2", definition="{}"), "ya")], "key")
+    chat.record(Approved(((replace(KEY, id="call_2", definition="{}"), "ya"),), "key"))
     assert [chat.start(KEY), chat.definition(KEY.digest)] == [True, "{}"]
     later.close()
 
 
 def test_the_reason_for_waiting_is_recorded_once_per_change(chat: ChatLedger) -> None:
     for why in ("new", "new", "changed", "changed"):
-        chat.explain(
-            "asked", [("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")]
+        chat.record(
+            Explained(
+                "asked", (("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new"))
+            )
         )
-    chat.enter([(KEY, "ya")], "memory", "it is remembered")
-    chat.explain("asked", [("call_1", "demo/web_search", "changed")])
+    chat.record(Approved(((KEY, "ya"),), "memory", "it is remembered"))
+    chat.record(Explained("asked", (("call_1", "demo/web_search", "changed"),)))
     assert [(kind, facts["call"], facts["because"]) for _, kind, facts in chat.history()] == [
         ("asked", "call_1", "new"),
         ("asked", "call_2", "new"),
@@ -333,7 +336,7 @@ def test_only_one_of_two_connections_with_the_same_approval_starts_it(file: Ledg
     assert file.path
     other = open_ledger(file.path)
     one, two = file.chat("/chat"), other.chat("/chat")
-    one.enter([(KEY, "ya")], "key", "")
+    one.record(Approved(((KEY, "ya"),), "key"))
     assert one.view() == two.view()
     assert [two.start(KEY), one.start(KEY)] == [True, False]
     other.close()
@@ -363,7 +366,7 @@ def test_exactly_one_of_many_processes_uses_an_approval(tmp_path: Path) -> None:
     ]
     assert words_of(racers, "open") == ["open"] * 4
     ledger = LedgerFile(path)
-    ledger.chat("/chat").enter([(KEY, "ya")], "key", "")
+    ledger.chat("/chat").record(Approved(((KEY, "ya"),), "key"))
     assert sorted(words_of(racers, "go")) == ["False", "False", "False", "True"]
     assert [racer.communicate(timeout=30)[0] for racer in racers] == [""] * 4
     assert [racer.returncode for racer in racers] == [0] * 4
@@ -456,9 +459,11 @@ def test_a_process_waiting_at_a_removed_lock_does_not_hold_the_new_one(file: Led
 
 TAKING: dict[str, Callable[[ChatLedger], object]] = {
     "used up": lambda chat: chat.start(KEY),
-    "revoked": lambda chat: chat.revoke(["call_1"]),
-    "forgotten": lambda chat: chat.forget([("call_1", KEY.arguments)]),
-    "decided anew": lambda chat: chat.enter([(replace(KEY, digest="new"), "ya")], "key"),
+    "revoked": lambda chat: chat.record(Revoked(("call_1",))),
+    "forgotten": lambda chat: chat.record(Removed((("call_1", KEY.arguments),))),
+    "decided anew": lambda chat: chat.record(
+        Approved(((replace(KEY, digest="new"), "ya"),), "key")
+    ),
 }
 
 
@@ -468,7 +473,7 @@ def test_a_removed_approval_is_also_missing_in_a_copy_of_the_file_alone(
 ) -> None:
     assert file.path
     chat = file.chat("/chat")
-    chat.enter([(KEY, "ya")], "key")
+    chat.record(Approved(((KEY, "ya"),), "key"))
     taken(chat)
     restored = tmp_path / "restored.db"
     restored.write_bytes(file.path.read_bytes())

@@ -8,6 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.policy.facts import Replied
 from parley.storage.request_rows import packed, unpacked
 from tests.ledgers import open_ledger
 
@@ -32,7 +33,7 @@ def test_repeated_requests_in_a_long_chat_add_only_new_units() -> None:
     requests = [tuple(chat[:count]) for count in range(1_000, 2_000, 2)]
     for request in requests:
         ledger.hold_request("digest", "{}", request)
-        ledger.enter_reply(["t1"])
+        ledger.record(Replied(("t1",)))
     rows = ledger.requests()
     assert [row.units for row in rows] == requests
     assert sum(len(packed(b.units, a.units)) for a, b in pairwise(rows)) < 500 * 70
@@ -44,11 +45,11 @@ def test_another_process_may_add_to_the_same_chat() -> None:
     for ledger, request in ((here, ("a", "b")), (there, ("a", "c")), (here, ("a", "b", "d"))):
         file.last_units.clear()
         ledger.hold_request("digest", "{}", request)
-        ledger.enter_reply(())
+        ledger.record(Replied(()))
     assert [row.units for row in here.requests()] == [("a", "b"), ("a", "c"), ("a", "b", "d")]
 
 
 def test_a_reply_without_a_request_is_not_kept() -> None:
     ledger = open_ledger().chat("chat.md")
-    ledger.enter_reply(["t1"])
+    ledger.record(Replied(("t1",)))
     assert ledger.requests() == []

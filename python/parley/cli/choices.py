@@ -16,6 +16,7 @@ from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
 from parley.errors import ParleyError
 from parley.policy.choice import open_calls
 from parley.policy.doubts import Seen, sighting
+from parley.policy.facts import Warned
 
 _SEEN = "seen "
 
@@ -103,10 +104,11 @@ def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
     """Record that the waiting calls were printed in full, for the next decision."""
     approvals = seen.situation.approvals
     calls = [call for call in seen.undecided() if isinstance(call, Proposal)]
-    ports.ledger.warn(
+    warnings = (
         (call.call.id, call.call.arguments, _SEEN + sighting(call, approvals).digest)
         for call in calls
     )
+    ports.ledger.record(Warned(tuple(warnings)))
 
 
 def sightings(seen: engine.Observation) -> Seen:

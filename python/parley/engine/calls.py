@@ -28,7 +28,8 @@ from parley.engine.resources import unknown_resource
 from parley.engine.tool_search import find_tools
 from parley.errors import PendingError
 from parley.policy import plan, status
-from parley.policy.approval import Approvals, CallKey, Decision, Explained, all_proposals, call_key
+from parley.policy.approval import Approvals, CallKey, Decision, all_proposals, call_key
+from parley.policy.facts import Approved, Disowned, Explained, What
 from parley.tools.catalogue import Tool
 from parley.tools.long_results import READ_RESULT
 from parley.tools.resources import is_reader
@@ -64,7 +65,7 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
     """Refuse calls: each gets a result that says why."""
-    ports.ledger.disown((proposal.call.id, proposal.call.arguments) for proposal, _ in results)
+    ports.ledger.record(Disowned(tuple((p.call.id, p.call.arguments) for p, _ in results)))
     await settle(ports, results)
     for proposal, result in results:
         ports.observer.on_event(CallRefused(proposal, result))
@@ -97,27 +98,29 @@ async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None
     await ports.document.change(change)
 
 
-def explain(
-    ports: Ports, observation: Observation, what: Explained, reasons: Sequence[tuple[Proposal, str]]
-) -> None:
-    """Record why these calls wait, or do not run."""
+def explained(
+    observation: Observation, what: What, reasons: Sequence[tuple[Proposal, str]]
+) -> Explained:
+    """The fact of why these calls wait, or do not run."""
     named = [(p, observation.catalogue.get(p.call.name), why) for p, why in reasons]
-    ports.ledger.explain(
+    return Explained(
         what,
-        [
+        tuple(
             (p.call.id, f"{tool.server}/{tool.name}" if tool else p.call.name, why)
             for p, tool, why in named
-        ],
+        ),
     )
 
 
 def enter_decisions(ports: Ports, observation: Observation, decisions: Sequence[Decision]) -> None:
-    for decision in decisions:
-        tool = observation.catalogue.get(decision.proposal.call.name)
-        if tool is not None:
-            ports.ledger.enter(
-                [(call_key(decision.proposal, tool), "ya")], decision.rule, decision.why
-            )
+    named = [(d, observation.catalogue.get(d.proposal.call.name)) for d in decisions]
+    ports.ledger.record(
+        *(
+            Approved(((call_key(d.proposal, tool), "ya"),), d.rule, d.why)
+            for d, tool in named
+            if tool is not None
+        )
+    )
 
 
 def too_long(settings: ChatSettings) -> str:

@@ -8,13 +8,14 @@ from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
-from parley.engine.calls import explain
+from parley.engine.calls import explained
 from parley.engine.observe import Observation, observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key
 from parley.policy.choice import Reach, chosen
 from parley.policy.doubts import Doubt, Seen, doubts, message
+from parley.policy.facts import Approved, Disowned, Removed, Revoked, Warned
 
 UNREADABLE = "this line cannot be read as a tool call: fix it, or decline it with yn"
 
@@ -86,15 +87,13 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
             text = f"{name} decides {len(proposals)} calls: press {name} again, or go to one"
             return ChoiceMade(False, text, is_from_afar=True)
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
-        ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
+        ports.ledger.record(Approved(tuple((call_key(p, t), key) for p, t in known), rule))
     else:
-        ports.ledger.revoke(p.call.id for p in proposals)
-        ports.ledger.disown((p.call.id, p.call.arguments) for p in proposals)
-        explain(
-            ports,
-            observation,
-            "declined",
-            [(p, f"{key} by {rule} {press.reason}".strip()) for p in proposals],
+        why = f"{key} by {rule} {press.reason}".strip()
+        ports.ledger.record(
+            Revoked(tuple(p.call.id for p in proposals)),
+            Disowned(tuple((p.call.id, p.call.arguments) for p in proposals)),
+            explained(observation, "declined", [(p, why) for p in proposals]),
         )
     declined = Result("refused", fit(f"{plan.DECLINED} {press.reason}".strip()))
 
@@ -116,9 +115,11 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
 
 def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: str) -> ChoiceMade:
     """Record the warnings instead of the approval."""
-    ports.ledger.warn(doubt.warning for doubt in left if doubt.warning)
     text = message(left, name)
-    explain(ports, observation, "warned", [(doubt.proposal, text) for doubt in left])
+    ports.ledger.record(
+        Warned(tuple(doubt.warning for doubt in left if doubt.warning)),
+        explained(observation, "warned", [(doubt.proposal, text) for doubt in left]),
+    )
     return ChoiceMade(False, text, tuple(left))
 
 
@@ -140,5 +141,5 @@ async def regenerate(ports: Ports, agent: str) -> None:
                 for p in shot.answer.proposals
                 if p.result is None or p.result.status != "refused"
             ]
-            ports.ledger.forget((call.id, call.arguments) for call in used)
+            ports.ledger.record(Removed(tuple((call.id, call.arguments) for call in used)))
         await ports.document.change(change)

@@ -11,7 +11,7 @@ from parley.chat import edits
 from parley.chat.references import expansion, references
 from parley.chat.rounds import Notice, rounds
 from parley.chat.transcript import Proposal, Question, Result
-from parley.engine.calls import enter_decisions, explain, mark, refuse, run_tools, too_long
+from parley.engine.calls import enter_decisions, explained, mark, refuse, run_tools, too_long
 from parley.engine.notices import end_unfinished, open_question
 from parley.engine.observe import Observation, observe
 from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
@@ -21,6 +21,7 @@ from parley.models.fingerprint import reply_units
 from parley.policy import plan
 from parley.policy.approval import unclaimed
 from parley.policy.doubts import why_asked
+from parley.policy.facts import Replied, Revoked, Unwarned, Warned
 from parley.policy.lacks import lacks, message
 from parley.policy.plan import next_step
 
@@ -59,7 +60,7 @@ def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
     """Record the model's reply as it is in the file now."""
     replies = rounds(snapshot.answer) if snapshot.exchange.answers else ()
     if replies:
-        ports.ledger.enter_reply(reply_units(replies[-1]))
+        ports.ledger.record(Replied(tuple(reply_units(replies[-1]))))
 
 
 async def _take(  # noqa: C901  one case for each step
@@ -75,12 +76,8 @@ async def _take(  # noqa: C901  one case for each step
                 await _refuse(ports, observation, refused)
                 return None
             approvals = observation.situation.approvals
-            explain(
-                ports,
-                observation,
-                "asked",
-                [(call, why_asked(call, approvals)) for call in readable],
-            )
+            reasons = [(call, why_asked(call, approvals)) for call in readable]
+            ports.ledger.record(explained(observation, "asked", reasons))
             return End("waiting")
         case plan.Complete():
             await open_question(ports.document)
@@ -91,7 +88,7 @@ async def _take(  # noqa: C901  one case for each step
             if left := unclaimed(
                 observation.snapshot.transcript, observation.view, observation.snapshot.at
             ):
-                ports.ledger.revoke(left)  # the model is told that these calls have no result
+                ports.ledger.record(Revoked(tuple(left)))  # the model is told: they have no result
             return await ask_model(ports, observation.request(tools_on))
         case plan.StartAnswer():
             return await _start_answer(ports, observation)
@@ -114,7 +111,8 @@ async def _take(  # noqa: C901  one case for each step
 async def _refuse(
     ports: Ports, observation: Observation, results: Sequence[tuple[Proposal, Result]]
 ) -> None:
-    explain(ports, observation, "refused", [(call, result.body) for call, result in results])
+    reasons = [(call, result.body) for call, result in results]
+    ports.ledger.record(explained(observation, "refused", reasons))
     await refuse(ports, results)
 
 
@@ -127,10 +125,10 @@ async def _start_answer(ports: Ports, observation: Observation) -> End | None:
     contents = await ports.references.bring(references(question))
     lacking = lacks(question, contents)
     if not set(lacking) <= set(observation.view.warnings):
-        ports.ledger.warn(lacking)
+        ports.ledger.record(Warned(tuple(lacking)))
         return End("nothing", message(lacking))
     if lacking:
-        ports.ledger.unwarn(lacking)
+        ports.ledger.record(Unwarned(tuple(lacking)))
     texts = [content.picture or expansion(content) for content in contents]
     # The model is asked while this is written, as with results: neither can run anything.
     await ports.document.begin(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])

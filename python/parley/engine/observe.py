@@ -15,6 +15,7 @@ from parley.models.tool_room import ToolRoom
 from parley.policy import plan
 from parley.policy.approval import LedgerView, unclaimed
 from parley.policy.choice import open_calls, open_keys
+from parley.policy.facts import Revoked
 from parley.policy.limits import tools_allowed
 from parley.policy.plan import Situation, next_step
 from parley.text import fence
@@ -93,7 +94,7 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)
     if undone := unclaimed(snapshot.transcript, view):
-        ports.ledger.revoke(undone)
+        ports.ledger.record(Revoked(tuple(undone)))
         view = ports.ledger.view(calls)
     return Observation(snapshot, settings, catalogue, view)
 

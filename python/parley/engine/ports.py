@@ -23,7 +23,6 @@ from parley.chat.references import Reference, ReferenceText
 from parley.chat.transcript import (
     Answer,
     Attachment,
-    Choice,
     Exchange,
     Proposal,
     Result,
@@ -32,8 +31,9 @@ from parley.chat.transcript import (
 from parley.errors import GoneError
 from parley.models.events import Event
 from parley.models.request import Request
-from parley.policy.approval import CallKey, Explained, LedgerView, Rule
+from parley.policy.approval import CallKey, LedgerView
 from parley.policy.choice import Scope, exchange_at
+from parley.policy.facts import Fact
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
 from parley.policy.status import without
@@ -214,29 +214,6 @@ class Ledger(Protocol):
         """All records, and which of these calls (id, arguments) were started for another file."""
         ...
 
-    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
-        """Record approvals, and the reason if Parley did not ask; each revokes its call's live
-        entries."""
-        ...
-
-    def explain(self, what: Explained, calls: Iterable[tuple[str, str, str]]) -> None:
-        """Record why calls (id, tool, reason) wait or do not run: once, however often this is
-        called."""
-        ...
-
-    def revoke(self, call_ids: Iterable[str]) -> None:
-        """Revoke the live approvals of these calls."""
-        ...
-
-    def forget(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Close calls (id, arguments) that leave the file, with their results if they ran."""
-        ...
-
-    def disown(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Record that these calls (id, arguments) were refused: if reopened, only the user
-        decides."""
-        ...
-
     def start(self, key: CallKey) -> bool:
         """Use up the approval of this call. Only the caller that gets True may send it to its
         server."""
@@ -246,24 +223,8 @@ class Ledger(Protocol):
         """Record that a started call runs at its server as the task with this id."""
         ...
 
-    def wrote(
-        self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()
-    ) -> None:
-        """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their
-        tools."""
-        ...
-
-    def enter_reply(self, units: Sequence[str]) -> None:
-        """Keep the digests of the last request sent, and these digests of the model's reply."""
-        ...
-
-    def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """Record warnings shown to the user: about calls (id, arguments, text), or about a
-        question's references."""
-        ...
-
-    def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """Forget warnings that the user has acted on: next time they are shown again."""
+    def record(self, *facts: Fact) -> None:
+        """Record facts, in this order."""
         ...
 
 

@@ -30,6 +30,7 @@ from parley.models.refusals import TOO_LONG
 from parley.models.request import Request
 from parley.policy import status
 from parley.policy.approval import call_key, departed, written_key
+from parley.policy.facts import Proposed
 
 
 async def ask_model(ports: Ports, request: Request) -> End | None:
@@ -215,8 +216,10 @@ class _Reply:
 
         await self.ports.document.change(change)
         tools = [(p, tool) for p in proposals if (tool := self.catalogue.get(p.call.name))]
-        self.ports.ledger.wrote(
-            map(written_key, proposals), [call_key(p, tool) for p, tool in tools]
+        self.ports.ledger.record(
+            Proposed(
+                tuple(map(written_key, proposals)), tuple(call_key(p, tool) for p, tool in tools)
+            )
         )
 
     async def cut(self) -> None:

@@ -23,6 +23,7 @@ from parley.nvim.topics import TopicWriter
 from parley.nvim.turn import Turn, Work
 from parley.policy.approval import unclaimed
 from parley.policy.choice import exchange_at
+from parley.policy.facts import Revoked
 from parley.policy.status import ANALYZING
 
 
@@ -223,4 +224,4 @@ class Turns:
         """Revoke approvals whose marks are no longer in the file."""
         ledger = self._buffer.app.ledger(self._buffer.path)
         if undone := unclaimed(transcript, ledger.view()):
-            ledger.revoke(undone)
+            ledger.record(Revoked(tuple(undone)))

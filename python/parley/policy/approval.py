@@ -21,7 +21,6 @@ from parley.tools.search import FIND_TOOLS
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
 """`closed`: it was used, and its call has left the file since."""
-Explained: TypeAlias = Literal["asked", "declined", "refused", "warned"]
 _Call: TypeAlias = tuple[str, str]
 Standing: TypeAlias = Literal["undecided", "declined", "approved", "pending", "may have run"]
 """`pending`: the call was approved and sent. It runs at its server as a task, whose result can be

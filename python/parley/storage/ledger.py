@@ -13,15 +13,26 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from parley.chat.transcript import Choice
 from parley.errors import BusyError, ParleyError
 from parley.paths import private_file, private_folder, state_folder
-from parley.policy.approval import CallKey, Entry, Explained, LedgerView, Rule
+from parley.policy.approval import CallKey, Entry, LedgerView
+from parley.policy.facts import (
+    Approved,
+    Disowned,
+    Explained,
+    Fact,
+    Proposed,
+    Removed,
+    Replied,
+    Revoked,
+    Unwarned,
+    Warned,
+)
 from parley.storage.locks import locked
 from parley.storage.request_rows import RequestRow, packed, unpacked
 
@@ -93,6 +104,15 @@ UNION ALL SELECT 1 FROM confirmed WHERE chat = ? UNION ALL SELECT 1 FROM log WHE
 REQUESTS = """
 SELECT requests.number, at, requests.digest, headers.header, units, reply FROM requests
 JOIN headers ON headers.digest = requests.header WHERE chat = ? ORDER BY requests.number
+"""
+APPROVE = """
+INSERT INTO entries
+    (chat, call_id, server, tool, arguments, digest, choice, rule, why, decided)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+WRITE = "INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)"
+REPLY = """
+INSERT INTO requests (chat, at, digest, header, units, reply) VALUES (?, ?, ?, ?, ?, ?)
 """
 PROPOSE = """
 INSERT OR IGNORE INTO proposed (chat, call_id, server, tool, arguments, digest) VALUES (?, ?, ?, ?, ?, ?)
@@ -209,7 +229,7 @@ class Database:
                 return
 
     @contextmanager
-    def record(self) -> Iterator[sqlite3.Connection]:
+    def unsynced(self) -> Iterator[sqlite3.Connection]:
         """One transaction that survives this process, but not always a power loss: it does not
         sync.
         """
@@ -432,63 +452,80 @@ class ChatLedger:
                 if call in keys:
                     yield _read(call[0]), _read(call[1])
 
-    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
-        """Record yeses, and why if the user was not asked; each revokes its call's live ones."""
-        with self._file.transaction(takes=True) as db:
-            for key, choice in decided:
-                self._revoke(db, key.id)
-                facts = {
-                    "call": key.id,
-                    "tool": f"{key.server}/{key.tool}",
-                    "choice": choice,
-                    "rule": rule,
-                }
-                why = why.encode("utf-8", "replace").decode()
-                self._note(db, "decided", {**facts, "because": why} if why else facts)
-                _keep_definition(db, key)
-                db.execute(
-                    "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, "
-                    "choice, rule, why,"
-                    " decided) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*self._bound(key), choice, rule, why, time.time()),
-                )
-
     def definition(self, digest: str) -> str:
         """The definition with this digest, as canonical JSON; "" if it was not kept."""
         query = "SELECT definition FROM definitions WHERE digest = ?"
         return next((_read(text) for (text,) in self._file.read(query, (_stored(digest),))), "")
 
-    def explain(self, what: Explained, calls: Iterable[tuple[str, str, str]]) -> None:
-        """Record why calls (id, tool, reason) wait or do not run, without repetitions."""
-        last = {facts.get("call"): (kind, facts) for _, kind, facts in self.history()}
-        reasons = [{"call": call_id, "tool": tool, "because": why} for call_id, tool, why in calls]
-        with self._file.record() as db:
-            for facts in reasons:
-                if last.get(facts["call"]) != (what, facts):
-                    self._note(db, what, facts)
+    def record(self, *facts: Fact) -> None:  # noqa: C901  one case for each fact
+        """Record facts in this order, in one transaction: durable, unless they only explain."""
+        if not facts:
+            return
+        last: tuple[int, tuple[str, ...]] | None = None
+        with self._transaction(facts) as db:
+            for fact in facts:
+                match fact:
+                    case Approved():
+                        self._approve(db, fact)
+                    case Revoked(call_ids):
+                        for call_id in call_ids:
+                            self._revoke(db, call_id)
+                    case Disowned(calls):
+                        db.executemany(UNWRITE, (self._named(*call) for call in calls))
+                    case Removed(calls):
+                        self._remove(db, calls)
+                    case Explained():
+                        self._explain(db, fact)
+                    case Proposed():
+                        self._propose(db, fact)
+                    case Replied(units):
+                        last = self._keep_reply(db, units)
+                    case Warned(warnings):
+                        db.executemany(WARN, (self._warned(*warning) for warning in warnings))
+                    case Unwarned(warnings):
+                        db.executemany(UNWARN, (self._warned(*warning) for warning in warnings))
+        if last is not None:
+            self._file.last_units[self.chat] = last
 
-    def revoke(self, call_ids: Iterable[str]) -> None:
-        """Revoke the live yeses for these calls."""
-        with self._file.transaction(takes=True) as db:
-            for call_id in call_ids:
-                self._revoke(db, call_id)
+    def _transaction(self, facts: Sequence[Fact]) -> AbstractContextManager[sqlite3.Connection]:
+        if all(isinstance(fact, Explained | Replied) for fact in facts):
+            return self._file.unsynced()
+        takes = any(isinstance(fact, Approved | Revoked | Removed) for fact in facts)
+        return self._file.transaction(takes=takes)
 
-    def forget(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Close the records of calls (id, arguments) that leave the file: one use of a yes each.
+    def _approve(self, db: sqlite3.Connection, fact: Approved) -> None:
+        why = fact.why.encode("utf-8", "replace").decode()
+        for key, choice in fact.calls:
+            self._revoke(db, key.id)
+            tool = f"{key.server}/{key.tool}"
+            noted = {"call": key.id, "tool": tool, "choice": choice, "rule": fact.rule}
+            self._note(db, "decided", {**noted, "because": why} if why else noted)
+            _keep_definition(db, key)
+            db.execute(APPROVE, (*self._bound(key), choice, fact.rule, why, time.time()))
+
+    def _remove(self, db: sqlite3.Connection, calls: Sequence[tuple[str, str]]) -> None:
+        """Close one use of an approval for each call.
 
         Ids repeat: another answer's call with the same id may still await its result.
         """
-        with self._file.transaction(takes=True) as db:
-            for call_id, arguments in calls:
-                self._revoke(db, call_id)
-                for close in (CLOSE, UNWRITE):
-                    db.execute(close, tuple(map(_stored, (self.chat, call_id, arguments))))
+        for call_id, arguments in calls:
+            self._revoke(db, call_id)
+            for close in (CLOSE, UNWRITE):
+                db.execute(close, self._named(call_id, arguments))
 
-    def disown(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Record that these calls (id, arguments) were refused: if they are reopened, a person decides."""
-        with self._file.transaction() as db:
-            for call_id, arguments in calls:
-                db.execute(UNWRITE, tuple(map(_stored, (self.chat, call_id, arguments))))
+    def _explain(self, db: sqlite3.Connection, fact: Explained) -> None:
+        last = {facts.get("call"): (kind, facts) for _, kind, facts in self._history(db.execute)}
+        for call_id, tool, why in fact.calls:
+            facts = {"call": call_id, "tool": tool, "because": why}
+            if last.get(call_id) != (fact.what, facts):
+                self._note(db, fact.what, facts)
+
+    def _propose(self, db: sqlite3.Connection, fact: Proposed) -> None:
+        rows = (tuple(map(_stored, (self.chat, *proposal))) for proposal in fact.proposals)
+        db.executemany(WRITE, rows)
+        for key in fact.keys:
+            _keep_definition(db, key)
+            db.execute(PROPOSE, self._bound(key))
 
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True for exactly one caller, even of concurrent ones."""
@@ -496,7 +533,7 @@ class ChatLedger:
             return False
         with self._file.transaction(takes=True) as db:
             used = db.execute(USE_UP, (time.time(), *self._bound(key)))
-            call = (_stored(self.chat), _stored(key.id), _stored(key.arguments))
+            call = self._named(key.id, key.arguments)
             db.execute(
                 "DELETE FROM warnings WHERE chat = ? AND call_id = ? AND arguments = ?", call
             )
@@ -507,25 +544,6 @@ class ChatLedger:
         with self._file.transaction() as db:
             db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
-    def wrote(
-        self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()
-    ) -> None:
-        """Record proposals (id, name, arguments) that Parley wrote, with their tools."""
-        rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
-        with self._file.transaction() as db:
-            db.executemany(
-                "INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows
-            )
-            for key in keys:
-                _keep_definition(db, key)
-                db.execute(PROPOSE, self._bound(key))
-
-    def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """Record that this ledger's viewer was warned about calls (id, arguments, what)."""
-        with self._file.transaction() as db:
-            for warning in warnings:
-                db.execute(WARN, self._warned(*warning))
-
     def _warned(self, call_id: str, arguments: str, what: str) -> tuple[object, ...]:
         """The row of a warning that the viewer of this chat was given."""
         return (
@@ -535,12 +553,6 @@ class ChatLedger:
             _stored(arguments),
             what,
         )
-
-    def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """Record that the viewer has acted on these warnings: they are given again next time."""
-        with self._file.transaction() as db:
-            for warning in warnings:
-                db.execute(UNWARN, self._warned(*warning))
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
         """Whether this chat may choose its agent: confirmed, or typed in a chat created here."""
@@ -561,42 +573,29 @@ class ChatLedger:
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
         """Keep a record of an event that happened now, or began at the time `at`."""
-        with self._file.record() as db:
+        with self._file.unsynced() as db:
             self._note(db, kind, facts, at)
 
     def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
-        """Hold a sent request; `enter_reply` stores it with its reply."""
+        """Hold a sent request; a recorded `Replied` stores it with its reply."""
         self._request = time.time(), digest, header, units
 
-    def enter_reply(self, units: Sequence[str]) -> None:
-        """Store the last request, by its digests, with the digests of its reply."""
+    def _keep_reply(
+        self, db: sqlite3.Connection, units: Sequence[str]
+    ) -> tuple[int, tuple[str, ...]] | None:
+        """Store the held request, by its digests, with the digests of its reply.
+
+        Returns the number and the units of the request; None if none was held.
+        """
         request, self._request = self._request, None
         if request is None:
-            return
+            return None
         at, digest, header, request_units = request
         name = hashlib.sha256(header.encode()).hexdigest()
-        with self._file.record() as db:
-            before = self._last_units(db)
-            db.execute(
-                "INSERT OR IGNORE INTO headers (digest, header) VALUES (?, ?)", (name, header)
-            )
-            row = (
-                _stored(self.chat),
-                at,
-                digest,
-                name,
-                packed(request_units, before),
-                " ".join(units),
-            )
-            added = db.execute(
-                (
-                    "INSERT INTO requests (chat, at, digest, header, units, reply) VALUES (?, "
-                    "?, ?, "
-                    "?, ?, ?)"
-                ),
-                row,
-            )
-        self._file.last_units[self.chat] = added.lastrowid or 0, request_units
+        pieces = packed(request_units, self._last_units(db))
+        db.execute("INSERT OR IGNORE INTO headers (digest, header) VALUES (?, ?)", (name, header))
+        row = (_stored(self.chat), at, digest, name, pieces, " ".join(units))
+        return db.execute(REPLY, row).lastrowid or 0, request_units
 
     def requests(self) -> list[RequestRow]:
         """All requests that led to a reply in this chat, oldest first."""
@@ -626,10 +625,13 @@ class ChatLedger:
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
         """All records of this chat, oldest first: time (seconds since 1970), kind, facts."""
-        rows = self._file.read(
-            "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY at, number",
-            (_stored(self.chat),),
-        )
+        return self._history(self._file.read)
+
+    def _history(
+        self, run: Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
+    ) -> list[tuple[float, str, dict[str, Any]]]:
+        query = "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY at, number"
+        rows = run(query, (_stored(self.chat),))
         return [(at, kind, json.loads(facts)) for at, kind, facts in rows]
 
     def _note(
@@ -637,6 +639,9 @@ class ChatLedger:
     ) -> None:
         row = (_stored(self.chat), at or time.time(), kind, json.dumps(facts))
         db.execute("INSERT INTO log (chat, at, kind, facts) VALUES (?, ?, ?, ?)", row)
+
+    def _named(self, call_id: str, arguments: str) -> tuple[bytes, ...]:
+        return _stored(self.chat), _stored(call_id), _stored(arguments)
 
     def _bound(self, key: CallKey) -> tuple[bytes, ...]:
         return tuple(

@@ -1,0 +1,86 @@
+"""The facts that a turn records in its chat's ledger: values, without the rules that use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parley.chat.transcript import Choice
+from parley.policy.approval import CallKey, Rule
+
+Call: TypeAlias = tuple[str, str]
+"""The id and the arguments of a call."""
+What: TypeAlias = Literal["asked", "declined", "refused", "warned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """Calls were approved; each approval revokes the earlier live ones of its call."""
+
+    calls: tuple[tuple[CallKey, Choice], ...]
+    rule: Rule
+    why: str = ""
+    """The reason, if Parley did not ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The live approvals of calls, by their ids, are void."""
+
+    call_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disowned:
+    """Calls were refused: if they are reopened, only the user decides."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Calls leave the file, with their results if they ran."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why calls (id, tool, reason) wait or do not run; a repeated reason is recorded once."""
+
+    what: What
+    calls: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """Parley wrote proposals (id, name, arguments) from a model's reply; `keys` have their tools."""
+
+    proposals: tuple[tuple[str, str, str], ...]
+    keys: tuple[CallKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The model replied to the last request; `units` are the digests of the reply's parts."""
+
+    units: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """The user was warned about calls (id, arguments, text), or about a question's references."""
+
+    warnings: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unwarned:
+    """The user has acted on warnings: next time they are shown again."""
+
+    warnings: tuple[tuple[str, str, str], ...]
+
+
+Fact: TypeAlias = (
+    Approved | Revoked | Disowned | Removed | Explained | Proposed | Replied | Warned | Unwarned
+)
