@@ -1,8 +1,8 @@
 """Branch coverage by the deterministic tests: a pytest plugin for `make branches`.
 
-Only those tests run. It skips laws and repetitive tests, which would take several times as long;
-tests of the project's texts; and code in other processes: the Neovim side and the shell. This
-module knows which tests are measured. `pyproject.toml` sets the required coverage.
+It skips laws and repetitive tests, which would take several times as long. It also skips tests of
+the project's texts, and code in other processes: the Neovim side and the shell. This module knows
+which tests are measured. `pyproject.toml` sets the required coverage.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Branches:
         items[:] = filter(is_measured, items)
 
     def pytest_sessionfinish(self) -> None:
-        """Save the measurement; `coverage combine` joins it with those from other processes."""
+        """Save the measurement; `coverage combine` joins the measurements of all processes."""
         self._coverage.stop()
         self._coverage.save()
 

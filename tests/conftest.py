@@ -66,8 +66,8 @@ SLOW = frozenset({"cli", "e2e", "nvim", "test_docs.py", "test_package.py"})
 
 
 MARKED = {
-    "guests": "with programs of others, which `make guests` runs",
-    "fuzz": "of laws that take long, which `make fuzz` tries",
+    "guests": "need third-party programs; `make guests` runs them",
+    "fuzz": "are slow laws; `make fuzz` tries them",
 }
 """Why `make test` skips tests with each mark."""
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
@@ -133,4 +133,4 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Report the skipped tests."""
     for mark, count in config.stash.get(LEFT_OUT, {}).items():
         if count:
-            terminalreporter.write_line(f"not run: {count} {MARKED[mark]}")
+            terminalreporter.write_line(f"not run: {count} ({MARKED[mark]})")

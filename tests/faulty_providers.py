@@ -20,7 +20,7 @@ from tests.faulty_server import BEGUN, SAYS, FaultyServer, Forever, Part, Respon
 KEY = "a-Secret-of-no-known-shape-0123456789"
 IDLE_S = 0.1
 """Seconds after which a client reports silence: short in the tests of silence, long in the others,
-where a busy machine must not seem silent.
+because a busy machine must not seem silent.
 """
 FORMATS = ["anthropic", "chat", "responses"]
 Where = Literal["before", "after"]

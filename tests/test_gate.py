@@ -60,8 +60,8 @@ def test_a_run_reports_its_skipped_parts_with_the_reason() -> None:
     ran = subprocess.run(
         command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
     )
-    assert "\nnot run: 1 with programs of others, which `make guests` runs\n" in ran.stdout
-    assert "\nnot run: 1 of laws that take long, which `make fuzz` tries\n" in ran.stdout
+    assert "\nnot run: 1 (need third-party programs; `make guests` runs them)\n" in ran.stdout
+    assert "\nnot run: 1 (are slow laws; `make fuzz` tries them)\n" in ran.stdout
 
 
 def test_the_gate_runs_everything_that_make_test_skips_except_laws() -> None:

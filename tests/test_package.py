@@ -55,7 +55,7 @@ def tracked() -> frozenset[str]:
 
 
 def unignored(root: Path) -> frozenset[str]:
-    """A folder's files, except those that its `.gitignore` names."""
+    """A folder's files, without the files that its `.gitignore` names."""
     patterns = [".git", *(root / ".gitignore").read_text(encoding="utf-8").split()]
 
     def is_ignored(path: str) -> bool:

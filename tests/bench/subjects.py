@@ -243,5 +243,5 @@ class Stranger:
                 time.sleep(0.001)
 
     def p99_s(self) -> float:
-        """The latency of the slowest requests: at most one in a hundred takes longer."""
+        """The latency that only one in a hundred requests exceeds."""
         return sorted(self.waits_s)[int(len(self.waits_s) * 0.99)]

@@ -67,7 +67,7 @@ class Shell:
 
     @property
     def chats(self) -> list[Path]:
-        """The files of the chat folder, sorted by name."""
+        """The chat folder's file names, sorted."""
         return sorted(Path(self.environ["XDG_DATA_HOME"], "parley", "chats").glob("*.md"))
 
     def configure(self, toml: str, agent: str = 'agent = "Demo-OpenAI"') -> None:

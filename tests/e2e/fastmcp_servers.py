@@ -41,7 +41,7 @@ async def main() -> None:
         server = fastmcp.FastMCP(way, auth=auth(base) if way == "oauth" else None)
 
         def sizes(words: list[str]) -> dict[str, int]:
-            """Count the letters in words."""
+            """Count the letters of words."""
             return {word: len(word) for word in words}
 
         server.tool(sizes)

@@ -27,12 +27,14 @@ from tests.fuzz.recorder import FILE
 
 ROOT = Path(__file__).parents[2]
 MOST = 200
-"""No more examples than so many times the usual: a new seed finds more than a longer run of an
-old one.
+"""The highest multiple of the usual examples: a new seed finds more than a longer run with an old
+seed.
 """
 GROWTH = 4
 LONGEST_S = 900.0
-"""What a law may take in one round, its shrinking included, before it counts as hanging."""
+"""The seconds that a law may take in one round, including its shrinking, before it counts as
+hanging.
+"""
 
 
 @dataclass(frozen=True)

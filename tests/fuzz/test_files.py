@@ -65,7 +65,7 @@ waiting_files = st.builds(
     st.lists(st.sampled_from(BELOW), max_size=4).map("\n".join),
     st.just("💬: next\n") | marked_files,
 )
-"""Files of any kind with a call in them that has no result."""
+"""Files of any kind with a call that has no result."""
 
 
 @given(waiting_files)

@@ -57,7 +57,7 @@ class Session:
         self.rest()
 
     def waits(self) -> bool:
-        """Whether the last call, where the cursor then is, waits for a choice."""
+        """Whether the last call waits for a choice, with the cursor on it."""
         self.nvim.command("normal! G$")
         if not self.nvim.lua("return vim.fn.search('^❓', 'bcW')"):
             return False

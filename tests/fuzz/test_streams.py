@@ -123,7 +123,7 @@ def test_events_are_the_same_for_any_cuts_of_their_bytes(
     assert payloads(cut(text, sizes)) == payloads([text])
 
 
-# --- Payloads one by one, and payloads that came together -----------------------------------------
+# --- Single and joined payloads -------------------------------------------------------------------
 
 QUIRKS: tuple[Quirk, ...] = ("think_tags",)
 SECRET = "sk-secret"

@@ -240,7 +240,7 @@ async def guarded(
 
         @mcp.tool()
         def whoami() -> str:
-            """The signed-in user."""
+            """Who is signed in."""
             return "somebody who signed in"
 
         app = mcp.streamable_http_app(streamable_http_path=path, **options)

@@ -105,7 +105,7 @@ async def show() -> list[ContentBlock]:
 
 
 async def stir(times: int, ctx: Context) -> str:
-    """Report repeatedly that the resource list and one resource have changed."""
+    """Say again and again that the resources are others, and that one has changed."""
     for _ in range(times):
         await ctx.notify_resources_changed()
         await ctx.notify_resource_updated("note://tea")

@@ -161,7 +161,7 @@ async def test_a_prompt_is_the_text_of_one_question() -> None:
             await servers.get_prompt("none", "greet")
 
 
-# --- What servers ask -----------------------------------------------------------------------------
+# --- Servers' questions ---------------------------------------------------------------------------
 
 
 async def test_the_user_fills_in_the_form_of_an_older_server() -> None:

@@ -143,7 +143,7 @@ async def test_a_local_server_gets_proxies_and_certificates_but_no_key(
     assert not PRIVATE.keys() & environment.keys()
 
 
-# --- What is remembered ---------------------------------------------------------------------------
+# --- The memory of revisions ----------------------------------------------------------------------
 
 
 def remembering(server: ServerSettings, state: Path) -> AbstractAsyncContextManager[Servers]:

@@ -198,7 +198,7 @@ async def test_a_local_server_has_nothing_to_sign_in_to() -> None:
             await servers.sign_in("fake", Person().browse)
 
 
-# --- What goes wrong ------------------------------------------------------------------------------
+# --- Failures -------------------------------------------------------------------------------------
 
 
 async def failing(provider: Provider, state: Path, person: Person | None = None) -> str:
@@ -409,7 +409,7 @@ async def test_a_registered_client_signs_in_without_registering(state: Path, met
             has_expired(state)
             assert await whoami(servers) == "somebody who signed in"
             assert len(provider.access) == 2
-        async with at(provider.url, state, client_id="of nobody", callback_port=port) as servers:
+        async with at(provider.url, state, client_id="unknown", callback_port=port) as servers:
             attempt = asyncio.ensure_future(servers.sign_in("tracker", Person().browse))
             await until(lambda: only(servers).account == "signing in")
             assert not await servers.sign_in("tracker", Person().browse)

@@ -21,7 +21,7 @@ from tests.asgi import AsgiServer
 
 @dataclass
 class HangingModel:
-    """The received requests, and those that the client cancelled."""
+    """The received requests, and the requests that the client cancelled."""
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)

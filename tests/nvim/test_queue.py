@@ -161,7 +161,7 @@ def test_a_queued_questions_text_can_be_edited_and_a_deleted_one_is_not_asked(
     nvim.until(lambda: len(questions(nvim)) == 5, "the answer")
     nvim.until_idle()
     assert "two and a half" in nvim.lines()[nvim.lines().index("💬: say: two and a half") + 4]
-    assert nvim.cursor[0] == 1  # it was not there
+    assert nvim.cursor[0] == 1  # the cursor was not in the question
 
 
 def test_undo_removes_a_queued_question(nvim: Child, model: HangingModel) -> None:

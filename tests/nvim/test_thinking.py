@@ -45,7 +45,7 @@ ISSUED: Mapping[str, list[Any]] = {
         for number, text in enumerate(("**Looking** at it\n\nand on", "", "> and again"))
     ],
 }
-"""What each model's maker issues before its calls, and requires back."""
+"""The thinking that each model's maker issues before its calls, and requires back."""
 
 
 def claude() -> Iterator[Any]:

@@ -38,7 +38,7 @@ definitions = st.fixed_dictionaries(
 
 
 def flat(name: str, tool: Any) -> dict[str, Any]:
-    """A shape like those of the formats."""
+    """A shape similar to the formats' shapes."""
     return shape(name, tool, "schema")
 
 
