@@ -31,6 +31,7 @@ def test_a_word_does_not_block_tools_that_only_contain_its_letters(name: str) ->
         ("DELETE_*", "Delete_all", "all_delete"),
         ("*secret*", "mySecrets", "sacred"),
         ("file?", "file1", "file"),
+        ("[pg]et", "get", "set"),
         ("write file", "write_file", "file_write"),
         ("/^(get|put)_/", "GET_it", "forget_it"),
         ("/rm$/", "confirm", "rmFile"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.media import MOST_BYTES
 from parley.text import size_text, visible
 from parley.tools.results import (
     FOR_USER,
@@ -223,6 +224,15 @@ def test_pictures_beyond_the_limit_are_described() -> None:
     )
     assert len(many.pictures) == MOST_PICTURES
     assert many.text == "[image image/png, 69 B]\n[image image/png, 69 B]"
+
+
+def test_a_picture_is_kept_up_to_the_largest_size_and_described_beyond_it() -> None:
+    triples = MOST_BYTES // 3  # base64 without padding tells the exact size
+    sizes = (3 * triples, 3 * triples + 3)
+    fits, too_large = (image(png() + bytes(size - len(png()))) for size in sizes)
+    assert [len(p) for p in outcome("ok", [fits], max_bytes=MAX_BYTES).pictures] == [sizes[0]]
+    described = outcome("ok", [too_large], max_bytes=MAX_BYTES)
+    assert (described.pictures, described.text) == ((), "[image image/png, 32.0 MB]")
 
 
 @given(st.lists(blocks | json_values, max_size=4), json_values, st.integers(0, 200))

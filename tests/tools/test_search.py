@@ -46,6 +46,13 @@ def test_tools_are_found_by_the_words_of_their_names_and_descriptions(
     assert [wire for wire, _ in ranking(query, OFFERS)][: len(names) or None] == names
 
 
+def test_tools_that_fit_much_worse_than_the_best_are_left_out() -> None:
+    described = Tool("web", "mix", description="Blends drinks.")
+    offers = Catalogue.of([described, Tool("web", "drinks", description="")]).tools
+    assert [wire for wire, _ in ranking("drinks", offers)] == ["drinks"]
+    assert [wire for wire, _ in ranking("blends", offers)] == ["mix"]
+
+
 names = st.text("abcdeABC_0", min_size=1, max_size=8)
 texts = st.text("abcde \n-:é搜", max_size=30)
 tools = st.lists(st.builds(Tool, st.sampled_from("st"), names, description=texts), max_size=30)
