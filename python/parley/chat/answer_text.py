@@ -1,7 +1,7 @@
-"""The bare text of an answer while it is streamed, for readers that need no file.
+"""Extracts an answer's plain text from the stream, for consumers that do not use the chat file.
 
-The line in which a model summarizes the exchange is a note for later: it is left out at the end of
-a reply. A blank line replaces anything between two replies, such as tool calls.
+The model's summary line at the end of a reply is for later requests, so it is left out. A blank
+line replaces anything between two replies, such as tool calls.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _PART = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class AnswerText:
-    """Takes the pieces of replies, and returns the text that certainly belongs to the answer."""
+    """Takes the pieces of replies, and returns the text that is certain to be in the answer."""
 
     def __init__(self) -> None:
         self._rest = ""
         """The possible end of a reply: blank lines and a summary."""
         self._line = ""
-        """The current line, as long as it may belong to such an end."""
+        """The current line, while it may still be part of a reply's end."""
         self._is_text = False
         self._summary = ""
         self._last = ""
@@ -28,7 +28,7 @@ class AnswerText:
         self._is_between = False
 
     def feed(self, piece: str) -> str:
-        """The text that is certain after a piece."""
+        """Take a piece, and return the text that is now certain."""
         text = ""
         for part in _PART.findall(piece):
             self._rest += part
@@ -42,13 +42,13 @@ class AnswerText:
         return self._joined(text)
 
     def end_reply(self) -> None:
-        """End the reply; further text belongs to another one."""
+        """End the reply; further text belongs to the next reply."""
         self._summary = self._rest.strip() or self._summary
         self._rest, self._line, self._is_text = "", "", False
         self._is_between = True
 
     def end(self) -> str:
-        """The end of the answer: a newline, or the summary if there is nothing else."""
+        """The end of the answer: a missing newline, or the summary if the answer has no text."""
         self.end_reply()
         if not self._last:
             return f"{self._summary}\n" if self._summary else ""

@@ -1,7 +1,7 @@
-"""An attachment as a link in a chat file: a line of a question, or after a result's header.
+"""Attachments as links in a chat file: on a line in a question, or after a result's header.
 
-Knows the link, and how to keep text from looking like a link. Knows nothing of files or of their
-readers.
+Knows how to write and read a link, and how to escape text that looks like one. Knows nothing about
+files or how they are read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def link(attachment: Attachment) -> str:
 
 
 def read_line(line: str, span: Span) -> Attachment | None:
-    """The attachment in a line of a question, None for a line of text."""
+    """The attachment on a question's line; None for a line of text."""
     match = _LINE.fullmatch(line) if line.startswith("![") else None
     return _read(match["link"], span) if match else None
 
@@ -52,9 +52,9 @@ def read_links(text: str) -> tuple[Attachment, ...]:
 
 
 def linked(transcript: Transcript) -> Iterator[tuple[Attachment | Result | Note, Attachment]]:
-    """A chat's attachments, each with the holder of its link; in a question, with itself.
+    """A chat's attachments, each with the part that contains its link; in a question, with itself.
 
-    A note holds the attachments that a tool returned for the user alone.
+    Notes contain the attachments that a tool returned only for the user.
     """
     for exchange in transcript.exchanges:
         for part in exchange.question.parts if exchange.question else ():
@@ -86,12 +86,12 @@ def _read(text: str, span: Span = NOWHERE) -> Attachment:
 
 
 def unescape_line(line: str) -> str:
-    """A line of a question, without the backslash that says that it is not an attachment."""
+    """A question's line without the backslash that marks it as text, not an attachment."""
     return line[1:] if line.startswith("\\") and _LINE.fullmatch(line) else line
 
 
 def escape_line(line: str) -> str:
-    """One line of any text, as written at column 0 of a question."""
+    """Escape one line of any text for column 0 in a question."""
     return (
         "\\" + line
         if line[:1] in ("!", "\\") and _LINE.fullmatch(line)
@@ -100,5 +100,5 @@ def escape_line(line: str) -> str:
 
 
 def escape(text: str) -> list[str]:
-    """The lines of any text, as written at column 0 of a question."""
+    """The lines of any text, escaped for column 0 in a question."""
     return [escape_line(line) for line in text.split("\n")]

@@ -1,6 +1,6 @@
-"""A tool call as one line of a chat file: `❓:[choice] {"id":…}`, legible and lossless.
+"""A tool call as one line in a chat file: `❓:[choice] {"id":…}`, legible and lossless.
 
-The line shows the user exactly the call; a line that is not certain is not read at all.
+The line shows the user the exact call, so a line with more than one possible meaning is rejected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PROPOSAL = re.compile(r"[ \t\u00a0]*(?:\[(?P<choice>[^\]]*)\])?(?P<json>.*)", r
 
 
 def proposal_json(call: ToolCall) -> str:
-    """A call as OpenAI's tool-call object, legible; `read_call` reads it back."""
+    """A call as OpenAI's tool-call object, in legible JSON; `read_call` reads it back."""
     keys: dict[str, Any] = {} if call.index is None else {"index": call.index}
     keys |= {
         "id": call.id,
@@ -33,12 +33,12 @@ def proposal_json(call: ToolCall) -> str:
 
 
 def proposal_line(call: ToolCall, choice: str | None = None) -> str:
-    """The line of a proposal, which shows the user exactly the call."""
+    """A proposal's line, which shows the user the exact call."""
     return f"{MARKERS['proposal']}{f'[{choice}]' if choice else ''} `{proposal_json(call)}`"
 
 
 def split_proposal(content: str) -> tuple[str | None, str, int]:
-    """The bracket's text (None without one), the JSON text, and the JSON's offset in `content`."""
+    """The text in brackets (None if missing), the JSON text, and its offset in `content`."""
     parts = _PROPOSAL.fullmatch(content)
     assert parts is not None, "the pattern takes any text"
     rest = parts["json"]
@@ -47,7 +47,7 @@ def split_proposal(content: str) -> tuple[str | None, str, int]:
 
 
 def remark(line: str, column: int, choice: str | None) -> str:
-    """A proposal's line, whose marker ends at `column`, with another choice in its bracket."""
+    """Change the choice in a proposal's line, whose marker ends at `column`."""
     parts = _PROPOSAL.fullmatch(line, column)
     assert parts is not None, "the pattern takes any text"
     return f"{line[:column]}{f'[{choice}]' if choice else ''} {parts['json'].lstrip(SPACING)}"
@@ -78,9 +78,9 @@ _STRICT = json.JSONDecoder(
 
 
 def strict_json(text: str) -> Any:
-    """JSON text as a value, without anything on which readers differ.
+    """Decode JSON text; reject everything that JSON readers interpret differently.
 
-    Raises ValueError with a one-line reason for duplicate keys, NaN and too deep nesting.
+    Raises ValueError with a one-line reason, for example for duplicate keys, NaN or deep nesting.
     """
     try:
         value = _STRICT.decode(text)
@@ -92,7 +92,7 @@ def strict_json(text: str) -> Any:
 
 
 def _is_shallow(value: Any) -> bool:
-    """Whether JSON can be written again: a decodable value may still be too deep for that."""
+    """Whether a value can be encoded again: a decodable value may still be too deep for that."""
     level = [value]
     for _ in range(_DEEPEST):
         holders = [item for item in level if isinstance(item, dict | list)]
@@ -107,7 +107,7 @@ def _is_shallow(value: Any) -> bool:
 
 
 def read_call(text: str) -> ToolCall:
-    """The call in a proposal's JSON text. Raises ValueError with a one-line reason."""
+    """Read the call in a proposal's JSON text. Raises ValueError with a one-line reason."""
     keys = strict_json(text)
     if not isinstance(keys, dict):
         raise ValueError("expected a JSON object")
@@ -132,5 +132,5 @@ def read_call(text: str) -> ToolCall:
 
 
 def extra_json(keys: dict[str, Any]) -> str:
-    """A call's further keys, in the one form that `ToolCall.extra` has."""
+    """A call's additional keys, in the form used in `ToolCall.extra`."""
     return json.dumps(keys, separators=(",", ":"), sort_keys=True) if keys else ""

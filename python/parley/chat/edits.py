@@ -1,8 +1,8 @@
-"""Changes of a chat file as replaced lines: each names only the lines that it changes.
+"""Changes to a chat file, as edits that replace lines and leave all other lines alone.
 
-Every function takes the file's lines and values read from exactly these lines, and returns edits
-for them; spans of other lines mean nothing. Knows the file's layout, but not who applies an edit,
-or when.
+Every function takes the file's lines and values parsed from exactly these lines, and returns edits
+to them; spans from any other version of the file are invalid. Knows the file's layout, but not who
+applies an edit, or when.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from parley.chat.transcript import (
 
 LineDecoder = Sequence[str]
 (BELOW_TIP,) = writer.note_lines(UNFINISHED.text)
-"""The line below the tip of a reply that is being written."""
+"""The line below the tip, where a reply is being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Edit:
 
 
 def apply_edits(lines: LineDecoder, edits: Sequence[Edit]) -> list[str]:
-    """The lines after all edits. The edits refer to the lines before, and do not overlap."""
+    """Apply all edits. They refer to the original lines, and must not overlap."""
     edited = list(lines)
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         edited[edit.start : edit.end] = edit.lines
@@ -84,10 +84,10 @@ def _append(
 
 
 def _ending(lines: LineDecoder, span: Span) -> list[str]:
-    """Lines that make text at the end of an answer a text of its own; usually none.
+    """Lines that separate new text from the end of a span; usually none.
 
-    A note includes everything up to the next marker; so does a result whose body is missing or has
-    no end.
+    They are needed after a note, which includes everything up to the next marker, and after a
+    result with a missing or unclosed body, which does the same.
     """
     page, in_note = Page(list(lines[span.start : span.end])), False
     *_, last = blocks = list(page.blocks(0))
@@ -106,7 +106,7 @@ def start_answer(
     agent: str | None,
     texts: Sequence[Sequence[str] | Attachment] = (),
 ) -> Edit:
-    """A new answer at the end of an exchange, below the texts of the question's references."""
+    """Add a new answer at the end of an exchange, below the texts that the question includes."""
     span = exchange.answers[-1].span if exchange.answers else exchange.span
     blocks = list(map(_question_block, texts))
     ending = _ending(lines, span) if texts else []
@@ -114,16 +114,16 @@ def start_answer(
 
 
 def _question_block(block: Sequence[str] | Attachment) -> list[str]:
-    """The content of a reference, as lines of a question."""
+    """A reference's content, as lines in a question."""
     if isinstance(block, Attachment):
         return [attachments.link(block)]
     return list(map(attachments.escape_line, block))
 
 
 def open_tip(lines: LineDecoder, answer: Answer) -> tuple[Edit, int]:
-    """An empty line at an answer's end, for the next reply, and its number.
+    """Add an empty line at an answer's end, for the next reply; also returns the line's number.
 
-    A notice below it says that more will follow, until `end_reply` removes it.
+    A notice below the line says that the answer is still being written; `end_reply` removes it.
     """
     edit = _append(lines, answer.span, [["", BELOW_TIP]], _ending(lines, answer.span))
     tip = edit.start + edit.lines.index(BELOW_TIP) - 1
@@ -131,9 +131,9 @@ def open_tip(lines: LineDecoder, answer: Answer) -> tuple[Edit, int]:
 
 
 def end_reply(lines: LineDecoder, answer: Answer, segments: Sequence[Segment] = ()) -> list[Edit]:
-    """The end of a reply: segments replace the notice that more will follow, if it is there.
+    """End a reply: replace the notice from `open_tip`, if it is still there, with segments.
 
-    Words that the user typed after the notice stay, as a note of the user's.
+    Text that the user typed after the notice stays, as the user's note.
     """
     note = notice_note(answer)
     if note is None or read_notice(note) != UNFINISHED:
@@ -144,25 +144,28 @@ def end_reply(lines: LineDecoder, answer: Answer, segments: Sequence[Segment] = 
 
 
 def append_segments(lines: LineDecoder, answer: Answer, segments: Sequence[Segment]) -> Edit:
-    """Segments at the end of an answer."""
+    """Add segments at an answer's end."""
     ending = _ending(lines, answer.span) if isinstance(segments[0], Text) else []
     return _append(lines, answer.span, writer.segment_blocks(segments), ending)
 
 
 def append_notice(lines: LineDecoder, answer: Answer, notice: Notice) -> list[Edit]:
-    """A notice at the end of an answer."""
+    """Add a notice at an answer's end."""
     return end_reply(lines, answer, [Note(notice.text)])
 
 
 def open_question(lines: LineDecoder, exchange: Exchange) -> Edit:
-    """Room for the next question below an exchange."""
+    """Add an empty question below an exchange."""
     return _append(lines, exchange.span, [[grammar.MARKERS["question"] + " "]])
 
 
 def put_question(
     lines: LineDecoder, transcript: Transcript, at: int, content: str | Attachment
 ) -> Edit:
-    """Add a text or a picture to an exchange's question; an answered exchange gets a new one."""
+    """Add a text or a picture to an exchange's question.
+
+    If the exchange has an answer, start a new question at the end of the chat instead.
+    """
     exchange = transcript.exchanges[at]
     exchange = transcript.exchanges[-1] if exchange.answers else exchange
     part = content if isinstance(content, Attachment) else Text(content)
@@ -178,7 +181,7 @@ def put_question(
 
 
 def add_question(lines: LineDecoder, transcript: Transcript, content: str | Attachment) -> Edit:
-    """Add a text or a picture to the last question; the file may have no question yet."""
+    """Add a text or a picture to the last question; create a question if the file has none."""
     if transcript.exchanges:
         return put_question(lines, transcript, len(transcript.exchanges) - 1, content)
     part = content if isinstance(content, Attachment) else Text(content)
@@ -189,7 +192,7 @@ def add_question(lines: LineDecoder, transcript: Transcript, content: str | Atta
 
 
 def begin_question(lines: LineDecoder, question: Question, text: str) -> Edit:
-    """Insert a text at the start of a question; the text beside the marker moves below it."""
+    """Insert a text at the start of a question; text on the marker's line moves below it."""
     start = question.span.start
     marker = grammar.marker_of(lines[start])
     assert marker is not None, "a question's first line starts with its marker"
@@ -208,7 +211,7 @@ def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None)
 
 
 def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
-    """Put a result and its note directly below the proposal, in place of its task, if any."""
+    """Put a result and its note directly below the proposal, replacing the task, if any."""
     block = results.result_lines(proposal.call.name, proposal.call.id, result)
     task = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
     if result.note:
@@ -223,7 +226,7 @@ def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
 
 
 def _is_of_note_above(line: str) -> bool:
-    """Whether a line continues a note above it, or ends it."""
+    """Whether a line continues or ends the note above it."""
     if is_blank(line):
         return False
     marker = grammar.marker_of(line)
@@ -231,7 +234,7 @@ def _is_of_note_above(line: str) -> bool:
 
 
 def put_task(lines: LineDecoder, proposal: Proposal, task: str) -> Edit:
-    """Put a task directly below the proposal that it runs, in place of an earlier task."""
+    """Put a task directly below the proposal that it runs, replacing an earlier task."""
     block = results.task_lines(proposal.call.name, proposal.call.id, ServerTask(task))
     if proposal.task:
         return Edit(proposal.task.span.start, proposal.task.span.end, tuple(block))
@@ -239,14 +242,14 @@ def put_task(lines: LineDecoder, proposal: Proposal, task: str) -> Edit:
 
 
 def _put_below(lines: LineDecoder, proposal: Proposal, block: Sequence[str]) -> Edit:
-    """Lines directly below a proposal, between blank lines."""
+    """Insert lines directly below a proposal, between blank lines."""
     at = proposal.span.end
     below = at < len(lines) and not is_blank(lines[at])
     return Edit(at, at, ("", *block, "") if below else ("", *block))
 
 
 def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
-    """Sign the answer's last thinking block, which is at the tip while a reply is written."""
+    """Sign the answer's last thinking block, which is at the tip while a reply is streamed."""
     blocks = [s for s in answer.segments if isinstance(s, Thinking)]
     if not blocks or blocks[-1].signature:  # the block has been deleted: leave the others alone
         return []
@@ -255,9 +258,9 @@ def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
 
 
 def drop_unfinished(lines: LineDecoder, answer: Answer) -> list[Edit]:
-    """Remove the remains of an unfinished turn after an answer's last call, with its notice.
+    """Remove an unfinished reply after an answer's last call, and the notice.
 
-    If there are calls before, a note says that the turn was resumed: limits count from there.
+    If the answer has calls, a note says that the turn was resumed, and limits count from that note.
     """
     note = notice_note(answer)
     notice = read_notice(note) if note else None
@@ -266,14 +269,14 @@ def drop_unfinished(lines: LineDecoder, answer: Answer) -> list[Edit]:
 
 
 def withdraw(lines: LineDecoder, answer: Answer) -> list[Edit]:
-    """Remove the text of a reply that the provider begins again, with the notice below it."""
+    """Remove the text and the notice of a reply that the provider restarts."""
     return _drop(lines, answer, [])
 
 
 def _drop(lines: LineDecoder, answer: Answer, instead: Sequence[Segment]) -> list[Edit]:
-    """Remove the text after an answer's last call; the segments in `instead` replace its notice.
+    """Remove the text after an answer's last call; the segments in `instead` replace the notice.
 
-    Words that the user typed after the notice stay, as a note of the user's.
+    Text that the user typed after the notice stays, as the user's note.
     """
     calls = [i for i, s in enumerate(answer.segments) if isinstance(s, Proposal | Orphan | Broken)]
     rest = answer.segments[calls[-1] + 1 if calls else 0 :]
@@ -287,30 +290,29 @@ def _drop(lines: LineDecoder, answer: Answer, instead: Sequence[Segment]) -> lis
 
 
 def _without(answer: Answer, span: Span) -> Edit:
-    """Remove a text of an answer; if it is beside the answer's marker, the marker stays."""
+    """Remove a text from an answer; a marker on the same line stays."""
     if span.start == answer.span.start:
         return Edit(span.start, span.end, (writer.answer_line(answer.agent), ""))
     return Edit(span.start, span.end, ())
 
 
 def name_answer(answer: Answer, agent: str | None) -> list[Edit]:
-    """Name the agent of an answer that is still empty."""
+    """Put the agent's name on an answer that is still empty."""
     if answer.agent == agent or not all(isinstance(segment, Note) for segment in answer.segments):
         return []
     return [Edit(answer.span.start, answer.span.start + 1, (writer.answer_line(agent),))]
 
 
 def empty_answer(lines: LineDecoder, answer: Answer, agent: str | None) -> Edit:
-    """Empty an answer, to ask for it again: only its first line stays."""
+    """Empty an answer before regenerating it; its first line stays and names the agent."""
     below = [""] if answer.span.end < len(lines) else []
     return Edit(answer.span.start, answer.span.end, (writer.answer_line(agent), *below))
 
 
 def written_calls(calls: Sequence[ToolCall], used_ids: Collection[str] = ()) -> list[ToolCall]:
-    """The calls of one reply as they are written: numbered from 0, with unique ids.
+    """Prepare a reply's calls for the file: number them from 0, and make their ids unique.
 
-    A new call gets none of the `used_ids` either: they belong to calls that are no longer in the
-    file.
+    The `used_ids` belong to calls that are no longer in the file; new calls do not reuse them.
     """
     unique, seen, uses = list[ToolCall](), set(used_ids), dict[str, int]()
     for index, call in enumerate(calls):

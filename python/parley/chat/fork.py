@@ -1,6 +1,6 @@
-"""A fork: a chat up to the end of one of its exchanges, as the beginning of another. Pure.
+"""Forks: copies of a chat up to the end of an exchange, which start a new chat. Pure.
 
-Knows which part of the text it contains, but not its file's place or name.
+Knows which part of the text a fork contains, but not the new file's name or folder.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from parley.chat.transcript import Exchange
 
 
 def fork_lines(lines: LineDecoder, exchange: Exchange, source: str) -> list[str]:
-    """The lines up to the end of an exchange; the front matter names the source file.
+    """Copy the lines up to the end of an exchange, and name the source file in the front matter.
 
-    Below a complete answer there is room for the next question. Raises ValueError if the front
-    matter cannot hold the name.
+    Adds an empty question below a complete answer. Raises ValueError if the name cannot be set in
+    the front matter.
     """
     above = list(lines[: content_end(lines, exchange.span)])
     transcript = parse_lines(above)

@@ -1,7 +1,8 @@
-"""A chat file's YAML: checked data, key by key, and problems for the rest.
+"""Reads a chat file's YAML: checks each key, and reports a problem for each invalid key.
 
-It is only data. It can choose and narrow; it can never run code, approve a call, start a server,
-change a safety setting, or name an API key or a base URL: such keys are unknown here, and reported.
+Front matter is only data. It can select and restrict; it can never run code, approve a call, start
+a server, change a safety setting, or set an API key or a base URL. Keys for these are unknown here,
+and are reported.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _IMMODEST = "front matter is too large, too deep or has aliases (*name): it is n
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys of a chat file."""
+    """The keys allowed in a chat file's front matter."""
 
     topic: str
     agent: str = field(metadata=rule(noun="the name of an agent"))
@@ -51,10 +52,9 @@ _NARROWING = ("tools", "max_tool_calls")
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The usable keys with their values, and the problems of the others.
+    """The valid keys with their values, and the problems of the other keys.
 
-    `thinking` and `max_tool_calls` are tables with the given values, in whichever form they were
-    written.
+    `thinking` and `max_tool_calls` are always tables, even if they were written in a short form.
     """
 
     keys: Mapping[str, Any]
@@ -62,10 +62,10 @@ class FrontMatter:
 
 
 def read_front_matter(raw: str | None) -> FrontMatter:
-    """Read a transcript's raw front matter, which may be None or "". Problems count file lines."""
+    """Read a transcript's raw front matter, which may be None or "". Problems have file lines."""
     if not raw or not raw.strip():
         return FrontMatter({})
-    import yaml  # here, since most chats have none, or are only opened to be read
+    import yaml  # here because most chats have no front matter, or are only opened for reading
 
     try:
         if not _is_modest(raw):
@@ -93,7 +93,7 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """The safe loader; a constructor's errors become YAML errors with the value's place.
+        """The safe loader; turns a constructor's errors into YAML errors with the value's position.
 
         For an invalid value, PyYAML 6.0 raises KeyError (`!!bool maybe`), IndexError (`!!int ''`),
         AttributeError (`!!timestamp foo`) or OverflowError (`1:1:…:1.5`).
@@ -123,12 +123,12 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
 
 
 def line_of(raw: str, index: int) -> int:
-    """A character's line in the file; YAML's own marks also end lines at U+0085 and U+2028."""
+    """A character's line in the file. YAML's marks differ: U+0085 and U+2028 also end its lines."""
     return raw.count("\n", 0, index)
 
 
 def _no_yaml(raw: str, error: Any) -> Problem:
-    """The problem for an error of the YAML library, with its line if known."""
+    """The problem for an error from the YAML library, with its line if known."""
     mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
     line = 1 + line_of(raw, mark.index if mark else place or 0)
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
@@ -136,9 +136,9 @@ def _no_yaml(raw: str, error: Any) -> Problem:
 
 
 def _is_modest(raw: str) -> bool:
-    """Whether YAML is no larger and no deeper than handwritten YAML; stops as soon as it is.
+    """Whether YAML is as small and shallow as handwritten YAML; stops as soon as it is not.
 
-    An alias is refused: a few lines of aliases can stand for a value of any size.
+    Aliases are not allowed, because a few lines of aliases can expand to a value of any size.
     """
     import yaml
 
@@ -168,13 +168,13 @@ def trouble(transcript: Transcript) -> str:
 
 
 def topic(transcript: Transcript) -> str:
-    """The subject of a chat, on one line: its topic, else its first question, else ""."""
+    """A chat's subject on one line: its topic, or else its first question, or else ""."""
     questions = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
     return own_topic(transcript) or " ".join(next(questions, "").split())
 
 
 def own_topic(transcript: Transcript) -> str:
-    """The topic of a chat, else the user's first own words, without included text."""
+    """A chat's topic, or else the first text that the user typed, without included text."""
     named = read_front_matter(transcript.front_matter).keys.get("topic", "")
     questions = (
         words for e in transcript.exchanges if e.question and (words := own_words(e.question))

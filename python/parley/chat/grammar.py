@@ -1,8 +1,8 @@
-"""The spelling of a chat file: its markers, and how to keep text from looking like one.
+"""The syntax of a chat file: its markers, and how to escape text that looks like a marker.
 
-This is the only module that knows a marker. A marker counts at column 0, inside any Markdown; text
-that would look like a marker is written with a backslash in front, which the reader removes. Knows
-single lines; `calls` and `results` know the lines of calls and results.
+Only this module knows the markers. A marker is recognized at column 0, even inside Markdown blocks.
+Text that looks like a marker is written with a leading backslash, which the reader removes. Knows
+single lines; `calls` and `results` know how calls and results are written.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ MARKERS: dict[Kind, str] = {
     "result": "\U0001f6e0\ufe0f:",
     "note": "🔒:",
 }
-"""The markers as they are written. A reader accepts each with or without U+FE0F after the emoji."""
+"""The markers as they are written. The reader accepts each with or without U+FE0F."""
 
 VERSION = 1
-"""The version of the format in doc/transcript.md; it rises when readers would have to change."""
+"""The version of the format in doc/transcript.md; incremented when readers have to change."""
 
 PROMPT = ">> Please choose ("
-"""The start of prompt lines in files of older versions; the prompt is drawn today. Ignored and
-kept."""
+"""The start of prompt lines in files from older versions, which the reader ignores and keeps. The
+editor now draws the prompt."""
 
 SUMMARY = "📝:"
-"""Starts the line in which a model summarizes the exchange; plain text, not structure."""
+"""The start of a model's summary line, which is plain text, not a marker."""
 
 _VS16 = "\ufe0f"
 _KIND_OF: dict[str, Kind] = {marker.replace(_VS16, ""): kind for kind, marker in MARKERS.items()}
@@ -46,14 +46,14 @@ _LONGEST = max(len(PROMPT), *(len(m) + 1 for m in MARKERS.values()))
 
 
 def marker_of(line: str) -> tuple[Kind, int] | None:
-    """The marker at column 0 and the column after it, None for a line of text."""
+    """The marker at column 0 and the column after it; None for a line of text."""
     if line[:1] not in _STARTS or not (match := _MARKER.match(line)):
         return None
     return _KIND_OF[match[0].replace(_VS16, "")], match.end()
 
 
 def is_escaped(line: str) -> bool:
-    """Whether the line is text with one additional backslash."""
+    """Whether the line is text with an escaping backslash."""
     return line[:1] == "\\" and bool(_ESCAPABLE.match(line))
 
 
@@ -63,22 +63,22 @@ def is_prompt(line: str) -> bool:
 
 
 def is_plain(line: str) -> bool:
-    """Whether the line means itself; fast, since nearly every line of a file does."""
+    """Whether the line is certainly plain text. Fast, because nearly every line in a file is."""
     return line[:1] not in _STARTS
 
 
 def escape_line(line: str) -> str:
-    """One line of any text, as written at column 0."""
+    """Escape one line of any text for column 0."""
     return "\\" + line if line[:1] in _STARTS and _ESCAPABLE.match(line) else line
 
 
 def escape(text: str) -> list[str]:
-    """The lines of any text, as written at column 0."""
+    """The lines of any text, escaped for column 0."""
     return [escape_line(line) for line in text.split("\n")]
 
 
 def may_need_escape(start: str) -> bool:
-    """Whether a line with this start may still need escaping: hold it back while streaming."""
+    """Whether a line with this start may still need escaping, so that it must be held back."""
     bare = start.lstrip("\\")
     if not bare:
         return bool(start)
@@ -89,14 +89,17 @@ def may_need_escape(start: str) -> bool:
 
 
 def fit(text: str) -> str:
-    """Text that a transcript can hold: with ␀ for NUL, and U+FFFD for lone surrogates."""
+    """Make text fit for a transcript: replace NUL with ␀, and lone surrogates with U+FFFD."""
     if "\0" not in text and text.isascii():
         return text
     return UNFIT.sub(lambda match: "␀" if match[0] == "\0" else "\ufffd", text)
 
 
 def read_thinking_head(content: str) -> tuple[str, str, str, bool] | None:
-    """Provider, model, signature and whether it is redacted, from the text after `🧠:[`."""
+    """The provider, the model, the signature, and whether the thinking is redacted.
+
+    `content` is the text after `🧠:[`.
+    """
     content = content.rstrip(SPACING + "\r")
     if not content.endswith("]"):
         return None
@@ -109,7 +112,7 @@ def read_thinking_head(content: str) -> tuple[str, str, str, bool] | None:
 
 
 def quote(text: str) -> list[str]:
-    """Thinking as a block quote; it needs no escaping, since its lines start with no marker."""
+    """Thinking as a block quote, which needs no escaping because each line starts with `>`."""
     return ["> " + line if line else ">" for line in text.split("\n")]
 
 

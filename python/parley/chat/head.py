@@ -1,6 +1,6 @@
-"""Changes of the front matter: set or remove one key, and leave every other line unchanged.
+"""Sets or removes one key in the front matter, and leaves every other line unchanged.
 
-Knows where YAML puts a key; `front_matter` knows the meaning of keys.
+Knows how to find a key's lines in YAML; `front_matter` knows the meaning of keys.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from parley.chat.transcript import Transcript, is_blank
 def put_value(
     lines: LineDecoder, transcript: Transcript, key: str, value: str | Sequence[str] | None
 ) -> list[Edit]:
-    """Set a key to a text or a list of texts; None removes it, and an empty front matter.
+    """Set a key to a text or a list of texts; None removes the key, and front matter left empty.
 
-    Raises ValueError if the front matter is not YAML, or if a changed line would change its other
-    keys.
+    Raises ValueError if the front matter cannot be read, or if the edit would change other keys.
     """
     edits = _put(lines, transcript.front_matter, key, value)
     after = {name: other for name, other in _keys(transcript).items() if name != key}
@@ -36,7 +35,7 @@ def put_value(
 
 
 def height(transcript: Transcript) -> int:
-    """The number of lines of the front matter, including its delimiters."""
+    """The number of lines in the front matter, including its delimiters."""
     return 0 if transcript.front_matter is None else _count(transcript.front_matter) + 2
 
 
@@ -46,7 +45,7 @@ def lacks_topic(transcript: Transcript) -> bool:
 
 
 def put_topic(lines: LineDecoder, transcript: Transcript, topic: str) -> list[Edit]:
-    """Fill in an empty topic of the front matter, and change nothing else; otherwise do nothing."""
+    """Fill in an empty topic in the front matter; do nothing if that would change anything else."""
     rows = _empty_topics(transcript)
     if len(rows) != 1:
         return []
@@ -61,13 +60,13 @@ _EMPTY_TOPIC = re.compile(r"""topic:[ \t]*(?:""|''|~|null)?[ \t]*""")
 
 
 def _empty_topics(transcript: Transcript) -> list[int]:
-    """The file lines with an empty key `topic`."""
+    """The file lines with an empty `topic` key."""
     lines = (transcript.front_matter or "").split("\n")
     return [number for number, line in enumerate(lines, 1) if _EMPTY_TOPIC.fullmatch(line)]
 
 
 def _entry(key: str, value: str | Sequence[str]) -> str:
-    """A key and its value on one line of YAML: text is unquoted if possible, else JSON."""
+    """A key and its value on one line of YAML: unquoted text if possible, or else JSON."""
     if (
         isinstance(value, str)
         and read_front_matter(plain := f"{key}: {value}").keys.get(key) == value
@@ -103,8 +102,8 @@ def _put(
 
 
 def _place(raw: str, key: str) -> tuple[int, int] | None:
-    """The first line of a key and the line after its value; None without the key."""
-    import yaml  # here, since most chats are only opened to be read
+    """A key's first line and the line after its value; None if the key is missing."""
+    import yaml  # here because most chats are only opened for reading
 
     if any(problem.severity == "error" for problem in read_front_matter(raw).problems):
         raise ValueError("the front matter cannot be read. Fix it first")
@@ -120,7 +119,10 @@ def _place(raw: str, key: str) -> tuple[int, int] | None:
 
 
 def _after(raw: str, end: int) -> int:
-    """The line after a value that ends at a character: a block ends at the next content."""
+    """The line after a value that ends at the character `end`.
+
+    For a block, `end` is at the next content, so blank lines and comments above it are excluded.
+    """
     line, lines = line_of(raw, end), raw.split("\n")
     if raw[:end].rpartition("\n")[2]:
         return line + 1

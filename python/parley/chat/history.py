@@ -1,8 +1,8 @@
-"""The history that a model is sent, independent of wire formats: who said what, in order.
+"""The history that is sent to a model, independent of wire formats: who said what, in order.
 
 Knows which parts of a file are never sent: notes, orphans, broken blocks, choices, problems, the
-preamble (text above the first question is the user's own heading) and everything after the exchange
-that is being answered. Knows nothing of roles, JSON or models.
+preamble (the user's own heading above the first question), and everything after the exchange that
+is being answered. Knows nothing about roles, JSON or models.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ NOT_APPROVED = "The user did not approve this call."
 DECLINED = "The user declined this call."
 NO_RESULT = "No result was recorded for this call."
 NO_REASON = "This call failed, and nothing says why."
-"""The text of a failure without text. Anthropic answers 400 "content cannot be empty if `is_error`
-is true" (github.com/bytedance/trae-agent/issues/230, read 2026-11-22); for others "Error: "
-alone says as little."""
+"""Replaces the empty text of a failed call. Anthropic returns 400 "content cannot be empty if
+`is_error` is true" (github.com/bytedance/trae-agent/issues/230, read 2026-11-22); in other formats,
+a bare "Error: " would be just as unhelpful."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """A call with its outcome; `id` is the call's own id, made unique in the whole request.
+    """A call with its outcome; `id` is the call's id, made unique within the request.
 
-    In `content`, words replace the pictures; if there are pictures, `parts` has the same content
-    with the pictures themselves. If a text is too long for the file, `content` is its beginning and
-    `whole` is all of it.
+    In `content`, text replaces the pictures; if there are any, `parts` has the same content with
+    the pictures themselves. If a text is too long for the file, `content` is its beginning and
+    `whole` is the attachment with the whole text.
     """
 
     call: ToolCall
@@ -62,10 +62,10 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """The user's words; never blank.
+    """The user's text; never blank.
 
-    In `text`, words replace the pictures; if there are pictures, `parts` has the same content with
-    the pictures themselves.
+    In `text`, text replaces the pictures; if there are any, `parts` has the same content with the
+    pictures themselves.
     """
 
     text: str
@@ -78,7 +78,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """One reply of the model with the results of its calls; it has text, or calls, or both.
+    """One of the model's replies, with the results of its calls; it has text, calls, or both.
 
     `open` marks the replies of an answer whose tool loop continues: only their signed thinking is
     sent back.
@@ -94,7 +94,7 @@ class ModelTurn:
 
     @property
     def text(self) -> str:
-        """All texts joined, "" if the model only made calls."""
+        """All texts, joined; "" if the model only made calls."""
         return "\n\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
@@ -102,12 +102,12 @@ Turn: TypeAlias = UserTurn | ModelTurn
 
 
 def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) -> tuple[Turn, ...]:
-    """The turns that ask for an answer to exchange number `at`; later exchanges are not sent.
+    """The turns to send for an answer to exchange number `at`; later exchanges are not sent.
 
-    Exchanges before the last `max_full_exchanges` are sent as their summary line, if they have one.
-    The exchange that is being answered counts as one of the last, and is always whole. None sends
-    all exchanges whole. Replies with neither text nor a readable call are not sent, nor are empty
-    questions without a sent answer.
+    Of exchanges before the last `max_full_exchanges`, only the summary line is sent, if there is
+    one. The exchange that is being answered counts as one of the last, and is always sent whole. If
+    `max_full_exchanges` is None, all exchanges are sent whole. Replies with neither text nor a
+    readable call are not sent, nor are empty questions without a sent answer.
     """
     exchanges = transcript.exchanges[: at + 1]
     return joined(portions(exchanges, max_full_exchanges), exchanges)
@@ -116,7 +116,7 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
 def portions(
     exchanges: Sequence[Exchange], max_full_exchanges: int | None
 ) -> list[tuple[Turn, ...]]:
-    """The turns of each exchange, with the file's call ids; the last is being answered."""
+    """The turns of each exchange, with the call ids from the file; the last is being answered."""
     last = len(exchanges) - 1
     turns = list[tuple[Turn, ...]]()
     for number, exchange in enumerate(exchanges):
@@ -127,14 +127,17 @@ def portions(
 
 
 def joined(portions: Iterable[Sequence[Turn]], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
-    """The turns of these exchanges as one history, with unique call ids; the user speaks last."""
+    """Join the turns of these exchanges into one history with unique call ids.
+
+    If the last answer is empty, the history ends with a user turn.
+    """
     ids = _Ids()
     turns = tuple(ids.applied(turn) for portion in portions for turn in portion)
     return _with_the_user_last(turns, exchanges)
 
 
 def whole(exchange: Exchange, *, is_answered: bool) -> tuple[Turn, ...]:
-    """The turns of an exchange that is sent whole, with call ids as in the file."""
+    """The turns of an exchange that is sent whole, with the call ids from the file."""
     if is_answered:
         return tuple(_whole(exchange, is_answered=True))
     if "whole" not in exchange.derived:
@@ -144,7 +147,7 @@ def whole(exchange: Exchange, *, is_answered: bool) -> tuple[Turn, ...]:
 
 
 def shortened(exchange: Exchange) -> tuple[Turn, ...]:
-    """The turns of an exchange that is sent as its summary; none without a summary."""
+    """The turns of an exchange that is sent as its summary; empty if it has no summary."""
     if "short" not in exchange.derived:
         text = next(filter(None, map(summary, reversed(exchange.answers))), None)
         short = (UserTurn(OMITTED), ModelTurn((Text(f"{SUMMARY} {text}"),))) if text else ()
@@ -154,9 +157,9 @@ def shortened(exchange: Exchange) -> tuple[Turn, ...]:
 
 
 def _with_the_user_last(turns: tuple[Turn, ...], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
-    """The turns, with a stand-in for the user if nothing sent leads to the new answer.
+    """Add a placeholder from the user if the last answer is empty and does not follow a question.
 
-    That happens below another answer, and in a file that begins with an empty answer.
+    This happens below another answer, and in a file that starts with an empty answer.
     """
     answers = exchanges[-1].answers if exchanges else ()
     if not answers or _contents(answers[-1]) or (turns and isinstance(turns[-1], UserTurn)):
@@ -177,9 +180,9 @@ def _whole(exchange: Exchange, *, is_answered: bool) -> Iterator[Turn]:
 
 
 def _with_pictures(question: Question) -> tuple[str | Attachment, ...]:
-    """The parts of a question with pictures; nothing for any other question.
+    """The parts of a question that has pictures; empty for any other question.
 
-    Text that consists only of unusual spaces is ignored.
+    Text that consists only of unusual whitespace is ignored.
     """
     if not any(isinstance(part, Attachment) for part in question.parts):
         return ()
@@ -196,7 +199,7 @@ def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
 
 
 def _contents(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
-    """The parts and calls of each round that is sent."""
+    """The parts and calls of each round to send."""
     contents = [(_parts(reply), reply.proposals) for reply in rounds(answer)]
     return [
         (parts, calls)
@@ -206,7 +209,7 @@ def _contents(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[P
 
 
 def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
-    """The model's words and thoughts; text that consists only of unusual spaces is ignored."""
+    """The model's text and thinking; text that consists only of unusual whitespace is ignored."""
     return tuple(
         part
         for part in reply.segments
@@ -241,21 +244,21 @@ def _outcome(call: ToolCall, result: Result) -> CallOutcome:
 
 
 def _stand_in(choice: Choice | None) -> tuple[Status, str]:
-    """Status and text for a call without a result; they depend only on the choice."""
+    """The status and text for a call without a result, which depend only on the choice."""
     if choice is None:
         return "refused", NOT_APPROVED
     return ("error", NO_RESULT) if choice in YES else ("refused", DECLINED)
 
 
 class _Ids:
-    """Makes ids unique by occurrence: later content of the file never changes an earlier id."""
+    """Makes ids unique, in file order: later content never changes an earlier id."""
 
     def __init__(self) -> None:
         self._used_ids = set[str]()
         self._uses = dict[str, int]()
 
     def applied(self, turn: Turn) -> Turn:
-        """The turn with ids that no earlier turn has; the same turn if they are unique."""
+        """The turn with ids that no earlier turn has; the same object if they are unique."""
         if isinstance(turn, UserTurn) or not turn.calls:
             return turn
         ids = [self.unique(outcome.id) for outcome in turn.calls]

@@ -1,6 +1,6 @@
-"""Shorter forms in which a part of a chat is sent, each with words for the omitted content.
+"""Shortens parts of a chat before they are sent, with a text in place of the omitted content.
 
-Knows how to shorten a result, a question or a text; `models/memory.py` knows when.
+Knows how to shorten a result, a question or a text; `models/memory.py` decides when.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from parley.chat.transcript import Exchange, Text, Thinking
 from parley.text import size_text
 
 MIDDLE = "\n\n[the middle of this text was left out]\n\n"
-"""The words between the beginning and the end of a text that is too long."""
+"""The text between the beginning and the end of a text that is too long."""
 
 
 def size(text: str) -> int:
-    """The number of bytes of a text."""
+    """A text's size in bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def without_results(turn: Turn) -> Turn:
-    """The turn with words in place of long results and pictures; the turn itself without any."""
+    """Replace long results and pictures with text; returns the same turn if it has none."""
     if isinstance(turn, UserTurn) or not any(map(_is_longer, turn.calls)):
         return turn
     return replace(turn, calls=tuple(map(_without_result, turn.calls)))
@@ -56,7 +56,7 @@ def bare(exchange: Exchange) -> tuple[Turn, ...]:
 
 
 def short_question(exchange: Exchange, most: int) -> tuple[Turn, ...]:
-    """The same as `question_only`, cached in the exchange: `most` is always the same."""
+    """The same as `question_only`, but cached in the exchange; `most` must always be the same."""
     if "question" not in exchange.derived:
         exchange.derived["question"] = question_only(exchange, most)
     turns: tuple[Turn, ...] = exchange.derived["question"]
@@ -64,13 +64,13 @@ def short_question(exchange: Exchange, most: int) -> tuple[Turn, ...]:
 
 
 def question_only(exchange: Exchange, most: int) -> tuple[Turn, ...]:
-    """The turn of an exchange of which only the question is sent, cut to `most` bytes."""
+    """The turn for an exchange if only its question is sent, cut to `most` bytes."""
     question = exchange.question.text if exchange.question else ""
     return (UserTurn(f"{cut(question, most)}\n\n{OMITTED}" if question.strip() else OMITTED),)
 
 
 def cut(text: str, most: int) -> str:
-    """A text without its middle, in at most `most` bytes, more than the size of `MIDDLE`."""
+    """Cut out a text's middle if it exceeds `most` bytes, which must exceed `MIDDLE`'s size."""
     if size(text) <= most:
         return text
     content, half = text.encode("utf-8", "surrogatepass"), (most - len(MIDDLE)) // 2
@@ -78,17 +78,17 @@ def cut(text: str, most: int) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """The text, without incomplete characters at the cut."""
+    """Decode a text, and drop incomplete characters at the cut."""
     return content.decode("utf-8", "ignore")
 
 
 def cut_results(turn: Turn, most: int) -> Turn:
-    """The turn with each result cut to at most `most` bytes."""
+    """Cut each of the turn's results to at most `most` bytes."""
     return _changed(turn, lambda outcome: _cut_content(outcome, most))
 
 
 def cut_texts(turn: Turn, most: int) -> Turn:
-    """The model's turn with each text, argument and result cut to at most `most` bytes."""
+    """Cut each text, argument and result in a model's turn to at most `most` bytes."""
     if isinstance(turn, UserTurn):
         return turn
     parts = tuple(
@@ -99,7 +99,7 @@ def cut_texts(turn: Turn, most: int) -> Turn:
 
 
 def cut_question(turn: Turn, most: int) -> Turn:
-    """The user's turn with its text cut to at most `most` bytes."""
+    """Cut the text of a user's turn to at most `most` bytes."""
     if isinstance(turn, UserTurn) and size(turn.text) > most:
         return UserTurn(cut(turn.text, most))
     return turn
@@ -116,7 +116,7 @@ def _cut_arguments(outcome: CallOutcome, most: int) -> CallOutcome:
 
 
 def _changed(turn: Turn, change: Callable[[CallOutcome], CallOutcome]) -> Turn:
-    """The turn with its calls changed; the turn itself if no call changes."""
+    """Apply `change` to the turn's calls; returns the same turn if no call changes."""
     if isinstance(turn, UserTurn):
         return turn
     calls = tuple(map(change, turn.calls))
@@ -124,14 +124,14 @@ def _changed(turn: Turn, change: Callable[[CallOutcome], CallOutcome]) -> Turn:
 
 
 def without_pictures(turn: Turn) -> Turn:
-    """The turn with words in place of its pictures."""
+    """Replace the turn's pictures with text."""
     if isinstance(turn, UserTurn):
         return UserTurn(turn.text) if turn.parts else turn
     return _changed(turn, lambda outcome: replace(outcome, parts=()))
 
 
 def without_thinking(turn: Turn) -> Turn:
-    """The turn without the model's thoughts."""
+    """The turn without the model's thinking."""
     if isinstance(turn, UserTurn) or not any(isinstance(part, Thinking) for part in turn.parts):
         return turn
     return replace(turn, parts=tuple(part for part in turn.parts if not isinstance(part, Thinking)))

@@ -1,6 +1,6 @@
-"""Options that settings, agents and chat files share: thinking, tool mode, call limits.
+"""Settings shared by settings files, agents and chat files: thinking, tool mode, call limits.
 
-Contains only values, with the bounds that apply everywhere.
+Contains only the values and the bounds that apply everywhere.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSettings:
-    """Settings of thinking; None leaves the choice to the model's defaults.
+    """Thinking settings; None keeps the model's default.
 
-    Without `show`, its text is not requested, and only the data that must be sent back is written.
+    If `show` is false, the thinking's text is not requested, and only data that must be sent back
+    is written.
     """
 
     enabled: bool = field(default=True, metadata=rule(is_short=True))
@@ -30,7 +31,7 @@ class ThinkingSettings:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """`max_tool_calls`: a plain number is per message (one exchange); a session is the file."""
+    """`max_tool_calls`: per message (one exchange), the short form, or per session (the file)."""
 
     per_message: int | None = field(default=None, metadata=rule(is_short=True))
     per_session: int | None = None

@@ -1,6 +1,6 @@
-"""A chat file's lines, cut at their markers into blocks.
+"""Splits a chat file's lines into blocks at the markers.
 
-The reader works on whole lines: one pass finds the markers and unescapes the text between them.
+Works on whole lines: one pass finds the markers and unescapes the text between them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parley.chat.transcript import BLANK, UNFIT, Problem, Severity
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A marker line with all lines up to the next marker."""
+    """A marker line and all lines up to the next marker."""
 
     kind: Kind
     content: str
@@ -27,20 +27,20 @@ class Block:
 
 @dataclass(slots=True)
 class Page:
-    """The lines of a file while it is read, and the problems found so far."""
+    """A file's lines during reading, and the problems found so far."""
 
     lines: list[str]
     problems: list[Problem] = field(default_factory=list)
     ignored: set[int] = field(default_factory=set)
-    """Old prompt lines, which belong to no text."""
+    """Old prompt lines, which are not part of any text."""
 
     def problem(self, line: int, column: int, severity: Severity, message: str) -> None:
-        """Report a problem at a character of a line."""
+        """Report a problem at a character in a line."""
         before = self.lines[line][:column].encode("utf-8", "surrogatepass")
         self.problems.append(Problem(line, len(before), severity, message))
 
     def replace_unfit(self) -> None:
-        """Replace characters that no text can hold."""
+        """Replace characters that are not allowed in a text."""
         if not UNFIT.search("\n".join(self.lines)):
             return
         for number, line in enumerate(self.lines):
@@ -63,7 +63,7 @@ class Page:
         return None, 0
 
     def blocks(self, start: int) -> Iterator[Block]:
-        """Cut at the markers, and unescape the text lines between them."""
+        """Split the lines at the markers, and unescape the text lines between them."""
         marks = list[tuple[Kind, int, int]]()
         lines = self.lines
         below = enumerate(islice(lines, start, None), start)

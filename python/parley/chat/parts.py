@@ -1,4 +1,4 @@
-"""Collects the segments of a question or an answer, and attaches each result to its proposal."""
+"""Collects the segments in a question or an answer, and attaches each result to its proposal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHOICE_OF: dict[str | None, Choice] = {choice: choice for choice in CHOICES}
 
 
 class Parts:
-    """Collects texts and notes; text lines with nothing between them are one text."""
+    """Collects texts and notes; joins text lines with nothing between them into one text."""
 
     def __init__(self, page: Page, start: int = 0, end: int = 0) -> None:
         self.page = page
@@ -46,15 +46,15 @@ class Parts:
             Parts.add_text(self, page.text_lines(start, end), start, end)
 
     def open(self, block: Block, content: str) -> None:
-        """Start with the marker line of a question or an answer, and the text on it."""
+        """Start with the first block of a question or an answer, including text on its line."""
         Parts.add_text(self, [content.lstrip(SPACING)], block.start, block.start + 1)
         self.add_text(self.page.text_lines(block.start + 1, block.end), block.start + 1, block.end)
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
-        """Add the text lines from `start` to `end` of the file.
+        """Add the text lines from `start` to `end` in the file.
 
-        A text ends above the marker that follows its last words, even if an empty note begins
-        there.
+        A text ends above the marker that follows its last words, even if that marker starts an
+        empty note.
         """
         if self._text:
             if start == self._text_span.end or not all(map(is_blank, lines)):
@@ -73,7 +73,7 @@ class Parts:
         self.segments.append(segment)
 
     def add_plain(self, block: Block) -> None:
-        """Add a block where only texts and notes are allowed; any other marker is text here."""
+        """Add a block outside an answer, where any marker other than a note's is read as text."""
         if block.kind == "note":
             self.add_note(block)
             return
@@ -83,7 +83,7 @@ class Parts:
         self.add_text(self.page.text_lines(block.start, block.end), block.start, block.end)
 
     def add_note(self, block: Block) -> None:
-        """Add a note with its lines; a bare note marker in a note only ends it."""
+        """Add a note with its lines; inside a note, a bare note marker ends the note."""
         lines = [block.content.lstrip(SPACING), *self.page.text_lines(block.start + 1, block.end)]
         if self._in_note and is_blank(lines[0]):
             self._in_note = False
@@ -119,13 +119,13 @@ def _stripped(lines: list[str]) -> str:
 
 
 class QuestionParts(Parts):
-    """Collects a question's parts: texts, notes, and attachments, each on a line of its own.
+    """Collects a question's parts: texts, notes, and attachments on separate lines.
 
-    Text beside the question's marker is not an attachment, nor is a line of a note.
+    Links on the question's marker line or in a note are not attachments.
     """
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
-        """Add the file's text lines from `start` to `end`, and the attachments between them."""
+        """Add the file's lines from `start` to `end`, both texts and attachments."""
         rows = [number for number in range(start, end) if number not in self.page.ignored]
         first = 0
         for at, (line, row) in enumerate(zip(lines, rows, strict=True)):
@@ -147,7 +147,7 @@ class AnswerParts(Parts):
         self._starts = RoundStarts()
         self._seen = 0
         self._waiting = dict[str, deque[int]]()
-        """The round's calls without a result: their places, by id."""
+        """The positions of the round's calls without a result, by id."""
 
     def add(self, block: Block) -> None:
         """Add the next block of the answer."""
@@ -166,7 +166,7 @@ class AnswerParts(Parts):
 
     def _add_thinking(self, block: Block) -> None:
         lines, start = self.page.lines, block.start + 1
-        is_quote = (  # an escaped prompt is freed by now, and is text
+        is_quote = (  # an escaped prompt has been unescaped, and is text
             lines[i].startswith(">") and not grammar.is_prompt(lines[i])
             for i in range(start, block.end)
         )
@@ -228,7 +228,7 @@ class AnswerParts(Parts):
         self._add_rest(block, end)
 
     def _file_line(self, block: Block, count: int) -> int:
-        """The line of the file after the first `count` text lines of a block."""
+        """The file line after the first `count` text lines in a block."""
         if not self.page.ignored:
             return block.start + 1 + count
         texts = [i for i in range(block.start + 1, block.end) if i not in self.page.ignored]
@@ -273,7 +273,7 @@ class AnswerParts(Parts):
             self.segments[at] = replace(proposal, task=task)
 
     def _noted(self, at: int, name: str, span: Span) -> Proposal:
-        """The proposal at a place; reports if its result has an unexpected place or name."""
+        """The proposal at a position; reports a problem if its result is misplaced or misnamed."""
         proposal = self.segments[at]
         assert isinstance(proposal, Proposal)
         if name != (expected := results.header_name(proposal.call.name)):
@@ -287,7 +287,7 @@ class AnswerParts(Parts):
         return proposal
 
     def _proposal_for(self, call_id: str) -> int | None:
-        """The place of the proposal for a result: directly above, else the first in the round."""
+        """Find a result's proposal: directly above, or else the first match in the round."""
         above = len(self.segments) - 1
         while above >= 0 and isinstance(self.segments[above], Note):
             above -= 1

@@ -1,6 +1,6 @@
-"""Reads a chat file into a `Transcript`. Never raises, never drops text.
+"""Reads a chat file into a `Transcript`. Never raises an exception, and never drops text.
 
-Anything that makes no sense stays in the file and is reported as a `Problem`.
+Anything that cannot be interpreted is kept and reported as a `Problem`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from parley.chat.transcript import (
 
 
 def parse(text: str) -> Transcript:
-    """The transcript of `text`. A BOM, CRLF line ends and a missing final newline are accepted."""
+    """Parse a chat file's text. Accepts a BOM, CRLF line endings and a missing final newline."""
     return parse_lines(split_lines(text))
 
 
 def parse_lines(lines: Sequence[str]) -> Transcript:
-    """The transcript of a file's lines, as returned by `split_lines`."""
+    """Parse a chat file's lines, as returned by `split_lines`."""
     page = Page(list(lines))
     page.replace_unfit()
     front_matter, start = page.front_matter()
@@ -46,7 +46,7 @@ def parse_lines(lines: Sequence[str]) -> Transcript:
 
 
 def split_lines(text: str) -> list[str]:
-    """A file's lines, split only at newlines, without BOM, and without CRs if all have one."""
+    """Split a file only at newlines; remove a BOM, and the CRs if every line ends with one."""
     *lines, unended = text.removeprefix("\ufeff").split("\n")
     if lines and all(line[-1:] == "\r" for line in lines):
         lines = [line[:-1] for line in lines]
@@ -100,7 +100,7 @@ def _answer(page: Page, turn: list[Block]) -> Answer:
 
 
 def _report_unanswered(page: Page, replies: Iterable[Round]) -> None:
-    """Report the open calls of rounds that can no longer wait or run."""
+    """Report the calls without a result in rounds that can no longer wait or run."""
     for earlier in replies:
         for proposal in earlier.proposals:
             if proposal.result is None:

@@ -1,7 +1,7 @@
-"""References in a question, `@@path@@`: their places, and the text that they include.
+"""References in a question, `@@path@@`: their positions, and the text that they include.
 
-A reference is expanded once, when its question is first asked. The included text is part of the
-question from then on, and a reference inside it is plain text. Knows no files and no servers.
+A reference is expanded once, when its question is first asked. From then on, the included text is
+part of the question, and a reference inside it is plain text. Does not access files or servers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LANGUAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A file, or all files of a glob, relative to the working directory; or lines of a file."""
+    """A file, its lines, or the files that match a glob, relative to the working directory."""
 
     name: str
 
@@ -49,7 +49,7 @@ class Lines:
     last: int
 
     def of(self, text: str) -> tuple[str, str] | None:
-        """The lines that exist, and their title; None if none of them exists."""
+        """The requested lines that exist, and their title; None if none of them exists."""
         all_lines = text.removesuffix("\n").split("\n") if text else []
         first, last = max(self.first, 1), min(self.last, len(all_lines))
         if first > last:
@@ -64,7 +64,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource of an MCP server."""
+    """A resource on an MCP server."""
 
     server: str
     uri: str
@@ -72,7 +72,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A text that is not a file: the working tree's changes, or text from the editor."""
+    """A text that is not in a file: the working tree's changes, or text from the editor."""
 
     name: str
 
@@ -80,24 +80,24 @@ class Live:
 Reference: TypeAlias = Path | Resource | Live
 IN_EDITOR = ("buffer", "selection", "diagnostics")
 LIVE = (*IN_EDITOR, "diff")
-"""The names of such texts; a file with such a name is written as `./diff`."""
+"""The reserved names of live texts; a file with the same name is written as `./diff`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceText:
-    """The text of a reference, with its title; or a picture; or why it is missing."""
+    """A reference's title with its text or picture, or with the reason why it is missing."""
 
     title: str
     text: str
     kind: Literal["text", "missing", "partial"] = "text"
-    """Whether all content is missing, or only part of it."""
+    """Whether the content is complete, missing or incomplete."""
     language: str = ""
-    """The info word of its fence; "" for the language of the title's file extension."""
+    """The fence's info word; "" to derive it from the file extension in the title."""
     picture: Attachment | None = None
 
 
 def references(question: Question) -> tuple[Reference, ...]:
-    """A question's references in order, each once; those in a fence are plain text."""
+    """A question's references in order, without duplicates; fenced references are plain text."""
     return tuple({reference: None for _, reference in rows(question)})
 
 
@@ -126,7 +126,7 @@ def _lines(question: Question) -> Iterator[tuple[int, str]]:
 
 
 def name_of(reference: Reference) -> str:
-    """The text between the `@@` of a reference."""
+    """The text between a reference's `@@`."""
     return (
         f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
     )
@@ -146,7 +146,7 @@ def _reference(name: str) -> Reference:
 
 
 def lines_of(name: str) -> Lines | None:
-    """The line numbers at the end of a file name, `path:10-40`; None without them."""
+    """The path and line numbers in a name such as `path:10-40`; None if it has no line numbers."""
     match = _LINES.fullmatch(name)
     return (
         Lines(match["path"], int(match["first"]), int(match["last"] or match["first"]))
@@ -156,7 +156,7 @@ def lines_of(name: str) -> Lines | None:
 
 
 def expansion(reference: ReferenceText) -> list[str]:
-    """The lines that a reference adds to the question; not yet escaped."""
+    """The lines that a reference adds to the question, not yet escaped."""
     if reference.kind != "text":
         return [f"`{_title(reference.title)}`: {reference.text}"]
     lines = reference.text.removesuffix("\n").split("\n") if reference.text else []
@@ -172,19 +172,19 @@ def expansions(text: str) -> Iterator[re.Match[str]]:
 
 
 def own_words(question: Question) -> str:
-    """The user's own text of a question, without the text of references and quoted lines."""
+    """The text that the user typed in a question, without included text and quoted lines."""
     parts = (_EXPANSION.sub("", part.text) for part in question.parts if isinstance(part, Text))
     return "\n\n".join(part for part in parts if part.strip())
 
 
 def language_of(name: str) -> str:
-    """A file's language for a fence, from the file extension; "" without one."""
+    """The language for a fence, from the file extension; "" if there is none."""
     suffix = name.rpartition(".")[2] if "." in name else ""
     return _LANGUAGES.get(suffix, suffix if suffix.isascii() and suffix.isalnum() else "")
 
 
 def info_word(filetype: str) -> str:
-    """The info word of a fence for an editor's file type."""
+    """A fence's info word for an editor's file type."""
     word = _INFO_WORD.match(filetype)
     return word[0] if word else ""
 

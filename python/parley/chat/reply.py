@@ -1,9 +1,9 @@
 """Turns a model's stream into the exact text for the file, piece by piece.
 
-Each call returns all text that may be written now: first at column 0 of an empty line, and then
-after the earlier text. Text whose meaning may still change is held back: the start of a line that
-may become a marker, and blank ends. Knows nothing of calls, which are written on their own lines
-when complete.
+Each call returns all text that can be written now: the first at column 0 of an empty line, the rest
+directly after the earlier text. Text is held back while its meaning may still change: the start of
+a line that may become a marker, and trailing whitespace. Knows nothing about calls, which are
+written on their own lines when complete.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NO_WORD = r"[\s\[\]\0\ud800-\udfff]"
 
 
 def thinker(provider: str, model: str) -> tuple[str, str]:
-    """Provider and model with the characters that the bracket of a thinking block can hold."""
+    """The provider and the model, with `_` for characters that a thinking block cannot hold."""
     return re.sub(f"{_NO_WORD}|:", "_", provider) or "_", re.sub(_NO_WORD, "_", model) or "_"
 
 
 class ReplyWriter:
-    """The text of one reply: its thinking and its prose, in the order of arrival."""
+    """Writes one reply's thinking and prose, in the order of arrival."""
 
     def __init__(self) -> None:
         self._gap = ""
@@ -33,13 +33,13 @@ class ReplyWriter:
         self._quote: _Quote | None = None
 
     def text(self, piece: str) -> str:
-        """Prose, in pieces of any size."""
+        """Add a piece of prose, of any size."""
         ended = self.end_thinking()
         self._prose = self._prose or _Prose()
         return ended + self._of(self._prose, self._prose.feed(piece))
 
     def thinking(self, provider: str, model: str, piece: str) -> str:
-        """Thinking, kept byte for byte; the first piece opens a block."""
+        """Add a piece of thinking, kept byte for byte; the first piece opens a block."""
         if self._quote:
             return self._quote.feed(piece)
         ended = self._end_prose()
@@ -48,7 +48,7 @@ class ReplyWriter:
         return ended + self._apart() + head + self._quote.feed(piece)
 
     def sealed(self, thinking: Thinking) -> str:
-        """A thinking block that arrived whole: redacted, or signed without text."""
+        """Add a thinking block that arrived whole: redacted, or signed without text."""
         return (
             self.end_thinking()
             + self._end_prose()
@@ -57,12 +57,12 @@ class ReplyWriter:
         )
 
     def end_thinking(self) -> str:
-        """The end of a thinking block, if one is open."""
+        """End the thinking block, if one is open."""
         quote, self._quote = self._quote, None
         return quote.end() if quote else ""
 
     def end(self) -> str:
-        """The end of the reply: the rest of the text that was held back."""
+        """End the reply: return the remaining text that was held back."""
         return self.end_thinking() + self._end_prose()
 
     def _end_prose(self) -> str:
@@ -76,32 +76,33 @@ class ReplyWriter:
         return self._apart() + text
 
     def _apart(self) -> str:
-        """The gap between a new block and the one before."""
+        """The gap between a new block and the previous block."""
         gap, self._gap = self._gap, "\n\n"
         return gap
 
 
 class _Prose:
-    """One text: escaped line by line, without blank lines at its ends.
+    """One text, escaped line by line, without blank lines at its ends.
 
-    Each character is examined once, however the text was cut: held-back text is kept in pieces.
+    Held-back text is kept in pieces, so each character is examined only once, however the stream is
+    split.
     """
 
     def __init__(self) -> None:
         self.fresh = True
         self._cr = ""
         self._blanks = list[str]()
-        """Blanks to write before the next word, if any."""
+        """Whitespace to write before the next word, if any follows."""
         self._start = list[str]()
-        """The start of a line, as long as the line may still need escaping."""
+        """The start of a line, while the line may still need escaping."""
         self._bare = ""
-        """That line without its leading backslashes."""
+        """The held-back line without its leading backslashes."""
         self._at_start = True
         self._begun = False
 
     def feed(self, piece: str) -> str:
         piece, self._cr = self._cr + piece, ""
-        if piece.endswith("\r"):  # perhaps half of a line end; each is examined only once
+        if piece.endswith("\r"):  # perhaps half of a CRLF, whose other half has not arrived
             piece, self._cr = piece[:-1], "\r"
         first, *rest = grammar.fit(piece.replace("\r\n", "\n")).split("\n")
         ready = [self._of_line(first)]
@@ -144,7 +145,7 @@ class _Prose:
 
 
 class _Quote:
-    """One block quote: a line is written once part of it, or the next line, has arrived."""
+    """One block quote; writes a line when part of it, or the next line, has arrived."""
 
     def __init__(self) -> None:
         self._line_due = True

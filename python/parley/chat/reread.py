@@ -1,7 +1,8 @@
-"""Reads lines that differ in one place from lines that were read before. Pure.
+"""Updates a transcript after a change in one place, without reading the whole file again. Pure.
 
-An exchange has the same meaning at any place. So only the exchanges that a change touches are read
-again, and those below are moved. The result equals a full read in values, spans and problems.
+An exchange means the same wherever it is in the file. Only the exchanges that a change touches are
+read again, and the exchanges below are moved. The result equals a full read in values, spans and
+problems.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ class Change:
 
     @property
     def shift(self) -> int:
-        """The number of lines by which the lines below have moved down."""
+        """How far the lines below the change moved down, in lines."""
         return self.count - (self.end - self.start)
 
     def then(self, later: Change) -> Change:
-        """This change and a later one as one; the lines between them count as changed."""
+        """Merge this change and a later change; the lines between them count as changed."""
         start = min(self.start, later.start)
         between = max(self.start + self.count, later.end)
         return Change(start, between - self.shift, between + later.shift - start)
 
 
 def difference(before: Sequence[str], lines: Sequence[str]) -> Change:
-    """The change that turned the lines before into these lines."""
+    """The change that turned the lines `before` into `lines`."""
     shorter = min(len(before), len(lines))
     start = next((n for n in range(shorter) if before[n] != lines[n]), shorter)
     rest = shorter - start
@@ -63,7 +64,7 @@ def difference(before: Sequence[str], lines: Sequence[str]) -> Change:
 
 
 def reread(before: Transcript, change: Change, lines: Sequence[str]) -> Transcript:
-    """The transcript of `lines`; `before` is the transcript of the lines before a change."""
+    """The transcript of `lines`; `before` is the transcript before the change."""
     exchanges = before.exchanges
     first = bisect_left(exchanges, change.start, key=_start) - 1
     if first < 0 or exchanges[first].question is None:

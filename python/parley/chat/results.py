@@ -1,4 +1,4 @@
-"""A tool's result as lines of a chat file: `🛠️: [name][id]`, a blank line, and a closed body."""
+"""A tool's result as lines in a chat file: `🛠️: [name][id]`, a blank line, and a closed body."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def header_name(name: str) -> str:
 
 
 def result_header(name: str, call_id: str, result: Result) -> str:
-    """The header line of a result."""
+    """A result's header line."""
     status = "" if result.status == "ok" else f"[{result.status}]"
     return " ".join([_head(name, call_id, status), *map(link, result.attachments)])
 
@@ -42,16 +42,16 @@ def _head(name: str, call_id: str, status: str) -> str:
 
 
 def task_lines(name: str, call_id: str, task: ServerTask) -> list[str]:
-    """The lines in place of a result while its call runs as a task."""
+    """The lines that replace a result while its call runs as a task."""
     return [_head(name, call_id, "[pending]"), "", *quote_body(task.id)]
 
 
 def read_header(
     content: str,
 ) -> tuple[str, str, Status | Literal["pending"], tuple[Attachment, ...]] | None:
-    """Name, call id, status and attachments, from a result header's text after its marker.
+    """Read the name, call id, status and attachments from a result header's text after the marker.
 
-    None if it is unreadable. The body of a pending result is a task id.
+    None if the header is unreadable. The body of a pending result is a task id.
     """
     if not (header := _HEADER.fullmatch(content)):
         return None
@@ -67,7 +67,7 @@ def _longest_run(text: str) -> int:
 
 
 def quote_body(body: str) -> list[str]:
-    """A result's body as lines with a clear end, for any content."""
+    """A result's body as lines whose end is unambiguous, for any content."""
     if body and "\n" not in body and body[0] not in "` " and body[-1] not in "` ":
         ticks = "`" * (_longest_run(body) + 1)
         return [ticks + body + ticks]
@@ -76,9 +76,9 @@ def quote_body(body: str) -> list[str]:
 
 
 def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
-    """The body at the first of `lines` that is not blank, its number of lines, and a problem.
+    """The body in `lines`, the number of lines up to its end, and the problem, if any.
 
-    The lines end before the next marker, and are already unescaped.
+    `lines` ends before the next marker, and is already unescaped.
     """
     start = next((i for i, line in enumerate(lines) if not is_blank(line)), None)
     if start is None:
@@ -93,7 +93,7 @@ def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
 
 
 def _read_span(line: str) -> str | None:
-    """The text between equal runs of backticks at both ends, with shorter runs inside."""
+    """The text between equal runs of backticks, if all runs inside are shorter; otherwise None."""
     ticks = len(line) - len(line.lstrip("`"))
     body = line[ticks : len(line) - ticks]
     closed = body and len(line) - len(line.rstrip("`")) == ticks
@@ -113,7 +113,7 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
 
 
 def ending(lines: Sequence[str]) -> list[str]:
-    """The lines that separate an unclosed body from the following text; usually none."""
+    """The lines that separate an unclosed body from the text that follows; usually none."""
     _, _, trouble = read_body(lines)
     if trouble is None:
         return []
@@ -122,5 +122,5 @@ def ending(lines: Sequence[str]) -> list[str]:
 
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
-    """A result with its header, as it is written."""
+    """A result with its header, as lines in the file."""
     return [result_header(name, call_id, result), "", *quote_body(result.body)]

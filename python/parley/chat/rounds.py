@@ -1,7 +1,7 @@
-"""Values derived from an answer: its rounds, its notices, its summary.
+"""Values derived from an answer: its rounds, notices and summary.
 
-A round is one reply of the model with the results of its calls. Nothing here is stored: all values
-are derived from the segments each time, so an edited file means what it says.
+A round is one of the model's replies, with the results of its calls. All values are derived from
+the segments each time and never stored, so they always match an edited file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOTICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The reason why a turn ended without a complete answer."""
+    """Why a turn ended without a complete answer."""
 
     kind: NoticeKind
     reason: str
@@ -45,8 +45,8 @@ class Notice:
 
 
 UNFINISHED = Notice("Interrupted", "the answer was still being written")
-"""Ends an answer while a reply is written: if the process ends, the file says that more was to
-come."""
+"""Ends an answer while a reply is being written. If the process dies, the file still says that the
+answer is incomplete."""
 
 
 def _as_reason(reason: str) -> str:
@@ -55,7 +55,7 @@ def _as_reason(reason: str) -> str:
 
 
 def read_notice(note: Note) -> Notice | None:
-    """The notice at the start of a note, None for any other note."""
+    """The notice at the start of a note; None for any other note."""
     parts = _NOTICE.match(note.text)
     match parts and parts["kind"]:
         case "Unable to complete task" | "Stopped" | "Interrupted" as kind:
@@ -66,36 +66,36 @@ def read_notice(note: Note) -> Notice | None:
 
 
 def words_of(note: Note) -> str:
-    """The words that the user typed after the notice in a note."""
+    """The text that the user typed after the notice in a note."""
     parts = _NOTICE.match(note.text)
     return note.text[parts.end() if parts else 0 :].strip()
 
 
 def resumption(notice: Notice) -> str:
-    """The text of the note that replaces a notice when the turn continues: limits restart there."""
+    """The text of the note that replaces a notice when the turn resumes. Limits restart there."""
     reason = f"stopped {notice.reason}" if notice.kind == "Stopped" else notice.reason
     return f"[Resumed after: {_as_reason(reason)}]"
 
 
 def is_resumption(segment: Segment) -> bool:
-    """Whether a segment is the note of a resumed turn."""
+    """Whether a segment is the note that marks a resumed turn."""
     return isinstance(segment, Note) and segment.text.startswith("[Resumed after: ")
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One reply of the model: its segments in file order, the results inside their proposals."""
+    """One of the model's replies: its segments in file order, with results inside proposals."""
 
     segments: tuple[Segment, ...]
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
-        """The calls of this reply."""
+        """The calls in this reply."""
         return tuple(segment for segment in self.segments if isinstance(segment, Proposal))
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """The unreadable proposals of this reply."""
+        """The unreadable proposals in this reply."""
         return tuple(s for s in self.segments if isinstance(s, Broken) and s.kind == "proposal")
 
     @property
@@ -105,12 +105,12 @@ class Round:
 
 
 def rounds(answer: Answer) -> tuple[Round, ...]:
-    """The rounds of an answer, in order; an answer without segments has none."""
+    """An answer's rounds, in order; empty if it has no segments."""
     return tuple(Round(tuple(part)) for part in _parts(answer.segments))
 
 
 def rounds_since_resumption(answer: Answer) -> tuple[Round, ...]:
-    """The rounds that limits count: those after the last resumption."""
+    """The rounds after the last resumption, to which limits apply."""
     starts = [number for number, segment in enumerate(answer.segments) if is_resumption(segment)]
     return tuple(
         Round(tuple(part)) for part in _parts(answer.segments[starts[-1] + 1 if starts else 0 :])
@@ -129,13 +129,13 @@ def _parts(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
 
 
 def last_notice(answer: Answer) -> Notice | None:
-    """The notice at the end of an answer; None without one."""
+    """The notice at an answer's end; None if there is none."""
     note = notice_note(answer)
     return read_notice(note) if note else None
 
 
 def notice_note(answer: Answer) -> Note | None:
-    """The note with the notice at an answer's end; notes of the user's may follow it."""
+    """The note with the notice at an answer's end; only the user's notes may follow it."""
     for segment in reversed(answer.segments):
         if not isinstance(segment, Note) or is_resumption(segment):
             return None
@@ -145,7 +145,10 @@ def notice_note(answer: Answer) -> Note | None:
 
 
 def is_unfinished(answer: Answer) -> bool:
-    """Whether the answer is unfinished: it ends with a notice, waiting calls or results."""
+    """Whether the answer is unfinished: it ends with a notice, waiting calls or results.
+
+    Unreadable calls that the user declined do not count.
+    """
     replies = rounds(answer)
     calls = (*replies[-1].proposals, *replies[-1].broken) if replies else ()
     is_declined = all(isinstance(call, Broken) and call.choice in ("yn", "yN") for call in calls)
@@ -153,7 +156,7 @@ def is_unfinished(answer: Answer) -> bool:
 
 
 def summary(answer: Answer) -> str | None:
-    """The text after the last line of the answer with the summary sign, None without one."""
+    """The text after `📝:` in the answer's last summary line; None if there is none."""
     lines = [line for s in answer.segments if isinstance(s, Text) for line in s.text.split("\n")]
     return next(
         (

@@ -1,8 +1,7 @@
-"""The values of a chat file; equality is meaning, and constructors enforce the normal form.
+"""The values in a chat file. Equal values mean the same, and constructors enforce a normal form.
 
-Knows which parts may appear where in a transcript. Knows nothing of markers, files, providers or
-the loop. Positions and spellings (`span`, `spelling`) record where and how a value was written, and
-never count in `==`.
+Knows which parts may appear where in a transcript. Knows nothing about markers, files, providers or
+the loop. `span` and `spelling` record where and how a value was written, and are ignored in `==`.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 TASK_ID = re.compile(r"[!-_a-~]{1,512}")
-"""Task ids that a file can hold: one visible word without a backtick."""
+"""Task ids that a file can hold: one word of visible ASCII characters, without backticks."""
 UNFIT = re.compile("[\0\ud800-\udfff]")
-"""NUL and lone surrogates, which a transcript's text never contains: no provider's JSON can carry
-them."""
+"""NUL and lone surrogates, which a transcript's text never contains, because they cannot be sent to
+providers as JSON."""
 
 PICTURE_PATH = rf"[^/\n\r]+\.assets/[0-9a-f]{{64}}\.(?:{'|'.join(TYPES)})"
 TEXT_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.txt"
-"""A pattern for the path of an attachment next to the chat: the name proves the bytes."""
+"""Patterns for the paths of attachments next to the chat; a file's name is its SHA-256."""
 _PATH = re.compile(rf"{PICTURE_PATH}|{TEXT_PATH}")
 _LABEL = re.compile(r"[^\[\]\n\r]*")
 _SIZE = re.compile(r"(?:.* )?(\d+(?:\.\d+)? (?:B|kB|MB))")
@@ -45,7 +44,7 @@ SPACING = " \t\u00a0"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Lines of the file, counted from 0; `end` is the line after the last."""
+    """A range of lines in the file, counted from 0; `end` is the line after the last."""
 
     start: int
     end: int
@@ -78,7 +77,7 @@ def is_blank(line: str) -> bool:
 
 
 def without_blank_edges(text: str) -> str:
-    """A text without blank lines at its ends; "" if all its lines are blank."""
+    """A text without blank lines at its ends; "" if all lines are blank."""
     lines = text.split("\n")
     filled = [number for number, line in enumerate(lines) if not is_blank(line)]
     return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
@@ -95,7 +94,7 @@ def _check_text(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Prose of the user or the model: not empty, without blank lines at either end."""
+    """Prose from the user or the model: not empty, without blank lines at either end."""
 
     text: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -118,7 +117,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Bytes next to the chat, linked with `label`; `path` is relative to the chat's folder."""
+    """A file next to the chat, linked with `label`; `path` is relative to the chat's folder."""
 
     label: str
     path: str
@@ -131,28 +130,28 @@ class Attachment:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its bytes, in hexadecimal."""
+        """The SHA-256 of the content, in hexadecimal."""
         return self.path.rpartition("/")[2].partition(".")[0]
 
     @property
     def media_type(self) -> str:
-        """The type of its bytes, according to its name."""
+        """The content's media type, according to the file name."""
         return _MEDIA_TYPES[self.path.rpartition(".")[2]]
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text that was too long for the file, not a picture or a PDF."""
+        """Whether this is a text that was too long for the chat file, not a picture or a PDF."""
         return self.path.endswith(".txt")
 
     @property
     def size(self) -> str:
-        """The size of its bytes, if the label says it; otherwise ""."""
+        """The content's size, if the label gives it; otherwise ""."""
         match = _SIZE.fullmatch(self.label)
         return match[1] if match else ""
 
     @property
     def text(self) -> str:
-        """The words for it if its bytes are not sent."""
+        """The text that replaces the attachment if its content is not sent."""
         kind = self.media_type
         first = f"{'image' if kind.startswith('image/') else 'document'} {kind}"
         return f"[{first}, {self.size}]" if self.size else f"[{first}]"
@@ -160,7 +159,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A thinking block from an API; `text` may be None, and `signature` is "" if unsigned.
+    """A thinking block from a model; `text` may be None, and `signature` is "" if unsigned.
 
     A redacted block has no text, and its `signature` is the provider's encrypted content.
     """
@@ -196,14 +195,14 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model made it; `arguments` is the exact streamed text, `extra` further keys."""
+    """A call as the model made it; `arguments` is the exact streamed text."""
 
     id: str
     name: str
     arguments: str
     index: int | None = None
     extra: str = ""
-    """A JSON object of the keys that OpenAI does not define, as compact text; "" without any."""
+    """The keys that OpenAI does not define, as a compact JSON object; "" if there are none."""
 
     def __post_init__(self) -> None:
         _require(CALL_ID.fullmatch(self.id) is not None, "bad call id")
@@ -213,7 +212,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a call; `refused` means that it never ran.
+    """The outcome of a call; `refused` means that the call never ran.
 
     If a text was too long for the file, `body` is its beginning, and the whole text is attached.
     """
@@ -224,22 +223,22 @@ class Result:
     spelling: tuple[str, ...] = field(default=(), compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     note: str = field(default="", compare=False, repr=False)
-    """The text of a note to write below the result; in the file, it no longer belongs to the
-    result."""
+    """The text of a note to write below the result. Read from a file, the note is a separate
+    segment."""
 
     def __post_init__(self) -> None:
         _require(not UNFIT.search(self.body + self.note), "a result holds NUL or a lone surrogate")
 
     @property
     def text(self) -> str:
-        """The body, with words in place of the pictures."""
+        """The body, with text in place of the pictures."""
         pictures = (attachment.text for attachment in self.attachments if not attachment.is_text)
         return "\n".join(filter(None, [self.body, *pictures]))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTask:
-    """A server's task, by its id: a call runs there, and its result will follow."""
+    """The id of a task that runs a call on a server; its result will follow."""
 
     id: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -250,13 +249,13 @@ class ServerTask:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A tool call of the model, its choice and its result; `span` is only its own line."""
+    """A model's tool call, with its choice and its result; `span` covers only the call's line."""
 
     call: ToolCall
     choice: Choice | None = None
     result: Result | None = None
     task: ServerTask | None = None
-    """The task as which it runs, or ran."""
+    """The task that runs the call on its server, or ran it."""
     spelling: str = field(default="", compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -267,13 +266,13 @@ class Proposal:
 
     @property
     def has_run(self) -> bool:
-        """Whether it has a result, other than one that says it never ran."""
+        """Whether the call has a result that is not a refusal."""
         return self.result is not None and self.result.status != "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A result that answers no proposal, or one that already has a result; kept, never sent."""
+    """A result whose proposal is missing or already has a result; kept, but never sent."""
 
     name: str
     id: str
@@ -286,7 +285,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A block with an unreadable marker line, as written; kept, never sent, never run."""
+    """A block with an unreadable marker line, as written; kept, but never sent or run."""
 
     kind: Literal["proposal", "result", "thinking"]
     text: str
@@ -304,14 +303,14 @@ def _no_two_texts(parts: tuple[Segment | Attachment, ...]) -> None:
 
 
 class RoundStarts:
-    """Finds the segments that begin a new round: feed it an answer's segments in order."""
+    """Finds the segments that begin a new round; takes an answer's segments in order."""
 
     def __init__(self) -> None:
         self._after_call = False
         self._index = -1
 
     def feed(self, segment: Segment | Attachment) -> bool:
-        """Whether this segment begins a round after an earlier one."""
+        """Whether this segment begins a round after an earlier round."""
         begins = False
         match segment:
             case Text() | Thinking():
@@ -327,7 +326,7 @@ class RoundStarts:
 
 
 def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
-    """The reader attaches a result to the open call with its id, so it is not an orphan."""
+    """Reject an orphan that the reader would attach to an open call with the same id."""
     starts, waiting = RoundStarts(), set[str]()
     for part in parts:
         if starts.feed(part):
@@ -340,7 +339,7 @@ def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The user's words; without parts, it is not asked yet."""
+    """The user's question; if it has no parts, the user has not written it yet."""
 
     parts: tuple[QuestionPart, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -352,13 +351,13 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The text for the model: without notes, and with words for attachments; may be ""."""
+        """The text for the model, without notes and with text for attachments; may be ""."""
         return "\n\n".join(part.text for part in self.parts if not isinstance(part, Note))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The model's answer: everything from its marker to the next question or answer."""
+    """A model's answer: everything from its marker to the next question or answer."""
 
     agent: str | None
     segments: tuple[Segment, ...] = ()
@@ -380,7 +379,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question with its answers; only a file that starts with an answer lacks the question."""
+    """A question with its answers; the question is None only if the file starts with an answer."""
 
     question: Question | None
     answers: tuple[Answer, ...] = ()

@@ -1,6 +1,6 @@
-"""Writes a `Transcript` as a chat file, and each of its parts as the lines for edits.
+"""Writes a `Transcript` as a chat file, and its parts as lines for edits.
 
-A part that was read keeps its spelling as long as the spelling still means the same.
+Calls and results from a file keep their spelling, as long as it still means the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from parley.chat.transcript import (
 
 
 def render(transcript: Transcript) -> str:
-    """The file's text; `parse(render(x)) == x` for every transcript."""
+    """The text of the chat file; `parse(render(x)) == x` for every transcript."""
     blocks = list[list[str]]()
     if transcript.front_matter is not None:
         raw = transcript.front_matter
@@ -45,7 +45,7 @@ def render(transcript: Transcript) -> str:
     ):
         lines.insert(0, "")  # otherwise it would be read as a BOM or as front matter
     if lines and all(line.endswith("\r") for line in lines):
-        lines.append("")  # otherwise the file would be read as one with CRLF line ends
+        lines.append("")  # otherwise the file would be read as a file with CRLF line endings
     return "".join(line + "\n" for line in lines)
 
 
@@ -75,7 +75,7 @@ def _exchange_blocks(exchange: Exchange) -> list[list[str]]:
 
 
 def question_blocks(question: Question) -> list[list[str]]:
-    """A question's blocks; its text starts beside the marker if possible."""
+    """A question's blocks; its text starts on the marker's line if possible."""
     marker, blocks = MARKERS["question"], segment_blocks(question.parts, attachments.escape)
     match question.parts:
         case ():
@@ -91,19 +91,22 @@ def question_blocks(question: Question) -> list[list[str]]:
 
 
 def answer_line(agent: str | None) -> str:
-    """The first line of an answer."""
+    """An answer's first line."""
     return MARKERS["answer"] + (f"[{agent}]" if agent else "")
 
 
 def answer_blocks(answer: Answer) -> list[list[str]]:
-    """An answer's blocks, its own line first."""
+    """An answer's blocks, starting with the marker line."""
     return [[answer_line(answer.agent)], *segment_blocks(answer.segments)]
 
 
 def segment_blocks(
     segments: Sequence[Segment | Attachment], escape: Callable[[str], list[str]] = grammar.escape
 ) -> list[list[str]]:
-    """One block per segment, two for a proposal with its result; `escape` is for texts."""
+    """The segments' blocks: one for each segment, and one for each proposal's task and result.
+
+    `escape` is applied to texts.
+    """
     blocks = list[list[str]]()
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         match segment:
@@ -128,13 +131,13 @@ def segment_blocks(
 
 
 def note_lines(text: str) -> list[str]:
-    """A note; its first line is beside the marker."""
+    """A note's lines; its text starts on the marker's line."""
     first, *rest = text.split("\n")
     return [f"{MARKERS['note']} {first}", *map(grammar.escape_line, rest)]
 
 
 def thinking_lines(thinking: Thinking) -> list[str]:
-    """A thinking block: its bracket, then its text as a block quote."""
+    """A thinking block's lines: the marker line, then the text as a block quote."""
     parts = [
         f"{thinking.provider}:{thinking.model}",
         "redacted" if thinking.redacted else "",
@@ -154,7 +157,7 @@ def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
 
 
 def proposal_line(proposal: Proposal) -> str:
-    """The line of a proposal, in its original spelling if that still means the same."""
+    """A proposal's line, in the original spelling if it still means the same."""
     if (mark := grammar.marker_of(proposal.spelling)) and mark[0] == "proposal":
         choice, json_text, _ = calls.split_proposal(proposal.spelling[mark[1] :])
         try:
@@ -167,7 +170,7 @@ def proposal_line(proposal: Proposal) -> str:
 
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
-    """A result with its header; its body keeps its spelling if that still means the same."""
+    """A result with its header; the body keeps its spelling if it still means the same."""
     body, count, trouble = results.read_body(result.spelling)
     if (
         result.spelling
