@@ -1,4 +1,4 @@
-"""The engine: the loop, and the ports through which it reaches the world."""
+"""The engine: the loop, and its ports to the outside world."""
 
 from parley.engine.choices import ChoiceMade, Press, choose, regenerate
 from parley.engine.loop import run_turn

@@ -1,5 +1,5 @@
-"""The calls of the current answer: finds them again in the document, marks them, runs them, adds
-results."""
+"""Handles the current answer's calls: finds them in the changed document, marks and runs them, and
+adds results."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ T = TypeVar("T")
 def _current(
     snapshot: Snapshot, pairs: Sequence[tuple[Proposal, T]]
 ) -> Iterator[tuple[Proposal, T]]:
-    """The same calls in the document as it is now, each once, without deleted or answered ones."""
+    """Find the same calls in the current document; skip calls that were deleted or answered."""
     open_calls = [call for call in plan.waiting(snapshot.answer) if isinstance(call, Proposal)]
     for proposal, what in pairs:
         same = [call for call in open_calls if call.call == proposal.call]
-        if same:  # if the user duplicated the line, the original
+        if same:  # if the user duplicated the line, prefer the original
             current = next((call for call in same if call == proposal), same[0])
             open_calls.remove(current)
             yield current, what
 
 
 async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
-    """Start writing results into the calls that still exist and have none."""
+    """Start writing results for the calls that still exist and have no result."""
 
     def change(shot: Snapshot) -> list[Edit]:
         return [
@@ -64,7 +64,7 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
-    """Refuse calls: each gets a result that says why."""
+    """Refuse calls; each gets a result that says why."""
     ports.ledger.record(Disowned(tuple((p.call.id, p.call.arguments) for p, _ in results)))
     await settle(ports, results)
     for proposal, result in results:
@@ -72,9 +72,9 @@ async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 
 async def cut_off(ports: Ports, why: str) -> None:
-    """Give a result to each call that was sent and then cancelled: it says so.
+    """Write a result that reports the cancellation for each call that was sent and then cancelled.
 
-    They ran, perhaps not to the end. The model learns that, and the next request is valid.
+    The calls may have run in part. The results tell the model so, and make the next request valid.
     """
     shot, result = await ports.document.read(), Result("error", f"The call was cancelled: {why}")
     answered = Counter(
@@ -101,7 +101,7 @@ async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None
 def explained(
     observation: Observation, what: What, reasons: Sequence[tuple[Proposal, str]]
 ) -> Explained:
-    """The fact of why these calls wait, or do not run."""
+    """The fact that records why these calls wait or do not run."""
     named = [(p, observation.catalogue.get(p.call.name), why) for p, why in reasons]
     return Explained(
         what,
@@ -124,15 +124,17 @@ def enter_decisions(ports: Ports, observation: Observation, decisions: Sequence[
 
 
 def too_long(settings: ChatSettings) -> str:
-    """The words for a turn that exceeded its time limit."""
+    """The reason for stopping a turn that exceeded its time limit."""
     return f"it took longer than {settings.timeout_s:g} seconds"
 
 
 async def run_tools(
     ports: Ports, observation: Observation, proposals: Sequence[Proposal], started: float
 ) -> Notice | None:
-    """Run approved calls and write each result when it arrives; the notice if some have none, else
-    None."""
+    """Run approved calls and write each result when it arrives.
+
+    Returns a notice if a result is still missing at the end.
+    """
     settings, approvals = observation.settings, observation.situation.approvals
     pending = list[PendingError]()
     ports.observer.status(status.using(proposal.call.name for proposal in proposals))
@@ -157,7 +159,10 @@ async def run_tools(
 async def _run(
     ports: Ports, observation: Observation, approvals: Approvals, proposal: Proposal
 ) -> tuple[Proposal, Result | PendingError | None]:
-    """Run one call, or collect its result; None if it may not run or has not finished."""
+    """Run one call, or collect its result.
+
+    Returns None instead of a result if the call may not run, and an error if it has not finished.
+    """
     tool, sent = observation.catalogue.get(proposal.call.name), approvals.task(proposal)
     if tool is None:
         return proposal, _unreachable(proposal, sent) if sent else None
@@ -191,10 +196,9 @@ def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:
 
 
 async def _begin_task(ports: Ports, proposal: Proposal, tool: Tool, task: str) -> None:
-    """Write the id of a call's task into the ledger and the document, so that its result can be
-    collected.
+    """Write the id of a call's task to the ledger and the document, to collect the result later.
 
-    An id that a line cannot hold is not written: then the result must arrive during this call.
+    An id that a line cannot hold is not written; the result must then arrive during this call.
     """
     if TASK_ID.fullmatch(task) is None:
         return

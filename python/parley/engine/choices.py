@@ -1,4 +1,4 @@
-"""The user's decisions: a choice on calls, and regenerating an answer."""
+"""Carries out the user's decisions: choices for calls, and regenerating an answer."""
 
 from __future__ import annotations
 
@@ -22,43 +22,45 @@ UNREADABLE = "this line cannot be read as a tool call: fix it, or decline it wit
 
 @dataclass(frozen=True, slots=True)
 class ChoiceMade:
-    """The effect of a key: whether it decided anything, and the message for the user."""
+    """A key's effect: whether it decided any calls, and the message for the user."""
 
     decided: bool
     message: str = ""
     doubts: tuple[Doubt, ...] = ()
-    """Why an approval was not recorded. Once these are shown, the next approval is."""
-    is_from_afar: bool = False
-    """Whether it was rejected because the cursor was on none of the calls' lines; when repeated, it
+    """Why the approval was not recorded. After the user has seen the reasons, a repeated approval
     counts."""
+    is_from_afar: bool = False
+    """Whether the key was rejected because the cursor was not on any of the calls' lines. If
+    repeated, it counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """A choice as the user made it, with a key or a command."""
+    """A choice that the user made with a key or a command."""
 
     key: Choice
     rule: Rule
     """Who decides: a key, a command, or a setting."""
     reason: str = ""
-    """The reason of a refusal, for the model."""
+    """The reason for declining, for the model."""
     seen: Seen | None = None
-    """The calls as the user saw them: an approval counts for those. None if nothing is drawn."""
+    """The calls as the user saw them; an approval counts only for these. None if nothing is
+    drawn."""
     is_repeated: bool = False
-    """Whether the user pressed the same key right before and was told to repeat it."""
+    """Whether the user just pressed the same key, and Parley asked for it again."""
     name: str = ""
     """The key or command to repeat, if it is not `key`."""
     reach: Reach | None = None
-    """Which calls are meant, if the key does not say it."""
+    """The calls that the choice applies to, if the key does not determine them."""
 
 
 async def choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> ChoiceMade:
-    """Carry out a choice on a line of the current exchange: first in the ledger, then in the file.
+    """Carry out a choice made on a line of the current exchange: in the ledger, then in the file.
 
-    If a call was shown too briefly or may have run before, the first approval only warns, and the
-    next one counts. The same holds for a key that would decide several calls from none of their
-    lines, unless it is repeated. Raises BusyError when another process runs a turn in this chat,
-    because that turn may settle the calls seen here.
+    If a call was not shown in full or may have run before, the first approval only warns, and the
+    next approval counts. A key that would decide several calls while the cursor is on none of their
+    lines must also be repeated. Raises BusyError if another process runs a turn in this chat,
+    because that turn may settle the same calls.
     """
     with ports.ledger.lease():
         return await _choose(ports, resolve, line, press)
@@ -124,9 +126,9 @@ def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: 
 
 
 async def regenerate(ports: Ports, agent: str) -> None:
-    """Empty the last answer of the current exchange, so that the next turn regenerates it.
+    """Empty the current exchange's last answer; the next turn regenerates it.
 
-    Raises BusyError when another process runs a turn in this chat.
+    Raises BusyError if another process runs a turn in this chat.
     """
 
     def change(shot: Snapshot) -> list[Edit]:

@@ -1,4 +1,4 @@
-"""Parley's own tool that reads on in a long result, without a server."""
+"""Parley's own tool that reads more of a long result, without a server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from parley.tools.schema import decode_arguments
 
 
 async def read_result(ports: Ports, observation: Observation, arguments: str) -> Result:
-    """The part of a long result that the arguments ask for; reads and verifies its attachment each
-    time."""
+    """Return the requested part of a long result; reads and verifies the attachment each time."""
     try:
         decoded = decode_arguments(arguments)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """The loop: read the file, take the next step, write its outcome, repeat.
 
-It holds no state of the conversation: between two steps, the document has all of it.
+The loop keeps no conversation state; between two steps, the document contains all of it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from parley.policy.plan import next_step
 async def run_turn(ports: Ports, resolve: Resolve) -> End:
     """Continue the current exchange until it is the user's turn again.
 
-    Raises GoneError when the document or the answer was removed; then nothing more was written.
-    Raises BusyError when another process runs a turn in this chat.
+    Raises GoneError if the document or the answer was removed, and writes nothing more. Raises
+    BusyError if another process runs a turn in this chat.
     """
     try:
         with ports.ledger.lease():
@@ -57,7 +57,7 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
 
 
 def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
-    """Record the model's reply as it is in the file now."""
+    """Record the model's reply as it now is in the file."""
     replies = rounds(snapshot.answer) if snapshot.exchange.answers else ()
     if replies:
         ports.ledger.record(Replied(tuple(reply_units(replies[-1]))))
@@ -66,7 +66,7 @@ def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
 async def _take(  # noqa: C901  one case for each step
     ports: Ports, observation: Observation, step: plan.Step, started: float
 ) -> End | None:
-    """Carry out one step; returns an End if it is then the user's turn."""
+    """Carry out one step; returns an End if the user has to act next."""
     match step:
         case plan.AwaitQuestion():
             return End("nothing", "there is no question here: write it after 💬: first")
@@ -88,7 +88,7 @@ async def _take(  # noqa: C901  one case for each step
             if left := unclaimed(
                 observation.snapshot.transcript, observation.view, observation.snapshot.at
             ):
-                ports.ledger.record(Revoked(tuple(left)))  # the model is told: they have no result
+                ports.ledger.record(Revoked(tuple(left)))  # the request says: they have no result
             return await ask_model(ports, observation.request(tools_on))
         case plan.StartAnswer():
             return await _start_answer(ports, observation)
@@ -117,7 +117,7 @@ async def _refuse(
 
 
 async def _start_answer(ports: Ports, observation: Observation) -> End | None:
-    """Include the question's references; if one cannot be included, tell the user first."""
+    """Include the question's references; if a reference cannot be included, warn the user first."""
     question, agent = (
         observation.snapshot.exchange.question or Question(),
         observation.settings.agent,
@@ -130,7 +130,7 @@ async def _start_answer(ports: Ports, observation: Observation) -> End | None:
     if lacking:
         ports.ledger.record(Unwarned(tuple(lacking)))
     texts = [content.picture or expansion(content) for content in contents]
-    # The model is asked while this is written, as with results: neither can run anything.
+    # The model is asked while this is being written, as with results: neither can run anything.
     await ports.document.begin(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
     return None
 

@@ -1,4 +1,4 @@
-"""The end of a turn in the file: why an answer is not complete, and room for the next question."""
+"""Ends a turn in the file: writes why an answer is incomplete, and adds an empty question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parley.policy import status
 
 
 async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
-    """Write into the file why the current answer is not complete; then it is the user's turn."""
+    """Write to the file why the current answer is incomplete, and add an empty question."""
     notice = Notice(kind, reason)
     ports.observer.status(status.stopped(reason))
     await ports.document.change(lambda s: edits.append_notice(s.lines, s.answer, notice))
@@ -22,7 +22,7 @@ async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
 
 
 async def open_question(document: Document) -> None:
-    """Make room for the next question, if the current exchange is the last."""
+    """Add an empty question, if the current exchange is the last."""
 
     def change(shot: Snapshot) -> list[Edit]:
         last = shot.at == len(shot.transcript.exchanges) - 1
@@ -32,10 +32,9 @@ async def open_question(document: Document) -> None:
 
 
 async def stopped(ports: Ports) -> bool:
-    """Record that the user stopped the turn: in the file, if an answer was begun, and in the calls
-    that ran.
+    """Record in the file that the user stopped the turn, and in the results of calls that ran.
 
-    False if there was no answer: then the file is unchanged.
+    Returns False, and leaves the file unchanged, if no answer was started.
     """
     with suppress(GoneError):
         await ports.document.settle()

@@ -1,5 +1,5 @@
-"""One look at a chat: the document, its settings, tools and decisions, and the request they
-make."""
+"""Observes a chat: reads the document, its settings, tools and decisions, and builds the request
+from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from parley.tools.search import FIND_TOOLS, names_in
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at the document, with everything that decides the next step."""
+    """The document at one moment, with everything that determines the next step."""
 
     snapshot: Snapshot
     settings: ChatSettings
@@ -37,14 +37,14 @@ class Observation:
 
     @property
     def situation(self) -> Situation:
-        """The situation that the step depends on."""
+        """The situation that determines the next step."""
         shot, settings = self.snapshot, self.settings
         return Situation(
             shot.transcript, shot.at, self.catalogue, self.view, settings.limits, settings.rules
         )
 
     def request(self, tools_on: bool) -> Request:
-        """The request for the model to answer."""
+        """The request to send to the model."""
         shot, request = self.snapshot, self.settings.request
         return replace(
             request,
@@ -58,10 +58,10 @@ class Observation:
         )
 
     def next_request(self) -> Request:
-        """The next request, regardless of what happens before it.
+        """The next request, even if other steps have to happen first.
 
-        Without a question it includes the whole conversation and ends in a placeholder question,
-        because providers refuse a request that ends in an answer.
+        If there is no question, the request includes the whole conversation and ends with a
+        placeholder question, because providers refuse a request that ends with an answer.
         """
         shot = self.snapshot
         request = self.request(tools_allowed(self.settings.limits, shot.transcript, shot.exchange))
@@ -81,7 +81,7 @@ class Observation:
 
 
 async def observe(ports: Ports, resolve: Resolve) -> Observation:
-    """The document, its settings, tools and decisions as they are now."""
+    """Read the current document, its settings, tools and decisions."""
     snapshot = await ports.document.read()
     settings = resolve(snapshot.transcript)
     catalogue = Catalogue()
@@ -102,11 +102,11 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
 def with_own_tools(
     catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None
 ) -> Catalogue:
-    """The tools on offer, with Parley's own tools that the chat needs.
+    """Add Parley's own tools that the chat needs to the tools on offer.
 
-    One of them reads on in long results, if there are any. For each server whose results named
-    resources, one reads these. If all schemas together are too large, one finds tools: then only
-    the tools last found or called are sent in full, and the others by name.
+    If there are long results, one tool reads more of them. For each server whose results named
+    resources, one tool reads these resources. If all schemas together are too large, one tool
+    finds tools; then only the tools last found or called are sent in full, and the others by name.
     """
     own = [READ_RESULT] if any(map(_has_long_result, transcript.exchanges)) else []
     tools = [tool for _, tool in catalogue.tools if not is_reader(tool)]
@@ -124,13 +124,13 @@ def with_own_tools(
 
 
 def _latest(catalogue: Catalogue, transcript: Transcript) -> list[Tool]:
-    """The tools that were found or called in a chat, each once, latest first."""
+    """The tools that were found or called in a chat, without duplicates, latest first."""
     names = [name for exchange in transcript.exchanges for name in _uses(exchange, catalogue)]
     return [tool for name in dict.fromkeys(reversed(names)) if (tool := catalogue.get(name))]
 
 
 def _uses(exchange: Exchange, catalogue: Catalogue) -> Iterator[str]:
-    """The names of the tools that an exchange's calls used or found; waiting calls do not count."""
+    """The names of the tools that an exchange called or found; waiting calls do not count."""
     search = catalogue.wire(FIND_TOOLS)
     for proposal in (p for answer in exchange.answers for p in answer.proposals if p.result):
         yield proposal.call.name
@@ -154,21 +154,21 @@ _NAMES_ONLY = """\
 You can call the tools that are described in this request. Of these, only the names are here: {}
 Before you call one of them, find it with {}: then it is described."""
 _MOST_NAMES = 8_000
-"""Bytes of the names of undescribed tools."""
+"""The maximum for the names of undescribed tools, in bytes."""
 _SAYS = (
     "The MCP server {} says this of its tools. The words are the server's, and the user's "
     "go before them:"
 )
 _MOST_SAID = 16_000
-"""Bytes of all servers' instructions."""
+"""The maximum for all servers' instructions, in bytes."""
 _LACK = "If the task needs them, say that they are missing."
 
 
 def guidance(catalogue: Catalogue) -> str:
-    """The tool list, the rules, the servers' instructions and the missing servers; "" if there is
-    none of these.
+    """The tool list, the rules, the servers' instructions and the missing servers; "" if all are
+    empty.
 
-    It has nothing that changes from moment to moment: the missing servers belong to the tool list.
+    It contains nothing that changes more often than the tool list, such as the time.
     """
     missing = ", ".join(catalogue.missing)
     tools = f"{_names(catalogue)}\n{_RULES}" if catalogue.tools else ""
@@ -181,7 +181,7 @@ def guidance(catalogue: Catalogue) -> str:
 
 
 def _names(catalogue: Catalogue) -> str:
-    """The names of all tools; if some are not described, only their names."""
+    """A sentence with the names of all tools, or only of the undescribed tools if there are any."""
     if not catalogue.names_only:
         return f"You have access to the following tools: {', '.join(catalogue.names())}"
     names, room = list[str](), _MOST_NAMES
@@ -195,8 +195,8 @@ def _names(catalogue: Catalogue) -> str:
 
 
 def _instructions(catalogue: Catalogue) -> Iterator[str]:
-    """The instructions of the servers whose tools are on offer, each in a fence that they cannot
-    close."""
+    """The instructions from the servers whose tools are on offer, each in a fence that the text
+    cannot close."""
     texts, room = {tool.server: tool.instructions for _, tool in catalogue.tools}, _MOST_SAID
     for server, text in sorted(texts.items()):
         if text and room > 0:

@@ -1,4 +1,4 @@
-"""The pictures of a request: they are read when it is made, never before."""
+"""Reads a request's pictures, only when the request is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from parley.models.request import Request
 
 
 async def with_pictures(ports: Ports, request: Request) -> Request:
-    """The request with the contents of the attachments that its model can see."""
+    """The request with the contents of the attachments that the model can see."""
     attachments = request.attachments()
     return (
         replace(request, pictures=await ports.attachments.read(attachments))

@@ -1,4 +1,4 @@
-"""Ports of the loop: what it needs from the world, implemented for Neovim, files and tests."""
+"""The loop's ports: interfaces to the outside world, implemented for Neovim, files and tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Events whose source is closed as soon as the consumer stops: its connection and tasks end."""
+    """Yield events, and close their source, with its connection and tasks, when the consumer
+    stops."""
     try:
         yield events
     finally:
@@ -57,7 +58,7 @@ async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 
 
 class Snapshot:
-    """The document at one moment; `anchor` is a line (counted from 0) of the current exchange."""
+    """The document at one moment; `anchor` is a line (counted from 0) in the current exchange."""
 
     def __init__(
         self, lines: list[str], anchor: int, read: Callable[[list[str]], Transcript] = parse_lines
@@ -69,7 +70,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, text: str, anchor: int) -> Snapshot:
-        """The snapshot of a text."""
+        """A snapshot with this text."""
         return cls(split_lines(text), anchor)
 
     @cached_property
@@ -103,32 +104,32 @@ Narrow: TypeAlias = Callable[[Catalogue], Catalogue]
 
 
 class Document(Protocol):
-    """The chat being worked on. Methods raise GoneError once the chat or the current answer was
-    removed."""
+    """The current chat. Methods raise GoneError if the chat or the current answer was removed."""
 
     async def read(self) -> Snapshot:
-        """The document as it is now."""
+        """Read the current document."""
         ...
 
     async def change(self, change: Change) -> None:
-        """Apply the edits that `change` makes for the current lines, at once; retried if the lines
+        """Apply all edits from `change` to the current lines at once; retry if the lines have
         changed."""
         ...
 
     async def begin(self, change: Change) -> None:
-        """Start such a change: `read` shows it at once, and later writes wait for it."""
+        """Start a change without waiting for it: `read` shows it at once, and later writes wait for
+        it."""
         ...
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Start an edit and let `append` write at the line it names, even if that line moves."""
+        """Start an edit that adds a line for `append` to write to, even if that line moves."""
         ...
 
     async def append(self, text: str) -> None:
-        """Write at the tip, soon; may return before the text is in the document."""
+        """Write text at the tip soon; may return before the text is in the document."""
         ...
 
     async def settle(self) -> None:
-        """Return when all appended text is in the document."""
+        """Wait until all appended text is in the document."""
         ...
 
 
@@ -136,7 +137,7 @@ class Model(Protocol):
     """A provider."""
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """The events of the model's reply. Raises ModelError."""
+        """Stream the events of the model's reply. Raises ModelError."""
         ...
 
 
@@ -144,10 +145,10 @@ class Tools(Protocol):
     """The MCP servers."""
 
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
-        """The tools on offer. Starts the servers, and waits for those whose tools `narrow` may
+        """The tools on offer. Starts the servers, and waits for servers whose tools `narrow` may
         keep.
 
-        If `calls` names the tools of calls that wait to run, it needs to know only those tools.
+        If calls wait to run, `calls` names their tools, and only those tools are needed.
         """
         ...
 
@@ -156,16 +157,16 @@ class Tools(Protocol):
         ...
 
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        """Run one call; a failure is a result. `request` says which model made the call, and how it
-        is asked.
+        """Run one call; a failure is a result. `request` has the model that made the call, and its
+        settings.
 
-        If the call already runs as a `task`, collect its result. Raises PendingError if it still
-        runs and cannot be queried.
+        If the call already runs as a `task`, collect its result. Raises PendingError if the task
+        still runs and cannot be queried.
         """
         ...
 
     async def resources(self, server: str) -> Sequence[str]:
-        """The URIs of the resources that a server lists now; none if it cannot list them."""
+        """The URIs of the resources that a server currently lists; empty if it cannot list any."""
         ...
 
 
@@ -173,16 +174,16 @@ class References(Protocol):
     """The texts that a question may refer to."""
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """The texts of a question's references: one each, one for each file of a glob, or why there
-        is none."""
+        """The texts for a question's references: one each, but one for each file that matches a
+        glob; or why a text is missing."""
         ...
 
 
 class NoReferences:
-    """No source of texts: references stay as typed."""
+    """Provides no texts, so references stay as typed."""
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """Nothing."""
+        """Always empty."""
         return ()
 
 
@@ -190,16 +191,16 @@ class Attachments(Protocol):
     """The files next to the chat."""
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The contents of attachments by their paths, each verified by its name; or why there are
-        none."""
+        """The attachments' contents by path, each verified against its name; or why a content is
+        missing."""
         ...
 
 
 class NoAttachments:
-    """No folder next to the chat."""
+    """For a chat without a folder for attachments."""
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """Nothing."""
+        """Always the reason why an attachment is missing."""
         return {attachment.path: "this chat has no file yet" for attachment in attachments}
 
 
@@ -207,7 +208,7 @@ class Ledger(Protocol):
     """The decisions made on this machine for this chat. Each method is one durable transaction."""
 
     def lease(self) -> AbstractContextManager[None]:
-        """The right to run a turn in this chat, for one process at a time. Raises BusyError."""
+        """Hold the right to run a turn in this chat; raises BusyError if another process has it."""
         ...
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
@@ -215,16 +216,16 @@ class Ledger(Protocol):
         ...
 
     def start(self, key: CallKey) -> bool:
-        """Use up the approval of this call. Only the caller that gets True may send it to its
+        """Use up this call's approval. Only the caller that gets True may send the call to its
         server."""
         ...
 
     def begin_task(self, key: CallKey, task: str) -> None:
-        """Record that a started call runs at its server as the task with this id."""
+        """Record that a started call runs on its server as the task with this id."""
         ...
 
     def record(self, *facts: Fact) -> None:
-        """Record facts, in this order."""
+        """Record these facts, in this order."""
         ...
 
 
@@ -237,19 +238,19 @@ class ServerWait:
 
 @dataclass(frozen=True, slots=True)
 class MissingTools:
-    """The turn continues without the tools of these servers; the reason was given before."""
+    """The turn continues without these servers' tools; the user already knows the reason."""
 
     servers: tuple[str, ...]
 
     @property
     def message(self) -> str:
-        """The message to the user."""
+        """The message for the user."""
         return without(self.servers)
 
 
 @dataclass(frozen=True, slots=True)
 class CallBegan:
-    """A call is sent to its server."""
+    """A call is being sent to its server."""
 
     proposal: Proposal
     tool: Tool
@@ -257,14 +258,14 @@ class CallBegan:
 
 @dataclass(frozen=True, slots=True)
 class TaskBegan:
-    """A call runs at its server as a task that the document now names."""
+    """A call runs on its server as a task, and the document now has the task's id."""
 
     proposal: Proposal
 
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """Progress of a call of this tool with these arguments, as reported by its server."""
+    """Progress that a server reported for a call of this tool with these arguments."""
 
     tool: Tool
     arguments: str
@@ -300,35 +301,35 @@ TurnEvent: TypeAlias = (
 
 
 class Observer(Protocol):
-    """Receives everything that happens."""
+    """Receives status texts and events during a turn."""
 
     def status(self, text: str) -> None:
         """Show the current activity; "" for none."""
         ...
 
     def on_event(self, what: TurnEvent) -> None:
-        """Note an event of the model, or a call that began, ended or was refused."""
+        """Receive an event from the model, or about servers and calls."""
         ...
 
 
 class Clock(Protocol):
-    """The clock of a turn, and work within a time limit."""
+    """A turn's clock, which also runs work within a time limit."""
 
     def now(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """The seconds on a monotonic clock."""
         ...
 
     def together(
         self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float
     ) -> AsyncIterator[T]:
-        """Do all work at once and yield each outcome as it arrives; after `limit_s` seconds, cancel
-        the rest."""
+        """Run all work concurrently and yield each outcome when it arrives; after `limit_s`
+        seconds, cancel the rest."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """All ports of one turn."""
+    """All ports for one turn."""
 
     document: Document
     model: Model
@@ -342,7 +343,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """The settings for one look at one chat: agent, request defaults, limits and rules."""
+    """The settings for a chat at one moment: agent, request defaults, limits and rules."""
 
     agent: str
     request: Request
@@ -363,7 +364,7 @@ EndKind: TypeAlias = Literal["complete", "waiting", "stopped", "interrupted", "n
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of a turn, with a message for the user ("" for none)."""
+    """How a turn ended, with a message for the user ("" for none)."""
 
     kind: EndKind
     message: str = ""

@@ -1,4 +1,4 @@
-"""One reply of the model, streamed into the document."""
+"""Streams one of the model's replies into the document."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def _what_for(request: Request) -> str:
 
 
 def _results(request: Request) -> list[Proposal]:
-    """The calls of the current answer that have results."""
+    """The current answer's calls that have results."""
     exchange = request.transcript.exchanges[request.at]
     return [p for p in exchange.answers[-1].proposals if p.result] if exchange.answers else []
 
 
 class _Trouble(NamedTuple):
-    """Why a reply is not complete, and what the user can do."""
+    """Why a reply is incomplete, and what the user can do."""
 
     cause: str
     action: str
@@ -96,12 +96,12 @@ TROUBLE: Mapping[Reason, _Trouble] = {
     ),
     "pause": _Trouble("the provider paused the reply before it was complete", _AGAIN),
 }
-"""The reasons for which a reply ends incomplete."""
+"""The reasons why a reply can end incomplete."""
 
 
 class _Reply:
-    """One reply on its way into the document: prose and thinking as they arrive, the calls at the
-    end."""
+    """A reply that is being written to the document: prose and thinking as they arrive, calls at
+    the end."""
 
     def __init__(self, ports: Ports, request: Request) -> None:
         self.ports = ports
@@ -116,18 +116,17 @@ class _Reply:
         self._is_last = bool(_results(request)) or not (
             request.tools_on and request.catalogue.tools
         )
-        """Whether its text may be the final answer: before any result, it announces what the model
-        will do."""
+        """Whether the text may be the final answer. Before any result, it announces calls."""
         self._status = ""
         """The status for the current text or thinking."""
         self._unshown = ""
 
     async def begin(self) -> None:
-        """Make room for the reply."""
+        """Add an empty line for the reply."""
         await self.ports.document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
 
     async def take(self, event: Event) -> None:
-        """Take one event of the model; hidden thinking is held back until its signature is
+        """Process one event from the model; hidden thinking is held back until its signature is
         known."""
         self._tell(event)
         if isinstance(event, ThinkingDelta) and not self._shows:
@@ -153,7 +152,7 @@ class _Reply:
                 pass
 
     def _tell(self, event: Event) -> None:
-        """Show that the model is thinking or writing, when it starts."""
+        """Show when the model starts to think or to write."""
         match event:
             case ThinkingDelta():
                 now = status.THINKING
@@ -196,7 +195,7 @@ class _Reply:
         await self.begin()
 
     async def end(self) -> None:
-        """End a complete reply: write the held-back text, then its calls or the end mark."""
+        """End a complete reply: write the held-back text and the calls, and remove the notice."""
         await self.cut()
         if self.trouble():
             return
@@ -206,7 +205,7 @@ class _Reply:
             await self.ports.document.change(lambda s: edits.end_reply(s.lines, s.answer))
 
     async def _propose(self) -> None:
-        """Write the calls, and record that Parley wrote them."""
+        """Write the calls to the document, and record that Parley wrote them."""
         view, proposals = self.ports.ledger.view(), list[Proposal]()
 
         def change(shot: Snapshot) -> list[Edit]:
@@ -223,12 +222,12 @@ class _Reply:
         )
 
     async def cut(self) -> None:
-        """End the reply here: its text stays, its calls are dropped."""
+        """End the reply here: its text stays, and its calls are dropped."""
         await self._append(self.writer.end())
         await self.ports.document.settle()
 
     def trouble(self) -> _Trouble | None:
-        """Why the reply is not complete; None if it is."""
+        """Why the reply is incomplete; None if it is complete."""
         finished = self.finished or Finished("complete")
         if trouble := TROUBLE.get(finished.reason):
             return trouble._replace(cause=f"{trouble.cause}{_explanation(finished)}")
@@ -238,11 +237,11 @@ class _Reply:
         )
 
     def news(self) -> str:
-        """The provider's remark on the end of a complete reply; "" if it made none."""
+        """The provider's remark about the end of a complete reply; "" if there is none."""
         said = "" if self.finished is None or self.trouble() else self.finished.detail
         return f"{self.provider} says about the end of the reply: {said}" if said else ""
 
 
 def _explanation(finished: Finished) -> str:
-    """The provider's own explanation, after a cause."""
+    """The provider's own explanation, to append to a cause."""
     return f": {finished.detail.rstrip('. ')}" if finished.detail else ""

@@ -1,5 +1,5 @@
-"""Decides which resources Parley's reading tool may ask a server for. Each server has a tool of its
-own."""
+"""Decides which resources Parley may request from a server. Each server has its own tool for
+reading resources."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LENGTH = 200
 async def unknown_resource(
     ports: Ports, observation: Observation, tool: Tool, call: ToolCall
 ) -> Result | None:
-    """The error for a call of `tool` whose resource must not be read; None if it may be.
+    """The error for a call of `tool` whose resource must not be read; None if reading is allowed.
 
-    A server is only asked for resources that its own results named or that it lists. Any other URI
-    may come from another server, or from a text.
+    Parley only requests resources that the server's own results named or that the server lists. Any
+    other URI may come from another server, or from a text.
     """
     try:
         uri = str(decode_arguments(call.arguments)["uri"])
@@ -44,8 +44,8 @@ async def unknown_resource(
 async def refused_resources(
     ports: Ports, observation: Observation, calls: Iterable[Proposal]
 ) -> list[tuple[Proposal, Result]]:
-    """Waiting calls for resources that must not be read, with their results: the user need not
-    decide."""
+    """Waiting calls for resources that must not be read, with their results; the user does not have
+    to decide them."""
     refused = list[tuple[Proposal, Result]]()
     for call in calls:
         tool = observation.catalogue.get(call.call.name)

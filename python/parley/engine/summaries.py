@@ -1,6 +1,6 @@
-"""Asks the model for the `📝:` lines that older answers lack, and writes each at once.
+"""Asks the model for the `📝:` lines that older answers lack, and writes each line immediately.
 
-The rest of the document stays unchanged, and a stop or failure keeps the lines already written.
+The rest of the document stays unchanged. After a stop or a failure, the written lines remain.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from parley.tools.catalogue import Catalogue
 
 
 async def sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
-    """Summarize all exchanges but the last `keep` that have no summary.
+    """Summarize the exchanges without a summary, except the last `keep` exchanges.
 
-    Raises BusyError when another process works in this chat, GoneError when the document was
+    Raises BusyError if another process works in this chat, and GoneError if the document was
     removed.
     """
     try:
@@ -70,7 +70,7 @@ def _request(request: Request, exchange: Exchange) -> Request:
 
 
 async def _reply(ports: Ports, request: Request) -> str:
-    """The text of the reply; "" if it is not complete."""
+    """The reply's text; "" if the reply is incomplete."""
     pieces = list[str]()
     async with closing(ports.model.stream(request)) as events:
         async for event in events:

@@ -1,4 +1,4 @@
-"""Parley's own tool that finds tools by words, without a server."""
+"""Parley's own tool that finds tools by keywords, without a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.tools.search import ranking, report
 
 
 def find_tools(observation: Observation, arguments: str) -> Result:
-    """The tools that match the query in the arguments, as many as the request has room for."""
+    """Find the tools that match the query, as many as fit in the request."""
     try:
         query = str(decode_arguments(arguments)["query"])
     except ValueError as error:
