@@ -17,8 +17,8 @@ from parley.mcp.servers import Servers
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from parley.tools.tasks import TaskHandle
+from tests.mcp.forms import Form
 from tests.mcp.task_server import TaskServer, http_server
-from tests.mcp.test_client import Form
 from tests.mcp_servers import only, servers_of, tool_of, until
 
 SERVER = str(Path(__file__).with_name("task_server.py"))
