@@ -1,6 +1,6 @@
-"""Assembles texts and tool calls that arrive in pieces, cut anywhere.
+"""Assembles texts and tool calls that arrive in pieces, split anywhere.
 
-Knows what the file can hold; knows no wire format.
+Knows which text the file can hold, but no wire format.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PartialCall:
 
     @property
     def arguments(self) -> str:
-        """The arguments so far, as received."""
+        """The arguments received so far."""
         return "".join(self._pieces)
 
     @arguments.setter
@@ -58,7 +58,7 @@ class PartialCall:
         self._pieces.append(piece)
 
     def is_whole(self) -> bool:
-        """Whether the arguments are a complete JSON value; blank ones may be cut."""
+        """Whether the arguments are a complete JSON value; blank arguments are not."""
         try:
             json.loads(self.arguments)
         except (ValueError, RecursionError):
@@ -66,7 +66,7 @@ class PartialCall:
         return True
 
     def seems_whole(self) -> bool:
-        """The same for an object or array, checked after each piece without reading any piece
+        """Whether the arguments look like a complete object or array; never reads a piece
         twice."""
         for piece in self._pieces[self._scanned :]:
             self._scan.feed(piece, 0)
@@ -75,17 +75,17 @@ class PartialCall:
 
 
 class CallAccumulator:
-    """The calls of one Chat Completions reply, assembled from their pieces."""
+    """Assembles the calls in a Chat Completions reply from their pieces."""
 
     def __init__(self) -> None:
         self.all: list[PartialCall] = []
         self._at: dict[int, PartialCall] = {}
 
     def feed(self, piece: Mapping[str, Any]) -> PartialCall:
-        """The call of a piece: the last one with its index, unless the piece has another id, or
-        names a tool again.
+        """Add a piece to the last call with the same index, and return that call.
 
-        Gemini sends parallel calls whole, some of them all with index 0 and without an id.
+        A piece with another id, or with a tool's name after a complete call, starts a new call:
+        Gemini sends parallel calls whole, sometimes all with index 0 and without an id.
         """
         index, call_id, function = (
             number(piece, "index"),
@@ -104,7 +104,7 @@ class CallAccumulator:
 
 
 def _as_text(arguments: object) -> str:
-    """Arguments that some servers send as the object itself."""
+    """The JSON text of arguments that a server sent as an object instead of text."""
     return json.dumps(arguments, ensure_ascii=False) if arguments else ""
 
 
@@ -115,7 +115,7 @@ def _is_another(call: PartialCall, call_id: str, name: str) -> bool:
 
 
 def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a call that OpenAI does not know: stored in the file and sent back to their
+    """The call's keys that OpenAI does not define; they are stored in the file and sent back to the
     provider."""
     own = {
         key: value for key, value in piece.items() if key not in ("index", "id", "type", "function")
@@ -126,10 +126,9 @@ def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, 
 
 
 def finished_calls(partial_calls: Sequence[PartialCall], *, cut: bool) -> list[Call]:
-    """The calls of a reply, numbered. If the reply was cut at its length, the last call counts only
-    if complete.
+    """A reply's calls, numbered. If the reply was cut off, an incomplete last call is dropped.
 
-    A missing, repeated or unusable id is replaced by one made from the position.
+    A missing, repeated or unusable id is replaced with an id based on the position.
     """
     whole = (
         partial_calls[:-1]
@@ -160,7 +159,7 @@ def _own_id(index: int, known: set[str]) -> str:
 
 
 class Pieces:
-    """Text that arrives in pieces, cut anywhere, even between the halves of a surrogate pair."""
+    """Text that arrives in pieces, split anywhere, even inside a surrogate pair."""
 
     def __init__(self) -> None:
         self._half = ""
@@ -173,12 +172,12 @@ class Pieces:
         return fit(_joined(piece)) if piece else ""
 
     def end(self) -> str:
-        """The half of a surrogate pair whose other half never arrived."""
+        """The replacement for half a surrogate pair whose other half never arrived."""
         return self.feed(" ")[:-1] if self._half else ""
 
 
 def _joined(piece: str) -> str:
-    """The text with surrogate halves joined, as JSON escapes may leave them in two texts."""
+    """Join surrogate halves, which JSON escapes may split between two texts."""
     if not _SURROGATE.search(piece):
         return piece
     return piece.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -1,8 +1,8 @@
-"""Anthropic's Messages API: makes the request body of a `Request`, and Parley's events of the
-stream.
+"""Anthropic's Messages API: turns a `Request` into a request body, and the stream into Parley's
+events.
 
-As of API version 2026-10-21. Temperature is never sent: that version refuses even its default
-value. Knows nothing of clients, keys and hosts.
+As of API version 2026-10-21. Temperature is never sent, because that version refuses even the
+default value. Knows nothing about clients, keys or hosts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Block = dict[str, Any]
 
 
 def request_body(request: Request) -> Body:
-    """The body of a streamed request, as the client expects it; equal requests give equal bytes."""
+    """The body of a streaming request, in the client's form; equal requests give equal bytes."""
     turns = request.turns()
     messages = _messages(turns, request)
     mode = claude_thinking(request.model, request.thinking, request.max_tokens)
@@ -70,7 +70,7 @@ def tool(name: str, definition: Definition) -> Body:
 
 
 def definition(tool: Mapping[str, Any]) -> Body:
-    """The MCP definition of a tool; raises ValueError if it has no name."""
+    """A tool's MCP definition; raises ValueError if the tool has no name."""
     return mcp_definition(tool, "input_schema")
 
 
@@ -112,7 +112,7 @@ def _question(turn: UserTurn, images: Mapping[str, bytes]) -> list[Block]:
 def _blocks(
     parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str
 ) -> list[Block]:
-    """The blocks of a content with visible pictures; none if it is all text."""
+    """The blocks for content with visible pictures; empty if it is all text."""
     return list(map(_block, mixed(parts, images, gap)))
 
 
@@ -145,8 +145,8 @@ def _prose_and_thinking(reply: ModelTurn, request: Request) -> Iterator[Block]:
                     }
 
 
-# All results must be in the next message, before any text in it: "`tool_use` ids were found without
-# `tool_result` blocks immediately after" (a refusal; the rule is in
+# All results must come first in the next message, before any text: "`tool_use` ids were found
+# without `tool_result` blocks immediately after" (a refusal; the rule is in
 # platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls, 2026-11-22).
 def _calls(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
     for outcome in reply.calls:
@@ -167,7 +167,7 @@ def _results(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, byte
 
 
 def _content(outcome: CallOutcome, images: Mapping[str, bytes]) -> str | list[Block]:
-    """The text of a result, or its blocks if it has visible pictures.
+    """A result's text, or its blocks if it has visible pictures.
 
     A failed result is always text: "all content must be type 'text' if 'is_error' is true" (a
     refusal, github.com/vellum-ai/vellum-assistant/pull/18387, 2026-11-23).
@@ -177,7 +177,7 @@ def _content(outcome: CallOutcome, images: Mapping[str, bytes]) -> str | list[Bl
 
 
 def thinking_paused(request: Request) -> str:
-    """The notice that thinking pauses during an open tool loop; "" if it does not."""
+    """The notice that thinking pauses during an open tool loop; "" if thinking does not pause."""
     mode = claude_thinking(request.model, request.thinking, request.max_tokens)
     if not mode.config or _may_think(mode.config, _messages(request.turns(), request)):
         return ""
@@ -188,8 +188,9 @@ def thinking_paused(request: Request) -> str:
 
 
 def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
-    """Manual mode refuses an open loop that does not begin with thinking, so thinking pauses until
-    the next loop.
+    """Whether thinking can be on; in manual mode, an open loop must start with thinking.
+
+    Otherwise, thinking pauses until the next loop.
 
     "When `thinking` is enabled, a final `assistant` message must start with a thinking block
     (preceeding the lastmost set of `tool_use` and `tool_result` blocks)" (a refusal by Claude 4.5
@@ -231,10 +232,10 @@ _COUNTS = (
 
 
 class Decoder(decoder.Decoder):
-    """The events of one stream, in order of arrival; calls are held until the reply is complete.
+    """Decodes one stream in order of arrival, but holds calls back until the reply is complete.
 
-    Text and thinking after a call thus move before it, as in the file. Such thinking loses its
-    signature, which would be invalid there.
+    Text and thinking after a call therefore move before the call, as in the file. Moved thinking
+    loses its signature, which would be invalid there.
     """
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
@@ -275,7 +276,7 @@ class Decoder(decoder.Decoder):
 
     def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
         kind = self._kinds[index] = text(block, "type")
-        if kind != "text":  # adjacent texts are one: a citation cuts a sentence
+        if kind != "text":  # join adjacent texts, because a citation splits a sentence
             self._part()
         match kind:
             case "text":
@@ -290,7 +291,7 @@ class Decoder(decoder.Decoder):
                 self._open_call = self._calls[index] = PartialCall(
                     text(block, "id"), text(block, "name")
                 )
-                if arguments := mapping(block, "input"):  # whole at once, from compatible servers
+                if arguments := mapping(block, "input"):  # compatible servers send them whole
                     self._calls[index].arguments = json.dumps(arguments, ensure_ascii=False)
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
@@ -339,11 +340,11 @@ _CACHED_TURNS = 2
 
 
 def _mark_cached(body: Body) -> None:
-    """Mark the parts for the provider's cache: the parts that stay the same until the next request.
+    """Mark the parts that the provider should cache because the next request repeats them.
 
-    At most four marks are allowed: the last tool, the system prompt and the user's last two turns.
-    The last turn's mark writes the new part; the one before reads the part that the previous
-    request wrote.
+    At most four marks are allowed: on the last tool, the system prompt and the user's last two
+    turns. The last turn's mark writes the new part; the mark before it reads the part that the
+    previous request wrote.
     """
     turns = [message["content"] for message in body["messages"] if message["role"] == "user"]
     for blocks in [body.get("tools"), body.get("system"), *turns[-_CACHED_TURNS:]]:
@@ -352,7 +353,7 @@ def _mark_cached(body: Body) -> None:
 
 
 def unstreamed(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The payloads of the stream that would have carried an unstreamed message."""
+    """An unstreamed message as the payloads of an equivalent stream."""
     yield {"type": "message_start", "message": message}
     for index, block in enumerate(sequence(message, "content")):
         yield {"type": "content_block_start", "index": index, "content_block": block}

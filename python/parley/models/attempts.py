@@ -1,6 +1,6 @@
-"""Retries: how each further try of a request differs, and how much of a try is shown while it runs.
+"""Retries: how each new attempt at a request differs, and how much of it is shown while it runs.
 
-It never waits. Knows only the words of a failure.
+Never waits. Of a failure, it knows only the text.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, Usage, Withdrawn
 
 PATIENCE = 240
-"""Characters of a reply that are held back while the user watches. A call comes in the first few
+"""How many characters of a reply are held back while the user waits. A call comes in the first few
 lines or not at all; a longer answer should be visible as it arrives."""
 
 USUAL_TEMPERATURE = 0.7
-"""The approximate temperature of models by default: retries lower it from there."""
+"""The approximate default temperature of models, from which retries lower it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The failed tries of one request and the rules for more. `errors` has one line for each."""
+    """A request's failed attempts and the rules for retries. `errors` has one line per failure."""
 
     max_retries: int
     retry_delay_ms: int
@@ -33,28 +33,29 @@ class Attempts:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no tries are left."""
+        """Whether no attempts are left."""
         return len(self.errors) > self.max_retries
 
     def temperature(self, first: float | None) -> float | None:
-        """The next try's temperature, if the first one's was `first`; None leaves it to the
-        model."""
+        """The next attempt's temperature, if the first attempt used `first`; None means the model's
+        default."""
         if not self.errors:
             return first
         usual = USUAL_TEMPERATURE if first is None else first
         return max(0.0, round(usual - self.temperature_reduction * len(self.errors), 3))
 
     def delay_s(self, luck: float) -> float:
-        """Seconds to wait before the next try, doubled each time and varied by `luck`, 0 … 1."""
+        """Seconds to wait before the next attempt: doubled each time, varied by `luck`, 0 … 1."""
         return self.retry_delay_ms / 1000 * 2.0 ** (len(self.errors) - 1) * (0.75 + luck / 2)
 
 
 class Preview:
-    """The part of one try that is shown while it runs. A short reply is shown once it is known to
-    be sound, a longer one as it arrives; if it then fails, it is withdrawn.
+    """Decides how much of an attempt is shown while it runs.
 
-    `patience` is the length of a short reply in characters; None means that none is ever withdrawn.
-    Usage is reported at once, added to the tokens `spent` by earlier tries.
+    A short reply is shown when it has ended successfully, and a longer reply as it arrives; if the
+    longer reply then fails, it is withdrawn. `patience` is the maximum length of a short reply in
+    characters; with None, the reply is held back until its end. Usage is reported at once, added to
+    the tokens `spent` by earlier attempts.
     """
 
     def __init__(self, patience: int | None, spent: Usage | None = None) -> None:
@@ -78,11 +79,11 @@ class Preview:
             yield from self.rest()
 
     def rest(self) -> Iterator[Event]:
-        """The events held back, when the reply ends or is broken off."""
+        """Release the held-back events, when the reply ends or breaks off."""
         buffer, self._buffer, self._is_open = self._buffer, [], True
         yield from buffer
 
     def failed(self) -> Iterator[Event]:
-        """The try failed."""
+        """The event for a failed attempt, if part of it was shown."""
         if self._is_open:
             yield Withdrawn()

@@ -1,7 +1,6 @@
-"""Context windows and output limits of models, known by their names, and the size of texts in
-tokens.
+"""Models' context windows and output limits by name, and the size of texts in tokens.
 
-An unknown model gets a cautious guess. Knows no requests.
+For unknown models, it makes a cautious guess. Knows nothing about requests.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", re
 
 
 def claude_version(model: str) -> Version | None:
-    """(4, 7) for `claude-opus-4-7` in any provider's spelling; None for any name without a Claude
+    """(4, 7) for `claude-opus-4-7` in any provider's spelling; None for a name without a Claude
     version."""
     match = _CLAUDE.search(model)
     return (int(match[1]), int(match[2] or 0)) if match else None
@@ -48,8 +47,8 @@ _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The tokens that a provider says it accepts, its count for the prompt, and its reserve for the
-    reply."""
+    """The number of tokens that a provider accepts, and its counts for the prompt and the reply,
+    from a refusal."""
 
     tokens: int
     prompt: int | None = None
@@ -61,19 +60,19 @@ ASSUMED_OUTPUT = 8_192
 
 
 def context_window(model: str) -> int:
-    """The tokens that prompt and reply may have together; a cautious guess for unknown models."""
+    """The tokens that the prompt and the reply can have together; a guess for unknown models."""
     return known_window(model) or _ASSUMED_WINDOW
 
 
 def known_window(model: str) -> int | None:
-    """The tokens that prompt and reply may have together; None for unknown models."""
+    """The tokens that the prompt and the reply can have together; None for unknown models."""
     if (version := claude_version(model)) is not None:
         return next(window for least, window, _ in _CLAUDE_REACH if version >= least)
     return next((window for pattern, window in _WINDOWS if pattern.search(model)), None)
 
 
 def max_output(model: str) -> int:
-    """The tokens that this Claude's reply may have, thinking included."""
+    """The tokens that a Claude model's reply can have, including thinking."""
     version = claude_version(model)
     if version is None:
         return ASSUMED_OUTPUT
@@ -83,4 +82,4 @@ def max_output(model: str) -> int:
 
 
 BYTES_PER_TOKEN = 4
-"""Approximately, for English. In other languages a letter has more bytes, and more tokens."""
+"""An approximation for English. In other languages, a letter has more bytes and more tokens."""

@@ -1,7 +1,7 @@
 """The common part of all formats' decoders: text, thinking, the end of a reply, and failures.
 
-Unknown kinds of events are ignored, because providers add some every month. A malformed known event
-raises `ModelError`; after that, the decoder only fails again.
+Unknown event types are ignored, because providers add new types every month. A malformed event of a
+known type raises `ModelError`, and so does every later event.
 """
 
 from __future__ import annotations
@@ -31,46 +31,46 @@ MESSAGE_SHOWN = 300
 REASON_SHOWN = 100
 
 _WHOLE: frozenset[Reason] = frozenset({"complete", "tool_calls", "pause"})
-"""After any other end, the last call may be cut."""
+"""After any other reason, the last call may be incomplete."""
 
 _KEY = re.compile(r"\b(?:sk-|gsk_|xai-|AIza|Bearer )[\w.-]{8,}")
 _SIGNATURE = re.compile(r"\S([^\n]*\S)?")
 
 
 class Decoder(ABC):
-    """Turns the decoded payloads of one stream into events; after a failure it only fails again."""
+    """Turns the decoded payloads of one stream into events; after a failure, it always fails."""
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
-        """`quirks` are the provider's server's."""
+        """`quirks` are the quirks of the provider's server."""
         self.provider = provider
         self.model = model
         self.wants_no_more = False
-        """Whether the reply is complete but the provider would continue: then the caller closes the
-        stream."""
+        """Whether the reply is complete although the provider would continue, so that the caller
+        has to close the stream."""
         self.own_call: Callable[[ToolCall], ToolCall] = lambda call: call
-        """Turns a call from the wire into the words of its tool's server."""
+        """Translates a call from the wire into the parameter names that the tool's server uses."""
         self._failure: ModelError | None = None
         self.is_over = False
-        """Whether the reply is complete, and later payloads do not matter."""
+        """Whether the reply is complete, so that later payloads are ignored."""
         self._is_thinking = False
         self._open_call: PartialCall | None = None
         """The call whose pieces are arriving."""
         self._prose = Pieces()
         self._thoughts = Pieces()
         self._has_said = False
-        """Whether there is prose since the last thinking; later prose is appended to it."""
+        """Whether prose has arrived since the last thinking; more prose is appended to it."""
         self._gap = ""
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """The call that the model is writing now, None if it is not writing one."""
+        """The call that the model is writing now; None if it is not writing a call."""
         return PendingCall(self._open_call.name, self._open_call.size) if self._open_call else None
 
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-        """The events of payloads that arrived together, adjacent prose joined. Raises ModelError.
+        """Decode payloads that arrived together, and join adjacent prose. Raises ModelError.
 
-        Most of a stream is prose; examining each payload for everything it might hold costs several
-        times as much.
+        Most of a stream is prose, which has a fast path because a full check of each payload would
+        take several times as long.
         """
         prose = list[str]()
         try:
@@ -92,15 +92,15 @@ class Decoder(ABC):
         return self._guarded(lambda: self._say("".join(prose))) if prose else []
 
     def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
-        """The text of a payload that certainly holds nothing else, otherwise None."""
+        """The text of a payload that certainly contains nothing else; otherwise None."""
         return None
 
     def feed(self, raw: Mapping[str, Any]) -> list[Event]:
-        """All events that this payload allows; raises ModelError."""
+        """Decode a payload into the events that are now certain; raises ModelError."""
         return self._guarded(lambda: self._take(raw))
 
     def end(self) -> list[Event]:
-        """The events at the end of the stream; raises ModelError if it came too early."""
+        """The events at the end of the stream; raises ModelError if the stream ended too early."""
         return self._guarded(self._finish)
 
     def _guarded(self, step: Callable[[], Iterable[Event]]) -> list[Event]:
@@ -120,14 +120,14 @@ class Decoder(ABC):
 
     @abstractmethod
     def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
-        """The events of one payload."""
+        """Decode one payload."""
 
     @abstractmethod
     def _finish(self) -> Iterable[Event]:
-        """The events at the end of the stream, if the reply has not ended before."""
+        """The events at the end of the stream, if the reply has not ended yet."""
 
     def _say(self, piece: str) -> Iterator[Event]:
-        """Prose; it also ends a thinking block whose end the format does not mark."""
+        """Add prose; also ends a thinking block if the format does not mark its end."""
         if whole := self._prose.feed(piece):
             self._open_call = None
             yield from self._end_thinking()
@@ -135,7 +135,7 @@ class Decoder(ABC):
             yield TextDelta(gap + whole)
 
     def _part(self) -> None:
-        """Separate the next prose from the prose before: the model did something else in
+        """Separate the next prose from the previous prose, because the model did something else in
         between."""
         self._gap = "\n\n" if self._has_said else ""
 
@@ -157,8 +157,8 @@ class Decoder(ABC):
     def _conclude(
         self, calls: Sequence[PartialCall], reason: Reason, detail: str
     ) -> Iterator[Event]:
-        """The calls, then the end. Whether there are calls is decided by the calls, not by the
-        given reason."""
+        """Yield the calls, then the end. The calls decide whether its reason is `tool_calls`, not
+        the provider's reason."""
         self.is_over, self._open_call = True, None
         yield from self._end_thinking()
         if rest := self._prose.end():
@@ -171,7 +171,7 @@ class Decoder(ABC):
 
 
 def stream_failed(provider: str, error: object) -> ModelError:
-    """The error for a provider that reports a failure within the stream, in whatever form."""
+    """The error for a failure that a provider reports within the stream, in any form."""
     facts = error if isinstance(error, Mapping) else {"message": error}
     kind = str(facts.get("type") or facts.get("code") or "")
     message = _words(str(facts.get("message") or kind.replace("_", " ") or "no reason given"))
@@ -192,11 +192,11 @@ _PASSING = frozenset(
         *["429", "500", "502", "503", "529"],  # compatible servers that pass a status on
     ]
 )
-"""Errors that are not the request's fault."""
+"""Errors that the request did not cause."""
 
 
 def ended_early(provider: str) -> ModelError:
-    """The error for a stream that stops before the reply is complete."""
+    """The error for a stream that ends before the reply is complete."""
     return ModelError(
         f"{provider} ended the stream before the reply was complete.",
         reason="the stream ended early",
@@ -204,12 +204,12 @@ def ended_early(provider: str) -> ModelError:
 
 
 def _words(words: str) -> str:
-    """A provider's words as one bounded line, without anything like a key."""
+    """A provider's message as one bounded line, without text that looks like an API key."""
     line = _KEY.sub("…", one_line(words[: 4 * MESSAGE_SHOWN]))
     return line if len(line) <= MESSAGE_SHOWN else line[: MESSAGE_SHOWN - 1] + "…"
 
 
 def sound_signature(signature: str) -> str:
-    """The signature, or "" if the file could not hold it unchanged."""
+    """The signature, or "" if the file cannot hold it unchanged."""
     is_sound = _SIGNATURE.fullmatch(signature) and fit(signature) == signature
     return signature if is_sound and signature.split(" ")[0] != "redacted" else ""

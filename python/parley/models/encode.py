@@ -1,4 +1,4 @@
-"""The parts that differ between request and file: ids, names and arguments of calls, characters.
+"""Encodes parts that differ between requests and files: calls' ids, names, arguments, characters.
 
 Equal files give equal requests. Knows no wire format.
 """
@@ -20,26 +20,27 @@ from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
 
 MAX_LENGTH = 64
-# No page has these; refusals have, read 2026-11-22: "messages.1.content.1.tool_use.id: String
+# No documentation states these limits, but refusals do, read 2026-11-22:
+# "messages.1.content.1.tool_use.id: String
 # should match pattern '^[a-zA-Z0-9_-]+$'" (Anthropic, github.com/RooCodeInc/Roo-Code/pull/10649),
 # "Invalid 'input[95].call_id': string too long. Expected a string with maximum length 64" (OpenAI,
 # github.com/AnswerDotAI/fastllm/issues/45).
 STRICT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Anthropic's ids."""
+"""The ids that Anthropic accepts."""
 SHORT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-"""OpenAI's ids."""
+"""The ids that OpenAI accepts."""
 
 RAW = "_raw"
-"""The only key of the object that replaces arguments which are not a JSON object."""
+"""The only key in the object that replaces arguments that are not a JSON object."""
 
 _DIGEST = 12
 
 
 def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
-    """A distinct id that `fits` for each call of the turns; fitting ids stay as they are.
+    """A unique id that matches `fits` for each call in the turns; matching ids stay unchanged.
 
-    The order of the turns decides, so that later text changes no earlier id: providers cache
-    requests by their beginning.
+    Ids depend only on earlier turns. Later text never changes an earlier id, because providers
+    cache requests by their beginning.
     """
     ids = dict[str, str]()
     known = set[str]()
@@ -56,7 +57,7 @@ def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
 
 
 def wire_name(name: str) -> str:
-    """A called tool's name in a form that every provider accepts."""
+    """The name of a called tool in a form that every provider accepts."""
     folded = fold(name)
     return folded if len(folded) <= MAX_LENGTH else _hashed(name, 0)
 
@@ -69,10 +70,10 @@ def _hashed(text: str, salt: int) -> str:
 
 
 def arguments_object(arguments: str) -> dict[str, Any]:
-    """The arguments as the object that a wire format expects; blank ones are `{}`.
+    """The arguments as the object that a wire format expects; blank arguments become `{}`.
 
-    Text that is not one unambiguous JSON object is sent whole under the key `_raw`, so that the
-    model sees its own words. Big integers, `1.0` and the order of keys survive.
+    Text that is not one unambiguous JSON object is sent whole under the key `_raw`, so the model
+    sees its own text. Big integers, `1.0` and the order of keys are preserved.
     """
     text = fit(arguments)
     try:
@@ -82,7 +83,7 @@ def arguments_object(arguments: str) -> dict[str, Any]:
 
 
 def arguments_text(arguments: str, *, exact: bool) -> str:
-    """The arguments as JSON text: blank ones are `{}`, and an object's text stays as it is.
+    """The arguments as JSON text; blank arguments become `{}`, and an object's text is unchanged.
 
     Unless `exact`, anything else becomes an object: compatible servers parse the arguments of past
     calls and fail on other values.
@@ -94,12 +95,12 @@ def arguments_text(arguments: str, *, exact: bool) -> str:
 
 
 def result_parts(outcome: CallOutcome) -> tuple[str | Attachment, ...]:
-    """The parts of a result with pictures, with a hint on how to read on in a long one."""
+    """The parts of a result with pictures, plus a hint on how to read more of a long result."""
     return (*outcome.parts, *_how_to_go_on(outcome)) if outcome.parts else ()
 
 
 def bare_text(outcome: CallOutcome) -> str:
-    """The text of a result, with a hint on how to read on in a long one."""
+    """A result's text, plus a hint on how to read more of a long result."""
     return "\n".join([outcome.content, *_how_to_go_on(outcome)])
 
 
@@ -118,21 +119,21 @@ def result_text(outcome: CallOutcome) -> str:
 
 
 class Piece(dict[str, Any]):
-    """A part of a request's body that never changes; its JSON is made once."""
+    """A part of a request's body that never changes; its JSON is encoded once."""
 
     @cached_property
     def json(self) -> bytes:
-        """Its JSON."""
+        """The part's JSON."""
         return _json(self)
 
 
 def pieces(
     turn: Turn, key: Hashable, make: Callable[[], Iterable[Mapping[str, Any]]]
 ) -> tuple[dict[str, Any], ...]:
-    """The parts of a request's body that `make` makes from a turn, kept with the turn under a key.
+    """The parts of a request's body that `make` creates from a turn, cached in the turn by key.
 
-    The key includes everything that they depend on besides the turn. An open turn keeps nothing,
-    because it may change.
+    The key includes everything other than the turn that the parts depend on. Nothing is cached in
+    an open turn, because it may change.
     """
     if isinstance(turn, ModelTurn) and turn.open:
         return tuple(map(fit_body, make()))
@@ -148,7 +149,7 @@ def call_ids(turn: Turn, ids: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    """The JSON of a request's body, as the SDKs write it."""
+    """A request body's JSON, as the SDKs write it."""
     return b"{%s}" % b",".join(
         b"%s:%s" % (_json(key), _encoded(value)) for key, value in body.items()
     )
@@ -171,7 +172,7 @@ def _json(value: object) -> bytes:
 
 
 def fit_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The request body with every text made valid UTF-8; schemas and extra keys may hold
+    """Make every text in a request body valid UTF-8; schemas and extra keys may contain
     anything."""
     return {fit(key): _fit_value(value) for key, value in body.items()}
 

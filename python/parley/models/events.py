@@ -1,7 +1,8 @@
-"""Events of a model's reply, for every provider: decoders make them from a stream.
+"""Events in a model's reply, which decoders create from any provider's stream.
 
-A reply is text and thinking in order of arrival, then its calls, then `Finished`. `Usage` and the
-other three events may come at any time. Knows nothing of streams and providers.
+A reply is text and thinking in order of arrival, then its calls, then `Finished`. `Usage`,
+`Withdrawn`, `RateLimits` and `Aside` may come at any time. Knows nothing about streams or
+providers.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingEnd:
-    """The end of one thinking block; blocks come one after another.
+    """The end of one thinking block; blocks never overlap.
 
-    A redacted block is only this event, with the provider's encrypted content as `signature`; so is
-    a block whose text the provider hides.
+    A redacted block consists only of this event, with the provider's encrypted content as
+    `signature`. A block whose text the provider hides also consists only of this event.
     """
 
     signature: str = ""
@@ -53,7 +54,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of the request so far; each report replaces the one before.
+    """The tokens used by the request so far; each report replaces the previous report.
 
     `input` is the whole prompt, including tokens read from or written to a cache; `output` includes
     `thinking`.
@@ -66,7 +67,7 @@ class Usage:
     thinking: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of both."""
+        """Add the counts."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
@@ -78,8 +79,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a million tokens of each kind; without a price of their own, cached tokens cost
-    as input."""
+    """The price of a million tokens of each kind; if `cached` is None, cached tokens cost as much
+    as other input."""
 
     input: float = 0.0
     output: float = 0.0
@@ -96,8 +97,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of the reply, with its reason; `detail` is the provider's own word if it adds
-    something."""
+    """The end of the reply and the reason; `detail` is the provider's explanation, if it adds
+    anything."""
 
     reason: Reason
     detail: str = ""
@@ -105,12 +106,12 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """The whole reply so far is withdrawn: it failed, and another one replaces it."""
+    """Withdraws the reply so far, because it failed and another reply will replace it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """The limits in the provider's headers: names without the provider's prefix, values as sent."""
+    """The limits from the provider's headers: names without its prefix, values as sent."""
 
     headers: tuple[tuple[str, str], ...]
 
@@ -136,7 +137,7 @@ Event: TypeAlias = (
 
 
 def joined(events: Iterable[Event]) -> Iterator[Event]:
-    """The events with adjacent pieces joined; events before a failure are still yielded."""
+    """Join adjacent pieces; after a failure, the pieces that arrived are still yielded."""
     kind: type[TextDelta | ThinkingDelta] = TextDelta
     pieces = list[str]()
     try:

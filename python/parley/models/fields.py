@@ -1,7 +1,7 @@
-"""Reads the fields of a provider's JSON with care.
+"""Reads and checks fields in a provider's JSON.
 
-`null` counts as an absent field everywhere, as compatible servers write it. A field of a wrong type
-raises ValueError with a one-line reason.
+`null` always counts as an absent field, because some compatible servers write it that way. A field
+of the wrong type raises ValueError with a one-line reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from parley.tables import LARGEST
 
 
 def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object under `key`; an empty one if absent."""
+    """The object under `key`; empty if absent."""
     value = raw.get(key)
     if value is None:
         return {}
@@ -24,7 +24,7 @@ def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """The objects of the array under `key`; none if absent."""
+    """The objects in the array under `key`; empty if absent."""
     value = raw.get(key)
     if value is None:
         return []
@@ -56,7 +56,7 @@ def number(raw: Mapping[str, Any], key: str) -> int:
 
 
 def counted(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
-    """OpenAI's token counts, given a format's words for prompt and reply."""
+    """OpenAI's token counts, given the format's prefixes for prompt and reply fields."""
     prompt_details, reply_details = (
         mapping(usage, f"{prompt}_tokens_details"),
         mapping(usage, f"{reply}_tokens_details"),

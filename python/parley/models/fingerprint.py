@@ -1,7 +1,7 @@
-"""The fingerprint of a request: digests of its settings, and of each part of the chat that is sent.
+"""A request's fingerprint: digests of its settings, and of each part of the chat that is sent.
 
-It holds none of the chat's words. It is made from a sent request, to be kept, and from the file, to
-be compared. Knows no wire format: two formats of one conversation have one fingerprint.
+It contains no text from the chat. It is computed from a sent request, to be recorded, and from the
+file, for comparison. It does not depend on the wire format.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from parley.models.request import Request, goes_back
 from parley.tools.catalogue import Catalogue, canonical
 
 QUESTION, PICTURE, TEXT, SUMMED_UP, THINKING, CALL, ARGUMENTS, RESULT, STAND_IN = "qptskcgro"
-"""The kinds of units: the first letter of each."""
+"""The kinds of units; a unit starts with the letter of its kind."""
 
 Units: TypeAlias = tuple[str, ...]
 Source: TypeAlias = UserTurn | Text | Thinking | CallOutcome | Attachment
 GoesBack: TypeAlias = Callable[[Thinking, ModelTurn], bool]
 
 REBUILT_FROM = ("provider", "model", "full", "thinks", "space")
-"""The header keys that units are rebuilt from."""
+"""The header keys that are needed to rebuild units."""
 
 _STAND_INS = frozenset({OMITTED, NO_QUESTION, GO_ON})
 _DIGEST_BYTES = 10
@@ -39,10 +39,10 @@ _OF_NO_REQUEST = frozenset({"topic", "tags", "forked_from"})
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A request in digests: `header` has everything outside the conversation, `units` its parts in
-    order.
+    """A request in digests: `header` has everything outside the conversation, and `units` the
+    conversation's parts in order.
 
-    A unit is a letter for its kind, and a digest.
+    A unit is a letter for its kind, followed by a digest.
     """
 
     header: Mapping[str, Any]
@@ -50,25 +50,25 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """The digest of the whole fingerprint."""
+        """The whole fingerprint's digest."""
         return request_digest(canonical(self.header), self.units)
 
 
 def request_digest(header: str, units: Units) -> str:
-    """The digest of a request: of its header as canonical JSON, and its units."""
+    """A request's digest, computed from its header as canonical JSON and its units."""
     return hashlib.sha256("\n".join([header, *units]).encode()).hexdigest()
 
 
 def fingerprint(request: Request, guidance: str) -> Fingerprint:
-    """The fingerprint of a request whose system prompt ends in the guidance on its tools."""
+    """The fingerprint of a request whose system prompt ends with the tools' guidance."""
     units = tuple(units_of(request.turns(), request.goes_back))
     return Fingerprint(header(request, guidance), units)
 
 
 def header(request: Request, guidance: str) -> dict[str, Any]:
-    """The settings of a request: names as they are, the rest as digests.
+    """A request's settings: names as they are, the rest as digests.
 
-    `space` is present if parts of the chat were left out, because it decides which.
+    `space` is None unless parts of the chat were left out; only then does it affect the request.
     """
     answers = request.transcript.exchanges[request.at].answers
     text_tools = request.text_tools.mode if request.text_tools else ""
@@ -95,12 +95,12 @@ def front_matter(transcript: Transcript) -> dict[str, str]:
 
 
 def tools(catalogue: Catalogue) -> dict[str, str]:
-    """The tools on offer, by their names on the wire."""
+    """The digests of the tools on offer, by their names on the wire."""
     return {wire: tool.digest[: 2 * _DIGEST_BYTES] for wire, tool in catalogue.tools}
 
 
 def servers(catalogue: Catalogue) -> dict[str, list[str]]:
-    """The names on the wire of each server's tools: a name alone does not tell its server."""
+    """The wire names of each server's tools; a name alone does not identify the server."""
     names = dict[str, list[str]]()
     for wire, tool in catalogue.tools:
         names.setdefault(tool.server, []).append(wire)
@@ -108,7 +108,7 @@ def servers(catalogue: Catalogue) -> dict[str, list[str]]:
 
 
 def rebuilt(transcript: Transcript, settings: Mapping[str, Any]) -> Units:
-    """The units of a request for a transcript's last answer, with a header's settings."""
+    """Rebuild the units of a request for a transcript's last answer, with a header's settings."""
     model = settings["provider"], settings["model"]
     space = sys.maxsize if settings["space"] is None else settings["space"]
 
@@ -120,7 +120,7 @@ def rebuilt(transcript: Transcript, settings: Mapping[str, Any]) -> Units:
 
 
 def units_of(turns: Iterable[Turn], is_sent: GoesBack) -> Iterator[str]:
-    """The units of turns; `is_sent` says which thinking is sent."""
+    """The turns' units; `is_sent` decides which thinking is sent."""
     for turn in turns:
         if isinstance(turn, ModelTurn) and turn.open:
             yield from (unit for unit, _ in sources(turn, is_sent))
@@ -131,7 +131,7 @@ def units_of(turns: Iterable[Turn], is_sent: GoesBack) -> Iterator[str]:
 
 
 def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
-    """The units of a turn, each with its source."""
+    """A turn's units, each with its source."""
     if isinstance(turn, UserTurn):
         words = (
             [part for part in turn.parts if isinstance(part, str)] if turn.parts else [turn.text]
@@ -156,7 +156,7 @@ def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
 
 
 def reply_sources(reply: Round) -> Iterator[tuple[str, Text | Thinking | Proposal]]:
-    """The units of a model's reply, regardless of its calls' results, each with its source."""
+    """A model's reply as units, without its calls' results, each with its source."""
     for segment in reply.segments:
         if isinstance(segment, Text):
             yield from ((unit, segment) for unit in _text_units(segment.text))
@@ -167,12 +167,13 @@ def reply_sources(reply: Round) -> Iterator[tuple[str, Text | Thinking | Proposa
 
 
 def reply_units(reply: Round) -> Units:
-    """The units of a model's reply."""
+    """A model's reply as units."""
     return tuple(unit for unit, _ in reply_sources(reply))
 
 
 def _text_units(text: str) -> Iterator[str]:
-    """The text without its summary, which may be written later, and the summary."""
+    """One unit for the text without its summary, which may be written later, and one for each
+    summary line."""
     lines = text.split("\n")
     prose = "\n".join(line for line in lines if not line.startswith(SUMMARY)).strip()
     if prose:

@@ -1,7 +1,7 @@
-"""The table of wire formats: each entry has everything that distinguishes its format.
+"""The table of wire formats; each entry has everything that is specific to its format.
 
-Settings, clients, the shell, the health report and the conversion of tools read it. Knows the
-adapters and the SDKs' names; imports no SDK, and knows nothing of keys and hosts.
+It is used by the settings, clients, shell, health report and tool conversion. Knows the adapters
+and the SDKs' names, but never imports an SDK. Knows nothing about keys or hosts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ Raw: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SDK:
-    """A provider's library that sends requests: its package, its client class, its default
-    address."""
+    """A provider's client library: its package, its client class and its default URL."""
 
     package: str
     client: str
@@ -36,12 +35,12 @@ class SDK:
 
     @property
     def root(self) -> str:
-        """The path before the formats' own, as on the provider's own host."""
+        """The path that precedes a format's path on the provider's own host."""
         return urlsplit(self.url).path
 
     @property
     def variables(self) -> str:
-        """The common prefix of all variables that it reads."""
+        """The common prefix of all environment variables that the SDK reads."""
         return f"{self.package.upper()}_"
 
 
@@ -49,15 +48,16 @@ class SDK:
 class Format:
     """One wire format.
 
-    `name` is the value of `api` in a provider's entry, `kind` that entry's `kind`. Models are asked
-    in the first format of a kind, unless another one is `preferred` for them on their maker's own
-    host. `option` is its name in the shell, `title` in messages.
+    `name` is the value of `api` in a provider's entry, and `kind` is the entry's `kind`. A kind's
+    first format is used for all models, except models for which another format is `preferred` on
+    the provider's own host. `option` is the format's name in the shell, and `title` its name in
+    messages.
 
-    `request_body` makes the body of a streamed request; `unstreamed` makes the payloads of the
-    stream that would have carried an unstreamed reply; `tool` makes the shape of an offered tool
+    `request_body` returns the body of a streaming request. `unstreamed` converts an unstreamed
+    reply to the payloads of an equivalent stream. `tool` converts an offered tool to the format,
     and `definition` converts it back to MCP. `notice` returns a message for the user before a
-    request. `other` is the format to try if `is_for_other(model, status, words)` says that a
-    refusal asks for it. `most_tools` limits a request's tools; None if no limit is known.
+    request. `other` is the format to try if `is_for_other(model, status, words)` recognizes a
+    refusal that asks for it. `most_tools` limits a request's tools; None if no limit is known.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Format:
     most_tools: int | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The request's body, with the tools in its text if the model needs them there."""
+        """The request's body, with the tools described in its text if the model needs that."""
         return self.request_body(text_request(wire_request(request)))
 
     def unstreamed_body(self, request: Request) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Format:
         } | {"stream": False}
 
     def reader(self, request: Request, secret: str = "") -> Decoder:
-        """The decoder for the reply to this request, which was sent with a key."""
+        """The decoder for the reply to this request; `secret` is the API key that was used."""
         decoder, catalogue = (
             self.decoder(request.provider, request.model, request.quirks),
             request.catalogue,
@@ -160,7 +160,7 @@ FORMATS: dict[str, Format] = {
 }
 
 PACKAGE = "package"
-"""The kind of a provider that comes from an installed package, without an SDK."""
+"""The kind of provider that comes from an installed package and uses no SDK."""
 _OF_PACKAGES = replace(
     FORMATS["chat"],
     name=PACKAGE,
@@ -170,7 +170,7 @@ _OF_PACKAGES = replace(
     other=None,
     most_tools=None,
 )
-"""Requests have the shape of Chat Completions; replies are events."""
+"""Requests have the shape of Chat Completions; replies are Parley's own events."""
 
 
 def kinds() -> tuple[str, ...]:
@@ -179,17 +179,17 @@ def kinds() -> tuple[str, ...]:
 
 
 def of_kind(kind: str) -> tuple[Format, ...]:
-    """The formats of a kind, the usual one first."""
+    """A kind's formats; the default format comes first."""
     return tuple(entry for entry in (*FORMATS.values(), _OF_PACKAGES) if entry.kind == kind)
 
 
 def apis() -> tuple[str, ...]:
-    """The allowed values of `api`: "auto", and the formats of a kind that has several."""
+    """The allowed values of `api`: "auto", and the formats of kinds with several formats."""
     return ("auto", *(name for name, entry in FORMATS.items() if len(of_kind(entry.kind)) > 1))
 
 
 def sdk(kind: str) -> SDK:
-    """The SDK of a kind, shared by all its formats."""
+    """A kind's SDK, which all its formats share."""
     return of_kind(kind)[0].sdk
 
 
@@ -204,5 +204,5 @@ def format_for(option: str) -> Format:
 
 
 def options() -> tuple[str, ...]:
-    """The names of the formats in the shell."""
+    """The formats' names in the shell."""
     return tuple(entry.option for entry in FORMATS.values())

@@ -1,9 +1,9 @@
-"""Memory: the part of a chat that is sent to a model with too little room for all of it.
+"""Decides which part of a chat is sent to a model that does not have room for all of it.
 
-Each step of a ladder leaves out a little more, and only as many steps are taken as the request
-needs. The order does not depend on the room, so a model with more room never gets less. No step
-separates a call from its result. The last steps cut the current question, so that every chat has a
-request. Knows bytes, not tokens; turns, not wire formats.
+Each step of a ladder leaves out a little more, and the ladder stops as soon as the request fits.
+The order does not depend on the room, so a model with more room never gets less of the chat. No
+step separates a call from its result. The last steps cut the current question, so every chat can be
+sent. Knows bytes, not tokens; turns, not wire formats.
 """
 
 from __future__ import annotations
@@ -38,30 +38,31 @@ from parley.chat.omissions import (
 from parley.chat.transcript import Attachment, Exchange, Text, Thinking
 
 RECENT = 3
-"""Exchanges, including the current one, that stay complete as long as possible."""
+"""How many exchanges, including the current exchange, stay complete as long as possible."""
 QUESTION = 400
-"""Bytes of the question that stay of an exchange without a summary, without room for more."""
+"""How many bytes of its question remain from an exchange without a summary, if space is short."""
 RESULT = 16_000
-"""Bytes of a result that the model waits for: before it gets shorter, older parts go."""
+"""How many bytes of the current answer's results are kept until older parts have been left out."""
 LEAST = 400
-"""Bytes that every text keeps."""
+"""How many bytes of every text are kept."""
 FRAME = 16
-"""Bytes that a text adds to its own: its author, its beginning and its end."""
+"""The overhead of a text in bytes: its author, its beginning and its end."""
 PICTURE = 6_000
 """The approximate cost of a picture, in bytes of text."""
 _BESIDE_QUESTION = FRAME + size(f"\n\n{OMITTED}")
 _LONGEST_NAME = 64
 
 Form: TypeAlias = Literal["bare", "summary", "question", "nothing"]
-"""How an older exchange is sent if not whole, such as without results."""
+"""How an older exchange is sent if it is not sent whole; "bare" is without results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The turns to send, their `size` and the size of `all` turns in bytes, and the parts left out.
+    """The turns to send, their `size` and the size of `all` turns in bytes, and what was left out.
 
-    `results` counts results sent as a size only. Older exchanges are sent as their summary, as the
-    beginning of their question, or not at all; `is_cut` if the current exchange is cut.
+    `results` counts the results of which only the size is sent. `summaries`, `questions` and
+    `missing` count the older exchanges of which only the summary, only the beginning of the
+    question, or nothing is sent. `is_cut` means that the current exchange is cut.
     """
 
     turns: tuple[Turn, ...]
@@ -85,9 +86,9 @@ def memory(
     room: int,
     goes_back: Callable[[Thinking, ModelTurn], bool],
 ) -> Memory:
-    """The turns that ask for an answer to the last exchange, in this many bytes if possible.
+    """The turns to send for an answer to the last exchange, in at most `room` bytes if possible.
 
-    `goes_back` says which thinking is sent.
+    `goes_back` decides which thinking is sent.
     """
     turns = portions(exchanges, max_full_exchanges)
     sizes = [
@@ -106,7 +107,7 @@ def memory(
 
 
 def _size_of(exchange: Exchange, turns: tuple[Turn, ...]) -> int:
-    """The size of an older exchange's turns, cached with them."""
+    """The size of an older exchange's turns, cached in the exchange."""
     sizes: dict[int, tuple[tuple[Turn, ...], int]] = exchange.derived.setdefault("sizes", {})
     if id(turns) not in sizes:
         sizes[id(turns)] = turns, sum(map(_size, turns))
@@ -129,7 +130,7 @@ def _pictures(parts: Iterable[str | Attachment]) -> int:
 
 
 def _lengths(turn: Turn) -> Iterator[int]:
-    """The sizes of the texts in the model's turn that can be cut."""
+    """The sizes of the texts in a model's turn that can be cut."""
     if isinstance(turn, ModelTurn):
         yield from (size(part.text) for part in turn.parts if isinstance(part, Text))
         yield from (size(outcome.call.arguments) for outcome in turn.calls)
@@ -143,7 +144,7 @@ def _results(turn: Turn) -> Iterator[int]:
 
 
 class _Ladder:
-    """The exchanges' turns, which get fewer and shorter step by step."""
+    """Reduces the exchanges' turns step by step."""
 
     def __init__(
         self,
@@ -154,7 +155,7 @@ class _Ladder:
         excess: int,
         goes_back: Callable[[Thinking, ModelTurn], bool],
     ) -> None:
-        """`excess` is the number of bytes too many; `own` refers to the current exchange."""
+        """`excess` is the number of bytes over the limit; `own` refers to the current exchange."""
         self._exchanges = exchanges
         self._older = list(portions[:-1])
         self._sizes = sizes
@@ -184,7 +185,7 @@ class _Ladder:
         )
 
     def steps(self) -> Iterator[int]:
-        """Take one step after another; yields the bytes that are still too many."""
+        """Take one step after another; yields the number of bytes that are still over the limit."""
         count = len(self._older)
         older = range(max(count - RECENT + 1, 0))
         recent = range(len(older), count)
@@ -223,7 +224,7 @@ class _Ladder:
                 yield self._excess
 
     def _questions(self, numbers: range) -> Iterator[int]:
-        """Of exchanges without a summary, send the beginning of the question, as much as fits."""
+        """Reduce exchanges without a summary to the beginning of the question, as much as fits."""
         for number in numbers:
             exchange = self._exchanges[number]
             if not shortened(exchange):
@@ -235,7 +236,7 @@ class _Ladder:
                     yield self._excess
 
     def _nothing(self, numbers: range) -> Iterator[int]:
-        """Send nothing of these exchanges, but one note in place of all of them."""
+        """Omit these exchanges; one marker replaces all of them."""
         waiting, marker = list[int](), (UserTurn(OMITTED),)
         for number in filter(self._sizes.__getitem__, numbers):
             waiting.append(number)
@@ -247,7 +248,7 @@ class _Ladder:
                 yield self._excess
 
     def _put(self, number: int, form: Form, turns: tuple[Turn, ...]) -> bool:
-        """Send an exchange in another form, cached with it; False if that form is not smaller."""
+        """Send an exchange in another form, cached in it; False if that form is not smaller."""
         smaller = _size_of(self._exchanges[number], turns)
         if smaller >= self._sizes[number]:
             return False
@@ -261,7 +262,7 @@ class _Ladder:
     # --- The current exchange ---------------------------------------------------------------------
 
     def _without_own_results(self) -> Iterator[int]:
-        """Omit the results of all rounds but the last, oldest first."""
+        """Omit the results of all rounds except the last, oldest first."""
         for number, turn in enumerate(self._own[:-1]):
             if turn and self._put_own(number, without_results(turn)):
                 self._own_results += _omitted(turn)
@@ -273,7 +274,8 @@ class _Ladder:
         change: Callable[[Turn, int], Turn],
         least: int,
     ) -> Iterator[int]:
-        """Cut the longest texts, all to the same length: no further than needed or than `least`."""
+        """Cut the longest texts to the same length, which is as long as possible, at least
+        `least`."""
         most = _most(
             [length for turn in self._own if turn for length in lengths(turn)], least, self._excess
         )
@@ -286,7 +288,7 @@ class _Ladder:
             yield self._excess
 
     def _last_reply_only(self) -> Iterator[int]:
-        """Drop all replies but the last, oldest first, with their calls and results."""
+        """Drop all replies except the last, oldest first, with their calls and results."""
         replies = [number for number, turn in enumerate(self._own) if isinstance(turn, ModelTurn)]
         for number in replies[:-1]:
             self._put_own(number, None)
@@ -294,7 +296,7 @@ class _Ladder:
             yield self._excess
 
     def _put_own(self, number: int, turn: Turn | None) -> bool:
-        """Replace a turn by a shorter one; False if it is the same."""
+        """Replace a turn with a shorter turn; False if the turn is the same."""
         if turn is self._own[number]:
             return False
         smaller = _size(turn, self._goes_back) if turn else 0
@@ -304,7 +306,7 @@ class _Ladder:
 
 
 def _omitted(turn: Turn) -> int:
-    """The number of calls whose results a turn without them has lost."""
+    """The number of results that were omitted from a turn."""
     return len(turn.calls) if isinstance(turn, ModelTurn) else 0
 
 
@@ -314,7 +316,7 @@ def _question(turn: Turn) -> Iterator[int]:
 
 
 def _most(lengths: Sequence[int], least: int, excess: int) -> int:
-    """The most bytes that each of several texts may have so that together they lose the excess."""
+    """The maximum length in bytes to cut texts to, if together they have to lose `excess` bytes."""
 
     def is_too_much(most: int) -> bool:
         return sum(max(length - most, 0) for length in lengths) < excess

@@ -1,8 +1,8 @@
-"""OpenAI's Chat Completions, which every compatible server speaks in its own way.
+"""OpenAI's Chat Completions, which every compatible server implements differently.
 
-Makes the request body of a `Request`, and Parley's events of the stream's chunks. Servers'
-differences are quirks, or are accepted as they come: several names for reasoning, parallel calls,
-missing ids, nulls. Knows nothing of clients, keys and hosts.
+Turns a `Request` into a request body, and the stream's chunks into Parley's events. Some
+differences between servers are quirks; others are always accepted: several names for reasoning,
+parallel calls, missing ids, nulls. Knows nothing about clients, keys or hosts.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ Body = dict[str, Any]
 # "skip_thought_signature_validator" replaces the signature of a call that Gemini did not make
 # (ai.google.dev/gemini-api/docs/thought-signatures, 2026-11-22).
 SIGNATURE_BY_ANOTHER = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Gemini's own value for a call by another model."""
+"""Gemini's documented value for a call that another model made."""
 
 
 RETURNED_BY = "Returned by"
-"""The beginning of the line above a result's pictures."""
+"""The start of the line above a result's pictures."""
 
 
 def request_body(request: Request) -> Body:
-    """The body of a streamed request, as the client expects it; equal requests give equal bytes."""
+    """The body of a streaming request, in the client's form; equal requests give equal bytes."""
     turns = request.turns()
     body: Body = {"model": request.model, "messages": _messages(request, turns), "stream": True}
     body["stream_options"] = {"include_usage": True}
@@ -72,7 +72,7 @@ def tool(name: str, definition: Definition) -> Body:
 
 
 def definition(tool: Mapping[str, Any]) -> Body:
-    """The MCP definition of a tool; raises ValueError if it is not a function."""
+    """A tool's MCP definition; raises ValueError if the tool is not a function."""
     function = tool.get("function")
     if tool.get("type", "function") != "function" or not isinstance(function, Mapping):
         raise ValueError(
@@ -94,7 +94,7 @@ _ONLY_RESPONSES = re.compile(
 
 
 def is_for_other(model: str, status: int, words: str) -> bool:
-    """Whether a refusal says that only Responses serves the model."""
+    """Whether a refusal says that the model needs the Responses API."""
     return bool(_ONLY_RESPONSES.search(words))
 
 
@@ -107,7 +107,7 @@ def _effort(request: Request, *, has_tools: bool) -> str | None:
 
 
 def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
-    """Messages in which user and assistant alternate: some servers refuse adjacent messages of one
+    """Messages with alternating roles, because some servers refuse adjacent messages from the same
     role."""
     ids, images = wire_ids(turns, SHORT_ID), request.images(turns)
     current = max((n for n, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=0)
@@ -139,7 +139,7 @@ def _add(messages: list[Body], message: Body) -> None:
 
 
 def _joined(first: str | list[Body] | None, second: str | list[Body] | None) -> str | list[Body]:
-    """The contents of two messages joined; parts if either has parts."""
+    """Join the contents of two messages, as parts if either has parts."""
     if isinstance(first, list) or isinstance(second, list):
         contents = [first or [], second or []]
         return [part for c in contents for part in ([_part(c)] if isinstance(c, str) else c)]
@@ -162,11 +162,11 @@ def _messages_of(
 
 
 def _looks(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]) -> list[Body]:
-    """The pictures of results as a user message right after them: result messages hold only text.
+    """The pictures in results, as a user message right after the results, which only hold text.
 
     "content: Union[str, Iterable[ChatCompletionContentPartTextParam]]" (openai 3.54,
-    types/chat/chat_completion_tool_message_param.py, 2026-11-23). The results describe them in
-    words.
+    types/chat/chat_completion_tool_message_param.py, 2026-11-23). In the results themselves, text
+    describes the pictures.
     """
     parts = list[Body]()
     for outcome in reply.calls:
@@ -177,7 +177,7 @@ def _looks(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]
 
 
 def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
-    """The parts of a content with visible pictures; none if it is all text."""
+    """The parts for content with visible pictures; empty if it is all text."""
     return list(map(_part, mixed(parts, images, gap)))
 
 
@@ -213,7 +213,7 @@ def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Bod
 
 
 def _extra(outcome: CallOutcome, request: Request) -> Body:
-    """The signature that Gemini put next to a call; other servers do not know the field."""
+    """The signature that Gemini added to a call; other servers do not know the field."""
     is_known = "thought_signatures" in request.quirks and request.keep_thinking
     extra = json.loads(outcome.call.extra) if is_known and outcome.call.extra else {}
     return {"extra_content": extra["extra_content"]} if extra.get("extra_content") else {}
@@ -227,9 +227,9 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> B
 
 # --- The stream -----------------------------------------------------------------------------------
 
-# OpenAI's own are `stop`, `length`, `tool_calls`, `content_filter` and "`function_call`
-# (deprecated)" (openai 3.54, types/chat/chat_completion_chunk.py, 2026-11-22); the others come from
-# compatible servers; no source was kept for them.
+# OpenAI's own reasons are `stop`, `length`, `tool_calls`, `content_filter` and "`function_call`
+# (deprecated)" (openai 3.54, types/chat/chat_completion_chunk.py, 2026-11-22). The others come from
+# compatible servers, and no source was kept for them.
 _REASONS: Mapping[str, Reason] = {
     "stop": "complete",
     "tool_calls": "tool_calls",
@@ -246,16 +246,15 @@ _REASONS: Mapping[str, Reason] = {
     "refusal": "refusal",
 }
 _TELLING = frozenset({"safety", "recitation", "prohibited_content", "blocklist", "spii"})
-"""Reasons that say more than their translation."""
+"""Reasons that are more specific than Parley's."""
 _PROSE = frozenset({"role", "content"})
 _FAILURES = frozenset({"error", "malformed_function_call"})
 _THOUGHTS = ("reasoning_content", "reasoning")
-"""The fields for thinking: DeepSeek and vLLM use the first, Ollama and OpenRouter the second."""
+"""The fields for thinking; DeepSeek and vLLM use the first, Ollama and OpenRouter the second."""
 
 
 class Decoder(decoder.Decoder):
-    """The events of one stream. Everything that a last chunk may change waits for the end of the
-    stream."""
+    """Decodes one stream; everything that the last chunk may change is held back until the end."""
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)
@@ -290,7 +289,7 @@ class Decoder(decoder.Decoder):
             self._stop = text(choice, "finish_reason").lower() or self._stop
         if raw.get("usage"):
             usage = counted(mapping(raw, "usage"), "prompt", "completion")
-            if usage != self._usage:  # some servers count in every chunk
+            if usage != self._usage:  # some servers report it in every chunk
                 self._usage = usage
                 yield usage
 
@@ -337,7 +336,7 @@ class Decoder(decoder.Decoder):
 
 
 def unstreamed(completion: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The chunk that holds a whole completion."""
+    """A whole completion as one chunk."""
     choices = [
         {**choice, "delta": choice.get("message")} for choice in sequence(completion, "choices")
     ]

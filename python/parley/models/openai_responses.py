@@ -1,9 +1,9 @@
-"""OpenAI's Responses API, used without its memory: the body of a `Request`, and the stream's
+"""OpenAI's Responses API: turns a `Request` into a request body, and the stream into Parley's
 events.
 
-The provider stores nothing. A reasoning model's thoughts come back encrypted. The file keeps them
-as the signature of a thinking block, and they are sent again in the same tool loop. Calls are
-identified by `call_id`.
+The provider is asked to store nothing. A reasoning model's thinking is returned in encrypted form;
+the file keeps it as a thinking block's signature, and it is sent again in the same tool loop. Calls
+are identified by `call_id`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from parley.tools.convert import definition as mcp_definition
 Body = dict[str, Any]
 
 _LEAST_TOKENS = 16
-"""Fewer are refused: "Invalid 'max_output_tokens': integer below minimum value. Expected a value >=
+"""The minimum: "Invalid 'max_output_tokens': integer below minimum value. Expected a value >=
 16" (github.com/UKGovernmentBEIS/inspect_evals/issues/694, of 2025-11-21, read 2026-11-22)."""
 
 
 def request_body(request: Request) -> Body:
-    """The body of a streamed request, as the client expects it; equal requests give equal bytes."""
+    """The body of a streaming request, in the client's form; equal requests give equal bytes."""
     turns = request.turns()
     body: Body = {
         "model": request.model,
@@ -84,15 +84,15 @@ def tool(name: str, definition: Definition) -> Body:
 
 
 def definition(tool: Mapping[str, Any]) -> Body:
-    """The MCP definition of a tool; raises ValueError if it is not a function."""
+    """A tool's MCP definition; raises ValueError if the tool is not a function."""
     if tool.get("type", "function") != "function":
         raise ValueError('a Responses tool is {"type": "function", "name": …, "parameters": …}')
     return mcp_definition(tool, "parameters")
 
 
 def _lenient_tool(name: str, definition: Definition) -> Body:
-    """A tool without `strict`: its default, true, demands properties that MCP schemas do not
-    promise."""
+    """A tool with `strict` off, because strict mode, the default, requires properties that MCP
+    schemas may lack."""
     return tool(name, definition) | {"strict": False}
 
 
@@ -105,7 +105,7 @@ _ONLY_CHAT = re.compile(
 
 
 def is_for_other(model: str, status: int, words: str) -> bool:
-    """Whether a refusal asks for Chat Completions, or the server does not know this address."""
+    """Whether a refusal asks for Chat Completions, or the server does not have this endpoint."""
     is_unknown = status == 404 and model not in words
     return is_unknown or bool(_ONLY_CHAT.search(words))
 
@@ -135,7 +135,7 @@ def _items_of(
 
 
 def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
-    """The parts of a content with visible pictures; none if it is all text."""
+    """The parts for content with visible pictures; empty if it is all text."""
     return list(map(_part, mixed(parts, images, gap)))
 
 
@@ -162,8 +162,8 @@ def _prose_and_thinking(reply: ModelTurn, request: Request, known: set[str]) -> 
 
 
 def _phase(reply: ModelTurn, request: Request) -> Body:
-    """Newer models label their text and do worse without labels; text before calls is not a final
-    answer."""
+    """The label of a reply's text, without which newer models perform worse. Text before calls is
+    not a final answer."""
     is_labelled = "no_phases" not in request.quirks and prefers_responses(request.model)
     return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
 
@@ -198,18 +198,16 @@ _FAILED = frozenset({"failed", "cancelled"})
 
 
 class Decoder(decoder.Decoder):
-    """The events of one stream; calls are held until the reply is complete, in the order of its
-    items.
+    """Decodes one stream; calls are held back until the reply is complete, in the order of items.
 
-    A thinking block is one reasoning item; its signature is the JSON that is needed to send it
-    again.
+    A thinking block is one reasoning item; its signature is the JSON needed to send it again.
     """
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)
         self._calls: dict[int, PartialCall] = {}
         self._streamed: set[int] = set()
-        """The items with some text so far."""
+        """The items that have had some text so far."""
         self._summary = 0
         self._has_refused = False
 
@@ -273,7 +271,7 @@ class Decoder(decoder.Decoder):
             yield from self._think(gap + piece)
 
     def _close(self, at: int, item: Mapping[str, Any]) -> Iterator[Event]:
-        """A finished item. It holds everything, which counts if its pieces did not arrive."""
+        """Take a finished item, which has the whole content, in case its pieces did not arrive."""
         match item.get("type"):
             case "message" if at not in self._streamed:
                 for part in sequence(item, "content"):
@@ -315,7 +313,7 @@ class Decoder(decoder.Decoder):
 
 
 def unstreamed(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The payloads of the stream that would have carried an unstreamed response."""
+    """An unstreamed response as the payloads of an equivalent stream."""
     for index, item in enumerate(sequence(response, "output")):
         yield {"type": "response.output_item.added", "output_index": index, "item": item}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
@@ -323,14 +321,14 @@ def unstreamed(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 _GAP = "\n\n"
-"""The text between one item's summaries in the file."""
+"""The text between an item's summaries in the file."""
 
 
 def sealed(item: Mapping[str, Any]) -> str:
-    """The signature of a finished item, one line of JSON; "" if it cannot be sent again.
+    """A finished item's signature as one line of JSON; "" if the item cannot be sent again.
 
-    It includes the lengths of several summaries: the file joins them, and each may have blank
-    lines.
+    If there are several summaries, it includes their lengths, because the file joins them and each
+    may contain blank lines.
     """
     parts: dict[str, Any] = {key: text(item, key) for key in ("id", "encrypted_content")}
     lengths = list(map(len, _summaries(item)))
@@ -339,7 +337,7 @@ def sealed(item: Mapping[str, Any]) -> str:
 
 
 def unsealed(thinking: Thinking) -> dict[str, Any] | None:
-    """The item that a signature represents; None if `sealed` did not make it."""
+    """The item that a signature represents; None if `sealed` did not create the signature."""
     try:
         parts = json.loads(thinking.signature)
     except (ValueError, RecursionError):
@@ -363,7 +361,7 @@ def _summaries(item: Mapping[str, Any]) -> list[str]:
 
 
 def _parted(whole: str, lengths: object) -> list[str]:
-    """The summaries of these lengths; one summary if the text has changed."""
+    """Split text into summaries of these lengths; returns one summary if the text has changed."""
     parts, at = list[str](), 0
     for length in lengths if isinstance(lengths, list) else ():
         if not isinstance(length, int):

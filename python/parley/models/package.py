@@ -1,7 +1,7 @@
-"""Providers from installed packages: the interface, the request, and the check of its reply.
+"""Providers from installed packages: the interface, the request, and checks of the reply.
 
-Messages have the shape of Chat Completions, the best-known one; the reply is Parley's own events.
-Knows nothing of packages, threads and time.
+Messages have the shape of Chat Completions, the best-known format; the reply is Parley's own
+events. Knows nothing about packages, threads or time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parley.tables import LARGEST
 from parley.text import one_line
 
 ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | Call | Usage | Finished
-"""The events of a provider's stream; `Finished` comes last."""
+"""The events in a provider's stream; `Finished` comes last."""
 
 _REASONS: tuple[Reason, ...] = get_args(Reason)
 _LONGEST_NAME = 60
@@ -32,10 +32,10 @@ _LONGEST_NAME = 60
 class ProviderRequest:
     """The request to a provider.
 
-    `messages` and `tools` are JSON as in OpenAI's Chat Completions, the system prompt first; with
-    `tool_choice` "none" the model must not call tools. None leaves a value to the model. `base_url`
-    and `api_key` come from the provider's settings; the key is already read from its variable or
-    command.
+    `messages` and `tools` are JSON as in OpenAI's Chat Completions; the system prompt comes first.
+    If `tool_choice` is "none", the model must not call tools. None means the model's default.
+    `base_url` and `api_key` come from the provider's settings; Parley has already read the key from
+    its variable or command.
     """
 
     model: str
@@ -50,28 +50,28 @@ class ProviderRequest:
 
 
 class Provider(Protocol):
-    """Makes the replies of models. A package offers one by an entry point in the group
+    """Provides models' replies. A package offers a provider as an entry point in the group
     `parley.providers`.
 
     The entry point names a class or function that returns the provider when called without
-    arguments. All its code runs in an event loop and a thread of its own.
+    arguments. All the provider's code runs in a separate thread with its own event loop.
     """
 
     @property
     def name(self) -> str:
-        """The name of the entry point."""
+        """The entry point's name."""
         ...
 
     def supports_tools(self, model: str) -> bool:
-        """Whether this model accepts `tools`; otherwise Parley describes them in words."""
+        """Whether this model accepts `tools`; otherwise Parley describes them in the text."""
         ...
 
     def stream(self, request: ProviderRequest) -> AsyncIterator[ProviderEvent]:
-        """The events of one reply as they come: text and thinking in pieces, calls whole, the end
-        last.
+        """Yield a reply's events as they arrive: text and thinking in pieces, calls whole, and the
+        end last.
 
-        An exception ends the reply; a `ModelError` says whether, and when, it may be retried.
-        Parley closes the iterator early to stop a reply.
+        An exception ends the reply; a `ModelError` says whether and when the request may be
+        retried. Parley closes the iterator early to stop a reply.
         """
         ...
 
@@ -79,7 +79,7 @@ class Provider(Protocol):
 def provider_request(
     body: Mapping[str, Any], thinking: ThinkingSettings, base_url: str | None, api_key: str
 ) -> ProviderRequest:
-    """The request, made from the body of a Chat Completions request. It shares nothing with the
+    """Create the request from a Chat Completions request's body; no value is shared with the
     body."""
     own = json.loads(encoded(body))
     return ProviderRequest(
@@ -96,11 +96,11 @@ def provider_request(
 
 
 EVENT = "event"
-"""The key of an event in the mapping that the decoder reads."""
+"""The event's key in the mapping that the decoder reads."""
 
 
 class EventDecoder(decoder.Decoder):
-    """Checks a provider's events and orders them: the outcome is always a valid reply."""
+    """Checks and orders a provider's events, so the outcome is always a valid reply."""
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)

@@ -1,7 +1,7 @@
-"""Translates tool parameters between the names on the wire and the servers' own names.
+"""Translates tool parameters between their names on the wire and the servers' own names.
 
-The file holds the servers' names, a request the others. Knows no wire format, and not why a name
-differs.
+The file has the servers' names, and a request has the wire names. Knows neither the wire formats
+nor why a name differs.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from parley.tools.parameters import renamed, wire_parameters, wire_tool
 
 
 def wire_catalogue(catalogue: Catalogue) -> Catalogue:
-    """The tools with their parameters as named on the wire."""
+    """The tools with their parameters' wire names."""
     return replace(
         catalogue, tools=tuple((name, wire_tool(tool)) for name, tool in catalogue.tools)
     )
 
 
 def wire_request(request: Request) -> Request:
-    """The request with tools and past calls as named on the wire; usually the request itself."""
+    """The request with wire names in tools and past calls; usually the same object."""
     if not any(wire_parameters(tool) for _, tool in request.catalogue.tools):
         return request
     turns = tuple(_wire_turn(turn, request.catalogue) for turn in request.turns())
@@ -31,7 +31,7 @@ def wire_request(request: Request) -> Request:
 
 
 def own_call(call: ToolCall, catalogue: Catalogue) -> ToolCall:
-    """A call from the wire, with its parameters as the tool's server names them."""
+    """A call from the wire, with the server's names for its parameters."""
     tool = catalogue.get(call.name)
     names = wire_parameters(tool) if tool else {}
     own = {wire: name for name, wire in names.items()}
@@ -39,7 +39,7 @@ def own_call(call: ToolCall, catalogue: Catalogue) -> ToolCall:
 
 
 def _wire_turn(turn: Turn, catalogue: Catalogue) -> Turn:
-    """A turn as it is sent, cached with the file's turn."""
+    """A turn as it is sent, cached in the file's turn."""
     if not isinstance(turn, ModelTurn):
         return turn
     calls = tuple(_wire_outcome(outcome, catalogue) for outcome in turn.calls)

@@ -1,7 +1,7 @@
-"""Pictures for a model: which models see any, and how many of which size a request may hold.
+"""Pictures for models: which models can see them, and how many, of what size, a request may have.
 
-Models are known by name. An unknown model is sent pictures until it refuses them, which
-`models/refusals.py` recognizes. Knows no wire format and no files.
+Models are recognized by name. Parley sends pictures to an unknown model until a refusal, which
+`models/refusals.py` recognizes. Knows no wire formats and no files.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _BLIND = re.compile(r"gpt-3\.5|gpt-4(-0314|-0613|-32k)?$|(^|/)o1-(mini|preview)|
 _READERS = re.compile(r"(^|/)(gpt-4o|gpt-4\.1|gpt-[5-9]|o[134]($|-))|^demo")
 
 _VISION, _PDFS = (3, 0), (3, 5)
-"""The first Claudes that see, and that read PDFs: "the entire Claude 3 family supports" images
+"""The first Claude versions for pictures and PDFs: "the entire Claude 3 family supports" images
 (github.com/chathub-dev/chathub/issues/1164), `pdfInputs` is true from 3.5 on
 (app.unpkg.com/@langchain/anthropic@1.3.3/files/dist/profiles.cjs.map); read 2026-11-23."""
 
 
 def sees(model: str, media_type: str) -> bool:
-    """Whether a model is sent an attachment of this type; an unknown model is sent pictures."""
+    """Whether to send attachments of this type to a model; pictures are sent to unknown models."""
     if (version := claude_version(model)) is not None:
         return version >= (_PDFS if media_type == PDF else _VISION)
     return not _BLIND.search(model) and (media_type != PDF or bool(_READERS.search(model)))
@@ -43,7 +43,7 @@ def sees(model: str, media_type: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The limits of a request: the number of pictures, and bytes of base64, for one and for all."""
+    """A request's limits: the number of pictures, and the base64 bytes of one and of all."""
 
     count: int
     one: int
@@ -64,7 +64,7 @@ _OTHERS = Room(100, 20_000_000, 20_000_000)
 
 
 def room(model: str) -> Room:
-    """A model's limits on pictures in a request."""
+    """A model's limits for pictures in a request."""
     return _OTHERS if claude_version(model) is None else _CLAUDE
 
 
@@ -77,17 +77,17 @@ class Picture:
 
     @cached_property
     def base64(self) -> str:
-        """Its bytes in base64."""
+        """The content in base64."""
         return b64encode(self.content).decode()
 
     @property
     def url(self) -> str:
-        """A data URL with its whole content."""
+        """A data URL with the whole content."""
         return f"data:{self.attachment.media_type};base64,{self.base64}"
 
     @property
     def name(self) -> str:
-        """Its file name."""
+        """The file name."""
         return self.attachment.path.rpartition("/")[2]
 
 
@@ -97,7 +97,7 @@ def short_name(path: str) -> str:
 
 
 def attachments_of(turn: Turn) -> Iterator[Attachment]:
-    """The pictures of a turn, in order."""
+    """The pictures in a turn, in order."""
     holders = turn.calls if isinstance(turn, ModelTurn) else (turn,)
     return (part for holder in holders for part in holder.parts if isinstance(part, Attachment))
 
@@ -105,10 +105,10 @@ def attachments_of(turn: Turn) -> Iterator[Attachment]:
 def selection(
     turns: Sequence[Turn], contents: Mapping[str, bytes | str], model: str
 ) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
-    """The contents to send, by the paths of their attachments, and the reasons for leaving out the
-    others.
+    """The contents to send, by attachment path, and the reasons why other pictures are left out.
 
-    The newest come first; `contents` has the bytes of each attachment, or why there are none.
+    The newest pictures have priority; `contents` has each attachment's bytes, or why they are
+    missing.
     """
     attachments = [a for turn in reversed(turns) for a in reversed(list(attachments_of(turn)))]
     most, counts = room(model), Counter(attachment.path for attachment in attachments)
@@ -135,7 +135,7 @@ def selection(
 def mixed(
     parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str
 ) -> list[str | Picture]:
-    """Texts and visible pictures in order: other pictures become words, and adjacent texts are
+    """Texts and visible pictures in order; text replaces other pictures, and adjacent texts are
     joined.
 
     Empty if no picture is visible.

@@ -1,7 +1,7 @@
-"""Quirks of servers that share one format: each is a name in a provider's entry.
+"""Quirks: differences between servers that share a format, as names in a provider's entry.
 
-Knows the meaning and source of each; the adapters handle them. Parley never guesses a quirk from a
-name. A fact that Parley learns from a refusal is not a quirk: `models/refusals.py` recognizes it
+This module documents each quirk and its source; the adapters handle them. Parley never infers a
+quirk from a name. A fact learnt from a refusal is not a quirk: `models/refusals.py` recognizes it
 and `providers/capabilities.py` remembers it.
 """
 
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 # All of openai 3.54 read 2026-11-22, below openai/types/.
 Quirk: TypeAlias = Literal[
-    # The reply limit has its old name: "This value is now deprecated in favor of
+    # The reply's limit has its old name: "This value is now deprecated in favor of
     # `max_completion_tokens`, and is not compatible with o-series models"
     # (chat/completion_create_params.py). Reasoning models still get the new name.
     "max_tokens",
@@ -26,7 +26,7 @@ Quirk: TypeAlias = Literal[
     "no_phases",
     # Thinking is in the text, between `<think>` and `</think>`.
     "think_tags",
-    # The signature next to a call must be sent back in the same turn, else "Function call is
+    # A call's signature must be sent back in the same turn; otherwise, "Function call is
     # missing a thought_signature in functionCall parts": "when using Gemini 3 models, you must pass
     # back thought signatures during function calling, otherwise you will get a validation error"
     # (ai.google.dev/gemini-api/docs/thought-signatures, 2026-11-22).
@@ -40,4 +40,4 @@ COMPATIBLE: tuple[Quirk, ...] = (
     "no_phases",
     "think_tags",
 )
-"""The quirks of a server about which nothing more is known than that it is compatible."""
+"""The quirks of a server that is only known to be compatible."""

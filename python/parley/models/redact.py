@@ -1,6 +1,6 @@
-"""A decoder that removes the request's key from all events, in case the provider sends it back.
+"""A decoder that removes the API key from all events, in case the provider sends it back.
 
-Text that may be the beginning of the key waits for its continuation. Knows no provider.
+Text that may be the start of the key is held back until more text arrives. Knows no providers.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from parley.models.events import Call, Event, TextDelta, ThinkingDelta
 
 HIDDEN = "[key]"
 _SHORTEST = 8
-"""A shorter key is a word such as "none" or "ollama", which a reply may contain."""
+"""A shorter key is a placeholder such as "none" or "ollama", which a reply may contain."""
 
 
 class Redacting(Decoder):
-    """Wraps another decoder."""
+    """Wraps another decoder, and removes the secret from its events."""
 
     def __init__(self, decoder: Decoder, secret: str) -> None:
         super().__init__(decoder.provider, decoder.model)
@@ -30,11 +30,11 @@ class Redacting(Decoder):
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """The call that the wrapped decoder's model is writing now."""
+        """The wrapped decoder's pending call."""
         return self._decoder.pending_call
 
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-        """The events of payloads that arrived together, without the key. Raises ModelError."""
+        """Decode payloads that arrived together, and remove the key. Raises ModelError."""
         for event in self._decoder.read(payloads):
             yield from self._redacted([event])
         self._follow()

@@ -1,6 +1,7 @@
-"""Providers' refusals: whether, and how, a refused request might be accepted in another form.
+"""Providers' refusals: whether and how to change a refused request so that it may be accepted.
 
-Providers explain refusals only in words, each in its own. Knows no clients and no files.
+Providers explain refusals only in text, and each uses different wording. Knows no clients and no
+files.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _REPLY = re.compile(
     re.IGNORECASE,
 )
 _TOO_LARGE = 413
-"""Regardless of the words: proxies send it for requests of too many bytes."""
+"""The status that proxies send for requests that are too large, with any text."""
 
 
 def says_too_long(words: str) -> bool:
@@ -74,7 +75,7 @@ def says_too_long(words: str) -> bool:
 
 
 def limit_in(words: str) -> Limit | None:
-    """The limit named by such a refusal; None if it names none."""
+    """The limit that a refusal states; None if it states no limit."""
     tokens = _number(_LIMIT, words)
     return Limit(tokens, _number(_PROMPT, words), _number(_REPLY, words)) if tokens else None
 
@@ -86,9 +87,9 @@ def _number(pattern: re.Pattern[str], words: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A request changed after a refusal, so that it may be accepted.
+    """A request that was changed after a refusal, so that it may be accepted.
 
-    `status` is shown while it is asked; `aside` is the message for the user.
+    `status` is shown while the request runs; `aside` is the message for the user.
     """
 
     request: Request
@@ -97,10 +98,10 @@ class Amendment:
 
 
 def amended(request: Request, api: str, status: int | None, words: str) -> Amendment | None:
-    """How to repeat a request that was refused with these words; None if unknown.
+    """How to repeat a request that was refused with this text; None if unknown.
 
-    `api` is the format that was used, "" if the user chose it. Each way is tried only once, or
-    leads to ever smaller requests.
+    `api` is the format that was used; "" if the user chose it. Each change is made only once, or
+    makes the request smaller each time.
     """
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
         return Amendment(
@@ -132,7 +133,7 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
 
 
 def crowding(request: Request) -> str:
-    """The notice about the parts of a long chat that are not sent; "" if all is sent."""
+    """The notice about the parts of a long chat that are not sent; "" if all parts are sent."""
     memory = request.memory()
     if memory.is_whole:
         return ""
@@ -168,14 +169,14 @@ _ABOUT_THOUGHTS = re.compile(
 # github.com/browser-use/web-ui/issues/274), "this model does not support image input" and "this
 # model is missing data required for image input" (Ollama, github.com/ollama/ollama/issues/17301,
 # github.com/valentinfrlch/ha-llmvision/issues/691), "Invalid value: 'input_image'. Supported values
-# are: 'input_text'." (github.com/can1357/oh-my-pi/issues/3421). About one picture: "Could not
+# are: 'input_text'." (github.com/can1357/oh-my-pi/issues/3421). For a single picture: "Could not
 # process image", "At least one of the image dimensions exceed max allowed size: 8000 pixels"
 # (Anthropic, github.com/anthropics/claude-code/issues/39534 and 4778). All read 2026-11-23.
 _ABOUT_PICTURES = re.compile(
     r"image|picture|\bvision\b|multi-?modal|mmproj|\bpdf\b|\bdocument\b|input_file", re.IGNORECASE
 )
 _OF_CONTENT = (400, 404, 413, 415, 422, 500)
-"""The statuses that some server sends if the content is at fault."""
+"""The statuses that servers send if they refuse the content."""
 _BLIND = re.compile(
     r"only supported by certain models"
     r"|(does|do) not support (image|vision|multi-?modal)"
@@ -191,8 +192,8 @@ _BLIND = re.compile(
 
 
 def _without_pictures(request: Request, images: frozenset[str], words: str) -> Amendment:
-    """The request with words instead of pictures: of all if the model sees none, otherwise of those
-    sent."""
+    """Replace pictures with text: all pictures if the model cannot see any, otherwise those that
+    were sent."""
     status = "Asking again with words for pictures..."
     if _BLIND.search(words):
         aside = f"{request.model} cannot see pictures: it is sent words instead"
@@ -221,7 +222,7 @@ _OF_TOOLS = (400, 422)
 
 
 def _refused_tools(request: Request, words: str) -> Mapping[str, Tool]:
-    """The tools named by a refusal, by their names on the wire."""
+    """The tools that a refusal names, by their names on the wire."""
     sent = request.catalogue.in_full
     numbers = (int(next(filter(None, match.groups()))) for match in _TOOL_BY_NUMBER.finditer(words))
     names = {sent[number][0] for number in numbers if number < len(sent)}
@@ -241,7 +242,7 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
 
 
 def _other_api(model: str, api: str, status: int | None, words: str) -> str | None:
-    """The format that a refusal points to."""
+    """The format that a refusal asks for; None if it asks for none."""
     refused = FORMATS.get(api)
     if refused is None or status not in (400, 404):
         return None

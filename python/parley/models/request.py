@@ -1,7 +1,6 @@
-"""Everything that a request depends on, as one value: the adapters make a request body from it
-alone.
+"""Everything that a request depends on, as one value from which the adapters build the body.
 
-Knows which tools are offered with which history. Knows no wire format.
+Knows which tools are offered with which history, but no wire format.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ GONE = "This tool was called earlier; it cannot be called now."
 
 @dataclass(frozen=True, slots=True)
 class TextTools:
-    """How tools are described in a request's text; in mode `auto`, only if the provider has no
-    tools.
+    """How tools are described in a request's text; in mode `auto`, only if the provider does not
+    support tools.
 
-    `filter` says how many calls an XML reply may have, `most_tokens` limits the request's
-    `max_tokens`; `errors` has the errors of earlier tries.
+    `filter` is the number of calls allowed in an XML reply, `most_tokens` limits the request's
+    `max_tokens`, and `errors` has the errors from earlier attempts.
     """
 
     mode: Literal["auto", "json", "xml"]
@@ -50,19 +49,19 @@ class TextTools:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A planned request: exchange `at` of the transcript, sent to a provider's model.
+    """A planned request for exchange `at` in the transcript, to a provider's model.
 
-    `tools_on` False forbids calls; the tools are left out only if the history has no calls.
-    `keep_thinking` False sends no thinking back, because the provider refused a signature. `quirks`
-    are the quirks of the provider's server. `api` and `window` were learnt from the provider: the
-    wire format, and the tokens it accepts; otherwise the model's name decides. `text_tools` is set
-    if tools must, or may have to, be described in the text. `wire_turns` are the turns with the
-    wire's names, if they differ from the file's.
+    If `tools_on` is False, calls are forbidden; the tools are left out only if the history has no
+    calls. If `keep_thinking` is False, no thinking is sent back, because the provider refused a
+    signature. `quirks` are the quirks of the provider's server. `api` (the wire format) and
+    `window` (the accepted tokens) were learnt from the provider; if None, the model's name decides.
+    `text_tools` is set if tools have to, or may have to, be described in the text. `wire_turns` are
+    the turns with wire names, if these differ from the names in the file.
 
-    `pictures` has the contents of attachments by their paths, or why there are none. `refused` has
-    the paths of pictures that the provider refused; with `is_blind` it refused all. `refused_tools`
-    are the tools that it refused, which are no longer in the catalogue. `price` is the price of its
-    tokens, if known. `tool_room` limits the schemas of tools; without it all are sent.
+    `pictures` has attachments' contents by path, or why a content is missing. `refused` has the
+    paths of pictures that the provider refused; `is_blind` means that it refused all pictures.
+    `refused_tools` are the tools that it refused, which are no longer in the catalogue. `price` is
+    the price of its tokens, if known. `tool_room` limits the tools' schemas; if None, all are sent.
     """
 
     transcript: Transcript
@@ -89,19 +88,19 @@ class Request:
     refused_tools: frozenset[Tool] = frozenset()
     tool_room: ToolRoom | None = None
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
-    """Computed from the other fields, once."""
+    """Computed once from the other fields."""
 
     @property
     def offers_tools(self) -> bool:
-        """Whether the reply may hold calls."""
+        """Whether the reply may contain calls."""
         return bool(self.tools_on and self.catalogue.tools)
 
     def turns(self) -> tuple[Turn, ...]:
-        """The part of the transcript that is sent."""
+        """The turns to send."""
         return self.memory().turns if self.wire_turns is None else self.wire_turns
 
     def memory(self) -> Memory:
-        """The part of the transcript that is sent: all of it if it fits into the model's window."""
+        """The part of the transcript to send: all of it if it fits in the model's window."""
         if not self._memories:
             exchanges = self.transcript.exchanges[: self.at + 1]
             self._memories.append(
@@ -111,27 +110,28 @@ class Request:
 
     @property
     def space(self) -> int:
-        """The bytes that the model has room for, besides everything outside the transcript."""
+        """The bytes that remain for the transcript in the model's window."""
         return (self.reach - self._answer(self.reach)) * BYTES_PER_TOKEN - self._rest()
 
     @property
     def reach(self) -> int:
-        """The tokens that the model accepts, prompt and reply together: learnt, or known by its
-        name."""
+        """The tokens that the model accepts for prompt and reply together, as learnt or according
+        to its name."""
         return self.window or context_window(self.model)
 
     def tokens(self) -> int:
-        """The tokens to send, by the estimate that decides what fits."""
+        """The estimated number of tokens to send."""
         return (self._rest() + self.memory().size) // BYTES_PER_TOKEN
 
     def fullness(self) -> float:
-        """The part of the model's window that the whole chat would fill."""
+        """The fraction of the model's window that the whole chat would fill."""
         return (self._rest() + self.memory().all) / BYTES_PER_TOKEN / self.reach
 
     def narrowed(self, limit: Limit | None = None) -> Request | None:
-        """The request made small enough for the limit that refused it, otherwise a quarter smaller.
+        """Make the request fit the limit from a refusal; without a limit, make it a quarter
+        smaller.
 
-        None if it cannot be smaller.
+        None if the request cannot be made smaller.
         """
         tokens = self.tokens()
         window = self._window_for(tokens * 3 // 4)
@@ -144,14 +144,14 @@ class Request:
         return narrow if narrow.memory().size < self.memory().size else None
 
     def without(self, refused: frozenset[Tool]) -> Request:
-        """The request without tools that the provider refused; unchanged if it has none of them."""
+        """Remove tools that the provider refused; returns the same request if it has none."""
         catalogue = self.catalogue.without(refused)
         if catalogue == self.catalogue and refused <= self.refused_tools:
             return self
         return replace(self, catalogue=catalogue, refused_tools=self.refused_tools | refused)
 
     def attachments(self) -> tuple[Attachment, ...]:
-        """The pictures of the chat that may be sent, each once: their contents must be read."""
+        """The chat's pictures that may be sent, whose contents have to be read; no duplicates."""
         exchanges = self.transcript.exchanges[: self.at + 1]
         unique = {a.path: a for exchange in exchanges for a in _pictures(exchange)}
         return tuple(a for a in reversed(unique.values()) if self._takes(a))[
@@ -159,11 +159,11 @@ class Request:
         ]
 
     def images(self, turns: Sequence[Turn]) -> Mapping[str, bytes]:
-        """The contents sent with the turns, by the paths of their attachments."""
+        """The contents to send with the turns, by attachment path."""
         return self._selection(turns)[0] if self.pictures else {}
 
     def unseen(self) -> Iterator[str]:
-        """Notices about the chat's pictures that are sent only as words."""
+        """Notices about pictures in the chat that are sent only as text."""
         every = [
             a for exchange in self.transcript.exchanges[: self.at + 1] for a in _pictures(exchange)
         ]
@@ -194,27 +194,27 @@ class Request:
         return size(self.system) + sum(tool.size for _, tool in self.catalogue.in_full)
 
     def _answer(self, window: int) -> int:
-        """The tokens of a window that remain for the reply."""
+        """The tokens that are reserved for the reply in a window."""
         return self.max_tokens or min(ASSUMED_OUTPUT, window // 4)
 
     def _window_for(self, tokens: int) -> int:
-        """The window with just enough room for a prompt of this many tokens."""
+        """The smallest window for a prompt of this many tokens."""
         is_small = not self.max_tokens and tokens < 3 * ASSUMED_OUTPUT
         return max(1, tokens * 4 // 3 if is_small else tokens + (self.max_tokens or ASSUMED_OUTPUT))
 
     def goes_back(self, part: Thinking, reply: ModelTurn) -> bool:
-        """Whether thinking is sent: only if signed, in the open loop, and to the model that made
-        it."""
+        """Whether to send thinking back: only if it is signed, in the open loop, and from the same
+        model."""
         return self.keep_thinking and goes_back(part, reply, (self.provider, self.model))
 
 
 def goes_back(part: Thinking, reply: ModelTurn, model: tuple[str, str]) -> bool:
-    """Whether thinking is sent to this model of a provider."""
+    """Whether thinking is sent to this model; `model` is a provider and a model."""
     return reply.open and (part.provider, part.model) == model and bool(part.signature)
 
 
 def _pictures(exchange: Exchange) -> tuple[Attachment, ...]:
-    """The pictures of an exchange, in order."""
+    """The pictures in an exchange, in order."""
     if "pictures" not in exchange.derived:
         parts = exchange.question.parts if exchange.question else ()
         results = (p.result for answer in exchange.answers for p in answer.proposals if p.result)
@@ -230,10 +230,10 @@ def tool_fields(
     shape: Callable[[str, Tool], dict[str, Any]],
     none: object,
 ) -> dict[str, Any]:
-    """The fields `tools`, in the format's `shape`, and, if calls are forbidden, `tool_choice` none.
+    """The field `tools` in the format's `shape`, and `tool_choice` if calls are forbidden.
 
-    Providers refuse a history with calls but no tools. If the catalogue has become empty, the
-    called tools are therefore listed, and forbidden.
+    Providers refuse a history with calls but no tools. Therefore, if the catalogue has become
+    empty, the called tools are listed and forbidden.
     """
     names = {
         wire_name(outcome.call.name)

@@ -1,6 +1,6 @@
-"""Server-sent events: takes bytes, cut anywhere, and returns payload texts.
+"""Server-sent events: takes bytes, split anywhere, and returns payload texts.
 
-Only the field `data` counts, because every provider says inside the payload what it is. Knows
+Only the field `data` is used, because every provider names the event type inside the payload. Knows
 nothing about payloads except `[DONE]`.
 """
 
@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 class SSE:
     """Takes a response's bytes and returns each payload when it is complete.
 
-    `is_over` says that `[DONE]` came: everything after it is ignored.
+    `is_over` means that `[DONE]` has arrived; everything after it is ignored.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -41,7 +41,7 @@ class SSE:
         self._data_size = 0
 
     def feed(self, chunk: bytes) -> list[str]:
-        """The payloads that `chunk` completes; raises ModelError for an event that is too large."""
+        """Return the payloads that `chunk` completes; raises ModelError for too large an event."""
         if self._after_cr and chunk:
             chunk, self._after_cr = chunk.removeprefix(b"\n"), False
         payloads = list[str]()
@@ -58,11 +58,11 @@ class SSE:
         return payloads
 
     def end(self) -> list[str]:
-        """The payloads that the end completes: an event without its blank line, never half a
-        line."""
+        """The payloads that the stream's end completes: an event without its final blank line, but
+        never an incomplete line."""
         # "If the file ends in the middle of an event, before the final empty line, the incomplete
         # event is not dispatched." (the same page, by bugzilla.mozilla.org/show_bug.cgi?id=710546,
-        # read 2026-11-22). Servers that leave that line out are seen; half a line is never taken.
+        # read 2026-11-22). Some servers leave out that line; an incomplete line is never accepted.
         last = b"".join(self._unended)
         self._unended = []
         if last.removeprefix(b"data:").strip() == END.encode():
@@ -96,7 +96,7 @@ class SSE:
 
 
 def check_size(size: int, most: int = MAX_EVENT_BYTES) -> None:
-    """Raises ModelError for an event, or an unstreamed reply, that is too large."""
+    """Raise ModelError if an event, or an unstreamed reply, is too large."""
     if size > most:
         raise ModelError(
             f"The provider sent an event of more than {most} bytes.", reason="an event too large"
@@ -104,16 +104,16 @@ def check_size(size: int, most: int = MAX_EVENT_BYTES) -> None:
 
 
 def _null(_: str) -> None:
-    """NaN and the infinities are not JSON, and no relevant field holds one."""
+    """Decode NaN and infinities, which are not JSON, as None; no relevant field contains them."""
 
 
 _JSON = json.JSONDecoder(parse_constant=_null)
-"""Made once: a stream holds thousands of payloads."""
+"""Created once, because a stream has thousands of payloads."""
 _JSON_BLANKS = " \t\r\n"
 
 
 def decode_payload(payload: str) -> Mapping[str, Any]:
-    """A payload as a JSON object; raises ModelError for anything else."""
+    """Decode a payload as a JSON object; raises ModelError for anything else."""
     try:
         text = payload.strip(_JSON_BLANKS)
         value, end = _JSON.raw_decode(text)

@@ -1,6 +1,6 @@
-"""Thinking that local models write at the beginning of their text, as `<think>…</think>`.
+"""Thinking that local models write at the start of their text, as `<think>…</think>`.
 
-Knows the two spellings of the tag and how a stream may be cut; knows nothing of events or models.
+Knows the tag's two spellings and how a stream may be split. Knows nothing about events or models.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from parley.models.pending_text import PendingText
 
 Kind: TypeAlias = Literal["text", "thinking", "end"]
 
-# No standard has these tags. Streams of servers that pass them on are in tests/streams/openai_chat,
-# as local-*.sse (November 2026).
+# No standard defines these tags. Streams from servers that pass them on are in
+# tests/streams/openai_chat, as local-*.sse (November 2026).
 _OPENERS = ("<think>", "<thinking>")
 _CLOSERS: Mapping[str, str] = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 
 class ThinkTags:
-    """Takes a thinking block off the start of a text that arrives in pieces, cut anywhere.
+    """Separates a thinking block from the start of a text that arrives in pieces, split anywhere.
 
-    Further down, the model only writes about the tag. Gives ("thinking", piece), ("end", "") after
-    the block, and ("text", piece); blank space around the tags is dropped.
+    A tag further down is ordinary text. Returns ("thinking", piece), ("end", "") after the block,
+    and ("text", piece); whitespace around the tags is dropped.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class ThinkTags:
         return self._state == "text"
 
     def feed(self, piece: str) -> list[tuple[Kind, str]]:
-        """The parts that this piece settles; the rest waits."""
+        """Return the parts that are certain after this piece; the rest is held back."""
         if self._state == "text":
             return [("text", piece)] if piece else []
         if self._waiting.goes_on(self._buffer, piece):
@@ -58,7 +58,7 @@ class ThinkTags:
         return pieces
 
     def end(self) -> list[tuple[Kind, str]]:
-        """The waiting part, at the end of the reply."""
+        """Return the held-back part, at the end of the reply."""
         rest, state = self._buffer + self._waiting.take(), self._state
         self._buffer, self._state = "", "text"
         if state == "thinking":
@@ -90,6 +90,6 @@ class ThinkTags:
         return [("thinking", piece)] if piece else []
 
     def _half_closer(self, thought: str) -> int:
-        """How many characters at the end may begin the closing tag."""
+        """The number of characters at the end that may be the start of the closing tag."""
         lengths = range(min(len(self._closer) - 1, len(thought)), 0, -1)
         return next((n for n in lengths if self._closer.startswith(thought[-n:])), 0)

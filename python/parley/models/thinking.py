@@ -1,7 +1,7 @@
-"""Which models think, in which mode and how much: known facts about models, by name.
+"""Which models can think, in which mode and how much: known facts about models, by name.
 
-A model with an unknown name counts as one whose thinking cannot be controlled. Knows only the
-request's fields about thinking.
+For a model with an unknown name, Parley assumes that its thinking cannot be controlled. Knows only
+the request's fields for thinking.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MIN_BUDGET = 1024
 """The smallest budget that Claude accepts: "Must be ≥1024 and less than `max_tokens`." (anthropic
 2.12, types/thinking_config_enabled_param.py, read 2026-11-22)."""
 _ANSWER_ROOM = 4096
-"""Tokens left for the answer besides the budget, if Parley chooses both."""
+"""The tokens reserved for the answer, in addition to the budget, if Parley chooses both."""
 _CHOSEN_OUTPUT = 16_000
 _CHOSEN_OUTPUT_THINKING = 64_000
 
@@ -30,15 +30,15 @@ _RESPONSES_ONLY = re.compile(
 
 
 def gpt_version(model: str) -> Version | None:
-    """(5, 4) for `gpt-5.4-mini`; None for chat variants, which do not reason, and all other
+    """(5, 4) for `gpt-5.4-mini`; None for chat variants, which do not reason, and for other
     names."""
     match = _GPT.search(model)
     return (int(match[1]), int(match[2] or 0)) if match and "chat" not in model else None
 
 
 def is_reasoning(model: str) -> bool:
-    """Whether this is one of OpenAI's reasoning models: effort, `max_completion_tokens`, no
-    temperature."""
+    """Whether this is one of OpenAI's reasoning models, which take an effort and
+    `max_completion_tokens`, but no temperature."""
     return bool(_O_SERIES.search(model)) or (gpt_version(model) or (0, 0)) >= (5, 0)
 
 
@@ -49,7 +49,8 @@ def supports_thinking(model: str) -> bool:
 
 
 def unsupported_thinking(model: str, settings: ThinkingSettings) -> str:
-    """The notice that thinking is set for a model that cannot be controlled; "" if it can."""
+    """The notice that a thinking setting is ignored because the model does not support it, or
+    ""."""
     is_set = settings.enabled and (settings.budget_tokens, settings.effort) != (None, None)
     if not is_set or supports_thinking(model):
         return ""
@@ -57,7 +58,7 @@ def unsupported_thinking(model: str, settings: ThinkingSettings) -> str:
 
 
 def prefers_responses(model: str) -> bool:
-    """Whether an OpenAI model needs the Responses API to have tools and thinking.
+    """Whether an OpenAI model needs the Responses API for tools with thinking.
 
     gpt-5.4 and later refuse function tools in Chat Completions unless the effort is "none"; codex,
     pro and deep-research models are not available there at all.
@@ -71,7 +72,7 @@ def prefers_responses(model: str) -> bool:
 # --- How much to think ----------------------------------------------------------------------------
 
 Depth: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
-"""The efforts that Claude knows."""
+"""The efforts that Claude supports."""
 
 _DEPTHS: Mapping[Effort, Depth] = {
     "none": "low",
@@ -96,8 +97,8 @@ def effort_of(budget: int) -> Depth:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """How a Claude is told to think: the fields `thinking` and `output_config`, and the tokens it
-    needs."""
+    """A Claude model's thinking in a request: the fields `thinking` and `output_config`, and the
+    tokens needed."""
 
     config: Mapping[str, Any] | None
     effort: Depth | None
@@ -105,11 +106,11 @@ class Thinking:
 
 
 def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | None) -> Thinking:
-    """The mode that the model knows: a budget up to 4.5, adaptive with an effort from 4.6 on.
+    """The mode that the model supports: a budget up to 4.5, adaptive with an effort from 4.6 on.
 
-    The budget is the setting, otherwise a third of the context window, but at least 1024 and less
-    than `max_tokens`. If `max_tokens` is not set, it is chosen so that an answer fits as well.
-    Models from 5 on think unless told not to; some ignore that.
+    The budget is the setting's value, or a third of the context window, but at least 1024 and less
+    than `max_tokens`. If `max_tokens` is not set, Parley chooses a value that leaves room for an
+    answer. Models from 5 on think unless thinking is disabled, and some models always think.
     """
     # From 4.7 on: "\"thinking.type.enabled\" is not supported for this model. Use
     # \"thinking.type.adaptive\" and \"output_config.effort\" to control thinking behavior." (a
@@ -155,8 +156,7 @@ def _off(model: str, version: Version, room: int) -> Thinking:
 
 
 def openai_effort(model: str, settings: ThinkingSettings) -> str | None:
-    """The `reasoning_effort` of an OpenAI reasoning model; None leaves it to the model's
-    default."""
+    """The `reasoning_effort` for an OpenAI reasoning model; None means the model's default."""
     if not is_reasoning(model):
         return None
     if not settings.enabled:

@@ -1,6 +1,6 @@
-"""A request's room for tool schemas, and the choice of tools if it is too small.
+"""A request's room for tool schemas, and which tools to send if there is not enough.
 
-Knows sizes and names; does not know what a tool does, or how it was found.
+Knows sizes and names, but not what a tool does or how it was found.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from parley.tools.catalogue import Tool
 
 
 def tokens_of(tools: Iterable[Tool]) -> int:
-    """The tokens of tools with their schemas, by the estimate that decides what fits."""
+    """The estimated number of tokens of tools with their schemas."""
     return sum(tool.size for tool in tools) // BYTES_PER_TOKEN
 
 
@@ -26,13 +26,14 @@ class ToolRoom:
     count: int | None = None
 
     def holds(self, tools: Sequence[Tool]) -> bool:
-        """Whether all of the tools fit with their schemas."""
+        """Whether all tools fit with their schemas."""
         return (self.count is None or len(tools) <= self.count) and tokens_of(tools) <= self.tokens
 
     def fitting(self, tools: Iterable[Tool], others: int = 0) -> list[Tool]:
-        """As many of the tools as fit besides some others, the first ones first.
+        """As many of the tools as fit in addition to `others`, in order of priority.
 
-        There is always at least one: a tool that was found can be called, however large its schema.
+        The first tool always fits, so that a tool that was found can be called even if its schema
+        is very large.
         """
         fitting, size = list[Tool](), 0
         for tool in tools:

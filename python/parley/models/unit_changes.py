@@ -1,6 +1,6 @@
-"""Compares the units of two requests: which are new, removed, moved or replaced.
+"""Compares two requests' units, and finds the units that are new, removed, moved or replaced.
 
-Knows fingerprints; knows no file, and no words.
+Knows only fingerprints, not files or the text for the user.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _KINDS: Mapping[str, EditKind] = {
 
 
 class Change(NamedTuple):
-    """A change of one unit. `at` is a place in the new units; for a removed unit, its former
-    place."""
+    """A change to one unit. `at` is a position in the new units; for a removed unit, the position
+    of the removal."""
 
     kind: EditKind
     what: What
@@ -53,7 +53,7 @@ class Change(NamedTuple):
 
 
 def changes(before: Units, now: Units) -> Iterator[Change]:
-    """The changes from one request to another, in document order."""
+    """The changes between two requests, in document order."""
     start = _common(before, now)
     end = _common(before[start:][::-1], now[start:][::-1])
     old, new = before[start : len(before) - end], now[start : len(now) - end]
@@ -82,7 +82,7 @@ def changes(before: Units, now: Units) -> Iterator[Change]:
 def _of_block(
     removed: Sequence[str], added: Sequence[tuple[int, str]], at: int
 ) -> Iterator[Change]:
-    """The changes of units that replaced others: a new unit of the same kind counts as an edit."""
+    """The changes in a replaced block; a new unit counts as an edit of an old unit of its kind."""
     rest, new = defaultdict[str, deque[str]](deque), set[str]()
     for unit in removed:
         rest[unit[0]].append(unit)
@@ -115,10 +115,10 @@ _HEADS: Mapping[str, frozenset[str]] = {
     | (frozenset({units.CALL}) if letter in _OF_CALL else frozenset())
     for letter in (*_KINDS, units.STAND_IN)
 }
-"""The kinds of units that another kind belongs to, so that they come and go together."""
+"""The kinds of units that a kind belongs to; their addition or removal covers it."""
 
 
 def _common(one: Units, other: Units) -> int:
-    """The number of equal units at the start of both."""
+    """The number of equal units at the start of both sequences."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,8 +1,8 @@
-"""Whether a chat still matches what its models saw: compares recorded requests with those of
-today's file.
+"""Verifies that a chat still matches the recorded requests to its models.
 
-The text above each reply in the file makes the request for it. Recorded requests are found by their
-replies. Knows only digests, so it can say what was changed, but not the former text.
+For each reply in the file, the text above it determines the request, which is compared with the
+recorded request. Recorded requests are found by their replies. Knows only digests, so it can report
+what was changed, but not the former text.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("exchange", "moved"): "the exchange was moved",
     ("request", "edited"): "the request for this reply was different",
 }
-"""The words for each change. A change that is missing here is covered by another, or does not
-count."""
+"""The text for each change. A change that is missing here is covered by another change, or is
+irrelevant."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request sent `at` a time (seconds since 1970), and its reply, in digests."""
+    """A request and its reply in digests; `at` is the time of sending, in seconds since 1970."""
 
     at: float
     header: Mapping[str, Any]
@@ -79,9 +79,9 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of the file after a model had seen it; `exchange` and `line` count from 1.
+    """A change to text that a model had already seen; `exchange` and `line` count from 1.
 
-    `requests` is the number of requests that had the former text.
+    `requests` is the number of requests that contained the former text.
     """
 
     line: int
@@ -93,11 +93,11 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The edits of a chat, the number of `requests` that led to its replies, and how many are the
-    `same` now.
+    """A chat's edits, the number of `requests` that led to its replies, and how many of these are
+    still the `same`.
 
-    `unknown`: exchange and line (from 1) of each reply without a recorded request, unless an
-    unchanged later request contains it.
+    `unknown` has the exchange and line (from 1) of each reply without a recorded request, unless an
+    unchanged later request contains the reply.
     """
 
     edits: tuple[Edit, ...]
@@ -133,7 +133,7 @@ def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verifica
 def _unknown(
     places: Iterable[_Place], known: Collection[int], same: Sequence[_Place], edits: Iterable[Edit]
 ) -> Iterator[tuple[int, int]]:
-    """Exchange and line of each reply without any record."""
+    """The exchange and line of each reply without a record."""
     added = {edit.exchange for edit in edits if edit.text == _WORDS["exchange", "added"]}
     for place in places:
         is_due = id(place) not in known and not place.is_cut and place.exchange + 1 not in added
@@ -144,10 +144,10 @@ def _unknown(
 def settings_changes(
     then: Mapping[str, Any], now: Mapping[str, Any], *, has_tools: bool
 ) -> list[str]:
-    """Changes of the settings since a request, in sentences, from its header and a current one.
+    """Sentences about changed settings, from a request's header and a current header.
 
-    Front matter is not a setting: if it has changed, nothing is said about the settings it
-    overrides. Without `has_tools`, the current tools are unknown.
+    Front matter is not a setting: if it has changed, the settings that it overrides are not
+    reported. If `has_tools` is false, the current tools are unknown.
     """
     front, sentences = _different(then["front"], now["front"]), list[str]()
     if not front & {"agent", "provider", "model"} and then["agent"] == now["agent"]:
@@ -171,7 +171,8 @@ def settings_changes(
 
 
 def _changes_of_tools(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Changes of the tools; if a server is missing now, its tools are not reported as gone."""
+    """Sentences about changed tools; the tools of a server that is missing are not reported as
+    gone."""
     missing = [server for server in now["missing"] if server not in then["missing"]]
     yield from (f"the tools of {server} are now missing" for server in missing)
     old, new = dict(then["tools"]), dict(now["tools"])
@@ -190,12 +191,12 @@ def _changes_of_tools(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
 
 
 def _different(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
-    """The keys whose values differ, or that only one mapping has."""
+    """The keys whose values differ, and the keys in only one mapping."""
     return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
 
 
 class _Location(NamedTuple):
-    """A place: the number of its exchange from 0, its line from 1, a call's name.
+    """A location: the exchange's number from 0, the line from 1, and a call's name.
 
     `anchor` is the line to report for changes below it.
     """
@@ -220,7 +221,7 @@ class _Place:
         self.reply_units = reply_units(reply)
         self.answer = transcript.exchanges[exchange].answers[answer]
         self.is_cut = last_notice(self.answer) is not None and reply == rounds(self.answer)[-1]
-        """Whether it ended early: the replies of such requests are not recorded."""
+        """Whether the reply ended early; incomplete replies are not recorded."""
         self._units = dict[tuple[Any, ...], Units]()
 
     @property
@@ -232,7 +233,7 @@ class _Place:
         return self._order < other._order
 
     def units(self, header: Mapping[str, Any]) -> Units:
-        """The units of its request, with these settings."""
+        """The units of the reply's request, with these settings."""
         settings = tuple(header[key] for key in REBUILT_FROM)
         if settings not in self._units:
             self._units[settings] = rebuilt(self.above, header)
@@ -240,7 +241,7 @@ class _Place:
 
     @cached_property
     def above(self) -> Transcript:
-        """The file as it was when the model was asked for this reply."""
+        """The transcript up to this reply, from which its request is rebuilt."""
         number, answer, count = self._order
         exchange = self._transcript.exchanges[number]
         segments = tuple(s for reply in rounds(self.answer)[:count] for s in reply.segments)
@@ -263,7 +264,7 @@ def _places(transcript: Transcript) -> Iterator[_Place]:
 def _pairs(
     places: Sequence[_Place], records: Sequence[RequestRecord]
 ) -> list[tuple[RequestRecord, _Place]]:
-    """The request that led to each reply, as far as known; in the file's order."""
+    """The known requests, each with the reply that it led to, in file order."""
     partner = dict[int, int]()  # of a place, by its number
     free = dict.fromkeys(range(len(records)))
     for place in reversed(range(len(places))):  # for a reply requested twice, the later counts
@@ -307,8 +308,8 @@ def _between(
     places: Sequence[_Place],
     records: Sequence[RequestRecord],
 ) -> int | None:
-    """The request for an edited reply: one between its neighbours' requests, preferably with the
-    same question."""
+    """Find the request for an edited reply: a request between its neighbours' requests, preferably
+    with the same question."""
     before = max((n for p, n in partner.items() if p < place), default=-1)
     after = min((n for p, n in partner.items() if p > place and n > before), default=len(records))
     numbers = [number for number in free if before < number < after]
@@ -327,7 +328,7 @@ def _last_question(request: Units) -> str | None:
 def _edits_beside(
     header: Mapping[str, Any], front: Mapping[str, str], place: _Place
 ) -> Iterator[Edit]:
-    """Changes of the agent and of the front matter."""
+    """Changes to the agent and the front matter."""
     old: Mapping[str, str] = header["front"]
     for key in sorted(_different(old, front)):
         how = "changed" if key in old and key in front else "removed" if key in old else "added"
@@ -343,8 +344,7 @@ def _edits_beside(
 
 
 class _Questions:
-    """The file's questions, and all questions ever sent: an exchange found in both was only
-    moved."""
+    """The file's questions and all recorded questions; an exchange found in both was only moved."""
 
     def __init__(self, transcript: Transcript, records: Sequence[RequestRecord]) -> None:
         exchanges = enumerate(transcript.exchanges)
@@ -356,7 +356,7 @@ class _Questions:
 
 
 def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
-    """Changes of the model's reply."""
+    """Changes to the model's reply."""
     locations = [
         _location(place.exchange, unit, source) for unit, source in reply_sources(place.reply)
     ]
@@ -367,7 +367,7 @@ def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
 def _edits_of_request(
     record: RequestRecord, place: _Place, questions: _Questions
 ) -> Iterator[Edit]:
-    """Changes of the request."""
+    """Changes to the request."""
     now = place.units(record.header)
     if now == record.units:
         return
@@ -415,9 +415,10 @@ def _edit(change: tuple[EditKind, What], where: _Location) -> Edit:
 def _edits_at_end(
     transcript: Transcript, records: Sequence[RequestRecord], known: Sequence[RequestRecord]
 ) -> Iterator[Edit]:
-    """The removed replies after the last recorded reply in the file.
+    """Replies that were removed after the last recorded reply in the file.
 
-    If none of the file's replies is recorded, it may be a new file with an old name.
+    If none of the file's replies are recorded, the file may be new and reuse an old name, so
+    removed exchanges are not reported.
     """
     ids = {id(record) for record in known}
     last = max((index for index, record in enumerate(records) if id(record) in ids), default=-1)
@@ -441,7 +442,7 @@ def _edits_at_end(
 
 
 def _locations(number: int, exchange: Exchange) -> tuple[tuple[str, _Location], ...]:
-    """The units of a complete exchange with their places, cached with it."""
+    """The units in a complete exchange with their locations, cached in the exchange."""
     if "locations" not in exchange.derived:
         exchange.derived["locations"] = tuple(_located(number, exchange))
     locations: tuple[tuple[str, _Location], ...] = exchange.derived["locations"]
