@@ -36,7 +36,7 @@ from parley.chat.transcript import (
 from parley.cli.exits import EXITS
 from parley.cli.terminal import snake_case
 from parley.models.events import Usage
-from parley.models.verification import Edit
+from parley.models.verification import LaterEdit
 from parley.policy.approval import Rule
 from parley.policy.facts import What
 from parley.runtime.totals import ToolTotals
@@ -234,7 +234,7 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         for c, (k, _) in EXITS.items()
     ]
     call = {"anyOf": [schemas.of(ToolCall), {"type": "null"}]}
-    edit = schemas.fields_of(Edit, schemas.of)["properties"]
+    edit = schemas.fields_of(LaterEdit, schemas.of)["properties"]
     server = schemas.of(ServerStatus)["$ref"].rpartition("/")[2]
     return {
         "error": schemas.line("error", message),

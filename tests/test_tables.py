@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from parley.tables import UNFIT, Flaw, Reader, names, nearest, rule
+from parley.tables import UNFIT, Flaw, TableReader, names, nearest, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ CASES: list[tuple[Any, Any, list[str]]] = [
 def test_a_table_is_read_and_flaws_are_reported_with_their_path(
     table: Any, outcome: Any, flaws: list[str]
 ) -> None:
-    reader = Reader("no such field")
+    reader = TableReader("no such field")
     assert reader.record(Outer, table) == outcome
     assert [str(flaw) for flaw in reader.flaws] == flaws
 
 
 def test_a_short_spelling_must_respect_its_fields_bound() -> None:
-    reader = Reader(None)
+    reader = TableReader(None)
     assert reader.record(Outer, {"inner": 1}) == Outer()
     assert reader.flaws == [
         Flaw("inner", "expected an integer ≥ 2 or a table of size and kind, got 1"),
@@ -89,7 +89,7 @@ def test_a_short_spelling_must_respect_its_fields_bound() -> None:
 
 
 def test_unknown_names_may_be_accepted() -> None:
-    reader = Reader(None)
+    reader = TableReader(None)
     assert (reader.record(Outer, {"other": 1}), reader.flaws) == (Outer(), [])
 
 
@@ -107,7 +107,7 @@ def test_unknown_names_may_be_accepted() -> None:
 def test_an_overlay_has_only_given_values_and_no_placeholders(
     table: Any, values: Any, paths: list[str]
 ) -> None:
-    reader = Reader(None, is_overlay=True)
+    reader = TableReader(None, is_overlay=True)
     assert reader.values(Outer, table) == values
     assert [flaw.path for flaw in reader.flaws] == paths
 

@@ -12,7 +12,7 @@ from parley.models.text_tools.text_calls import (
     Failed,
     Item,
     Prose,
-    Reader,
+    ReplyReader,
     TextCall,
     Thought,
     ThoughtEnd,
@@ -51,7 +51,7 @@ Plain = list[str]
 """
 
 
-def reader(kind: str) -> Reader:
+def reader(kind: str) -> ReplyReader:
     """A corpus's reader: `json_tools`, or `xml_tools` with `single` or `unlimited` after a dot."""
     if kind == "json_tools":
         return JsonExtractor(TOOLS.names())

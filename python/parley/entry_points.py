@@ -31,7 +31,7 @@ class EntryPointError(ParleyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PackageOffer:
     """A package's offer: `package` is its name and version, `target` a module or an object.
 
     `load` imports it, which may fail in any way.
@@ -43,7 +43,7 @@ class Offer:
     load: Callable[[], object]
 
 
-def offer(group: str, name: str) -> Offer:
+def offer(group: str, name: str) -> PackageOffer:
     """The offer of this name in a group. Raises EntryPointError for none or several."""
     every = list(_offers(group))
     offers = [each for each in every if each.name == name]
@@ -77,7 +77,7 @@ def folder(group: str, name: str) -> Path:
     )
 
 
-def _offers(group: str) -> Iterator[Offer]:
+def _offers(group: str) -> Iterator[PackageOffer]:
     """All packages' offers; if a package exists twice, those of the first, which is imported."""
     from importlib import metadata  # takes 35 ms, and is rarely needed
 
@@ -87,7 +87,9 @@ def _offers(group: str) -> Iterator[Offer]:
         if name not in names:
             names.add(name)
             about = _short(f"{name} {package.version}") if points else ""
-            yield from (Offer(point.name, about, point.value, point.load) for point in points)
+            yield from (
+                PackageOffer(point.name, about, point.value, point.load) for point in points
+            )
 
 
 def _points(package: Distribution, group: str) -> tuple[str, tuple[EntryPoint, ...]]:

@@ -103,7 +103,7 @@ _KINDS: Mapping[Any, Kind] = {
 }
 
 
-class Reader:
+class TableReader:
     """Reads tables into dataclasses by their type hints, and collects the flaws.
 
     `unknown` is the message for a name that is not a field; None allows such names. `kinds` are

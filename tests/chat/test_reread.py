@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse_lines
-from parley.chat.reread import Change, reread
+from parley.chat.reread import LineChange, reread
 
 LINES = st.sampled_from(
     [
@@ -48,7 +48,7 @@ TEXTS = st.lists(LINES, max_size=30)
 def test_rereading_equals_reading(
     head: list[str], old: list[str], new: list[str], tail: list[str]
 ) -> None:
-    change = Change(len(head), len(head) + len(old), len(new))
+    change = LineChange(len(head), len(head) + len(old), len(new))
     lines = [*head, *new, *tail]
     after, fresh = reread(parse_lines([*head, *old, *tail]), change, lines), parse_lines(lines)
     assert after == fresh
@@ -58,10 +58,10 @@ def test_rereading_equals_reading(
 
 @given(st.data(), TEXTS)
 def test_consecutive_changes_combine_into_one(data: st.DataObject, lines: list[str]) -> None:
-    def change_of(lines: list[str]) -> tuple[Change, list[str]]:
+    def change_of(lines: list[str]) -> tuple[LineChange, list[str]]:
         start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(lines))] * 2)))
         new = data.draw(st.lists(LINES, max_size=4))
-        return Change(start, end, len(new)), [*lines[:start], *new, *lines[end:]]
+        return LineChange(start, end, len(new)), [*lines[:start], *new, *lines[end:]]
 
     first, between = change_of(lines)
     second, after = change_of(between)
@@ -74,7 +74,7 @@ def test_consecutive_changes_combine_into_one(data: st.DataObject, lines: list[s
 def test_only_changed_exchanges_are_read_again() -> None:
     lines = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", "", "text", ""] * 5
     before = parse_lines(lines)
-    after = reread(before, Change(16, 17, 1), [*lines[:16], "other text", *lines[17:]])
+    after = reread(before, LineChange(16, 17, 1), [*lines[:16], "other text", *lines[17:]])
     assert [one is other for one, other in zip(before.exchanges, after.exchanges, strict=True)] == [
         True,
         True,

@@ -63,7 +63,7 @@ async def test_an_unreadable_resource_is_one_line_in_the_question(
             await servers.read_resource(server, uri)
         assert str(told.value).startswith(complaint)
         (brought,) = await FileReferences(Path.cwd, servers.read_resource).bring(
-            [references.Resource(server, uri)]
+            [references.ResourceReference(server, uri)]
         )
         assert (brought.title, brought.kind) == (f"{server}:{uri}", "missing")
         assert brought.text.startswith(complaint)
@@ -72,7 +72,7 @@ async def test_an_unreadable_resource_is_one_line_in_the_question(
 async def test_a_resource_goes_into_the_question_as_text() -> None:
     async with servers_of(fake()) as servers:
         brought = await FileReferences(Path.cwd, servers.read_resource).bring(
-            [references.Resource("fake", "note://a.py")]
+            [references.ResourceReference("fake", "note://a.py")]
         )
     assert brought == [ReferenceText("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
 

@@ -9,7 +9,7 @@ import pytest
 
 from parley.chat.history import history
 from parley.chat.reader import parse, parse_lines
-from parley.chat.reread import Change, reread
+from parley.chat.reread import LineChange, reread
 from parley.chat.transcript import (
     Answer,
     Exchange,
@@ -69,7 +69,7 @@ def test_only_new_parts_are_rendered(name: str) -> None:
     lines += ["\U0001f4ac: ask 3"]
     longer = [*lines, "", "\U0001f916:", "", "say 3", "", "\U0001f4ac: ask 4"]
     before = parse_lines(lines)
-    after = reread(before, Change(len(lines), len(lines), 6), longer)
+    after = reread(before, LineChange(len(lines), len(lines), 6), longer)
     one, other = (
         [
             id(piece)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parley.nvim.pages import log_page, project_page
-from parley.nvim.tools_page import Offer, tools_page
+from parley.nvim.tools_page import ServerOffer, tools_page
 from parley.tools.catalogue import Tool
 from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerStatus
@@ -228,7 +228,7 @@ def test_the_users_own_pages_keep_their_syntax(tmp_path: Path) -> None:
 
 
 TOOL = Tool("files", "write_file", "Write_file", "Writes a_file.\nSays what.", {"type": "object"})
-PAGE = Offer(
+PAGE = ServerOffer(
     [
         ServerStatus("files", "ready", True, "2025-06-18", (TOOL,), "", ("one_line",)),
         ServerStatus("broken", "failed", True, "", (), "no such_file", ()),

@@ -11,7 +11,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.mock_server import PIXEL
-from parley.nvim.tools_page import MOST_SHOWN, Offer, tools_page
+from parley.nvim.tools_page import MOST_SHOWN, ServerOffer, tools_page
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.servers import ServerStatus
 from tests.nvim.harness import Child, child
@@ -49,7 +49,7 @@ def test_the_page_hides_nothing_in_a_resource_and_counts_many() -> None:
     resources = tuple(Resource(f"note://{number}", "n") for number in range(MOST_SHOWN + 5))
     hostile = Resource("note://a\u202eb\x1b[2J", "\u200bname\n## [x] forged: ready", "d" * 9_000)
     listed = ResourceList(resources, (hostile,), "why\nnot")
-    page = tools_page(Offer([server], resources={"docs": listed, "gone": listed}))
+    page = tools_page(ServerOffer([server], resources={"docs": listed, "gone": listed}))
     text = "\n".join(page.lines)
     assert f"\n{MOST_SHOWN + 5} resources: note://0\n- note://0  n\n" in text
     assert f"\n- note://{MOST_SHOWN - 1}  n\n  and 5 more resources\n" in text
@@ -60,14 +60,16 @@ def test_the_page_hides_nothing_in_a_resource_and_counts_many() -> None:
     )
     assert all(line.isprintable() and len(line) < 1_500 for line in page.lines)
     assert sum(line.startswith("## ") for line in page.lines) == 1
-    starting = tools_page(Offer([replace(server, state="starting")], resources={"docs": listed}))
+    starting = tools_page(
+        ServerOffer([replace(server, state="starting")], resources={"docs": listed})
+    )
     assert "note://" not in "\n".join(starting.lines)
 
 
 def test_the_page_shows_a_single_backtick_and_a_servers_last_message() -> None:
     banner = ("╭──────────╮", "│  Ready `now` │", "╰──────────╯")
     server = ServerStatus("docs", "ready", True, "", (), "", banner, instructions="Use `search`.")
-    text = "\n".join(tools_page(Offer([server], chat="chat.md")).lines)
+    text = "\n".join(tools_page(ServerOffer([server], chat="chat.md")).lines)
     assert text.startswith("# MCP servers of chat.md\n")
     assert "instructions, 1 line: Use `search`." in text
     assert "stderr, 3 lines: Ready `now`\n" in text

@@ -24,7 +24,7 @@ from parley.storage.references import (
     Bounds,
     EditorText,
     FileReferences,
-    Picture,
+    NamedPicture,
     named_contents,
     piped_content,
 )
@@ -677,7 +677,7 @@ def test_a_pipe_that_the_user_names_is_read_to_its_end(tmp_path: Path) -> None:
 
 def test_piped_content_is_a_text_or_a_picture() -> None:
     assert piped_content(b"a\r\nb") == ReferenceText("standard input", "a\nb")
-    assert piped_content(png()) == Picture("standard input", png(), "png")
+    assert piped_content(png()) == NamedPicture("standard input", png(), "png")
     for content, why in (
         (b"\xff", "it is not text"),
         (b"\0", "it is not text"),

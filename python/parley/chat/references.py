@@ -63,7 +63,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ResourceReference:
     """A resource on an MCP server."""
 
     server: str
@@ -77,7 +77,7 @@ class Live:
     name: str
 
 
-Reference: TypeAlias = Path | Resource | Live
+Reference: TypeAlias = Path | ResourceReference | Live
 IN_EDITOR = ("buffer", "selection", "diagnostics")
 LIVE = (*IN_EDITOR, "diff")
 """The reserved names of live texts; a file with the same name is written as `./diff`."""
@@ -128,7 +128,9 @@ def _lines(question: Question) -> Iterator[tuple[int, str]]:
 def name_of(reference: Reference) -> str:
     """The text between a reference's `@@`."""
     return (
-        f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
+        f"{reference.server}:{reference.uri}"
+        if isinstance(reference, ResourceReference)
+        else reference.name
     )
 
 
@@ -142,7 +144,7 @@ def _reference(name: str) -> Reference:
     if name in LIVE:
         return Live(name)
     resource = _RESOURCE.fullmatch(name)
-    return Resource(resource["server"], resource["uri"]) if resource else Path(name)
+    return ResourceReference(resource["server"], resource["uri"]) if resource else Path(name)
 
 
 def lines_of(name: str) -> Lines | None:

@@ -35,7 +35,7 @@ _Part = TypeVar("_Part", bound=Question | Result | Text | Thinking | Broken | No
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LineChange:
     """The lines from `start` up to `end` (counted from 0, `end` excluded) became `count` lines."""
 
     start: int
@@ -47,23 +47,23 @@ class Change:
         """How far the lines below the change moved down, in lines."""
         return self.count - (self.end - self.start)
 
-    def then(self, later: Change) -> Change:
+    def then(self, later: LineChange) -> LineChange:
         """Merge this change and a later change; the lines between them count as changed."""
         start = min(self.start, later.start)
         between = max(self.start + self.count, later.end)
-        return Change(start, between - self.shift, between + later.shift - start)
+        return LineChange(start, between - self.shift, between + later.shift - start)
 
 
-def difference(before: Sequence[str], lines: Sequence[str]) -> Change:
+def difference(before: Sequence[str], lines: Sequence[str]) -> LineChange:
     """The change that turned the lines `before` into `lines`."""
     shorter = min(len(before), len(lines))
     start = next((n for n in range(shorter) if before[n] != lines[n]), shorter)
     rest = shorter - start
     below = next((n for n in range(rest) if before[-1 - n] != lines[-1 - n]), rest)
-    return Change(start, len(before) - below, len(lines) - below - start)
+    return LineChange(start, len(before) - below, len(lines) - below - start)
 
 
-def reread(before: Transcript, change: Change, lines: Sequence[str]) -> Transcript:
+def reread(before: Transcript, change: LineChange, lines: Sequence[str]) -> Transcript:
     """The transcript of `lines`; `before` is the transcript before the change."""
     exchanges = before.exchanges
     first = bisect_left(exchanges, change.start, key=_start) - 1

@@ -57,7 +57,7 @@ _THEME = Theme(
 """Readable on dark and light terminals: no background, and no blue, which may be too dark."""
 
 
-class Answer:
+class AnswerText:
     """The text of an answer, from its first piece to its end."""
 
     def __init__(self, *, has_colours: bool = True) -> None:

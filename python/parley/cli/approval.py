@@ -39,7 +39,7 @@ _READER_S = 0.1
 Row = list[Chunk]
 
 
-class Approval:
+class ApprovalDialog:
     """Asks the person at this terminal for the choices of one command."""
 
     def __init__(self, report: Report, definition: Callable[[str], str], least_s: float) -> None:

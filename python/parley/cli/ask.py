@@ -35,7 +35,7 @@ from parley.models.events import Finished, TextDelta
 from parley.policy.choice import open_calls
 from parley.storage.chat_file import FileDocument
 from parley.storage.chats import chat_folder, new_chat, newest_first
-from parley.storage.references import Picture, named_contents, piped_content
+from parley.storage.references import NamedPicture, named_contents, piped_content
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -54,7 +54,7 @@ def ask(arguments: argparse.Namespace) -> int:
         return asyncio.run(_ask(arguments, question, pictures))
 
 
-def _question(arguments: argparse.Namespace) -> tuple[str, list[Picture]]:
+def _question(arguments: argparse.Namespace) -> tuple[str, list[NamedPicture]]:
     """The question's text, with the text of its files, and its pictures. Raises ParleyError."""
     words = (
         without_blank_edges(" ".join(arguments.question)) if arguments.question != [PIPE] else ""
@@ -69,7 +69,7 @@ def _question(arguments: argparse.Namespace) -> tuple[str, list[Picture]]:
             remark(f"{part.title}: {part.text}")
     texts = ["\n".join(expansion(_titled(c))) for c in contents if isinstance(c, ReferenceText)]
     text = "\n\n".join(filter(None, [words, *texts]))
-    return text, [content for content in contents if isinstance(content, Picture)]
+    return text, [content for content in contents if isinstance(content, NamedPicture)]
 
 
 def _titled(content: ReferenceText) -> ReferenceText:
@@ -77,7 +77,9 @@ def _titled(content: ReferenceText) -> ReferenceText:
     return replace(content, title=content.title.replace("@@", "@ @"))
 
 
-async def _ask(arguments: argparse.Namespace, question: str, pictures: Sequence[Picture]) -> int:
+async def _ask(
+    arguments: argparse.Namespace, question: str, pictures: Sequence[NamedPicture]
+) -> int:
     async with application() as app:
         text = fit(question)
         chat = chat_of(app, arguments)
@@ -117,7 +119,7 @@ def _tool_keys(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 async def put_question(
-    app: App, arguments: argparse.Namespace, question: str, pictures: Sequence[Picture] = ()
+    app: App, arguments: argparse.Namespace, question: str, pictures: Sequence[NamedPicture] = ()
 ) -> None:
     """Append a question ("" if it is already there) and its pictures to a chat.
 

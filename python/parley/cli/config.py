@@ -14,7 +14,7 @@ from parley.entry_points import PROVIDERS, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE
 from parley.settings.load import settings_file
-from parley.settings.origins import Entry, entries
+from parley.settings.origins import SettingOrigin, entries
 from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 from parley.tables import did_you_mean
 from parley.text import one_line
@@ -84,7 +84,7 @@ def config(arguments: argparse.Namespace) -> int:
     return COMPLETE
 
 
-def _below(key: str, rows: Sequence[Entry]) -> Sequence[Entry]:
+def _below(key: str, rows: Sequence[SettingOrigin]) -> Sequence[SettingOrigin]:
     """The setting or the table's settings with this name; all for "". Raises ParleyError."""
     below = [
         row

@@ -290,6 +290,6 @@ def person(app: App, report: Report, file: str) -> Decide | None:
     """The function that asks the user at this terminal; None without a terminal."""
     if screen().as_json or not screen().can_ask or file == PIPE:
         return None
-    from parley.cli.approval import Approval
+    from parley.cli.approval import ApprovalDialog
 
-    return Approval(report, app.ledger(file).definition, app.least_seen_s).decide
+    return ApprovalDialog(report, app.ledger(file).definition, app.least_seen_s).decide

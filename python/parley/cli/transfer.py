@@ -17,7 +17,7 @@ from parley.errors import ParleyError
 from parley.storage.forks import write_new
 
 if TYPE_CHECKING:
-    from parley.imports.conversation import Chat
+    from parley.imports.conversation import ImportedChat
 
 _Writer: TypeAlias = Callable[[str, Transcript], Iterator[str]]
 HTML = "html"
@@ -73,7 +73,7 @@ def import_chats(arguments: argparse.Namespace) -> int:
     return COMPLETE
 
 
-def _write(path: Path, chat: Chat) -> None:
+def _write(path: Path, chat: ImportedChat) -> None:
     """Write a new chat, and its pictures next to it. Raises ParleyError."""
     if not write_new(path, chat.text.encode()):
         raise ParleyError(f"{path} already exists: name another file")

@@ -20,7 +20,7 @@ from parley.cli.terminal import complain, emit, say_line
 from parley.engine import guidance
 from parley.errors import ParleyError
 from parley.models.fingerprint import header, request_digest
-from parley.models.verification import Edit, RequestRecord, Verification, settings_changes
+from parley.models.verification import LaterEdit, RequestRecord, Verification, settings_changes
 from parley.models.verification import verify as verification
 from parley.storage.attachments import ChatAttachments
 from parley.storage.content import text_of
@@ -67,11 +67,11 @@ def _records(path: str) -> list[RequestRecord]:
     return [RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in rows]
 
 
-def _attachments(path: str, transcript: Transcript) -> list[Edit]:
+def _attachments(path: str, transcript: Transcript) -> list[LaterEdit]:
     """Attachments with changed bytes."""
     problems = ChatAttachments(path).problems(transcript)
     return [
-        Edit(
+        LaterEdit(
             problem.line + 1, _exchange_at(transcript, problem.line), "attachment", problem.message
         )
         for problem in problems
@@ -98,7 +98,7 @@ async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list
     return settings_changes(then, now, has_tools=arguments.tools and bool(then["tools"]))
 
 
-def _tell(path: str, edits: Sequence[Edit], outcome: Verification, *, as_json: bool) -> None:
+def _tell(path: str, edits: Sequence[LaterEdit], outcome: Verification, *, as_json: bool) -> None:
     for edit in edits:
         if as_json:
             emit("edit", file=path, **asdict(edit))

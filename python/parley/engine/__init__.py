@@ -31,7 +31,7 @@ from parley.engine.ports import (
     ServerWait,
     Snapshot,
     TaskBegan,
-    Tools,
+    ToolRunner,
     TurnEvent,
 )
 from parley.engine.summaries import sum_up
@@ -67,7 +67,7 @@ __all__ = [
     "ServerWait",
     "Snapshot",
     "TaskBegan",
-    "Tools",
+    "ToolRunner",
     "TurnEvent",
     "choose",
     "guidance",

@@ -141,7 +141,7 @@ class Model(Protocol):
         ...
 
 
-class Tools(Protocol):
+class ToolRunner(Protocol):
     """The MCP servers."""
 
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
@@ -333,7 +333,7 @@ class Ports:
 
     document: Document
     model: Model
-    tools: Tools
+    tools: ToolRunner
     ledger: Ledger
     clock: Clock
     observer: Observer

@@ -54,7 +54,7 @@ _NEVER_RAN = (NOT_APPROVED, DECLINED)
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class ImportedChat:
     """The text of a chat file, its losses (a clause each), and the pictures next to it."""
 
     text: str
@@ -240,7 +240,7 @@ class Conversation:
         else:
             self._preamble.append(Note(note))
 
-    def chat(self) -> Chat:
+    def chat(self) -> ImportedChat:
         """The whole conversation as a chat file. Raises ValueError if it is empty."""
         exchanges = tuple(map(_exchange, self._exchanges))
         if not exchanges:
@@ -249,7 +249,7 @@ class Conversation:
         if last.answers and not is_unfinished(last.answers[-1]):
             exchanges = (*exchanges, Exchange(Question()))
         text = render(Transcript(exchanges, _merged(self._preamble), self._front_matter()))
-        return Chat(text, tuple(self._losses), tuple(self._pictures.values()))
+        return ImportedChat(text, tuple(self._losses), tuple(self._pictures.values()))
 
     def _front_matter(self) -> str | None:
         lines = list[str]()

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from parley.chat.grammar import MARKERS, is_escaped
 from parley.chat.reader import parse, split_lines
 from parley.imports import chat_exports, markdown, messages, session_logs
-from parley.imports.conversation import UNKNOWN, Chat
+from parley.imports.conversation import UNKNOWN, ImportedChat
 from parley.imports.messages import ROLES
 
 
@@ -25,33 +25,33 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ImportFormat:
     """Another program's format: its title, and its reader, unless `messages` reads it."""
 
     title: str
-    markdown: Callable[[str], Chat] | None = None
+    markdown: Callable[[str], ImportedChat] | None = None
     program: Program | None = None
 
 
 FORMATS = {
-    "gp": Format("a chat of gp.nvim", markdown.gp),
-    "parley.nvim": Format("a chat of parley.nvim", markdown.parley_nvim),
-    "codecompanion": Format("a chat that CodeCompanion saved", markdown.codecompanion),
-    "openai": Format("Chat Completions messages, as JSON or JSON lines"),
-    "anthropic": Format("messages of the Messages API, as JSON or JSON lines"),
-    "chatgpt": Format(
+    "gp": ImportFormat("a chat of gp.nvim", markdown.gp),
+    "parley.nvim": ImportFormat("a chat of parley.nvim", markdown.parley_nvim),
+    "codecompanion": ImportFormat("a chat that CodeCompanion saved", markdown.codecompanion),
+    "openai": ImportFormat("Chat Completions messages, as JSON or JSON lines"),
+    "anthropic": ImportFormat("messages of the Messages API, as JSON or JSON lines"),
+    "chatgpt": ImportFormat(
         "a ChatGPT export, conversations.json",
         program=Program(chat_exports.is_chatgpt, chat_exports.chatgpt),
     ),
-    "claude-ai": Format(
+    "claude-ai": ImportFormat(
         "a Claude.ai export, conversations.json",
         program=Program(chat_exports.is_claude_ai, chat_exports.claude_ai),
     ),
-    "claude-code": Format(
+    "claude-code": ImportFormat(
         "a Claude Code session, as JSON lines",
         program=Program(session_logs.is_claude_code, session_logs.claude_code, "anthropic"),
     ),
-    "llm": Format(
+    "llm": ImportFormat(
         "the output of llm logs --json", program=Program(session_logs.is_llm, session_logs.llm)
     ),
 }
@@ -67,7 +67,7 @@ def no_folder(number: int, count: int) -> str:
     return ""
 
 
-def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Sequence[Chat]:
+def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Sequence[ImportedChat]:
     """The chats in a file, in the named format or in the format that is recognized.
 
     Raises ValueError, with the place, for unreadable content.
@@ -98,7 +98,7 @@ def _program(value: Any) -> Program | None:
 
 def _record(
     record: messages.Record, name: str | None, program: Program | None, folder: str, number: int
-) -> Chat:
+) -> ImportedChat:
     """The chat of a record; errors name its `number`, unless it is 0: the only one."""
     try:
         if program:

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from parley.chat.grammar import MARKERS, SUMMARY
 from parley.chat.reader import split_lines
-from parley.imports.conversation import Chat, Conversation
+from parley.imports.conversation import Conversation, ImportedChat
 
 _USER, _AGENT = (MARKERS["question"], "🗨:"), MARKERS["answer"]
 _LOCAL, _BRANCH = MARKERS["note"], "🌿:"
@@ -67,7 +67,7 @@ def has_headings(lines: Sequence[str]) -> bool:
     return any(_HEADING.fullmatch(line) for line in lines)
 
 
-def gp(text: str) -> Chat:
+def gp(text: str) -> ImportedChat:
     """The chat in a gp.nvim file."""
     conversation, lines = _begin(text)
     for marker, block, _ in _turns(conversation, lines, frozenset()):
@@ -78,7 +78,7 @@ def gp(text: str) -> Chat:
     return conversation.chat()
 
 
-def parley_nvim(text: str) -> Chat:
+def parley_nvim(text: str) -> ImportedChat:
     """The chat in a parley.nvim file."""
     conversation, lines = _begin(text)
     for marker, block, bodies in _turns(conversation, lines, _bodies(lines)):
@@ -93,7 +93,7 @@ def parley_nvim(text: str) -> Chat:
     return conversation.chat()
 
 
-def codecompanion(text: str) -> Chat:
+def codecompanion(text: str) -> ImportedChat:
     """The chat in a CodeCompanion buffer. Its Markdown shows tool results as text."""
     conversation, lines = Conversation(), split_lines(text)
     starts = [number for number in _unfenced(lines) if _HEADING.fullmatch(lines[number])]

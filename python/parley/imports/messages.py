@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from parley.chat.calls import extra_json, strict_json
 from parley.chat.transcript import Attachment, Status
-from parley.imports.conversation import Chat, Conversation
+from parley.imports.conversation import Conversation, ImportedChat
 from parley.models.encode import RAW, arguments_object
 
 Message: TypeAlias = Mapping[str, Any]
@@ -129,7 +129,7 @@ def kind(record: Record) -> str:
     return "anthropic" if has_blocks or "system" in record.root else "openai"
 
 
-def chat(record: Record, format_name: str, folder: str = "", provider: str = "") -> Chat:
+def chat(record: Record, format_name: str, folder: str = "", provider: str = "") -> ImportedChat:
     """The chat of a conversation in this format. Raises ValueError with the place of an error.
 
     `provider` is the source of its thinking; by default, the format decides.

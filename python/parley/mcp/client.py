@@ -15,10 +15,10 @@ from parley.mcp.callbacks import Elicitor
 from parley.mcp.plain import plain
 from parley.mcp.session import (
     CONNECTION_CLOSED,
+    HttpRefusal,
     LostError,
     NotBegunError,
     Progress,
-    Refusal,
     Signals,
     SilentError,
 )
@@ -395,7 +395,7 @@ class SdkSession:
                 self._signals.connection_lost()
             raise
         except MCPError as error:
-            if isinstance(error.error.data, Refusal) and error.error.data.is_lost_session:
+            if isinstance(error.error.data, HttpRefusal) and error.error.data.is_lost_session:
                 self._signals.connection_lost()
                 raise NotBegunError(str(error)) from error
             if error.code not in _ANSWERS and self._settings.url is not None:

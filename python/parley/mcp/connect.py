@@ -20,7 +20,7 @@ from parley.mcp.functions import InProcess
 from parley.mcp.hints import Hints
 from parley.mcp.reaper import Reaper
 from parley.mcp.remote import reached
-from parley.mcp.session import CONNECTION_CLOSED, LostError, Refusal, Signals, cause
+from parley.mcp.session import CONNECTION_CLOSED, HttpRefusal, LostError, Signals, cause
 from parley.mcp.stderr import StderrTail
 from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.tasks import extensions
@@ -311,7 +311,7 @@ def _others(ways: list[Way], error: BaseException) -> list[Way]:
 
     error = cause(error)
     refusal = getattr(getattr(error, "error", None), "data", None)
-    if isinstance(refusal, Refusal):
+    if isinstance(refusal, HttpRefusal):
         return [] if refusal.is_final or refusal.status >= 500 else ways
     if isinstance(error, ParleyError | OSError | httpx2.TransportError) and not isinstance(
         error, LostError

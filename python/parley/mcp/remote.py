@@ -16,7 +16,7 @@ from parley.errors import ParleyError, ServerError
 from parley.http.pages import words
 from parley.http.proxies import ProxyError, client_options
 from parley.mcp import line_codec as lines
-from parley.mcp.session import PROXY_HINT, Refusal
+from parley.mcp.session import PROXY_HINT, HttpRefusal
 from parley.mcp.stderr import StderrTail
 from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.transport import Wire
@@ -156,7 +156,7 @@ def _request_of(request: httpx2.Request) -> tuple[str, Any]:
     return request.method, message.get("id") if "method" in message else None
 
 
-async def _refusal(response: httpx2.Response, settings: ServerSettings) -> Refusal | None:
+async def _refusal(response: httpx2.Response, settings: ServerSettings) -> HttpRefusal | None:
     """A refusal, with its page's readable words; None for an error of the protocol itself."""
     body = ""
     try:
@@ -179,7 +179,7 @@ async def _refusal(response: httpx2.Response, settings: ServerSettings) -> Refus
         return None
     phrase = response.reason_phrase
     whole = f"HTTP {status} {phrase}{f': {text}' if text and text != phrase else ''}"
-    return Refusal(status, whole + _what_to_do(response, settings), is_lost)
+    return HttpRefusal(status, whole + _what_to_do(response, settings), is_lost)
 
 
 def _rpc_error(body: str) -> dict[str, Any]:

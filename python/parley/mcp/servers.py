@@ -19,7 +19,7 @@ from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
 from parley.mcp.functions import InProcess
 from parley.mcp.reaper import Reaper
-from parley.mcp.session import Progress, Session
+from parley.mcp.session import Progress, ServerSession
 from parley.mcp.supervisor import Supervisor, T
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
@@ -206,7 +206,7 @@ class Servers:
     async def _lists(
         self,
         servers: Sequence[Supervisor],
-        request: Callable[[Session], Awaitable[T]],
+        request: Callable[[ServerSession], Awaitable[T]],
         failed: Callable[[str], T],
     ) -> dict[str, T]:
         """Each server's list; `failed` makes a list from the reason of a failure."""

@@ -1,6 +1,6 @@
 """The border between an MCP server's supervisor and the connection to it.
 
-A `Session` answers the supervisor's requests; through `Signals` it reports events between them.
+A `ServerSession` answers the supervisor's requests; through `Signals` it reports events between them.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def cause(error: BaseException) -> BaseException:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HttpRefusal:
     """A refusal over HTTP: its status, its text, and whether the session is unknown."""
 
     status: int
@@ -69,7 +69,7 @@ class Refusal:
         return self.status in _FINAL
 
 
-class Session(Protocol):
+class ServerSession(Protocol):
     """A connected server."""
 
     protocol: str
@@ -173,4 +173,6 @@ class Signals:
         self.event.set()
 
 
-Connect = Callable[[ServerSettings, StderrTail, Signals], AbstractAsyncContextManager[Session]]
+Connect = Callable[
+    [ServerSettings, StderrTail, Signals], AbstractAsyncContextManager[ServerSession]
+]

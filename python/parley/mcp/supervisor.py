@@ -1,7 +1,7 @@
 """One MCP server's life: its own task starts it, holds the connection, lists its tools and ends it.
 
 The SDK's client must be entered and left in one task; calls run in their own tasks. Knows when to
-start, restart and give up, but nothing of the SDK: a `Session` talks to the server.
+start, restart and give up, but nothing of the SDK: a `ServerSession` talks to the server.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from parley.mcp.session import (
     LostError,
     NotBegunError,
     Progress,
-    Session,
+    ServerSession,
     Signals,
     SilentError,
     cause,
@@ -32,7 +32,7 @@ from parley.tools.servers import ServerSettings, ServerStatus, State
 from parley.tools.tasks import COLLECT, TaskHandle
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[Session, Renew], Awaitable[T]]
+Work: TypeAlias = Callable[[ServerSession, Renew], Awaitable[T]]
 """Work with a server; it may restart its time limit."""
 
 MOST_RENEWALS = 60
@@ -64,7 +64,7 @@ class Supervisor:
         self._protocol = ""
         self._error = ""
         self._stderr = StderrTail()
-        self._session: Session | None = None
+        self._session: ServerSession | None = None
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._signals = Signals(self._settled)
@@ -132,7 +132,7 @@ class Supervisor:
         continues as a task but the server cannot be polled.
         """
 
-        async def call(session: Session, renew: Renew) -> Outcome:
+        async def call(session: ServerSession, renew: Renew) -> Outcome:
             if reason := self._changed(tool):
                 raise ServerError(f"{name} {reason}")
             has_reported = False
@@ -263,7 +263,7 @@ class Supervisor:
         finally:
             timer.cancel()
 
-    async def _attend(self, session: Session, signals: Signals) -> None:
+    async def _attend(self, session: ServerSession, signals: Signals) -> None:
         """List the tools again when they change; if they keep changing, ever less often."""
         now, listed_at, changes = asyncio.get_running_loop().time, 0.0, 0
         while not self._is_over(signals):
@@ -299,7 +299,7 @@ class Supervisor:
                     await signals.event.wait()
                     signals.event.clear()
 
-    def _ready(self, session: Session) -> None:
+    def _ready(self, session: ServerSession) -> None:
         self._session, self._protocol = session, session.protocol
         self.state, self._failures = "ready", 0
         self._settled.set()
@@ -340,7 +340,7 @@ class Supervisor:
         if calls:
             await asyncio.wait(calls)
 
-    async def _within_time(self, session: Session, what: str, work: Work[T]) -> T:
+    async def _within_time(self, session: ServerSession, what: str, work: Work[T]) -> T:
         seconds, clock = self.settings.timeout_s, self._signals.clock
         most, start = seconds * MOST_RENEWALS, clock.now()
         try:
@@ -399,7 +399,11 @@ class Supervisor:
 
 
 async def _result(
-    session: Session, tool: Tool, arguments: dict[str, Any], report: Progress, task: TaskHandle
+    session: ServerSession,
+    tool: Tool,
+    arguments: dict[str, Any],
+    report: Progress,
+    task: TaskHandle,
 ) -> Outcome:
     if is_reader(tool):
         return await session.read(str(arguments["uri"]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import ServerError
 from parley.mcp.plain import plain
-from parley.mcp.session import CONNECTION_CLOSED, Refusal, SilentError
+from parley.mcp.session import CONNECTION_CLOSED, HttpRefusal, SilentError
 from parley.tools.servers import NEWEST
 from parley.tools.tasks import EXTENSION, TaskState, is_of, state
 
@@ -144,7 +144,7 @@ class TaskRequests:
         try:
             return await self._send(method, parameters)
         except MCPError as error:
-            refusal = error.error.data if isinstance(error.error.data, Refusal) else None
+            refusal = error.error.data if isinstance(error.error.data, HttpRefusal) else None
             if error.code == CONNECTION_CLOSED or (refusal and refusal.is_lost_session):
                 raise  # this does not concern the task
             if refusal or (method != "tasks/result" and error.code not in _UNKNOWN):

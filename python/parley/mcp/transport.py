@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self, TypeAlias
 
 from parley.mcp.repairs import mended, mends
-from parley.mcp.session import CONNECTION_CLOSED, Refusal
+from parley.mcp.session import CONNECTION_CLOSED, HttpRefusal
 from parley.tools.tasks import as_result
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -42,8 +42,8 @@ class Wire:
         self._on_end = on_end
         self._offer = offer
         self._methods = dict[str, str]()
-        self._refusals = dict[str, Refusal]()
-        self._first: Refusal | None = None
+        self._refusals = dict[str, HttpRefusal]()
+        self._first: HttpRefusal | None = None
         self._questions = 0
         self._version = _FIRST
 
@@ -102,14 +102,14 @@ class Wire:
         """Whether the server has too many unanswered requests."""
         return self._questions > MOST_QUESTIONS
 
-    def note_refusal(self, number: object, refusal: Refusal | None) -> None:
+    def note_refusal(self, number: object, refusal: HttpRefusal | None) -> None:
         """Note the refusal of the request with this id; None for a reply of the protocol."""
         if refusal is None:
             self._refusals.pop(str(number), None)
         else:
             self._refusals[str(number)] = refusal
 
-    def _amend(self, error: Any, refusal: Refusal | None) -> None:
+    def _amend(self, error: Any, refusal: HttpRefusal | None) -> None:
         """Add the reason to an error: the SDK knows less of it."""
         if refusal is not None and error.code != _UNSUPPORTED:
             error.message, error.data = refusal.text, refusal

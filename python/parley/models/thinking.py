@@ -96,7 +96,7 @@ def effort_of(budget: int) -> Depth:
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class ThinkingFields:
     """A Claude model's thinking in a request: the fields `thinking` and `output_config`, and the
     tokens needed."""
 
@@ -105,7 +105,9 @@ class Thinking:
     max_tokens: int
 
 
-def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | None) -> Thinking:
+def claude_thinking(
+    model: str, settings: ThinkingSettings, max_tokens: int | None
+) -> ThinkingFields:
     """The mode that the model supports: a budget up to 4.5, adaptive with an effort from 4.6 on.
 
     The budget is the setting's value, or a third of the context window, but at least 1024 and less
@@ -118,7 +120,7 @@ def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | No
     # platform.claude.com/docs/en/build-with-claude/adaptive-thinking; both read 2026-11-22)
     version = claude_version(model)
     if version is None or version < (3, 7):
-        return Thinking(None, None, max_tokens or min(max_output(model), _CHOSEN_OUTPUT))
+        return ThinkingFields(None, None, max_tokens or min(max_output(model), _CHOSEN_OUTPUT))
     if version < (4, 6):
         return _manual(model, settings, max_tokens)
     room = max_tokens or min(max_output(model), _CHOSEN_OUTPUT_THINKING)
@@ -128,31 +130,31 @@ def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | No
     if version == (4, 6) and level == "xhigh":
         level = "high"  # new in 4.7
     display = "summarized" if settings.show else "omitted"
-    return Thinking({"type": "adaptive", "display": display}, level, room)
+    return ThinkingFields({"type": "adaptive", "display": display}, level, room)
 
 
 def _budget(model: str, settings: ThinkingSettings) -> int:
     return context_window(model) // 3 if settings.budget_tokens is None else settings.budget_tokens
 
 
-def _manual(model: str, settings: ThinkingSettings, max_tokens: int | None) -> Thinking:
+def _manual(model: str, settings: ThinkingSettings, max_tokens: int | None) -> ThinkingFields:
     most, budget = max_output(model), max(MIN_BUDGET, _budget(model, settings))
     if not settings.enabled or (max_tokens is not None and max_tokens <= MIN_BUDGET):
-        return Thinking(None, None, max_tokens or min(most, _CHOSEN_OUTPUT))
+        return ThinkingFields(None, None, max_tokens or min(most, _CHOSEN_OUTPUT))
     room = max_tokens or min(most, budget + _CHOSEN_OUTPUT)
     is_chosen = max_tokens is None and settings.budget_tokens is None
     budget = min(budget, room - (_ANSWER_ROOM if is_chosen else 1))
     hidden = {} if settings.show else {"display": "omitted"}
-    return Thinking({"type": "enabled", "budget_tokens": budget} | hidden, None, room)
+    return ThinkingFields({"type": "enabled", "budget_tokens": budget} | hidden, None, room)
 
 
-def _off(model: str, version: Version, room: int) -> Thinking:
+def _off(model: str, version: Version, room: int) -> ThinkingFields:
     if version < (5, 0):
-        return Thinking(None, None, room)
+        return ThinkingFields(None, None, room)
     if _ALWAYS.search(model):
-        return Thinking(None, "low", room)
+        return ThinkingFields(None, "low", room)
     kind = "between_tools" if _BETWEEN_TOOLS.search(model) else "disabled"
-    return Thinking({"type": kind}, None, room)
+    return ThinkingFields({"type": kind}, None, room)
 
 
 def openai_effort(model: str, settings: ThinkingSettings) -> str | None:

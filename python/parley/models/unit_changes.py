@@ -42,7 +42,7 @@ _KINDS: Mapping[str, EditKind] = {
 }
 
 
-class Change(NamedTuple):
+class UnitChange(NamedTuple):
     """A change to one unit. `at` is a position in the new units; for a removed unit, the position
     of the removal."""
 
@@ -52,7 +52,7 @@ class Change(NamedTuple):
     unit: str
 
 
-def changes(before: Units, now: Units) -> Iterator[Change]:
+def changes(before: Units, now: Units) -> Iterator[UnitChange]:
     """The changes between two requests, in document order."""
     start = _common(before, now)
     end = _common(before[start:][::-1], now[start:][::-1])
@@ -68,7 +68,7 @@ def changes(before: Units, now: Units) -> Iterator[Change]:
     moved &= Counter(unit for _, units in blocks for _, unit in units)
     for place, (removed, added) in zip(at, blocks, strict=True):
         yield from (
-            Change("exchange", "moved", n, unit)
+            UnitChange("exchange", "moved", n, unit)
             for n, unit in added
             if unit in moved and unit[0] == units.QUESTION
         )
@@ -81,7 +81,7 @@ def changes(before: Units, now: Units) -> Iterator[Change]:
 
 def _of_block(
     removed: Sequence[str], added: Sequence[tuple[int, str]], at: int
-) -> Iterator[Change]:
+) -> Iterator[UnitChange]:
     """The changes in a replaced block; a new unit counts as an edit of an old unit of its kind."""
     rest, new = defaultdict[str, deque[str]](deque), set[str]()
     for unit in removed:
@@ -97,16 +97,16 @@ def _of_block(
     gone = {letter for letter, queue in rest.items() if queue}
     for letter in sorted(gone):
         if letter == units.QUESTION and units.STAND_IN in new:
-            yield Change("question", "removed", at + 1, rest[letter][0])
+            yield UnitChange("question", "removed", at + 1, rest[letter][0])
         elif not gone & _HEADS[letter]:
             yield from _change(letter, "removed", at, rest[letter][0])
 
 
-def _change(letter: str, what: What, at: int, unit: str) -> Iterator[Change]:
+def _change(letter: str, what: What, at: int, unit: str) -> Iterator[UnitChange]:
     if letter == units.QUESTION and what != "edited":
-        yield Change("exchange", what, at, unit)
+        yield UnitChange("exchange", what, at, unit)
     elif letter != units.STAND_IN:
-        yield Change(_KINDS[letter], what, at, unit)
+        yield UnitChange(_KINDS[letter], what, at, unit)
 
 
 _OF_CALL = frozenset({units.ARGUMENTS, units.RESULT})

@@ -35,7 +35,7 @@ from parley.models.fingerprint import (
     reply_units,
     sources,
 )
-from parley.models.unit_changes import Change, EditKind, What, changes
+from parley.models.unit_changes import EditKind, UnitChange, What, changes
 
 _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("question", "edited"): "the question was reworded",
@@ -78,7 +78,7 @@ class RequestRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class LaterEdit:
     """A change to text that a model had already seen; `exchange` and `line` count from 1.
 
     `requests` is the number of requests that contained the former text.
@@ -100,7 +100,7 @@ class Verification:
     unchanged later request contains the reply.
     """
 
-    edits: tuple[Edit, ...]
+    edits: tuple[LaterEdit, ...]
     requests: int
     same: int
     unknown: tuple[tuple[int, int], ...]
@@ -111,7 +111,7 @@ def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verifica
     places = list(_places(transcript))
     pairs, front = _pairs(places, records), front_matter(transcript)
     questions = _Questions(transcript, records)
-    counts, crowded, same = Counter[Edit](), list[_Place](), list[_Place]()
+    counts, crowded, same = Counter[LaterEdit](), list[_Place](), list[_Place]()
     for record, place in pairs:
         edits = {*_edits_beside(record.header, front, place), *_edits_of_reply(record, place)}
         if record.header["space"] is None:
@@ -131,7 +131,10 @@ def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verifica
 
 
 def _unknown(
-    places: Iterable[_Place], known: Collection[int], same: Sequence[_Place], edits: Iterable[Edit]
+    places: Iterable[_Place],
+    known: Collection[int],
+    same: Sequence[_Place],
+    edits: Iterable[LaterEdit],
 ) -> Iterator[tuple[int, int]]:
     """The exchange and line of each reply without a record."""
     added = {edit.exchange for edit in edits if edit.text == _WORDS["exchange", "added"]}
@@ -327,15 +330,15 @@ def _last_question(request: Units) -> str | None:
 
 def _edits_beside(
     header: Mapping[str, Any], front: Mapping[str, str], place: _Place
-) -> Iterator[Edit]:
+) -> Iterator[LaterEdit]:
     """Changes to the agent and the front matter."""
     old: Mapping[str, str] = header["front"]
     for key in sorted(_different(old, front)):
         how = "changed" if key in old and key in front else "removed" if key in old else "added"
-        yield Edit(1, 0, "front_matter", f"the front matter key {key} was {how}")
+        yield LaterEdit(1, 0, "front_matter", f"the front matter key {key} was {how}")
     if header["agent"] != (place.answer.agent or ""):
         name = header["agent"] or "an agent without a name"
-        yield Edit(
+        yield LaterEdit(
             place.answer.span.start + 1,
             place.exchange + 1,
             "agent",
@@ -355,7 +358,7 @@ class _Questions:
         }
 
 
-def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
+def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[LaterEdit]:
     """Changes to the model's reply."""
     locations = [
         _location(place.exchange, unit, source) for unit, source in reply_sources(place.reply)
@@ -366,7 +369,7 @@ def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
 
 def _edits_of_request(
     record: RequestRecord, place: _Place, questions: _Questions
-) -> Iterator[Edit]:
+) -> Iterator[LaterEdit]:
     """Changes to the request."""
     now = place.units(record.header)
     if now == record.units:
@@ -396,7 +399,9 @@ def _edits_of_request(
             yield from _edits_of_change(change, where, place)
 
 
-def _edits_of_change(change: Change, where: Sequence[_Location], place: _Place) -> Iterator[Edit]:
+def _edits_of_change(
+    change: UnitChange, where: Sequence[_Location], place: _Place
+) -> Iterator[LaterEdit]:
     kind, what, at = change.kind, change.what, change.at
     location = where[at] if at < len(where) else place.here
     if what == "removed" and kind != "exchange":
@@ -408,13 +413,13 @@ def _edits_of_change(change: Change, where: Sequence[_Location], place: _Place) 
         yield _edit((kind, what), location)
 
 
-def _edit(change: tuple[EditKind, What], where: _Location) -> Edit:
-    return Edit(where.line, where.exchange + 1, change[0], _WORDS[change].format(where.name))
+def _edit(change: tuple[EditKind, What], where: _Location) -> LaterEdit:
+    return LaterEdit(where.line, where.exchange + 1, change[0], _WORDS[change].format(where.name))
 
 
 def _edits_at_end(
     transcript: Transcript, records: Sequence[RequestRecord], known: Sequence[RequestRecord]
-) -> Iterator[Edit]:
+) -> Iterator[LaterEdit]:
     """Replies that were removed after the last recorded reply in the file.
 
     If none of the file's replies are recorded, the file may be new and reuse an old name, so

@@ -60,7 +60,7 @@ class CountedModel:
 class RememberedTools:
     """The tools; the screen gets the last catalogue."""
 
-    def __init__(self, tools: engine.Tools, screen: ChatScreen) -> None:
+    def __init__(self, tools: engine.ToolRunner, screen: ChatScreen) -> None:
         self._tools = tools
         self._screen = screen
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse_lines
-from parley.chat.reread import Change, reread
+from parley.chat.reread import LineChange, reread
 from parley.chat.transcript import Transcript
 from parley.engine import Snapshot
 
-NONE = Change(0, 0, 0)
+NONE = LineChange(0, 0, 0)
 CURRENT_S = 0.05
 """Seconds for which a just told text counts as the buffer's."""
 _BYTE_ORDER_MARK = "\ufeff"
@@ -36,7 +36,7 @@ class BufferText:
         lines: list[str],
         line_end: str = "",
         before: BufferText | None = None,
-        change: Change = NONE,
+        change: LineChange = NONE,
         *,
         mark: str = "",
     ) -> None:
@@ -48,7 +48,7 @@ class BufferText:
 
     @classmethod
     def of(
-        cls, raw: list[str], before: BufferText | None = None, change: Change = NONE
+        cls, raw: list[str], before: BufferText | None = None, change: LineChange = NONE
     ) -> BufferText:
         """The text of lines as Neovim has them."""
         is_crlf = all(line.endswith("\r") for line in raw)
@@ -67,7 +67,7 @@ class BufferText:
             else parse_lines(self.lines)
         )
 
-    def source(self, change: Change) -> tuple[BufferText, Change] | None:
+    def source(self, change: LineChange) -> tuple[BufferText, LineChange] | None:
         """The text from which a changed one is parsed, and all changes since, with `change`."""
         if "transcript" in vars(self):
             return self, change
@@ -78,7 +78,7 @@ class BufferText:
         before = [line + self.line_end for line in self.lines] if self.line_end else self.lines
         before = [self.mark + before[0], *before[1:]] if self.mark else before
         lines = [*before[:start], *raw, *before[end:]] or [""]
-        change = Change(start, end, end - start + len(lines) - len(before))
+        change = LineChange(start, end, end - start + len(lines) - len(before))
         is_plain = start > 0 and not self.mark and not lines[0].endswith("\r")
         return (
             BufferText(lines, "", self, change) if is_plain else BufferText.of(lines, self, change)
@@ -91,7 +91,7 @@ class BufferText:
             return self
         start, end = min(edit.start for edit in edits), max(edit.end for edit in edits)
         lines = apply_edits(self.lines, edits)
-        change = Change(start, end, end - start + len(lines) - len(self.lines))
+        change = LineChange(start, end, end - start + len(lines) - len(self.lines))
         return BufferText(lines, self.line_end, self, change, mark=self.mark if start else "")
 
     def shot(self, anchor: int) -> Snapshot:

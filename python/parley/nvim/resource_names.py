@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from parley.chat.references import Resource, can_be_named, name_of
+from parley.chat.references import ResourceReference, can_be_named, name_of
 from parley.mcp.servers import Servers
 from parley.nvim.editor import Editor
 from parley.tools.templates import blank_of, start_of
@@ -63,7 +63,7 @@ class ResourceNames:
 def _names(resources: Iterable[tuple[str, str]]) -> Iterator[str]:
     """The names that a reference can hold, without hidden characters."""
     for server, uri in resources:
-        if can_be_named(resource := Resource(server, uri)) and _shows(uri):
+        if can_be_named(resource := ResourceReference(server, uri)) and _shows(uri):
             yield name_of(resource)
 
 

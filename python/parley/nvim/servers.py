@@ -21,7 +21,7 @@ from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
 from parley.nvim.editor import Editor
-from parley.nvim.tools_page import NEVER, NONE, Offer, tools_page
+from parley.nvim.tools_page import NEVER, NONE, ServerOffer, tools_page
 from parley.nvim.trust import TrustDialog
 from parley.runtime.app import App
 from parley.tables import any_of
@@ -144,7 +144,7 @@ class ServersPage:
             "tools_page", page.table(), self._chat.buffer.buf if self._chat else None, opening
         )
 
-    def _offer(self, transcript: Transcript) -> Offer:
+    def _offer(self, transcript: Transcript) -> ServerOffer:
         app, chosen = self._app(), self._chat.buffer.chosen if self._chat else None
         servers, resolve = app.servers.status(), app.resolve(chosen)
         catalogue = Catalogue.of(tool for server in servers for tool in server.tools)
@@ -155,7 +155,7 @@ class ServersPage:
             for p in app.untrusted()
         ]
         settings = resolve(transcript)
-        return Offer(
+        return ServerOffer(
             servers,
             _tool_keys(
                 resolve(replace(transcript, front_matter=_without_tools(transcript))), catalogue

@@ -27,7 +27,7 @@ ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """The servers, and the tools that a chat may use and does use, as (server, tool)."""
 
     servers: Sequence[ServerStatus]
@@ -61,7 +61,7 @@ class Offer:
 
 
 @dataclass(slots=True)
-class Page:
+class ToolsPage:
     """The lines of the page: `marks` are (row, server, tool), `folds` are first and last rows."""
 
     lines: list[str] = field(default_factory=list)
@@ -87,9 +87,9 @@ class Page:
         return {"lines": self.lines, "marks": self.marks, "folds": self.folds}
 
 
-def tools_page(offer: Offer) -> Page:
+def tools_page(offer: ServerOffer) -> ToolsPage:
     """The page of the servers: the state and the tools of each."""
-    page = Page()
+    page = ToolsPage()
     page.add(f"# MCP servers{f' of {page_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
     if any(server.account != "none" for server in offer.servers):
         page.add(LOGIN_KEYS)
@@ -101,7 +101,7 @@ def tools_page(offer: Offer) -> Page:
     return page
 
 
-def _excess(offer: Offer) -> list[str]:
+def _excess(offer: ServerOffer) -> list[str]:
     """A line about tools that are too many to be sent in full."""
     every = [tool for server in offer.servers for tool in server.tools]
     tools, room = [tool for tool in every if (tool.server, tool.name) in offer.in_use], offer.room
@@ -119,7 +119,7 @@ def _excess(offer: Offer) -> list[str]:
     ]
 
 
-def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
+def _server(page: ToolsPage, offer: ServerOffer, server: ServerStatus) -> None:
     page.add("")
     page.mark(server.name)
     state = server.state if server.enabled else "switched off in the settings"
@@ -160,7 +160,7 @@ def _sum(tools: Sequence[Tool]) -> str:
     return f"{text}, ~{tokens_of(tools):,} tokens" if tools else text
 
 
-def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> None:
+def _lines(page: ToolsPage, name: str, lines: Sequence[str], some: Sequence[str]) -> None:
     """A server's lines, folded under one of them."""
     if lines:
         ticks = fence("\n".join(lines))
@@ -171,7 +171,7 @@ def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> 
         )
 
 
-def _resources(page: Page, listed: ResourceList) -> None:
+def _resources(page: ToolsPage, listed: ResourceList) -> None:
     """A server's resources and templates, folded under a line that counts them."""
     if listed.unlisted:
         page.add("", f"Resources: {page_line(listed.unlisted)}")
@@ -191,7 +191,7 @@ def _resource_lines(kind: str, resources: Sequence[Resource]) -> Iterator[str]:
         yield f"  and {count(more, f'more {kind}')}"
 
 
-def _tool(page: Page, offer: Offer, tool: Tool) -> None:
+def _tool(page: ToolsPage, offer: ServerOffer, tool: Tool) -> None:
     described = [page_line(line) for line in tool.description.strip().split("\n") if line.strip()]
     notes = ", ".join(f"{name}: {json.dumps(value)}" for name, value in tool.annotations.items())
     schema = json.dumps(dict(tool.input_schema), indent=2, ensure_ascii=False).split("\n")

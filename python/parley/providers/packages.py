@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from parley.engine.ports import closing
-from parley.entry_points import PROVIDERS, EntryPointError, Offer, offer
+from parley.entry_points import PROVIDERS, EntryPointError, PackageOffer, offer
 from parley.errors import ModelError
 from parley.models.package import Provider, ProviderEvent, ProviderRequest
 from parley.models.refusals import SHORTEN, says_too_long
@@ -47,10 +47,10 @@ class PackageProviders:
     def __init__(self, idle_s: float, in_process: Provider | None = None) -> None:
         """`idle_s` limits a provider's silence; `in_process` is an object in this program."""
         self._idle_s = idle_s
-        self._offers = dict[str, Offer]()
+        self._offers = dict[str, PackageOffer]()
         if in_process:
             name = in_process.name
-            self._offers[name] = Offer(name, _THIS_PROGRAM, "", lambda: lambda: in_process)
+            self._offers[name] = PackageOffer(name, _THIS_PROGRAM, "", lambda: lambda: in_process)
         self._workers: dict[str, _Worker] = {}
 
     async def supports_tools(self, name: str, model: str) -> bool:
@@ -116,7 +116,7 @@ class PackageProviders:
 class _Worker:
     """A thread with an event loop that loads a provider and makes its replies."""
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: PackageOffer) -> None:
         self.offer = offer
         self._provider: Provider | None = None
         self._is_left = asyncio.Event()
@@ -293,7 +293,7 @@ class _PackageError(ModelError):
 
 
 def _fault(
-    offer: Offer, what: str, reason: str, advice: str = "", secret: str = "", **facts: Any
+    offer: PackageOffer, what: str, reason: str, advice: str = "", secret: str = "", **facts: Any
 ) -> ModelError:
     words = bounded(f"the provider {offer.name} of {offer.package} {what}", secret)
     advice = advice or (
@@ -305,7 +305,7 @@ def _fault(
     return _PackageError(f"{words}. What to do: {advice}", reason=reason, **facts)
 
 
-def _failed(offer: Offer, error: BaseException, secret: str = "") -> ModelError:
+def _failed(offer: PackageOffer, error: BaseException, secret: str = "") -> ModelError:
     """The error for an exception of a provider."""
     match error:
         case _PackageError():

@@ -43,7 +43,7 @@ that look like keys of providers and hosts. The group stays."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SettingOrigin:
     """A setting: its value as plain JSON, and its origin."""
 
     name: str
@@ -51,7 +51,9 @@ class Entry:
     origin: str
 
 
-def entries(settings: Settings, file: SettingsFile, environ: Mapping[str, str]) -> list[Entry]:
+def entries(
+    settings: Settings, file: SettingsFile, environ: Mapping[str, str]
+) -> list[SettingOrigin]:
     """All settings in effect in a shell with this environment.
 
     `settings` are the result of `load_settings` for the `file`.
@@ -72,7 +74,7 @@ def address(url: str) -> str:
     return parts._replace(netloc=at + host, query=query, fragment="").geturl()
 
 
-def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[Entry]:
+def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[SettingOrigin]:
     """A table's settings; of a table that the user named, only those that differ from the default.
 
     `default` is None for such a table, for example a server.
@@ -97,21 +99,23 @@ def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[
         elif (place := _spelling(name, file, is_short=rule.is_short)) and _is_used(
             inner, field, file.value(place)
         ):
-            yield Entry(name, _without_secrets(field.name, inner, rule), file.place(place))
+            yield SettingOrigin(name, _without_secrets(field.name, inner, rule), file.place(place))
         elif default is not None:
-            yield Entry(name, _without_secrets(field.name, inner, rule), DEFAULT)
+            yield SettingOrigin(name, _without_secrets(field.name, inner, rule), DEFAULT)
         elif field.name != "name" and inner != field.default and inner not in ((), {}):
-            yield Entry(name, _without_secrets(field.name, inner, rule), _elsewhere(name, file))
+            yield SettingOrigin(
+                name, _without_secrets(field.name, inner, rule), _elsewhere(name, file)
+            )
 
 
 def _item(
     item: Any, number: int, path: str, all_items: tuple[Any, ...], file: SettingsFile
-) -> Entry:
+) -> SettingOrigin:
     """A list's table as one value. If tables were dropped for flaws, its number is uncertain."""
     written = file.value(path)
     is_sure = isinstance(written, list) and len(written) == len(all_items)
     name = f"{path}[{number}]"
-    return Entry(name, _table(item), file.place(name if is_sure else path))
+    return SettingOrigin(name, _table(item), file.place(name if is_sure else path))
 
 
 def _table(item: Any) -> Any:
@@ -203,15 +207,17 @@ def _argument(text: str) -> str:
 
 
 def _in_effect(
-    entry: Entry, settings: Settings, file: SettingsFile, environ: Mapping[str, str]
-) -> Entry:
+    entry: SettingOrigin, settings: Settings, file: SettingsFile, environ: Mapping[str, str]
+) -> SettingOrigin:
     """The same setting, with the value in effect if it is unset."""
     if entry.name == "chat_dir" and not settings.chat_dir:
         origin = "environment XDG_DATA_HOME" if environ.get("XDG_DATA_HOME") else DEFAULT
-        return Entry(entry.name, str(chats_folder(environ)), origin)
+        return SettingOrigin(entry.name, str(chats_folder(environ)), origin)
     if entry.name == "agent" and not (settings.agent and settings.named_agent(settings.agent)):
         agent = settings.default_agent(environ)
-        return Entry(entry.name, agent.name, _key_origin(settings.provider(agent.provider), file))
+        return SettingOrigin(
+            entry.name, agent.name, _key_origin(settings.provider(agent.provider), file)
+        )
     return entry
 
 
@@ -222,10 +228,10 @@ def _key_origin(provider: ProviderSettings | None, file: SettingsFile) -> str:
     return f"environment {provider.key_variable}" if provider and provider.key_variable else DEFAULT
 
 
-def _addresses(settings: Settings, environ: Mapping[str, str]) -> Iterator[Entry]:
+def _addresses(settings: Settings, environ: Mapping[str, str]) -> Iterator[SettingOrigin]:
     """Addresses of providers that a variable sets."""
     for name, provider in {**PROVIDERS, **settings.providers}.items():
         if provider.base_url_env and (url := environ.get(provider.base_url_env)):
-            yield Entry(
+            yield SettingOrigin(
                 f"providers.{name}.base_url", address(url), f"environment {provider.base_url_env}"
             )

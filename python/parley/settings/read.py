@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.addresses import flaw
 from parley.settings.values import PROVIDERS, Agent, Key, Settings
-from parley.tables import UNFIT, Kind, Reader, expected
+from parley.tables import UNFIT, Kind, TableReader, expected
 from parley.text import one_line
 from parley.tools.servers import RESERVED
 
@@ -55,7 +55,7 @@ def _with_quirks(settings: Settings, table: Any) -> Settings:
     return replace(settings, providers=providers)
 
 
-class _Reader(Reader):
+class _Reader(TableReader):
     """Reads settings, and then checks whether they fit together."""
 
     def settings(self, table: Any) -> Settings:

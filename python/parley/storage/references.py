@@ -25,7 +25,7 @@ from parley.chat.references import (
     Live,
     Reference,
     ReferenceText,
-    Resource,
+    ResourceReference,
     language_of,
     lines_of,
     name_of,
@@ -81,7 +81,7 @@ class EditorText:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class NamedPicture:
     """A picture or a PDF to attach."""
 
     name: str
@@ -138,7 +138,7 @@ class FileReferences:
         return texts
 
     async def _bring(self, reference: Reference, room: _Room) -> Sequence[ReferenceText]:
-        if isinstance(reference, Resource):
+        if isinstance(reference, ResourceReference):
             return [await self._read(reference, room)]
         if isinstance(reference, Live):
             return [await self._live(reference.name, room)]
@@ -150,14 +150,14 @@ class FileReferences:
         except (OSError, ValueError, RuntimeError):  # a name that no file system accepts
             return [_missing(reference.name, "cannot be read")]
 
-    async def _attached(self, picture: Picture) -> ReferenceText:
+    async def _attached(self, picture: NamedPicture) -> ReferenceText:
         try:
             attachment = await self._attachments.save(picture.content, picture.kind)
         except ParleyError as error:
             return _missing(picture.name, f"not attached: {error}")
         return ReferenceText(visible(picture.name), "", picture=attachment)
 
-    async def _bring_files(self, name: str, room: _Room) -> Sequence[ReferenceText | Picture]:
+    async def _bring_files(self, name: str, room: _Room) -> Sequence[ReferenceText | NamedPicture]:
         folder = self._folder().resolve()
         if is_pattern(name):
             return await asyncio.to_thread(_all, folder, name, room)
@@ -205,7 +205,7 @@ class FileReferences:
         elif is_dotted(path.relative_to(folder).as_posix()):
             raise _LeftOutError(_HIDDEN)
 
-    async def _read(self, reference: Resource, room: _Room) -> ReferenceText:
+    async def _read(self, reference: ResourceReference, room: _Room) -> ReferenceText:
         name = name_of(reference)
         try:
             text = fit(await self._resource(reference.server, reference.uri))
@@ -260,7 +260,7 @@ class _Room:
         return f"a question includes at most {self.bounds.texts} texts and {size} in all"
 
 
-def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | Picture]:
+def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | NamedPicture]:
     """The texts and pictures of files that the user names, anywhere.
 
     Raises ParleyError for a file that cannot be included; files that a pattern leaves out become a
@@ -274,7 +274,7 @@ def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | P
     return contents
 
 
-def piped_content(content: bytes, name: str = "standard input") -> ReferenceText | Picture:
+def piped_content(content: bytes, name: str = "standard input") -> ReferenceText | NamedPicture:
     """The text or picture from a pipe. Raises ParleyError for anything else."""
     room = _named_room()
     try:
@@ -282,7 +282,7 @@ def piped_content(content: bytes, name: str = "standard input") -> ReferenceText
         if size > (room.bounds.picture_bytes if kind else room.bounds.file_bytes):
             raise _too_large(size)
         return (
-            Picture(name, content, kind)
+            NamedPicture(name, content, kind)
             if kind
             else ReferenceText(visible(name), _text_of(content))
         )
@@ -295,7 +295,7 @@ def _named_room() -> _Room:
     return _Room(Bounds(file_bytes=Bounds().all_bytes), time.monotonic)
 
 
-def _named(folder: Path, name: str, room: _Room) -> Sequence[ReferenceText | Picture]:
+def _named(folder: Path, name: str, room: _Room) -> Sequence[ReferenceText | NamedPicture]:
     try:
         if (pipe := folder / name).is_fifo():  # a shell's `<(command)`
             with pipe.open("rb") as file:
@@ -340,7 +340,9 @@ def _place(folder: Path, name: str) -> Path | None:
         return None
 
 
-def _inside(folder: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | Picture:
+def _inside(
+    folder: Path, name: str, room: _Room, lines: Lines | None
+) -> ReferenceText | NamedPicture:
     path = _place(folder, lines.path if lines else name)
     if path is None:
         return _missing(name, "no such file")
@@ -351,14 +353,14 @@ def _inside(folder: Path, name: str, room: _Room, lines: Lines | None) -> Refere
     return _one(path, name, room, lines)
 
 
-def _one(path: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | Picture:
+def _one(path: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | NamedPicture:
     try:
         return _of_lines(path, room, lines) if lines else _text_or_picture(path, name, room)
     except _LeftOutError as error:
         return _missing(name, str(error))
 
 
-def _text_or_picture(path: Path, name: str, room: _Room) -> ReferenceText | Picture:
+def _text_or_picture(path: Path, name: str, room: _Room) -> ReferenceText | NamedPicture:
     """A file's content as a model sees it. Raises _LeftOutError."""
     return _picture(path, name, room) or ReferenceText(visible(name), _text(path, name, room))
 
@@ -375,13 +377,13 @@ def _of_lines(path: Path, room: _Room, lines: Lines) -> ReferenceText:
     return ReferenceText(visible(title), text, language=language_of(lines.path))
 
 
-def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | Picture]:
+def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | NamedPicture]:
     """The texts that match a pattern, and a line that lists the files left out.
 
     Pictures match only if the pattern ends like their names: they are large, and `src/*` means
     text.
     """
-    texts, left = list[ReferenceText | Picture](), Counter[str]()
+    texts, left = list[ReferenceText | NamedPicture](), Counter[str]()
     read = _text_or_picture if pattern.lower().endswith(_PICTURES) else _text_only
     if is_dotted("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
         return [_missing(pattern, _HIDDEN)]
@@ -435,14 +437,14 @@ def _text_only(path: Path, name: str, room: _Room) -> ReferenceText:
     return ReferenceText(visible(name), _text(path, name, room))
 
 
-def _picture(path: Path, name: str, room: _Room) -> Picture | None:
+def _picture(path: Path, name: str, room: _Room) -> NamedPicture | None:
     """The picture at a real path, None for anything else. Raises _LeftOutError."""
     try:
         kind = kind_of(beginning(path, _BEGINNING)) if path.resolve() == path else None
         if kind is None:
             return None
         room.take_picture()
-        return Picture(name, _content(path, name, room.bounds.picture_bytes), kind)
+        return NamedPicture(name, _content(path, name, room.bounds.picture_bytes), kind)
     except OSError:
         return None  # the reason is reported when it is read as a text
 

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from parley.tables import Flaw, Reader, expected, names, nearest, rule
+from parley.tables import Flaw, TableReader, expected, names, nearest, rule
 from parley.text import one_line
 from parley.tools.jsonc import plain_json
 from parley.tools.server_entries import (
@@ -228,7 +228,7 @@ def _server(name: str, table: Any, place: _Place) -> ServerSettings:
 
 def _entry(table: Any, path: str) -> _Entry:
     """The keys of an entry, without keys for servers of the other kind."""
-    reader = Reader(unknown=None)
+    reader = TableReader(unknown=None)
     if isinstance(table, Mapping):
         table = spelled(table)
         table = {key: value for key, value in table.items() if key not in _others(table)}

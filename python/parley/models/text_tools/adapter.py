@@ -26,7 +26,7 @@ from parley.models.text_tools.text_calls import (
     Failed,
     Item,
     Prose,
-    Reader,
+    ReplyReader,
     TextCall,
     Thought,
     ThoughtEnd,
@@ -203,7 +203,7 @@ class TextToolDecoder(decoder.Decoder):
             raise TryFailed(error, "".join(self._texts))
 
 
-def _reader(text_tools: TextTools, catalogue: Catalogue) -> Reader:
+def _reader(text_tools: TextTools, catalogue: Catalogue) -> ReplyReader:
     if text_tools.syntax == "xml":
         return XmlParser(catalogue, single=text_tools.filter == "single")
     return JsonExtractor([*catalogue.names(), *(tool.name for _, tool in catalogue.tools)])

@@ -16,7 +16,7 @@ from typing import Literal
 
 from parley.entry_points import TEMPLATES, EntryPointError, folder
 from parley.regular import whole
-from parley.tables import Reader, rule
+from parley.tables import TableReader, rule
 
 BUILTIN = Path(__file__).parent / "templates"
 
@@ -101,7 +101,7 @@ def _closeness(model: str, template: Template) -> int:
 
 def _read(path: Path, default: Template) -> Template:
     table = tomllib.loads(whole(path).decode())
-    reader = Reader("there is no such field in a template")
+    reader = TableReader("there is no such field in a template")
     values = reader.values(Template, table)
     if reader.flaws:
         raise ValueError("; ".join(map(str, reader.flaws)))

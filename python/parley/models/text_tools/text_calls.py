@@ -56,7 +56,7 @@ class Failed:
 Item: TypeAlias = Prose | Thought | ThoughtEnd | TextCall | Failed
 
 
-class Reader(Protocol):
+class ReplyReader(Protocol):
     """Reads the text of a reply in pieces, cut anywhere."""
 
     limit: ToolLimitReached | None
