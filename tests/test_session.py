@@ -456,7 +456,7 @@ async def test_a_message_that_waits_for_a_decision_can_be_cancelled() -> None:
         (lambda: Session(Settings(agent="Nobody"), environ=ENVIRON), "there is no agent 'Nobody'"),
         (
             lambda: Session(transcript="---\nagent: Nobody\n---\n", environ=ENVIRON),
-            "this chat asks for the agent Nobody, which is not set up here",
+            "transcript: this chat asks for the agent Nobody, which is not set up here",
         ),
         (lambda: Session(transcript="---\nagent: [\n---\n", environ=ENVIRON), "transcript: "),
     ],

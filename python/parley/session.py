@@ -298,12 +298,8 @@ class Session:
             case Refusal("unconfirmed agent", wish):
                 name = self._app.agent_name(transcript, None)
                 raise ParleyError(f"the transcript asks for {wish}. To accept, pass agent={name!r}")
-            case Refusal("unknown agent", problem):
-                raise ParleyError(f"{problem} (agent=NAME)")
-            case Refusal("broken front matter", problem):
-                raise ParleyError(f"transcript: {problem}")
-            case Refusal(_, problem):
-                raise ParleyError(problem)
+            case Refusal() as refusal:
+                raise ParleyError(refusal.text("agent=NAME", "transcript: "))
 
     def _ports(self, turn: _Turn) -> engine.Ports:
         chunks = Chunks()

@@ -249,3 +249,8 @@ def size_text(size: int) -> str:
     if size < 1_000_000:
         return f"{round(size / 1000)} kB"
     return f"{size / 1_000_000:.1f} MB"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things in words: `1 call`, `2 calls`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

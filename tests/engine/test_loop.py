@@ -311,7 +311,7 @@ async def test_an_approval_on_an_unreadable_line_does_not_count() -> None:
     assert "❓: {nope\n" in turns.text
     assert "❓:[ya] `{" in turns.text
     made = await turns.press("yo", "{nope")
-    assert made.message == "this line cannot be read as a tool call: fix it, or decline it with yn"
+    assert made.message == "this tool call cannot be read: fix the line, or decline it with yn"
     assert await turns.run() == End("waiting")
     await turns.press("yn", "{nope")
     assert "❓:[yn] {nope\n" in turns.text

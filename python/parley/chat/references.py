@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import Attachment, Question, Text
+from parley.text import counted
 
 _REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
 _RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
@@ -163,7 +164,7 @@ def expansion(reference: ReferenceText) -> list[str]:
         return [f"`{_title(reference.title)}`: {reference.text}"]
     lines = reference.text.removesuffix("\n").split("\n") if reference.text else []
     ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", reference.text)), default=0))
-    count = f"{len(lines)} line" + ("" if len(lines) == 1 else "s")
+    count = counted(len(lines), "line")
     info = reference.language or language_of(reference.title)
     return [f"`{_title(reference.title)}` ({count})", "", f"{ticks}{info}", *lines, ticks]
 

@@ -20,8 +20,9 @@ from parley.cli.pager import Pager
 from parley.cli.report import Report, pen
 from parley.cli.rows import fit, is_cut, markdown_rows, note_rows, rows
 from parley.cli.terminal import screen
-from parley.display.summary import UNREADABLE, Chunk
+from parley.display.summary import Chunk
 from parley.display.view import ChatView, call_drawing, details, meanings, prompt
+from parley.policy.choice import UNREADABLE
 from parley.policy.doubts import Seen, Sighting
 from parley.settings.values import Keys
 from parley.text import visible

@@ -243,12 +243,8 @@ def begin(
                 f"{arguments.file} was not created here and asks for {wish}. "
                 f"To accept, pass --agent {app.agent_name(transcript, None)}"
             )
-        case Refusal("unknown agent", problem):
-            raise ParleyError(f"{arguments.file}: {problem} (--agent NAME)")
-        case Refusal("broken front matter", problem):
-            raise ParleyError(f"{arguments.file}: {problem}")
-        case Refusal(_, problem):
-            raise ParleyError(problem)
+        case Refusal() as refusal:
+            raise ParleyError(refusal.text("--agent NAME", f"{arguments.file}: "))
 
 
 def is_unanswered(transcript: Transcript) -> bool:

@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Broken, Proposal, Result
-from parley.text import contained, legible, mixed_scripts, size_text, upright
+from parley.policy.choice import UNREADABLE
+from parley.text import contained, counted, legible, mixed_scripts, size_text, upright
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import decode_arguments
 
@@ -28,7 +29,6 @@ Chunks: TypeAlias = Sequence[Chunk]
 
 SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
 """The emoji of the markers: signs of what is drawn."""
-UNREADABLE = "this tool call cannot be read: fix the line, or decline it with yn"
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
 _SHORT_NAME = 20
@@ -47,11 +47,6 @@ class _Number(str):
     """A number as it was written."""
 
     __slots__ = ()
-
-
-def count(n: int, noun: str) -> str:
-    """A number of things in words."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def legible_line(text: str) -> str:
@@ -131,7 +126,7 @@ def length(text: str) -> str:
     """The length of a text: its words, or its size if its script has no spaces."""
     words = len(text.split())
     return (
-        count(words, "word")
+        counted(words, "word")
         if len(text) <= words * _LONGEST_WORD
         else size_text(len(text.encode()))
     )

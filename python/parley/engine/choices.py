@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.grammar import fit
+from parley.chat.history import DECLINED
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explained
 from parley.engine.observe import Observation, observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key
-from parley.policy.choice import Reach, chosen
+from parley.policy.choice import UNREADABLE, Reach, chosen
 from parley.policy.doubts import Doubt, Seen, doubts, message
 from parley.policy.facts import Approved, Disowned, Removed, Revoked, Warned
-
-UNREADABLE = "this line cannot be read as a tool call: fix it, or decline it with yn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
             Disowned(tuple((p.call.id, p.call.arguments) for p in proposals)),
             explained(observation, "declined", [(p, why) for p in proposals]),
         )
-    declined = Result("refused", fit(f"{plan.DECLINED} {press.reason}".strip()))
+    declined = Result("refused", fit(f"{DECLINED} {press.reason}".strip()))
 
     def change(shot: Snapshot) -> list[Edit]:
         open_calls = plan.waiting(shot.answer)

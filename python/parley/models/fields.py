@@ -55,7 +55,7 @@ def number(raw: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def counted(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
+def token_counts(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
     """OpenAI's token counts, given the format's prefixes for prompt and reply fields."""
     prompt_details, reply_details = (
         mapping(usage, f"{prompt}_tokens_details"),

@@ -29,7 +29,7 @@ from parley.models.encode import (
     wire_name,
 )
 from parley.models.events import Event, Reason, Usage
-from parley.models.fields import counted, mapping, sequence, text
+from parley.models.fields import mapping, sequence, text, token_counts
 from parley.models.pictures import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
@@ -288,7 +288,7 @@ class Decoder(decoder.Decoder):
             yield from self._delta(mapping(choice, "delta"))
             self._stop = text(choice, "finish_reason").lower() or self._stop
         if raw.get("usage"):
-            usage = counted(mapping(raw, "usage"), "prompt", "completion")
+            usage = token_counts(mapping(raw, "usage"), "prompt", "completion")
             if usage != self._usage:  # some servers report it in every chunk
                 self._usage = usage
                 yield usage

@@ -31,7 +31,7 @@ from parley.models.encode import (
     wire_name,
 )
 from parley.models.events import Event, Reason
-from parley.models.fields import counted, mapping, number, sequence, text
+from parley.models.fields import mapping, number, sequence, text, token_counts
 from parley.models.pictures import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
@@ -292,7 +292,7 @@ class Decoder(decoder.Decoder):
 
     def _over(self, response: Mapping[str, Any]) -> Iterator[Event]:
         if usage := mapping(response, "usage"):
-            yield counted(usage, "input", "output")
+            yield token_counts(usage, "input", "output")
         status, cut = (
             text(response, "status"),
             text(mapping(response, "incomplete_details"), "reason"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from parley.models.context_window import Limit
 from parley.models.formats import FORMATS
 from parley.models.request import Request
+from parley.text import counted
 from parley.tools.catalogue import Tool
 
 TOO_LONG = "the conversation is larger than the model's context window"
@@ -143,13 +144,9 @@ def crowding(request: Request) -> str:
         (memory.questions, "all but the question of {} without a 📝: line", "exchange"),
         (memory.missing, "all of {}", "older exchange"),
     ]
-    words = [text.format(_counted(count, noun)) for count, text, noun in omissions if count]
+    words = [text.format(counted(count, noun)) for count, text, noun in omissions if count]
     words += ["the middle of the longest texts in the last exchange"] if memory.is_cut else []
     return f"this chat is too long for {request.model}; not sent: {', '.join(words)}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # "Invalid `signature` in `thinking` block. The block is bound to a different conversation"

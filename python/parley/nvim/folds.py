@@ -25,8 +25,9 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
-from parley.display.summary import SIGNS, call_row, count, length, outcome, shown_line
+from parley.display.summary import SIGNS, call_row, length, outcome, shown_line
 from parley.display.view import ChatView
+from parley.text import counted
 
 _BY = {"memory": "remembered", "auto": "by rule"}
 """The text for an approval that the user did not type."""
@@ -79,7 +80,7 @@ def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fo
 
 
 def _front_matter(transcript: Transcript, raw: str) -> str:
-    keys = count(raw.strip("\n").count("\n") + 1, "line")
+    keys = counted(raw.strip("\n").count("\n") + 1, "line")
     return f"--- {shown_line(topic(transcript)[:80], None)} · {keys}"
 
 

@@ -14,7 +14,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from parley.display.summary import count
 from parley.entry_points import PROVIDERS, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE, sdks
@@ -24,6 +23,7 @@ from parley.runtime.app import App
 from parley.settings.origins import address
 from parley.settings.values import DEMO, Agent, key_source
 from parley.storage.ledger import default_path
+from parley.text import counted
 from parley.tools.servers import ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
@@ -102,7 +102,7 @@ def _server(status: ServerStatus) -> Line:
         return "error", f"{status.name}: {status.error}", advice
     if status.state == "starting":
         return "warn", f"{status.name}: still starting", ["See :ParleyTools"]
-    tools = count(len(status.tools), "tool")
+    tools = counted(len(status.tools), "tool")
     return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {tools}", []
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from parley import engine
 from parley.chat.transcript import Proposal
-from parley.display.summary import UNREADABLE
 from parley.models.request import Request
 from parley.nvim.chat import Chat
 from parley.nvim.chat_ports import chat_ports
 from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
+from parley.policy.choice import UNREADABLE
 from parley.policy.status import waiting_for
 from parley.runtime.tasks import Callbacks
 

@@ -41,12 +41,10 @@ class StartCheck:
             case Refusal("unconfirmed agent", wish):
                 self._to_confirm = wish
                 return ""
-            case Refusal("unknown agent" | "no such agent", problem):
-                return f"{problem} (:ParleyAgent)"
             case Refusal("unreadable settings", problem):
                 return f"{problem}. Fix it, then restart Neovim"
-            case Refusal(_, problem):
-                return problem
+            case Refusal() as refusal:
+                return refusal.text(":ParleyAgent")
             case Ready(hint, previous):
                 if change := self._change_of_agent(transcript, previous):
                     return change

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.display.summary import count, page_line
+from parley.display.summary import page_line
 from parley.models.tool_room import ToolRoom, tokens_of
-from parley.text import fence, last_words
+from parley.text import counted, fence, last_words
 from parley.tools.catalogue import Tool
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.servers import ServerStatus
@@ -156,7 +156,7 @@ def _server(page: ToolsPage, offer: ServerOffer, server: ServerStatus) -> None:
 
 def _sum(tools: Sequence[Tool]) -> str:
     """The number of tools, and their cost."""
-    text = count(len(tools), "tool")
+    text = counted(len(tools), "tool")
     return f"{text}, ~{tokens_of(tools):,} tokens" if tools else text
 
 
@@ -166,7 +166,7 @@ def _lines(page: ToolsPage, name: str, lines: Sequence[str], some: Sequence[str]
         ticks = fence("\n".join(lines))
         page.add("")
         page.fold(
-            f"{name}, {count(len(lines), 'line')}: {''.join(map(page_line, some))}",
+            f"{name}, {counted(len(lines), 'line')}: {''.join(map(page_line, some))}",
             [ticks, *map(page_line, lines), ticks],
         )
 
@@ -179,7 +179,7 @@ def _resources(page: ToolsPage, listed: ResourceList) -> None:
         if resources:
             page.add("")
             page.fold(
-                f"{count(len(resources), kind)}: {page_line(resources[0].uri)}",
+                f"{counted(len(resources), kind)}: {page_line(resources[0].uri)}",
                 _resource_lines(kind, resources),
             )
 
@@ -188,7 +188,7 @@ def _resource_lines(kind: str, resources: Sequence[Resource]) -> Iterator[str]:
     for resource in resources[:MOST_SHOWN]:
         yield f"- {page_line(resource.uri)}  {page_line(resource.about)}".rstrip()
     if (more := len(resources) - MOST_SHOWN) > 0:
-        yield f"  and {count(more, f'more {kind}')}"
+        yield f"  and {counted(more, f'more {kind}')}"
 
 
 def _tool(page: ToolsPage, offer: ServerOffer, tool: Tool) -> None:

@@ -13,6 +13,8 @@ from parley.chat.transcript import Broken, Choice, Exchange, Proposal, Transcrip
 from parley.policy.approval import Approvals
 from parley.policy.plan import waiting
 
+UNREADABLE = "this tool call cannot be read: fix the line, or decline it with yn"
+
 Scope: TypeAlias = Literal["letter", "case"]
 Reach: TypeAlias = Literal["one", "tool", "all"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from parley.chat.history import DECLINED
 from parley.chat.rounds import Round, last_notice, rounds, rounds_since_resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
 from parley.policy import limits as lim
@@ -20,7 +21,6 @@ from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_call
 from parley.tools.search import available
 
-DECLINED = "The user declined this call."
 _NOW_KNOWN = " You were sent only the name of this tool; its parameters are there now."
 
 

@@ -13,6 +13,7 @@ from difflib import unified_diff
 
 from parley import engine
 from parley.chat import edits
+from parley.chat.history import DECLINED
 from parley.chat.reader import parse
 from parley.chat.rounds import Notice, Round, is_resumption, last_notice, read_notice, rounds
 from parley.chat.transcript import (
@@ -34,7 +35,7 @@ from parley.engine.calls import refuse
 from parley.errors import ModelError
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.request import Request
-from parley.policy import limits, plan
+from parley.policy import limits
 from parley.runtime.tasks import Callbacks, TurnClock
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
@@ -178,7 +179,7 @@ def _choice(proposal: Proposal) -> tuple[Choice, str]:
     if proposal.choice is None or proposal.choice in YES:
         return "yo", ""
     body = proposal.result.body if proposal.result else ""
-    return "yn", body.removeprefix(plan.DECLINED).strip()
+    return "yn", body.removeprefix(DECLINED).strip()
 
 
 class _StoppedError(Exception):

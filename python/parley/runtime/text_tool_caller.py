@@ -23,6 +23,7 @@ from parley.models.events import Aside, Call, Event, TextDelta
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.adapter import TryFailed
 from parley.paths import private_file
+from parley.text import counted
 
 Send: TypeAlias = Callable[[Request], AsyncIterator[Event]]
 Tell: TypeAlias = Callable[[str], None]
@@ -190,7 +191,7 @@ def _next_try(request: Request, attempts: Attempts, failure: TryFailed) -> Attem
     if not attempts.is_exhausted:
         return attempts
     count = len(attempts.errors)
-    times = "1 attempt" if count == 1 else f"{count} attempts"
+    times = counted(count, "attempt")
     raise ModelError(
         f"{request.model} made no valid tool call in {times}; the last error: "
         f"{attempts.errors[-1]}. "

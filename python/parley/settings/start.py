@@ -43,6 +43,21 @@ class Refusal:
     reason: Reason
     problem: str
 
+    def text(self, option: str, place: str = "") -> str:
+        """The message to the user; "" if the user has to confirm an agent.
+
+        `option` chooses another agent in this front end; `place` precedes a fault of the chat.
+        """
+        match self.reason:
+            case "unconfirmed agent":
+                return ""
+            case "unknown agent":
+                return f"{place}{self.problem} ({option})"
+            case "broken front matter":
+                return f"{place}{self.problem}"
+            case _:
+                return self.problem
+
 
 def start(
     transcript: Transcript,

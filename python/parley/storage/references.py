@@ -36,7 +36,7 @@ from parley.regular import beginning
 from parley.storage.attachments import ChatAttachments
 from parley.storage.diff import working_tree_diff
 from parley.storage.patterns import SearchBudget, files, is_dotted, is_pattern
-from parley.text import one_line, size_text, visible
+from parley.text import counted, one_line, size_text, visible
 
 OUTSIDE = "outside the working directory: not read"
 INSIDE = "only patterns inside the working directory are read"
@@ -412,11 +412,11 @@ def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | Na
 def _left_out(left: Counter[str], room: _Room) -> Iterator[str]:
     for kind, count in sorted(left.items()):
         if kind != _MORE:
-            yield f"{_counted(count, 'file')} ({kind})"
+            yield f"{counted(count, 'file')} ({kind})"
     if room.looks.closed:
-        yield f"{_counted(room.looks.closed, 'folder')} (cannot be read)"
+        yield f"{counted(room.looks.closed, 'folder')} (cannot be read)"
     if count := left[_MORE]:
-        yield f"{_counted(count, 'more file')} ({room.most()})"
+        yield f"{counted(count, 'more file')} ({room.most()})"
     if room.looks.ended == "names":
         yield f"everything beyond the first {room.bounds.names} file and folder names"
     if room.looks.ended == "time":
@@ -427,10 +427,6 @@ def _how_to_narrow(left: Counter[str], room: _Room) -> str:
     if not (left[_MORE] or room.looks.ended):
         return ""
     return ". Name a folder, or a pattern that matches fewer files, such as src/*.py"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _text_only(path: Path, name: str, room: _Room) -> ReferenceText:
