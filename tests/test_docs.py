@@ -27,12 +27,12 @@ from parley.cli.arguments import parser
 from parley.cli.exits import EXITS
 from parley.cli.terminal import in_the_shell
 from parley.cli.transfer import EXPORTS
-from parley.imports.formats import FORMATS
-from parley.mcp.client import MOST_LISTED
-from parley.media import MOST_BYTES as MOST_PICTURE_BYTES
+from parley.imports.formats import IMPORT_FORMATS
+from parley.mcp.client import MOST_OFFERED
+from parley.media import PICTURE_BYTES as MOST_PICTURE_BYTES
 from parley.nvim import tools_page
 from parley.policy.summaries import KEEP
-from parley.providers.client import IDLE_S
+from parley.providers.client import READ_TIMEOUT_S
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
 from parley.storage.references import Bounds
@@ -283,19 +283,19 @@ def test_the_page_lists_the_shells_chat_formats() -> None:
     forms = [name.strip("`") for name, _ in table(SHELL, "`--to`", "what `parley export` prints")]
     assert forms == list(EXPORTS)
     formats = [name.strip("`") for name, _ in table(SHELL, "`--from`", "what it is")]
-    assert formats == list(FORMATS)
+    assert formats == list(IMPORT_FORMATS)
 
 
 # --- Numbers --------------------------------------------------------------------------------------
 
 NUMBERS = [
-    (SHELL, f"the first {servers.MOST_SHOWN} of their resources"),
-    (SHELL, f"has up to {MOST_LISTED:,} of them"),
+    (SHELL, f"the first {servers.RESOURCES_SHOWN} of their resources"),
+    (SHELL, f"has up to {MOST_OFFERED:,} of them"),
     (SHELL, f"all exchanges but the last {KEEP}"),
     (SHELL, f"Standard input may have up to {Bounds().all_bytes // 1_000_000} MB"),
     (SHELL, f"a picture may have {MOST_PICTURE_BYTES // 1_000_000} MB"),
-    (LIBRARY, f"{IDLE_S:g} seconds of silence"),
-    (HELP, f"the first {tools_page.MOST_SHOWN} of their resources"),
+    (LIBRARY, f"{READ_TIMEOUT_S:g} seconds of silence"),
+    (HELP, f"the first {tools_page.RESOURCES_LISTED} of their resources"),
 ]
 
 

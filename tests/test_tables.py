@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from parley.tables import UNFIT, Flaw, TableReader, names, nearest, rule
+from parley.tables import NO_VALUE, Flaw, TableReader, names, nearest, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
         Outer(named={"a": Named("a", "c")}),
         ["named.b.command: is missing"],
     ),
-    (1, UNFIT, [": expected a table, got 1"]),
+    (1, NO_VALUE, [": expected a table, got 1"]),
 ]
 
 

@@ -20,9 +20,9 @@ from parley.text import one_line
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-PROVIDERS = "parley.providers"
+PROVIDER_GROUP = "parley.providers"
 TEMPLATES = "parley.templates"
-_KINDS = {PROVIDERS: "a provider", TEMPLATES: "templates"}
+_KINDS = {PROVIDER_GROUP: "a provider", TEMPLATES: "templates"}
 _LONGEST = 100
 
 

@@ -14,7 +14,7 @@ TYPES = {
 }
 """The media type of each kind, by file extension."""
 PDF = TYPES["pdf"]
-MOST_BYTES = 32_000_000
+PICTURE_BYTES = 32_000_000
 """The size limit of a stored picture: no provider accepts more."""
 
 _BEGINNINGS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif", b"%PDF-": "pdf"}

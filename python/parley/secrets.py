@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from parley.programs import program, program_name, search_path, working_folder
 
-WAIT_S = 30.0
+COMMAND_WAIT_S = 30.0
 """A command may have to ask for a passphrase."""
 
-MOST_BYTES = 65_536
+OUTPUT_BYTES = 65_536
 """No key is longer, and a command may print endlessly."""
 
 
@@ -44,11 +44,11 @@ async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> 
     except (OSError, ValueError) as error:
         raise SecretError(f"{name}: {type(error).__name__}") from error
     try:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(COMMAND_WAIT_S):
             text = await _output(process, name)
             await process.wait()
     except TimeoutError as error:
-        raise SecretError(f"{name} did not finish within {WAIT_S:g} seconds") from error
+        raise SecretError(f"{name} did not finish within {COMMAND_WAIT_S:g} seconds") from error
     finally:
         if process.returncode is None:
             await _end(process)
@@ -73,10 +73,10 @@ async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
     """All output of a process. Raises SecretError if it is longer than any key."""
     assert process.stdout
     output = bytearray()
-    while piece := await process.stdout.read(MOST_BYTES):
+    while piece := await process.stdout.read(OUTPUT_BYTES):
         output += piece
-        if len(output) > MOST_BYTES:
-            raise SecretError(f"{name} printed more than {MOST_BYTES} bytes")
+        if len(output) > OUTPUT_BYTES:
+            raise SecretError(f"{name} printed more than {OUTPUT_BYTES} bytes")
     return bytes(output)
 
 

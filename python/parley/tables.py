@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 
 LARGEST = 2**53
 """Lua and JSON readers round larger numbers; an unbounded number cannot even be printed."""
-UNFIT: Final = object()
+NO_VALUE: Final = object()
 """Replaces a value that does not fit."""
 
 _MOST_SHOWN = 80
@@ -83,16 +83,16 @@ def _whole_number(raw: Any) -> Any:
     if isinstance(raw, float) and raw.is_integer():
         raw = int(raw)  # Lua has only one kind of number
     fits = isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= LARGEST
-    return raw if fits else UNFIT
+    return raw if fits else NO_VALUE
 
 
 def _number(raw: Any) -> Any:
     is_float = isinstance(raw, float) and 0 <= raw < math.inf
-    return float(raw) if is_float or _whole_number(raw) is not UNFIT else UNFIT
+    return float(raw) if is_float or _whole_number(raw) is not NO_VALUE else NO_VALUE
 
 
 def _of_type(kind: type) -> Callable[[Any], Any]:
-    return lambda raw: raw if isinstance(raw, kind) else UNFIT
+    return lambda raw: raw if isinstance(raw, kind) else NO_VALUE
 
 
 _KINDS: Mapping[Any, Kind] = {
@@ -127,12 +127,12 @@ class TableReader:
     def flaw(self, path: str, text: str) -> Any:
         """Record a flaw, and return UNFIT."""
         self.flaws.append(Flaw(path, text))
-        return UNFIT
+        return NO_VALUE
 
     def record(self, cls: type, raw: Any, path: str = "") -> Any:
         """The dataclass for a table, UNFIT if it cannot be made."""
         values = self.values(cls, raw, path)
-        if values is UNFIT or self._is_overlay:
+        if values is NO_VALUE or self._is_overlay:
             return values
         missing = [
             name
@@ -142,7 +142,7 @@ class TableReader:
         for name in missing:
             if name not in raw:
                 self.flaw(_below(path, name), "is missing")
-        return UNFIT if missing else cls(**values)
+        return NO_VALUE if missing else cls(**values)
 
     def values(self, cls: type, raw: Any, path: str = "") -> Any:
         """The table's valid values, by the dataclass's field names; UNFIT for other values."""
@@ -158,7 +158,7 @@ class TableReader:
                 values[field.name] = self._value(hints[field.name], entry, where, _rule(field))
             elif self._unknown is not None:
                 self.flaw(where, self._unknown + did_you_mean(str(name), known))
-        return {name: value for name, value in values.items() if value is not UNFIT}
+        return {name: value for name, value in values.items() if value is not NO_VALUE}
 
     def _short(
         self, known: Mapping[str, Field[Any]], hints: Mapping[str, Any], raw: Any, path: str
@@ -169,7 +169,7 @@ class TableReader:
             return self.flaw(path, expected("a table", raw))
         hint = _without_none(hints[field.name])
         value = self._kinds[hint].read(raw)
-        if value is UNFIT or _is_below(value, _rule(field)):
+        if value is NO_VALUE or _is_below(value, _rule(field)):
             nouns = (*self._nouns(hint, _rule(field)), f"a table of {listed(known)}")
             return self.flaw(path, expected(any_of(*nouns), raw))
         return {field.name: value}
@@ -196,12 +196,12 @@ class TableReader:
         values = [
             self._item(item, entry, f"{path}[{number}]", own) for number, entry in enumerate(raw, 1)
         ]
-        return tuple(value for value in values if value is not UNFIT)
+        return tuple(value for value in values if value is not NO_VALUE)
 
     def _item(self, item: Any, raw: Any, path: str, own: Rule) -> Any:
         before = len(self.flaws)
         value = self._value(item, raw, path, Rule(is_secret=own.is_secret))
-        return UNFIT if own.is_strict and len(self.flaws) > before else value
+        return NO_VALUE if own.is_strict and len(self.flaws) > before else value
 
     def _mapping(self, item: Any, raw: Any, path: str, own: Rule) -> Any:
         if raw in ([], ()) and not self._is_overlay:
@@ -225,12 +225,12 @@ class TableReader:
             str(key): self._value(item, entry, _below(path, str(key)), inner)
             for key, entry in raw.items()
         }
-        return {key: value for key, value in values.items() if value is not UNFIT}
+        return {key: value for key, value in values.items() if value is not NO_VALUE}
 
     def _plain(self, hint: Any, raw: Any, path: str, own: Rule) -> Any:
         known = _choices(hint)
-        value = raw if raw in known else UNFIT if known else self._kinds[hint].read(raw)
-        if value is UNFIT or _is_below(value, own):
+        value = raw if raw in known else NO_VALUE if known else self._kinds[hint].read(raw)
+        if value is NO_VALUE or _is_below(value, own):
             nouns = (own.noun,) if own.noun else self._nouns(hint, own)
             return self.flaw(path, expected(any_of(*nouns), raw, own.is_secret, known))
         return value

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from parley.entry_points import PROVIDERS, TEMPLATES
+from parley.entry_points import PROVIDER_GROUP, TEMPLATES
 from tests.packages import put_package
 
 MODULES = (
@@ -95,7 +95,7 @@ def hostile(folder: Path) -> Hostile:
     put_package(
         folder,
         "parley-theirs",
-        {PROVIDERS: {"theirs": "theirs:Model"}, TEMPLATES: {"theirs": "theirs"}},
+        {PROVIDER_GROUP: {"theirs": "theirs:Model"}, TEMPLATES: {"theirs": "theirs"}},
         {},
     )
     for name, text in SETTINGS.items():

@@ -15,7 +15,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import Proposal, Text
 from parley.chat.writer import render
-from parley.imports.formats import FORMATS, chats
+from parley.imports.formats import IMPORT_FORMATS, chats
 
 CASES = sorted(p for p in (Path(__file__).parent / "corpus").iterdir() if p.suffix != ".chats")
 NESTED = '{"messages": [{"role": "user", "content": ' + "[" * 100_000
@@ -73,7 +73,7 @@ def test_another_programs_chat_becomes_a_valid_chat(path: Path) -> None:
 
 def test_the_corpus_covers_each_format() -> None:
     assert {path.name.partition("_")[0].partition(".")[0] for path in CASES} == {
-        name.partition(".")[0] for name in FORMATS
+        name.partition(".")[0] for name in IMPORT_FORMATS
     }
 
 

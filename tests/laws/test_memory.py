@@ -13,7 +13,7 @@ from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.chat.omissions import MIDDLE
 from parley.chat.transcript import Exchange, Proposal, Question, Result, Segment, Text, Transcript
 from parley.models.context_window import BYTES_PER_TOKEN
-from parley.models.memory import LEAST, Memory, memory
+from parley.models.memory import LEAST_TOKENS, Memory, memory
 from parley.models.request import Request
 from tests.examples import examples
 from tests.formats import FORMATS, WireFormat, cases, own, with_answers
@@ -86,7 +86,7 @@ def test_a_request_fits_into_any_window_that_is_not_tiny(
     case = longer(case, times)
     least = remembered(case, full, 0)
     calls = max((len(turn.calls) for turn in least.turns if isinstance(turn, ModelTurn)), default=0)
-    assert least.size < 6 * LEAST + calls * 4 * LEAST
+    assert least.size < 6 * LEAST_TOKENS + calls * 4 * LEAST_TOKENS
     room = data.draw(rooms(case, full))
     assert remembered(case, full, room).size <= room
 

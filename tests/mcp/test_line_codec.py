@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.mcp.line_codec import NAME, TOO_LONG, LineDecoder
+from parley.mcp.line_codec import LONG_LINE, NAME, LineDecoder
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
@@ -26,8 +26,8 @@ def test_a_line_that_would_fill_the_memory_is_dropped_and_reported_once() -> Non
     pieces = [
         decoder.decode(piece) for piece in (b"abc", b"defghij", b"k" * 100, b"l\nnext", b" one\n")
     ]
-    assert pieces == ["", "", f"{TOO_LONG}\n", "", "next one\n"]
-    assert decoder.decode(b"x" * 11 + b"\ny") == f"{TOO_LONG}\n"
+    assert pieces == ["", "", f"{LONG_LINE}\n", "", "next one\n"]
+    assert decoder.decode(b"x" * 11 + b"\ny") == f"{LONG_LINE}\n"
 
 
 def test_the_codec_writes_utf_8() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from parley.chat.transcript import ToolCall
 from parley.models.decoder import Decoder
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
-from parley.models.redact import HIDDEN, Redacting
+from parley.models.redact import HIDDEN_KEY, Redacting
 
 SECRET = "sk-sk-abcabcd"
 
@@ -47,7 +47,7 @@ def test_a_key_never_passes_and_other_text_stays(
 ) -> None:
     events = [kind(piece) for piece in pieces]
     redacted = events_of(SECRET, *events)
-    assert text(redacted, kind) == "".join(pieces).replace(SECRET, HIDDEN)
+    assert text(redacted, kind) == "".join(pieces).replace(SECRET, HIDDEN_KEY)
     assert all(not isinstance(event, kind) or event.text for event in redacted)
     assert events_of("", *events) == [*events, Finished("complete")]
 

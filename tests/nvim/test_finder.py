@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.nvim.finder import MOST_LISTED, MOST_MATCHES, PATIENCE_S, find_chats
+from parley.nvim.finder import MOST_FOUND, MOST_MATCHES, PATIENCE_S, find_chats
 from tests.powers import bound_by_permissions
 
 
@@ -110,12 +110,12 @@ def test_hidden_characters_in_a_line_are_shown(tmp_path: Path) -> None:
 
 
 def test_a_long_list_ends_with_a_note(tmp_path: Path) -> None:
-    for number in range(MOST_LISTED + 1):
+    for number in range(MOST_FOUND + 1):
         chat(tmp_path, f"{number:04}", "💬: a\n", 1e9 + number)
     everything, matches = find_chats(tmp_path), find_chats(tmp_path, "a")
-    assert len(everything.rows) == MOST_LISTED
-    assert everything.note == f"the newest {MOST_LISTED}; :ParleyFind {{words}} searches all"
-    assert everything.rows[0]["path"].endswith(f"{MOST_LISTED:04}.md")
+    assert len(everything.rows) == MOST_FOUND
+    assert everything.note == f"the newest {MOST_FOUND}; :ParleyFind {{words}} searches all"
+    assert everything.rows[0]["path"].endswith(f"{MOST_FOUND:04}.md")
     assert len(matches.rows) == MOST_MATCHES
     assert matches.note == f"the newest {MOST_MATCHES}; more words narrow the list"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse
-from parley.nvim.mirror import CURRENT_S, UNKNOWN, BufferText, Mirror
+from parley.nvim.mirror import CURRENT_S, UNKNOWN_TICK, BufferText, Mirror
 from tests.nvim.harness import Child
 
 LINES = st.lists(
@@ -122,14 +122,14 @@ def test_only_changed_lines_are_sent(plain: Child) -> None:
     assert plain.lua(code) == 0
     plain.keys("500Gomore<Esc>Ax<Esc>502GAy<Esc>")
     assert plain.lua(code) == 2
-    assert plain.lua(code, UNKNOWN) == 1001
+    assert plain.lua(code, UNKNOWN_TICK) == 1001
 
 
 def test_a_change_to_another_text_is_refused() -> None:
     mirror = Mirror(lambda: 0.0)
     mirror.take({"tick": 3, "count": 2, "lines": ["one", "two"]})
     mirror.take({"tick": 5, "count": 2, "since": 4, "start": 0, "end": 1, "lines": ["other"]})
-    assert (mirror.tick, mirror.is_known) == (UNKNOWN, False)
+    assert (mirror.tick, mirror.is_known) == (UNKNOWN_TICK, False)
     mirror.take({"tick": 5, "count": 1, "lines": ["all"]})
     assert (mirror.tick, mirror.text.lines, mirror.is_known) == (5, ["all"], True)
     mirror.take({"tick": 6, "count": 9, "since": 5, "start": 0, "end": 1, "lines": ["too few"]})

@@ -11,7 +11,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.mock_server import PIXEL
-from parley.nvim.tools_page import MOST_SHOWN, ServerOffer, tools_page
+from parley.nvim.tools_page import RESOURCES_LISTED, ServerOffer, tools_page
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.servers import ServerStatus
 from tests.nvim.harness import Child, child
@@ -46,13 +46,13 @@ def test_the_server_page_shows_the_listed_resources(neovim: Child) -> None:
 
 def test_the_page_hides_nothing_in_a_resource_and_counts_many() -> None:
     server = ServerStatus("docs", "ready", True, "", (), "", ())
-    resources = tuple(Resource(f"note://{number}", "n") for number in range(MOST_SHOWN + 5))
+    resources = tuple(Resource(f"note://{number}", "n") for number in range(RESOURCES_LISTED + 5))
     hostile = Resource("note://a\u202eb\x1b[2J", "\u200bname\n## [x] forged: ready", "d" * 9_000)
     listed = ResourceList(resources, (hostile,), "why\nnot")
     page = tools_page(ServerOffer([server], resources={"docs": listed, "gone": listed}))
     text = "\n".join(page.lines)
-    assert f"\n{MOST_SHOWN + 5} resources: note://0\n- note://0  n\n" in text
-    assert f"\n- note://{MOST_SHOWN - 1}  n\n  and 5 more resources\n" in text
+    assert f"\n{RESOURCES_LISTED + 5} resources: note://0\n- note://0  n\n" in text
+    assert f"\n- note://{RESOURCES_LISTED - 1}  n\n  and 5 more resources\n" in text
     assert "\nResources: why\\u000anot\n" in text
     assert (
         "\n1 template: note://a\\u202eb\\u001b[2J\n- note://a\\u202eb\\u001b[2J  \\u200bname"

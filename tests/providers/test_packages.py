@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from parley import Session, SettingsError
 from parley.cli import main
-from parley.entry_points import PROVIDERS
+from parley.entry_points import PROVIDER_GROUP
 from parley.errors import ModelError, ParleyError
 from parley.models.events import Event, Finished, TextDelta
 from parley.models.request import Request
@@ -362,8 +362,8 @@ class Slow(faulty.Blocks):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    put_package(folder, "parley-faulty", {PROVIDERS: OFFERS}, FILES)
-    put_package(folder, "parley-other", {PROVIDERS: {"taken": "faulty:Good"}}, {})
+    put_package(folder, "parley-faulty", {PROVIDER_GROUP: OFFERS}, FILES)
+    put_package(folder, "parley-other", {PROVIDER_GROUP: {"taken": "faulty:Good"}}, {})
     return folder
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
+from parley.tools.forms import TEXT_SHOWN, Field, complaint, fields, read
 
 COLOURS = {"enum": ["r", "g"]}
 FORM = {
@@ -60,7 +60,7 @@ def test_names_that_do_not_match_the_values_are_left_out() -> None:
 def test_a_field_names_its_server_and_its_question_in_one_bounded_line() -> None:
     field = Field("n", {"title": "Your\nname", "description": "x" * 999}, server="bank")
     assert field.label.startswith("bank: Your name (xxx")
-    assert len(field.label) <= len("bank: Your name (…)") + MOST_SHOWN
+    assert len(field.label) <= len("bank: Your name (…)") + TEXT_SHOWN
     assert Field("n", {}).label == "n"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.media import MOST_BYTES
+from parley.media import PICTURE_BYTES
 from parley.text import size_text, visible
 from parley.tools.results import (
     FOR_USER,
@@ -227,7 +227,7 @@ def test_pictures_beyond_the_limit_are_described() -> None:
 
 
 def test_a_picture_is_kept_up_to_the_largest_size_and_described_beyond_it() -> None:
-    triples = MOST_BYTES // 3  # base64 without padding tells the exact size
+    triples = PICTURE_BYTES // 3  # base64 without padding tells the exact size
     sizes = (3 * triples, 3 * triples + 3)
     fits, too_large = (image(png() + bytes(size - len(png()))) for size in sizes)
     assert [len(p) for p in outcome("ok", [fits], max_bytes=MAX_BYTES).pictures] == [sizes[0]]

@@ -268,14 +268,14 @@ def _export(command: Parser) -> None:
 
 
 def _import(command: Parser) -> None:
-    from parley.imports.formats import FORMATS
+    from parley.imports.formats import IMPORT_FORMATS
 
     command.add_argument("file", metavar="FILE", help="the file to import; - for standard input")
-    known = "; ".join(f"{name}, {entry.title}" for name, entry in FORMATS.items())
+    known = "; ".join(f"{name}, {entry.title}" for name, entry in IMPORT_FORMATS.items())
     command.add_argument(
         "--from",
         dest="source",
-        choices=tuple(FORMATS),
+        choices=tuple(IMPORT_FORMATS),
         metavar="FORMAT",
         help=f"the format: {known}; default: recognized by the content",
     )

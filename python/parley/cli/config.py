@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import emit, remark, say, say_line, settings
-from parley.entry_points import PROVIDERS, EntryPointError, offer
+from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE
 from parley.settings.load import settings_file
@@ -60,7 +60,7 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
 def _package(provider: ProviderSettings) -> str:
     """The package of a provider, or why there is none."""
     try:
-        return f"from the package {offer(PROVIDERS, provider.name).package}"
+        return f"from the package {offer(PROVIDER_GROUP, provider.name).package}"
     except EntryPointError as error:
         return f"but {error}"
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from parley.tools.mcp_files import ServersFile
 
 _YES = ("y", "yes")
-MOST_SHOWN = 20
+RESOURCES_SHOWN = 20
 """The most resources, and templates, that a server's list shows to a person."""
 
 
@@ -153,9 +153,9 @@ async def _add(new: NewServer) -> int:
 
 def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
     """Print the first resources and the number of the others: there may be a thousand."""
-    for resource in resources[:MOST_SHOWN]:
+    for resource in resources[:RESOURCES_SHOWN]:
         say_line(f"  {kind} {one_line(resource.uri)}: {resource.about[:90]}")
-    if (more := len(resources) - MOST_SHOWN) > 0:
+    if (more := len(resources) - RESOURCES_SHOWN) > 0:
         say_line(f"  and {more} more {kind}s: --json lists them")
 
 

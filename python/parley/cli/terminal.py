@@ -211,16 +211,16 @@ def piped(*, is_needed: bool) -> bytes:
 
 
 def _standard_input() -> bytes:
-    from parley.storage.content import MOST_BYTES, too_large
+    from parley.storage.content import CHAT_BYTES, too_large
 
     if sys.stdin is None:
         raise ParleyError(f"cannot read {_STANDARD_INPUT}: it is closed")
     try:
         with _status_if_slow(f"reading {_STANDARD_INPUT}..."):
-            content = sys.stdin.buffer.read(MOST_BYTES + 1)
+            content = sys.stdin.buffer.read(CHAT_BYTES + 1)
     except OSError as error:
         raise ParleyError(f"cannot read {_STANDARD_INPUT}: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
+    if len(content) > CHAT_BYTES:
         raise too_large(_STANDARD_INPUT)
     return content
 

@@ -20,7 +20,7 @@ _KINDS = ("http", "https", "all")
 
 MOST_CONNECTIONS = 1000
 MOST_IDLE = 100
-IDLE_S = 300.0
+KEEP_ALIVE_S = 300.0
 """How long an idle connection is kept for the next request; an earlier end by the server does no
 harm."""
 
@@ -77,7 +77,7 @@ def _limits() -> Any:
     return import_module("httpx2").Limits(
         max_connections=MOST_CONNECTIONS,
         max_keepalive_connections=MOST_IDLE,
-        keepalive_expiry=IDLE_S,
+        keepalive_expiry=KEEP_ALIVE_S,
     )
 
 

@@ -42,10 +42,10 @@ from parley.chat.transcript import (
     without_blank_edges,
 )
 from parley.chat.writer import render
-from parley.media import MOST_BYTES, kind_of
+from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line
 
-UNKNOWN = "unknown"
+UNNAMED = "unknown"
 """The provider and the model of thinking from an unknown source: it is never sent."""
 _MOST_LOSSES, _MOST_SHOWN = 20, 200
 _SIGNATURE = re.compile(r"(?!redacted( |$))\S([^\n]*\S)?")
@@ -147,7 +147,7 @@ class Conversation:
     def picture(self, content: bytes) -> Attachment | None:
         """The attachment for a picture, to be put in its place; None if it cannot be one."""
         kind = kind_of(content)
-        if not self._folder or kind is None or len(content) > MOST_BYTES:
+        if not self._folder or kind is None or len(content) > PICTURE_BYTES:
             return None
         try:
             attachment = attachment_of(content, self._folder, kind)
@@ -192,7 +192,7 @@ class Conversation:
         )
         words = None if redacted or text is None else fit(text)
         if words or signature:
-            thought = Thinking(provider or UNKNOWN, model or UNKNOWN, words, signature, redacted)
+            thought = Thinking(provider or UNNAMED, model or UNNAMED, words, signature, redacted)
             self._segments().append(thought)
 
     def call(self, call_id: str, name: str, arguments: str, extra: str = "") -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from parley.chat.grammar import MARKERS, is_escaped
 from parley.chat.reader import parse, split_lines
 from parley.imports import chat_exports, markdown, messages, session_logs
-from parley.imports.conversation import UNKNOWN, ImportedChat
+from parley.imports.conversation import UNNAMED, ImportedChat
 from parley.imports.messages import ROLES
 
 
@@ -19,7 +19,7 @@ class Program:
 
     fits: Callable[[Any], bool]
     records: Callable[[Any], Iterator[messages.Record]]
-    provider: str = UNKNOWN
+    provider: str = UNNAMED
     """The provider of its thinking."""
     roles: str = "openai"
 
@@ -33,7 +33,7 @@ class ImportFormat:
     program: Program | None = None
 
 
-FORMATS = {
+IMPORT_FORMATS = {
     "gp": ImportFormat("a chat of gp.nvim", markdown.gp),
     "parley.nvim": ImportFormat("a chat of parley.nvim", markdown.parley_nvim),
     "codecompanion": ImportFormat("a chat that CodeCompanion saved", markdown.codecompanion),
@@ -72,7 +72,7 @@ def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Seq
 
     Raises ValueError, with the place, for unreadable content.
     """
-    entry = FORMATS.get(name or _recognized(text))
+    entry = IMPORT_FORMATS.get(name or _recognized(text))
     if entry and entry.markdown and not (name in ROLES and _is_json(text)):
         return [entry.markdown(text)]
     value = messages.json_value(text)
@@ -92,7 +92,7 @@ def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Seq
 
 def _program(value: Any) -> Program | None:
     """The program that this JSON seems to come from, if any."""
-    programs = (entry.program for entry in FORMATS.values())
+    programs = (entry.program for entry in IMPORT_FORMATS.values())
     return next((program for program in programs if program and program.fits(value)), None)
 
 

@@ -42,7 +42,7 @@ T = TypeVar("T")
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
 
 _METHOD_NOT_FOUND = -32601
-MOST_LISTED = 1_000
+MOST_OFFERED = 1_000
 """The maximum of tools, prompts, resources or templates of a server, and of their pages."""
 MOST_PARTS = 1_000
 """The maximum of parts in one result, resource or prompt."""
@@ -201,8 +201,8 @@ class SdkSession:
             return ResourceList()
         resources = await self._resources("resources")
         templates = await self._resources("resource_templates")
-        is_cut = MOST_LISTED in (len(resources), len(templates))
-        unlisted = f"only the first {MOST_LISTED:,} are listed" if is_cut else ""
+        is_cut = MOST_OFFERED in (len(resources), len(templates))
+        unlisted = f"only the first {MOST_OFFERED:,} are listed" if is_cut else ""
         return ResourceList(resources, templates, unlisted)
 
     async def _resources(self, kind: Kind) -> tuple[Resource, ...]:
@@ -359,10 +359,10 @@ class SdkSession:
         }[kind]
         cursor: str | None = None
         seen: set[str | None] = set()
-        left = MOST_LISTED
+        left = MOST_OFFERED
         while cursor not in seen:  # a server that repeats a cursor would have us list forever
-            if len(seen) == MOST_LISTED:
-                self._leave_out(f"all {kind} beyond the first {MOST_LISTED} pages", kind)
+            if len(seen) == MOST_OFFERED:
+                self._leave_out(f"all {kind} beyond the first {MOST_OFFERED} pages", kind)
                 return
             seen.add(cursor)
             try:
@@ -378,7 +378,7 @@ class SdkSession:
                 yield plain(definition)
             left -= len(definitions)
             if left < 0:
-                self._leave_out(f"all {kind} beyond the first {MOST_LISTED}", kind)
+                self._leave_out(f"all {kind} beyond the first {MOST_OFFERED}", kind)
                 return
             cursor = page.next_cursor
             if cursor is None:

@@ -258,8 +258,8 @@ def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
             signals.logged(message.params.level, message.params.logger, message.params.data)
         elif isinstance(message, ElicitCompleteNotification):
             signals.visit_finished(message.params.elicitation_id)
-        elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
-            stderr.lines.append(f"(a line of more than {size_text(lines.MOST_BYTES)} was skipped)")
+        elif isinstance(message, Exception) and lines.LONG_LINE in str(message):
+            stderr.lines.append(f"(a line of more than {size_text(lines.LINE_BYTES)} was skipped)")
             signals.connection_lost()
 
     return hear

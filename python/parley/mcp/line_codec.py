@@ -8,15 +8,15 @@ the memory.
 import codecs
 
 NAME = "parley-lines"
-MOST_BYTES = 64_000_000
-TOO_LONG = "parley: too long a line"
+LINE_BYTES = 64_000_000
+LONG_LINE = "parley: too long a line"
 """Not a message of any protocol; a server that writes this line itself counts as too long."""
 
 
 class LineDecoder(codecs.IncrementalDecoder):
     """Holds back bytes until their line ends, up to `most` bytes."""
 
-    def __init__(self, errors: str = "strict", most: int = MOST_BYTES) -> None:
+    def __init__(self, errors: str = "strict", most: int = LINE_BYTES) -> None:
         super().__init__(errors)
         self._most = most
         self._pieces: list[bytes] = []
@@ -42,7 +42,7 @@ class LineDecoder(codecs.IncrementalDecoder):
             return ""
         self._pieces.clear()
         was_told, self._is_told = self._is_told, True
-        return "" if was_told else f"{TOO_LONG}\n"
+        return "" if was_told else f"{LONG_LINE}\n"
 
     def _take_line(self) -> str:
         line = b"".join(self._pieces)

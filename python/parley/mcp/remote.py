@@ -79,7 +79,7 @@ async def reached(
                 yield streamable_http_client(
                     url,
                     http_client=client,
-                    max_sse_event_size=lines.MOST_BYTES,
+                    max_sse_event_size=lines.LINE_BYTES,
                     terminate_on_close=False,
                 )
             finally:
@@ -114,7 +114,7 @@ def _hooks(
 
     return {
         "request": [direct],
-        "response": [bodies.bounded(lines.MOST_BYTES, streams=False), note],
+        "response": [bodies.bounded(lines.LINE_BYTES, streams=False), note],
     }
 
 
@@ -271,7 +271,7 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
         async with client.stream("GET", url, headers={"accept": "text/event-stream"}) as response:
             response.raise_for_status()
             place = ""
-            async for event in httpx2.EventSource(response, max_event_size=lines.MOST_BYTES):
+            async for event in httpx2.EventSource(response, max_event_size=lines.LINE_BYTES):
                 if event.event == "endpoint" and not place:
                     place = _endpoint(url, event.data)
                     task_status.started(place)

@@ -22,7 +22,7 @@ from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from parley.tools.tasks import TaskHandle
 from parley.tools.templates import Blank
-from parley.tools.visits import LONGEST_ID
+from parley.tools.visits import VISIT_ID_LENGTH
 
 CONNECTION_CLOSED = -32000
 """For the SDK, the end of a connection; for many servers, any error."""
@@ -139,7 +139,7 @@ class Signals:
 
     def visit_finished(self, visit_id: str) -> None:
         """Note the server's report that the user has finished at a page."""
-        if len(visit_id) <= LONGEST_ID:  # an unusable id is not kept
+        if len(visit_id) <= VISIT_ID_LENGTH:  # an unusable id is not kept
             self._finished.append(visit_id)
             self._finish.set()
 

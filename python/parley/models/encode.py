@@ -19,7 +19,7 @@ from parley.tools.long_results import READ_RESULT
 from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
 
-MAX_LENGTH = 64
+NAME_LENGTH = 64
 # No documentation states these limits, but refusals do, read 2026-11-22:
 # "messages.1.content.1.tool_use.id: String
 # should match pattern '^[a-zA-Z0-9_-]+$'" (Anthropic, github.com/RooCodeInc/Roo-Code/pull/10649),
@@ -59,14 +59,14 @@ def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
 def wire_name(name: str) -> str:
     """The name of a called tool in a form that every provider accepts."""
     folded = fold(name)
-    return folded if len(folded) <= MAX_LENGTH else _hashed(name, 0)
+    return folded if len(folded) <= NAME_LENGTH else _hashed(name, 0)
 
 
 def _hashed(text: str, salt: int) -> str:
     digest = hashlib.sha256(f"{salt or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()[
         :_DIGEST
     ]
-    return f"{fold(text)[: MAX_LENGTH - _DIGEST - 1]}_{digest}"
+    return f"{fold(text)[: NAME_LENGTH - _DIGEST - 1]}_{digest}"
 
 
 def arguments_object(arguments: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ QUESTION = 400
 """How many bytes of its question remain from an exchange without a summary, if space is short."""
 RESULT = 16_000
 """How many bytes of the current answer's results are kept until older parts have been left out."""
-LEAST = 400
+LEAST_TOKENS = 400
 """How many bytes of every text are kept."""
 FRAME = 16
 """The overhead of a text in bytes: its author, its beginning and its end."""
@@ -202,10 +202,10 @@ class _Ladder:
         yield from self._change_own(
             lambda turn: turn if isinstance(turn, UserTurn) else without_pictures(turn)
         )
-        yield from self._cut_own(_lengths, cut_texts, LEAST)
+        yield from self._cut_own(_lengths, cut_texts, LEAST_TOKENS)
         yield from self._last_reply_only()
         yield from self._change_own(without_pictures)
-        yield from self._cut_own(_question, cut_question, LEAST)
+        yield from self._cut_own(_question, cut_question, LEAST_TOKENS)
 
     # --- Older exchanges --------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
 from parley.models.events import Call, Event, TextDelta, ThinkingDelta
 
-HIDDEN = "[key]"
+HIDDEN_KEY = "[key]"
 _SHORTEST = 8
 """A shorter key is a placeholder such as "none" or "ollama", which a reply may contain."""
 
@@ -65,7 +65,7 @@ class Redacting(Decoder):
         if self._buffer is not None and type(self._buffer) is not type(piece):
             yield from self._release()
         text = (self._buffer.text if self._buffer else "") + piece.text
-        text = text.replace(self._secret, HIDDEN)
+        text = text.replace(self._secret, HIDDEN_KEY)
         longest = min(len(text), len(self._secret) - 1)
         length = next((n for n in range(longest, 0, -1) if text.endswith(self._secret[:n])), 0)
         self._buffer = replace(piece, text=text[len(text) - length :]) if length else None
@@ -78,5 +78,5 @@ class Redacting(Decoder):
             yield piece
 
     def _call(self, event: Call) -> Call:
-        arguments = event.call.arguments.replace(self._secret, HIDDEN)
+        arguments = event.call.arguments.replace(self._secret, HIDDEN_KEY)
         return Call(replace(event.call, arguments=arguments))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from parley.addresses import flaw
-from parley.entry_points import PROVIDERS, EntryPointError, offer
+from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.models.formats import PACKAGE
 from parley.runtime.app import App
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
@@ -42,7 +42,7 @@ def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
     provider = app.provider(agent.provider)
     if provider.kind == PACKAGE:
         try:
-            offer(PROVIDERS, provider.name)
+            offer(PROVIDER_GROUP, provider.name)
         except EntryPointError as error:
             return str(error)
     if missing := app.settings.missing_key(agent, app.environ):

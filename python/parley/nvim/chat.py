@@ -20,7 +20,7 @@ from parley.nvim.announcements import key_name
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.chat_ports import chat_ports
 from parley.nvim.chat_screen import ChatScreen
-from parley.nvim.mirror import UNKNOWN
+from parley.nvim.mirror import UNKNOWN_TICK
 from parley.nvim.start_check import StartCheck
 from parley.nvim.trust import TrustDialog
 from parley.nvim.turn import Turn, Work
@@ -151,7 +151,7 @@ class Chat:
                 raise ParleyError(str(error)) from error
 
         await self.buffer.look()
-        handle = await self.buffer.editor.ask("open_after", self.buffer.buf, UNKNOWN, 0)
+        handle = await self.buffer.editor.ask("open_after", self.buffer.buf, UNKNOWN_TICK, 0)
         if handle is not None:
             await self.change(handle, change)
             self.buffer.app.confirm(self.buffer.transcript, self.buffer.path)

@@ -13,7 +13,7 @@ from parley.chat.transcript import Transcript
 from parley.engine import Change, Resolve, Snapshot
 from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
-from parley.nvim.mirror import UNKNOWN, Mirror
+from parley.nvim.mirror import UNKNOWN_TICK, Mirror
 from parley.runtime.app import App
 from parley.settings.values import Agent
 
@@ -63,7 +63,7 @@ class ChatBuffer:
 
     async def look(self) -> Transcript:
         """The buffer's text as it is now. Raises GoneError if the buffer is gone."""
-        for tick in () if self.mirror.is_current else (self.mirror.tick, UNKNOWN):
+        for tick in () if self.mirror.is_current else (self.mirror.tick, UNKNOWN_TICK):
             checked(await self.editor.ask("look", self.buf, tick, heed=self.mirror.heed))
             if self.mirror.is_known:
                 break

@@ -16,7 +16,7 @@ from parley.chat.grammar import marker_of
 from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
 from parley.nvim.editor import LATER_S, Editor
-from parley.nvim.mirror import UNKNOWN, BufferText, Mirror
+from parley.nvim.mirror import UNKNOWN_TICK, BufferText, Mirror
 from parley.nvim.stream import STARTS, BufferStream
 from parley.policy.choice import exchange_at
 
@@ -44,7 +44,7 @@ class BufferDocument:
         self._mirror = mirror
         self._handle = handle
         self._anchor = row or 0
-        self._tick = UNKNOWN if row is None else mirror.tick
+        self._tick = UNKNOWN_TICK if row is None else mirror.tick
         """The changedtick of the text in which the anchor is a row of the current exchange."""
         self._is_pinned = False
         self._stream = BufferStream(editor, handle, mirror)
@@ -161,8 +161,8 @@ class BufferDocument:
         is_known = mirror.is_known if may_be_old else mirror.is_current
         if not is_known or mirror.tick != self._tick:
             await self._ask(self._heed, "read", self._handle, mirror.tick)
-            if mirror.tick == UNKNOWN:
-                await self._ask(self._heed, "read", self._handle, UNKNOWN)
+            if mirror.tick == UNKNOWN_TICK:
+                await self._ask(self._heed, "read", self._handle, UNKNOWN_TICK)
             shot = mirror.text.shot(self._anchor)
             if self._is_pinned and answer_row(shot) != self._anchor:
                 raise GoneError(REMOVED)

@@ -19,7 +19,7 @@ from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.pages import visit_page
 from parley.text import one_line
-from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
+from parley.tools.forms import TEXT_SHOWN, Field, complaint, fields, read
 from parley.tools.visits import Visit
 
 Running: TypeAlias = Callable[[str], list[str]]
@@ -54,7 +54,7 @@ class Elicitation:
         async with self._one_at_a_time:
             calls = " and ".join(self._running(server))
             prompt = (
-                f"{server} asks{f' for {calls}' if calls else ''}: {one_line(message, MOST_SHOWN)}"
+                f"{server} asks{f' for {calls}' if calls else ''}: {one_line(message, TEXT_SHOWN)}"
             )
             with self._showing(prompt):
                 return await self._fill_in(
@@ -117,7 +117,7 @@ class Elicitation:
                 value = field.options[number - 1][0]
                 chosen = [v for v, _ in field.options if (v in chosen) != (v == value)]
             elif why := complaint(field, chosen):
-                prompt = f"{field.label} - {one_line(why, MOST_SHOWN)}"
+                prompt = f"{field.label} - {one_line(why, TEXT_SHOWN)}"
             else:
                 return chosen
 
@@ -135,7 +135,7 @@ class Elicitation:
             why = complaint(field, value)
             if why is None:
                 return value
-            prompt = f"{field.label} - {one_line(why, MOST_SHOWN)}"
+            prompt = f"{field.label} - {one_line(why, TEXT_SHOWN)}"
 
     async def _picked(self, prompt: str, items: list[str]) -> int:
         number = await self._dialogs.select(prompt, items)

@@ -19,7 +19,7 @@ from parley.errors import ParleyError
 from parley.storage.chats import newest_first
 from parley.storage.content import opening
 
-MOST_LISTED = 500
+MOST_FOUND = 500
 MOST_MATCHES = 200
 PATIENCE_S = 10.0
 """How long a search may take; a current disk reads some 10,000 chats in this time."""
@@ -53,7 +53,7 @@ def find_chats(
     Entries other than files are left out; an unreadable file has the reason as its topic.
     """
     parts = words.casefold().split()
-    most, end = MOST_MATCHES if parts else MOST_LISTED, now() + PATIENCE_S
+    most, end = MOST_MATCHES if parts else MOST_FOUND, now() + PATIENCE_S
     rows = list[dict[str, Any]]()
     for changed, path in newest_first(folder):
         if len(rows) == most:

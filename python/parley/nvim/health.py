@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from parley.entry_points import PROVIDERS, EntryPointError, offer
+from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE, sdks
 from parley.nvim.agents import base_url, listeners
@@ -83,7 +83,7 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
     where += f" at {address(base)}" if base else ""
     if provider.kind == PACKAGE:
         try:
-            where += f" by the package {offer(PROVIDERS, provider.name).package}"
+            where += f" by the package {offer(PROVIDER_GROUP, provider.name).package}"
         except EntryPointError as error:
             return "error", f"{where}: {error}", []
     if missing := app.settings.missing_key(agent, app.environ):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from parley.chat.edits import put_question
 from parley.errors import ParleyError
-from parley.media import MOST_BYTES, kind_of
+from parley.media import PICTURE_BYTES, kind_of
 from parley.nvim.chat import Chat
 from parley.programs import program, working_folder
 from parley.regular import whole
@@ -48,7 +48,7 @@ async def insert_image(chat: Chat, handle: int, path: str, environ: Mapping[str,
 
 async def _from_file(path: Path) -> bytes:
     try:
-        return await asyncio.to_thread(whole, path, MOST_BYTES)
+        return await asyncio.to_thread(whole, path, PICTURE_BYTES)
     except (OSError, ValueError) as error:
         raise ParleyError(
             f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
@@ -90,8 +90,8 @@ async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes
         async with asyncio.timeout(_SECONDS):
             while piece := await process.stdout.read(1_000_000):
                 content += piece
-                if len(content) > MOST_BYTES:
-                    raise ParleyError(f"the clipboard holds more than {size_text(MOST_BYTES)}")
+                if len(content) > PICTURE_BYTES:
+                    raise ParleyError(f"the clipboard holds more than {size_text(PICTURE_BYTES)}")
             return bytes(content) if await process.wait() == 0 else b""
     except TimeoutError as error:
         raise ParleyError(f"{os.path.basename(command[0])} returned no picture") from error  # noqa: PTH119

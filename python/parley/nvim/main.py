@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-LEAST = (3, 11)
+OLDEST_PYTHON = (3, 11)
 """The Python that `pyproject.toml` requires; an older Python gets far enough to report it."""
 
 
@@ -20,8 +20,10 @@ def main() -> None:
     """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of
     `:qa`.
     """
-    if sys.version_info < LEAST:
-        own, least = (".".join(map(str, version)) for version in (sys.version_info[:3], LEAST))
+    if sys.version_info < OLDEST_PYTHON:
+        own, least = (
+            ".".join(map(str, version)) for version in (sys.version_info[:3], OLDEST_PYTHON)
+        )
         sys.exit(f"Parley needs Python {least} or newer; {sys.executable} is {own}")
     _keep_stdin_private()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -19,7 +19,7 @@ NONE = LineChange(0, 0, 0)
 CURRENT_S = 0.05
 """Seconds for which a just told text counts as the buffer's."""
 _BYTE_ORDER_MARK = "\ufeff"
-UNKNOWN = -1
+UNKNOWN_TICK = -1
 """The changedtick of an unknown buffer."""
 
 
@@ -106,13 +106,13 @@ class Mirror:
         self._now = now
         self._time = 0.0
         self._is_old = True
-        self.tick = UNKNOWN
+        self.tick = UNKNOWN_TICK
         self.text = BufferText.of([""])
 
     @property
     def is_known(self) -> bool:
         """Whether the text is the buffer's, as last told or written."""
-        return self.tick != UNKNOWN and not self._is_old
+        return self.tick != UNKNOWN_TICK and not self._is_old
 
     @property
     def is_current(self) -> bool:
@@ -142,7 +142,7 @@ class Mirror:
         if change.get("since", self.tick) == self.tick and len(text.lines) == change["count"]:
             self.put(change["tick"], text)
         else:
-            self.tick = UNKNOWN
+            self.tick = UNKNOWN_TICK
 
     def put(self, tick: int, text: BufferText) -> None:
         """The text that the buffer has now."""

@@ -17,7 +17,7 @@ from parley.mcp.servers import Servers
 from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Dialogs
 from parley.text import one_line
-from parley.tools.forms import MOST_SHOWN
+from parley.tools.forms import TEXT_SHOWN
 from parley.tools.prompts import Prompt
 
 
@@ -37,7 +37,7 @@ async def insert_prompt(
     for argument in prompt.arguments:
         if argument.required and argument.name not in values:
             about = (
-                f" ({one_line(argument.description, MOST_SHOWN)})" if argument.description else ""
+                f" ({one_line(argument.description, TEXT_SHOWN)})" if argument.description else ""
             )
             typed = await dialogs.input(f"{argument.name}{about}:")
             if typed is None:
@@ -60,8 +60,8 @@ async def _picked(prompts: Sequence[Prompt], dialogs: Dialogs) -> Prompt | None:
         raise ParleyError("no MCP server here offers a prompt: see :ParleyTools")
     items = [
         (
-            f"{one_line(full_name(p), MOST_SHOWN)}  "
-            f"{one_line(p.description or p.title, MOST_SHOWN)}"
+            f"{one_line(full_name(p), TEXT_SHOWN)}  "
+            f"{one_line(p.description or p.title, TEXT_SHOWN)}"
         ).rstrip()
         for p in prompts
     ]

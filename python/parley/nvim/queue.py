@@ -14,7 +14,7 @@ from parley.chat.transcript import Question, Transcript
 from parley.errors import GoneError
 from parley.nvim.document import checked
 from parley.nvim.editor import Editor
-from parley.nvim.mirror import UNKNOWN, Mirror
+from parley.nvim.mirror import UNKNOWN_TICK, Mirror
 from parley.policy.choice import exchange_at
 
 WORDS = "queued "
@@ -135,5 +135,7 @@ class Queue:
             "queue_read", self._buf, self._mirror.tick, *handles, heed=heed
         )
         if checked(reply) and transcript is None:
-            reply = await self._editor.ask("queue_read", self._buf, UNKNOWN, *handles, heed=heed)
+            reply = await self._editor.ask(
+                "queue_read", self._buf, UNKNOWN_TICK, *handles, heed=heed
+            )
         return checked(reply), transcript or self._mirror.text.transcript

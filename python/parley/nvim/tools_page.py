@@ -19,9 +19,9 @@ from parley.tools.resources import Resource, ResourceList
 from parley.tools.servers import ServerStatus
 from parley.tools.visits import visit
 
-KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
+PAGE_KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
 LOGIN_KEYS = "s: sign in, in your browser   S: sign out"
-MOST_SHOWN = 100
+RESOURCES_LISTED = 100
 """The most resources, and templates, shown of a server."""
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
@@ -90,7 +90,7 @@ class ToolsPage:
 def tools_page(offer: ServerOffer) -> ToolsPage:
     """The page of the servers: the state and the tools of each."""
     page = ToolsPage()
-    page.add(f"# MCP servers{f' of {page_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
+    page.add(f"# MCP servers{f' of {page_line(offer.chat)}' if offer.chat else ''}", "", PAGE_KEYS)
     if any(server.account != "none" for server in offer.servers):
         page.add(LOGIN_KEYS)
     if offer.problems:
@@ -185,9 +185,9 @@ def _resources(page: ToolsPage, listed: ResourceList) -> None:
 
 
 def _resource_lines(kind: str, resources: Sequence[Resource]) -> Iterator[str]:
-    for resource in resources[:MOST_SHOWN]:
+    for resource in resources[:RESOURCES_LISTED]:
         yield f"- {page_line(resource.uri)}  {page_line(resource.about)}".rstrip()
-    if (more := len(resources) - MOST_SHOWN) > 0:
+    if (more := len(resources) - RESOURCES_LISTED) > 0:
         yield f"  and {counted(more, f'more {kind}')}"
 
 

@@ -21,8 +21,8 @@ from parley.text import one_line
 from parley.tools.mcp_files import project_of, read_servers
 
 NO = "No, not in this session"
-MORE = "Show the rest of what they do first"
-YES = "Yes, I trust what this file says now"
+SHOW_REST = "Show the rest of what they do first"
+TRUST = "Yes, I trust what this file says now"
 PINNED = "Yes, and ask again when a program of the project that it names changes"
 """The no comes first if a yes would run something: a user who types without looking says no."""
 
@@ -74,7 +74,7 @@ class TrustDialog:
         )
         handed = f" They receive your variables {one_line(names, _NAMES)}." if names else ""
         question = f"Use the MCP servers of {name}, as this page shows them?{handed}"
-        yes = [*([PINNED] if programs(file, folder) else []), YES]
+        yes = [*([PINNED] if programs(file, folder) else []), TRUST]
         try:
             with self._showing(question):
                 return await self._answer(question, page.index(THE_FILE), yes)
@@ -85,10 +85,10 @@ class TrustDialog:
         """The user's answer: a yes only once the page was on the screen down to its `last` line."""
         answer = ""
         while True:
-            rest = await self._editor.ask("page_rest", _PAGE, last, answer == MORE)
-            answers = [NO, MORE] if rest else [NO, *yes]
+            rest = await self._editor.ask("page_rest", _PAGE, last, answer == SHOW_REST)
+            answers = [NO, SHOW_REST] if rest else [NO, *yes]
             answer = answers[await self._dialogs.select(question, answers) or 0]
-            if answer != MORE:
+            if answer != SHOW_REST:
                 return answer
 
     def _tell_problems(self, app: App) -> None:

@@ -45,14 +45,14 @@ from parley.providers.packages import PackageProviders
 from parley.providers.patience import Patience
 from parley.settings.values import ProviderSettings
 
-IDLE_S = 60.0
+READ_TIMEOUT_S = 60.0
 CONNECT_S = 10.0
 RETRIES = 3
 FIRST_WAIT_S = 0.5
 LAST_WAIT_S = 8.0
-AT_ONCE = 500
+EVENTS_AT_ONCE = 500
 """Payloads read at once: they take less than one frame of an editor."""
-MOST_BYTES = 128 * 1024 * 1024
+BODY_BYTES = 128 * 1024 * 1024
 """For one reply: three times the longest reply's size, 128,000 tokens with a 300-byte event
 each."""
 HEAD_WAITS = 10
@@ -90,7 +90,7 @@ class ProviderClient:
         environ: Mapping[str, str],
         builtin_url: Callable[[], Awaitable[str]],
         *,
-        idle_s: float = IDLE_S,
+        idle_s: float = READ_TIMEOUT_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
         in_process: Provider | None = None,
@@ -285,7 +285,7 @@ class ProviderClient:
                     **client_options(url),
                     **bodies.client_options(),
                     event_hooks={
-                        "response": [bodies.stay, bodies.bounded(MOST_BYTES, streams=True)]
+                        "response": [bodies.stay, bodies.bounded(BODY_BYTES, streams=True)]
                     },
                 ),
             )
@@ -362,8 +362,8 @@ async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapp
         payloads = sse.feed(chunk)
         if not payloads:
             yield ()  # makes a stream of only comments noticeable
-        for start in range(0, len(payloads), AT_ONCE):
-            yield map(decode_payload, payloads[start : start + AT_ONCE])
+        for start in range(0, len(payloads), EVENTS_AT_ONCE):
+            yield map(decode_payload, payloads[start : start + EVENTS_AT_ONCE])
             await asyncio.sleep(0)  # the editor draws the text while the rest is read
         if sse.is_over:
             return

@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from parley.engine.ports import closing
-from parley.entry_points import PROVIDERS, EntryPointError, PackageOffer, offer
+from parley.entry_points import PROVIDER_GROUP, EntryPointError, PackageOffer, offer
 from parley.errors import ModelError
 from parley.models.package import Provider, ProviderEvent, ProviderRequest
 from parley.models.refusals import SHORTEN, says_too_long
@@ -30,7 +30,7 @@ from parley.providers.errors import bounded
 
 T = TypeVar("T")
 
-AT_ONCE = 500
+REPLIES_AT_ONCE = 500
 """How many unread events of one reply may wait; then the provider waits."""
 ANSWERS_S = 5.0
 """Seconds within which a provider's idle loop must respond; otherwise it is blocked."""
@@ -84,7 +84,7 @@ class PackageProviders:
         """A worker for the provider, ready for work. Raises ModelError."""
         if name not in self._offers:
             try:
-                self._offers[name] = await asyncio.to_thread(offer, PROVIDERS, name)
+                self._offers[name] = await asyncio.to_thread(offer, PROVIDER_GROUP, name)
             except EntryPointError as error:
                 raise _PackageError(str(error), reason=f"no provider {bounded(name)}") from error
         if before := self._workers.get(name):
@@ -259,7 +259,7 @@ class _Pipe:
     def __init__(self, reader: asyncio.AbstractEventLoop) -> None:
         self._reader = reader
         self._queue = asyncio.Queue[ProviderEvent | _End]()
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = asyncio.Semaphore(REPLIES_AT_ONCE)
 
     async def put(self, event: ProviderEvent) -> None:
         """In the provider's thread: add one, once there is room."""

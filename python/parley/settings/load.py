@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from parley.models.text_tools.template import PACKAGE, load_templates
+from parley.models.text_tools.template import PACKAGE_PREFIX, load_templates
 from parley.paths import config_path
 from parley.regular import whole
 from parley.settings.read import read_settings
@@ -164,7 +164,7 @@ def _placed(settings: Settings, folder: Path) -> Settings:
     """The settings with relative paths seen from the file's folder, never the working directory."""
 
     def place(path: str | None) -> str | None:
-        return path if not path or path.startswith(("~", PACKAGE)) else str(folder / path)
+        return path if not path or path.startswith(("~", PACKAGE_PREFIX)) else str(folder / path)
 
     words, mcp = settings.prompt_tools, settings.mcp
     words = replace(words, records=place(words.records), templates=place(words.templates))

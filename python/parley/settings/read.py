@@ -13,14 +13,14 @@ from typing import Any
 
 from parley.addresses import flaw
 from parley.settings.values import PROVIDERS, Agent, Key, Settings
-from parley.tables import UNFIT, Kind, TableReader, expected
+from parley.tables import NO_VALUE, Kind, TableReader, expected
 from parley.text import one_line
 from parley.tools.servers import RESERVED
 
 _KINDS = {
     Key: Kind(
         ("a key", "false"),
-        lambda raw: raw if isinstance(raw, str) else "" if raw is False else UNFIT,
+        lambda raw: raw if isinstance(raw, str) else "" if raw is False else NO_VALUE,
     )
 }
 
@@ -61,7 +61,7 @@ class _Reader(TableReader):
     def settings(self, table: Any) -> Settings:
         """The settings of a table, without unusable parts."""
         values = self.values(Settings, table)
-        if values is UNFIT:
+        if values is NO_VALUE:
             self.flaws = [replace(flaw, path="setup") for flaw in self.flaws]
             return Settings()
         settings = _with_quirks(Settings(**values), table)

@@ -22,7 +22,7 @@ from typing import TypeVar
 from parley.chat.attachments import attachment_of, is_name, linked
 from parley.chat.transcript import Attachment, Problem, Transcript
 from parley.errors import ParleyError
-from parley.media import MOST_BYTES, kind_of
+from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line, size_text
 
 MOST_TEXT = 100_000_000
@@ -164,7 +164,7 @@ class ChatAttachments:
         if self._chat is None:
             return "this chat has no file yet"
         folder, _, name = attachment.path.partition("/")
-        most = MOST_TEXT if attachment.is_text else MOST_BYTES
+        most = MOST_TEXT if attachment.is_text else PICTURE_BYTES
         try:
             with _folder(self._chat.parent, folder) as handle:
                 if not is_proved:

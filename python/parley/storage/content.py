@@ -8,7 +8,7 @@ from parley.errors import ParleyError
 from parley.regular import beginning
 from parley.text import size_text
 
-MOST_BYTES = 100_000_000
+CHAT_BYTES = 100_000_000
 
 
 def content(path: Path) -> bytes:
@@ -47,8 +47,8 @@ def opening(path: Path, size: int) -> bytes:
 
 def bytes_of(path: Path) -> bytes:
     """The same as `content`, but raises OSError."""
-    data = beginning(path, MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
+    data = beginning(path, CHAT_BYTES + 1)
+    if len(data) > CHAT_BYTES:
         raise too_large(path)
     return data
 
@@ -56,7 +56,7 @@ def bytes_of(path: Path) -> bytes:
 def too_large(what: object) -> ParleyError:
     """The error for a file larger than any chat."""
     return ParleyError(
-        f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too large for a chat"
+        f"cannot read {what}: it has more than {size_text(CHAT_BYTES)}, too large for a chat"
     )
 
 

@@ -36,7 +36,7 @@ from parley.policy.facts import (
 from parley.storage.locks import locked
 from parley.storage.request_rows import RequestRow, packed, unpacked
 
-WAIT_S = 10.0
+TRANSACTION_WAIT_S = 10.0
 """Seconds to wait for another process's transaction."""
 
 _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
@@ -140,7 +140,7 @@ UPDATE entries SET state = 'used', started = ? WHERE number = (
 ELSEWHERE = """
 SELECT call_id, arguments FROM entries WHERE chat <> ? AND state IN ('used', 'closed') AND call_id IN ({})
 """
-AT_ONCE = 500
+CALLS_AT_ONCE = 500
 """The number of values in one statement: every SQLite accepts at least as many."""
 
 CLOSE = """
@@ -175,7 +175,9 @@ class Database:
                 self._identity = (
                     self._place()
                 )  # if it is deleted before it is open, the next check finds that
-            self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
+            self._db = sqlite3.connect(
+                path or ":memory:", timeout=TRANSACTION_WAIT_S, isolation_level=None
+            )
             with ExitStack() as failing:
                 failing.callback(self._db.close)
                 self._use_wal()
@@ -217,7 +219,7 @@ class Database:
 
     def _use_wal(self) -> None:
         """Switch to WAL. SQLite fails at once if another process does the same."""
-        end = time.monotonic() + WAIT_S
+        end = time.monotonic() + TRANSACTION_WAIT_S
         while True:
             try:
                 self._db.execute("PRAGMA journal_mode=WAL")
@@ -445,8 +447,8 @@ class ChatLedger:
     def _elsewhere(self, calls: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         keys = {(_stored(call_id), _stored(arguments)) for call_id, arguments in calls}
         ids = list({call_id for call_id, _ in keys})
-        for at in range(0, len(ids), AT_ONCE):
-            some = ids[at : at + AT_ONCE]
+        for at in range(0, len(ids), CALLS_AT_ONCE):
+            some = ids[at : at + CALLS_AT_ONCE]
             query = ELSEWHERE.format(", ".join("?" * len(some)))
             for call in self._file.read(query, (_stored(self.chat), *some)):
                 if call in keys:

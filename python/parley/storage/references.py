@@ -31,7 +31,7 @@ from parley.chat.references import (
     name_of,
 )
 from parley.errors import ParleyError, ServerError
-from parley.media import MOST_BYTES, TYPES, kind_of
+from parley.media import PICTURE_BYTES, TYPES, kind_of
 from parley.regular import beginning
 from parley.storage.attachments import ChatAttachments
 from parley.storage.diff import working_tree_diff
@@ -61,7 +61,7 @@ class Bounds:
     names: int = 20_000
     seconds: float = 5.0
     pictures: int = 20
-    picture_bytes: int = MOST_BYTES
+    picture_bytes: int = PICTURE_BYTES
 
 
 async def nobody_asked(_: Path) -> bool:
@@ -299,7 +299,7 @@ def _named(folder: Path, name: str, room: _Room) -> Sequence[ReferenceText | Nam
     try:
         if (pipe := folder / name).is_fifo():  # a shell's `<(command)`
             with pipe.open("rb") as file:
-                return [piped_content(file.read(MOST_BYTES + 1), name)]
+                return [piped_content(file.read(PICTURE_BYTES + 1), name)]
         lines = _lines(folder, name)
         path = _place(folder, lines.path if lines else name)
         if is_pattern(name) and not (path and path.exists()):

@@ -28,7 +28,7 @@ from parley.tools.mcp_files import (
 )
 from parley.tools.servers import ServerSettings
 
-MOST_BYTES = 1_000_000
+FILE_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
 """Parley reads no more of a program: a sparse file takes no room and may be practically endless."""
 _SEPARATORS = re.compile(r"[\s=:;,]+")
@@ -213,10 +213,10 @@ def _content(path: Path) -> bytes:
             raise ParleyError(f"{path}: no such file")
         if not path.is_file():
             raise ParleyError(f"{path} is not a file")
-        content = beginning(path, MOST_BYTES + 1)
+        content = beginning(path, FILE_BYTES + 1)
     except OSError as error:
         raise ParleyError(f"cannot read {path}: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
+    if len(content) > FILE_BYTES:
         raise ParleyError(f"{path} is too large for a server file")
     return content
 

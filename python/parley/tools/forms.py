@@ -17,7 +17,7 @@ from parley.tables import expected
 from parley.text import one_line
 from parley.tools.schema import check_arguments
 
-MOST_SHOWN = 300
+TEXT_SHOWN = 300
 """Characters of a server's text in a question or a list."""
 
 
@@ -111,7 +111,7 @@ def _is_in_calendar(kind: str, text: str) -> bool:
 
 
 def _bounded(text: object) -> str:
-    return one_line(str(text), MOST_SHOWN)
+    return one_line(str(text), TEXT_SHOWN)
 
 
 def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:

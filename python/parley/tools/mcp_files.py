@@ -21,8 +21,8 @@ from parley.tables import Flaw, TableReader, expected, names, nearest, rule
 from parley.text import one_line
 from parley.tools.jsonc import plain_json
 from parley.tools.server_entries import (
-    KEYS,
-    MORE,
+    MORE_KEYS,
+    SERVER_KEYS,
     SYNONYMS,
     goose_table,
     server_tables,
@@ -184,7 +184,7 @@ def _add(
 ) -> None:
     """Add one more server to the others, or its flaws to the flaws."""
     if name in servers:
-        flaws.append(Flaw(place.path, f"{KEYS[0]} has a server of this name"))
+        flaws.append(Flaw(place.path, f"{SERVER_KEYS[0]} has a server of this name"))
         return
     try:
         servers[name] = _server(name, _filled(entry, place), place)
@@ -253,7 +253,7 @@ def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
             text = "files cannot approve calls. Use approval.auto in your settings"
         elif word in others and value:
             text = f"ignored: it is for a server with {kind}"
-        elif word not in (*known, *_GRANTS, *_LABELS, *MORE):
+        elif word not in (*known, *_GRANTS, *_LABELS, *MORE_KEYS):
             near = nearest(word, known, _SLIP)
             text = f"ignored: Parley has no such field{f'; did you mean {near}?' if near else ''}"
         else:

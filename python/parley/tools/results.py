@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from parley.media import MOST_BYTES, TYPES, kind_of
+from parley.media import PICTURE_BYTES, TYPES, kind_of
 from parley.text import one_line, size_text, visible
 from parley.tools.resources import without_links
 
@@ -97,7 +97,7 @@ def _picture(block: object) -> bytes | None:
         case {"type": "image", "data": str(data)} | {
             "type": "resource",
             "resource": {"blob": str(data)},
-        } if len(data) * 3 // 4 <= MOST_BYTES:
+        } if len(data) * 3 // 4 <= PICTURE_BYTES:
             try:
                 content = b64decode(data, validate=True)
             except (binascii.Error, ValueError):

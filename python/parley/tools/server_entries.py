@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-KEYS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
+SERVER_KEYS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
 """The names of a file's server table: in most programs, VS Code, Zed, Codex, opencode."""
 _INNER = ("servers", "inputs")
 """The keys of the table `mcp` in VS Code's `settings.json`."""
@@ -32,7 +32,7 @@ SYNONYMS = {
     **dict.fromkeys(("enabledTools", "includeTools", "tools"), "enabled_tools"),
     **dict.fromkeys(("disabledTools", "excludeTools"), "disabled_tools"),
 }
-MORE = ("bearer_token_env_var", "env_http_headers", "env_vars")
+MORE_KEYS = ("bearer_token_env_var", "env_http_headers", "env_vars")
 """Codex's words for the user's variables that an entry receives."""
 _GOOSE = re.compile(r"^extensions:", re.MULTILINE)
 _TYPES = {"local": "stdio", "remote": "http"}
@@ -41,8 +41,8 @@ _TOML = re.compile(r"^[ \t]*\[+[ \t]*\"?mcp_servers\b", re.MULTILINE)
 
 def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The server tables in a file, by their paths; the usual path if there is none."""
-    keys = [key for key in KEYS if key in table]
-    for key in keys or KEYS[:1]:
+    keys = [key for key in SERVER_KEYS if key in table]
+    for key in keys or SERVER_KEYS[:1]:
         entries = table.get(key)
         if key == "mcp" and isinstance(entries, dict) and entries.keys() <= {*_INNER}:
             yield f"{key}.servers", entries.get("servers", {})
@@ -69,7 +69,7 @@ def goose_table(text: str) -> dict[str, Any] | None:
     if not isinstance(entries, Mapping):
         return None
     return {
-        KEYS[0]: {
+        SERVER_KEYS[0]: {
             str(name): _of_goose(entry) for name, entry in entries.items() if _is_reached(entry)
         }
     }
@@ -160,7 +160,11 @@ def _is_list(value: Any) -> bool:
 
 def _fill_in(entry: dict[str, Any]) -> None:
     """Write the user's variables that Codex names as `${VAR}`."""
-    token, names, headers = entry.get(MORE[0]), entry.get(MORE[2]), entry.get(MORE[1])
+    token, names, headers = (
+        entry.get(MORE_KEYS[0]),
+        entry.get(MORE_KEYS[2]),
+        entry.get(MORE_KEYS[1]),
+    )
     if isinstance(token, str):
         _add(entry, "headers", {"Authorization": f"Bearer ${{{token}}}"})
     if isinstance(headers, Mapping):

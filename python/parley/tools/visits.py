@@ -19,7 +19,7 @@ from parley.tools.results import cut
 
 MOST_VISITS = 5
 """The pages that one call may ask for at once."""
-LONGEST_ID = 1_000
+VISIT_ID_LENGTH = 1_000
 _LONGEST = 8_000
 _MOST_SAID = 2_000
 _LONGEST_HOST = 253
@@ -74,7 +74,9 @@ def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the na
         raise ValueError(f"{where} names no host")
     rest = (quote(part, safe=_SAFE) for part in (parts.path, parts.query, parts.fragment))
     address = urlunsplit((parts.scheme, f"{shown}{port}", *rest))
-    return Visit(address, cut(visible(message), _MOST_SAID), id if len(id) <= LONGEST_ID else "")
+    return Visit(
+        address, cut(visible(message), _MOST_SAID), id if len(id) <= VISIT_ID_LENGTH else ""
+    )
 
 
 def _is_here(host: str) -> bool:

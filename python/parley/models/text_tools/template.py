@@ -47,7 +47,7 @@ def builtin_templates() -> Templates:
     return (*(_read(path, default) for path in others), default)
 
 
-PACKAGE = "package:"
+PACKAGE_PREFIX = "package:"
 """The prefix of a setting that names a package's entry point instead of a path."""
 
 
@@ -78,9 +78,9 @@ def _files(path: str) -> list[Path]:
     """The files that a setting names; a wrong path counts as one file, which then cannot be
     read."""
     try:
-        is_of_package = path.startswith(PACKAGE)
+        is_of_package = path.startswith(PACKAGE_PREFIX)
         place = (
-            folder(TEMPLATES, path.removeprefix(PACKAGE))
+            folder(TEMPLATES, path.removeprefix(PACKAGE_PREFIX))
             if is_of_package
             else Path(path).expanduser()
         )
