@@ -1,6 +1,6 @@
-"""Reads a provider's key from a variable or a command.
+"""Reads a provider's API key from a variable or a command.
 
-Knows no provider by name. A key appears in no error, log or argument list.
+Knows no provider by name. A key never appears in an error, a log or an argument list.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from parley.settings.values import ProviderSettings
 
 
 async def key_of(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
-    """The key; "" for a provider with neither variable nor command, because it needs none."""
+    """The key; "" if neither a variable nor a command is set, because then no key is needed."""
     try:
         if provider.api_key_command:
             return await command_secret(provider.api_key_command, environ)

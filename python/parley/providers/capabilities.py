@@ -1,7 +1,7 @@
-"""Remembers what providers' models support, learnt from their replies and refusals while the
-process runs.
+"""Remembers capabilities of providers' models, learnt from replies and refusals while the process
+runs.
 
-Knows how a refusal or a reply changes later requests; sends nothing.
+Knows how a refusal or a reply changes later requests; never sends requests.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Capabilities:
         self._windows: dict[tuple[str, str], int] = {}
         self._blind = set[tuple[str, str]]()
         self._refused = dict[tuple[str, str], frozenset[str]]()
-        """Paths of refused pictures."""
+        """The paths of refused pictures."""
         self._refused_tools = dict[tuple[str, str], frozenset[Tool]]()
         self._notices = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
-        """The request in the form that its provider wants for this model."""
+        """The request in the form that the provider is known to accept for this model."""
         known = request.provider, request.model
         wishes: dict[str, Any] = {
             "api": self._apis.get(known, request.api),
@@ -45,7 +45,7 @@ class Capabilities:
         return settled.without(self._refused_tools.get(known, frozenset()))
 
     def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
-        """Notices for the user before a request in this format, each once."""
+        """Notices for the user before a request in this format; each is shown once."""
         yield from self._once(unsupported_thinking(request.model, request.thinking))
         for notice in () if request.is_blind else request.unseen():
             yield from self._once(notice)
@@ -63,8 +63,8 @@ class Capabilities:
         return amended(request, api, refusal.status, refusal.words)
 
     def heed(self, event: Event, request: Request) -> None:
-        """Use the form of a request that the model replies to for later ones; smaller if it left no
-        room."""
+        """Use the form of a request that got a reply for later requests; make these smaller if the
+        reply filled the context window."""
         if isinstance(event, RateLimits):
             return
         is_full = isinstance(event, Finished) and event.reason == "context"

@@ -1,8 +1,8 @@
 """Sends requests with the official SDK clients, and decodes the replies.
 
-The only module that uses `anthropic` and `openai`, whose import takes over a second and runs in a
-thread. It reads raw responses: plain JSON costs a fraction of the SDKs' events. Knows nothing of
-the requests' content.
+Only this module uses `anthropic` and `openai`. Their import takes over a second, so it runs in a
+thread. The module reads raw responses, because decoding plain JSON takes a fraction of the time of
+the SDKs' events. Knows nothing about the requests' content.
 """
 
 from __future__ import annotations
@@ -51,19 +51,18 @@ RETRIES = 3
 FIRST_WAIT_S = 0.5
 LAST_WAIT_S = 8.0
 EVENTS_AT_ONCE = 500
-"""Payloads read at once: they take less than one frame of an editor."""
+"""How many payloads are read at once, which takes less time than an editor's frame."""
 BODY_BYTES = 128 * 1024 * 1024
-"""For one reply: three times the longest reply's size, 128,000 tokens with a 300-byte event
-each."""
+"""The maximum for one reply: three times the size of the longest reply, 128,000 tokens with a
+300-byte event each."""
 HEAD_WAITS = 10
-"""How many silences of `idle_s` may pass until a response begins: servers can delay that for
-ever."""
+"""How many times `idle_s` may pass before a response begins, which a server could delay forever."""
 CONTENT_WAITS = 10
-"""How many may pass while only comments or pings arrive: models think long without a word."""
+"""How many times `idle_s` may pass with only comments or pings: models can think for a long
+time."""
 REST_S = 0.2
 MOST_OF_THE_REST = 65_536
-"""Limits, in seconds and bytes, for reading to the end of a stream: a connection is worth no
-more."""
+"""Limits, in seconds and bytes, for reading to the end of a stream, only to reuse a connection."""
 _RATE_LIMITED = 429
 
 Tell: TypeAlias = Callable[[str], None]
@@ -74,7 +73,7 @@ def _nobody(_: str) -> None:
 
 
 def wire_format(provider: ProviderSettings, request: Request) -> Format:
-    """The format for a provider's model; with `api = "auto"`, the one that the model accepts."""
+    """The format for a provider's model; with `api = "auto"`, a format that the model accepts."""
     usual, *others = of_kind(provider.kind)
     name = request.api if provider.api == "auto" else provider.api
     named = [other for other in (usual, *others) if other.name == name]
@@ -83,7 +82,7 @@ def wire_format(provider: ProviderSettings, request: Request) -> Format:
 
 
 class ProviderClient:
-    """The clients: one for each provider, with its connections, while this process runs."""
+    """The clients, one for each provider with its connections, for the life of the process."""
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class ProviderClient:
         luck: Callable[[], float] = random.random,
         in_process: Provider | None = None,
     ) -> None:
-        """`in_process` is a provider that is an object in this program."""
+        """`in_process` is a provider that was passed in as an object."""
         self._environ = environ
         self._builtin_url = builtin_url
         self._idle_s = idle_s
@@ -106,8 +105,8 @@ class ProviderClient:
         self._capabilities = Capabilities()
 
     def url(self, provider: ProviderSettings, path: str) -> str:
-        """The URL of a provider's requests to this path; words if it has no address or a wrong
-        one."""
+        """The URL for a provider's requests to this path; a description if there is no valid
+        URL."""
         if provider.builtin:
             return "a small program on this machine"
         if provider.kind == PACKAGE:
@@ -118,12 +117,11 @@ class ProviderClient:
             return error.reason
 
     def settled(self, request: Request) -> Request:
-        """The request in the form that its provider wants for this model."""
+        """The request in the form that the provider is known to accept for this model."""
         return self._capabilities.settled(request)
 
     async def supports_tools(self, provider: ProviderSettings, model: str) -> bool:
-        """Whether a model may get tools: not if its package's provider says that it supports
-        none."""
+        """Whether a model supports tools; only providers from packages can say no."""
         return provider.kind != PACKAGE or await self._packages.supports_tools(provider.name, model)
 
     async def stream(
@@ -133,11 +131,11 @@ class ProviderClient:
         tell: Tell,
         clock: PausableClock | None = None,
     ) -> AsyncIterator[Event]:
-        """The events of a reply. Until the first event, passing failures are retried.
+        """Stream a reply's events. Until the first event, temporary failures are retried.
 
-        The SDKs' own retries are off: they stop when the response begins, and wait as long as they
-        are told to. If a refusal says how to change the request, it is sent again in that form. The
-        clock pauses while the provider's rate limit applies.
+        The SDKs' own retries are off, because they end when the response begins, and have no limit
+        for the wait that a provider requests. If a refusal says how to change the request, it is
+        sent again in that form. The clock pauses during waits for the provider's rate limit.
         """
         tries, has_begun, request = 0, False, self.settled(request)
         for notice in self._capabilities.news(request, wire_format(provider, request)):
@@ -165,7 +163,7 @@ class ProviderClient:
                 return
 
     async def once(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
-        """The events of an unstreamed reply; not retried, because such a reply is optional."""
+        """An unstreamed reply's events; never retried, because these replies are optional."""
         async with closing(
             self._events(provider, self.settled(request), _nobody, streamed=False)
         ) as events:
@@ -173,7 +171,8 @@ class ProviderClient:
                 yield event
 
     async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: PausableClock) -> None:
-        """Wait until a failed request may be sent again; raises the error if it may not."""
+        """Wait until a failed request may be sent again; raises the error if it may not be
+        retried."""
         wait = error.retry_after
         if wait is None or not wait >= 0:  # nan compares false with everything
             wait = min(FIRST_WAIT_S * 2 ** (tries - 1), LAST_WAIT_S) * (1 - 0.25 * self._luck())
@@ -258,7 +257,7 @@ class ProviderClient:
 
     async def _client(self, provider: ProviderSettings) -> tuple[Any, str, ModuleType]:
         name = sdk(provider.kind).package
-        if provider in self._clients:  # then it is already imported, without a thread
+        if provider in self._clients:  # the library is imported already, so no thread is needed
             return *self._clients[provider], sys.modules[name]
         try:
             library = await asyncio.to_thread(import_module, name)
@@ -308,7 +307,7 @@ class ProviderClient:
 
 
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:
-    """Report that a call has begun, or is still being written: its pieces are not events."""
+    """Report that a call has begun or is still being written, because its pieces are not events."""
     if call:
         tell(status.writing(call.name, call.size) or status.SELECTING)
 
@@ -317,10 +316,10 @@ def _tell_call(call: PendingCall | None, tell: Tell) -> None:
 async def _response(
     client: Any, library: ModuleType, path: str, content: bytes, seconds: float
 ) -> AsyncIterator[Any]:
-    """The response to a request; it must begin within this many seconds.
+    """The response to a request; must begin within this many seconds.
 
-    Uses the client's `post`, not `create`: `openai` checks each message against its types there,
-    which takes several times as long as everything else in a long chat.
+    Uses the client's `post`, not `create`, in which `openai` checks each message against its types.
+    In a long chat, the check takes several times as long as everything else.
     """
     async with asyncio.timeout(seconds):
         stream = await client.post(
@@ -339,9 +338,9 @@ async def _response(
 async def _read_on(pieces: AsyncIterator[bytes], seconds: float) -> None:
     """Read the rest of a response, if it is small and arrives within this many seconds.
 
-    The pool keeps only connections whose response was read to its end. A stream's last event comes
-    before that end: after `[DONE]`, the last, empty chunk of HTTP/1.1 is still to come. The reply
-    is complete, so a failure here only costs the connection.
+    The pool keeps only connections whose response was read to its end, which comes after the
+    stream's last event: after `[DONE]`, HTTP/1.1 still sends a final, empty chunk. The reply is
+    already complete, so a failure here only loses the connection.
     """
     size, httpx2 = 0, import_module("httpx2")
     with suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError):
@@ -353,7 +352,7 @@ async def _read_on(pieces: AsyncIterator[bytes], seconds: float) -> None:
 
 
 async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
-    """The data of a response's server-sent events, grouped by arrival.
+    """The data from a response's server-sent events, grouped by arrival.
 
     A group is empty if only part of an event, or a comment, arrived.
     """
@@ -361,7 +360,7 @@ async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapp
     async for chunk in pieces:
         payloads = sse.feed(chunk)
         if not payloads:
-            yield ()  # makes a stream of only comments noticeable
+            yield ()  # lets the caller notice a stream that has only comments
         for start in range(0, len(payloads), EVENTS_AT_ONCE):
             yield map(decode_payload, payloads[start : start + EVENTS_AT_ONCE])
             await asyncio.sleep(0)  # the editor draws the text while the rest is read
@@ -374,7 +373,7 @@ async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapp
 async def _whole(
     pieces: AsyncIterator[bytes], form: Format
 ) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
-    """The payloads of the stream that would have carried an unstreamed reply."""
+    """An unstreamed reply as the payloads of an equivalent stream."""
     content = bytearray()
     async for chunk in pieces:
         content += chunk
@@ -389,7 +388,7 @@ async def _whole(
 
 
 def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
-    """Import everything that a turn with this kind of provider needs, most urgent first; for a
+    """Import everything that a turn with this kind of provider needs, most urgent first; runs in a
     thread."""
     demo = ("parley.demo.server",) if builtin else ()
     own = () if kind == PACKAGE else (sdk(kind).package,)

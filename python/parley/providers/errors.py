@@ -1,4 +1,4 @@
-"""Providers' errors: each is one bounded line with a remedy, without keys or tracebacks."""
+"""Errors for providers' failures: one bounded line with a remedy, without keys or tracebacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from parley.text import one_line
 
 LONGEST_MESSAGE = 300
 LONGEST_WAIT_S = 60.0
-"""Parley does not wait longer for a provider."""
+"""The longest time that Parley waits for a provider before a retry."""
 
 # The statuses of both SDKs: anthropic 2.12, _exceptions.py, and openai 3.54, _exceptions.py, read
 # 2026-11-22; 413 is Anthropic's `request_too_large`, 529 its `overloaded_error`
@@ -35,16 +35,16 @@ _WHAT_TO_DO: dict[int, str] = {
     529: "the provider is overloaded: wait, then :ParleyRespond",
 }
 _PASSING = frozenset({408, 409, 429})
-"""Refusals that are not the request's fault, as are all from 500."""
+"""Statuses below 500 that the request did not cause; all statuses from 500 are treated alike."""
 
 _SECRETS = re.compile(
     r"(?i)(sk-|key-|bearer\s+|api[_-]?key(?:\s*[\"'=:][\"'=:\s]*|\s+(?=\S*\d)))[\w*.\-]{6,}"
 )
-"""Keys in foreign texts; a plain word after "API key" is not one."""
+"""Keys in texts from outside; a plain word after "API key" is not a key."""
 
 
 def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
-    """The provider's key is not available."""
+    """The error for a provider's missing key."""
     advice = f"set {provider.key_variable} before you start Neovim"
     if provider.api_key_command:
         advice = f"check providers.{provider.name}.api_key_command in the settings"
@@ -69,7 +69,7 @@ def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> 
 def _refused(
     provider: ProviderSettings, model: str, status: int, words: str, headers: Mapping[str, str]
 ) -> ModelError:
-    """The error for a status, sent by the provider or by a proxy on the way."""
+    """The error for a status from the provider, or from a proxy in between."""
     is_too_long = says_too_long(words)
     hint = SHORTEN if is_too_long else _what_to_do(status)
     key = provider.key_variable or "the provider's key"
@@ -97,7 +97,7 @@ _LASTING = (
 
 
 _TUNNEL_REFUSED = re.compile(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
-"""`httpx2`'s text when a proxy answers CONNECT with another status than 200."""
+"""`httpx2`'s text when a proxy answers CONNECT with a status other than 200."""
 
 
 def broken_off(
@@ -148,7 +148,7 @@ _LONGEST_KIND = 60
 
 
 def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
-    """The error for an address that answers, but not as a model."""
+    """The error for a server whose response is not an event stream."""
     content = one_line(bounded(content_type), _LONGEST_KIND) or "no content type"
     return ModelError(
         (
@@ -191,7 +191,7 @@ def _may_be_retried(status: int, headers: Mapping[str, str]) -> bool:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds to wait that a provider sends, as a number or a date; None if it sends none."""
+    """The seconds to wait that a provider requests, as a number or a date; None if unspecified."""
     # "Prefer milliseconds, then seconds", then the date of RFC 9110, section 10.2.3 (openai 3.54,
     # _base_client.py, read 2026-11-22).
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -218,7 +218,7 @@ def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
 
 
 def _message(error: Any) -> str:
-    """The provider's own words: from the error's JSON if there is any, never a page of HTML."""
+    """The provider's own message: from the error's JSON if there is any, but never raw HTML."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -231,6 +231,6 @@ def _message(error: Any) -> str:
 
 
 def bounded(text: str, secret: str = "") -> str:
-    """One line of at most 300 characters, without the secret and anything like a key."""
+    """One line of at most 300 characters, without the secret or anything that looks like a key."""
     text = text[:MOST_READ].replace(secret, "…") if secret else text[:MOST_READ]
     return one_line(_SECRETS.sub(r"\1…", text))[:LONGEST_MESSAGE].rstrip(" .")

@@ -1,7 +1,7 @@
-"""Runs providers from installed packages: each is loaded when first used, in its own thread.
+"""Runs providers from installed packages; each is loaded on first use, in its own thread.
 
-A provider that blocks, imports slowly or hangs thus delays only its own requests, and not for ever.
-Its errors name the package. `models/package.py` reads its events.
+A provider that blocks, imports slowly or hangs therefore delays only its own requests, and only for
+a limited time. Errors name the package. `models/package.py` reads the events.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from parley.providers.errors import bounded
 T = TypeVar("T")
 
 REPLIES_AT_ONCE = 500
-"""How many unread events of one reply may wait; then the provider waits."""
+"""The maximum number of unread events in a reply; when it is reached, the provider has to wait."""
 ANSWERS_S = 5.0
-"""Seconds within which a provider's idle loop must respond; otherwise it is blocked."""
+"""The seconds within which a provider's event loop must respond; otherwise it counts as blocked."""
 CLOSE_S = 1.0
-"""Seconds that a provider has to finish when it is no longer used."""
+"""The seconds that a provider has to finish when it is closed."""
 _THIS_PROGRAM = "this program"
 """Replaces the package's name if the provider is an object that was passed in."""
 _AGAIN = "wait, then :ParleyRespond asks again"
 
 
 class PackageProviders:
-    """The packages' providers by name, each loaded once, unless it hangs."""
+    """The packages' providers by name; each is loaded once, and again only if it hangs."""
 
     def __init__(self, idle_s: float, in_process: Provider | None = None) -> None:
-        """`idle_s` limits a provider's silence; `in_process` is an object in this program."""
+        """`idle_s` limits a provider's silence; `in_process` is a provider that was passed in."""
         self._idle_s = idle_s
         self._offers = dict[str, PackageOffer]()
         if in_process:
@@ -61,22 +61,21 @@ class PackageProviders:
     async def stream(
         self, name: str, request: ProviderRequest
     ) -> AsyncIterator[list[ProviderEvent]]:
-        """A provider's events, in lists of those available together. Raises ModelError with its
-        package."""
+        """Stream a provider's events, in lists of events that are available together. Raises
+        ModelError, which names the package."""
         worker = await self._worker(name)
         async with aclosing(worker.stream(request)) as batches:
             while batch := await self._in_time(worker, anext(batches, None)):
                 yield batch
 
     def blamed(self, name: str, error: ModelError) -> ModelError:
-        """The error for a provider's invalid events, with its package unless it names that
-        already."""
+        """The error for a provider's invalid events; unchanged if it already names the package."""
         if isinstance(error, _PackageError):
             return error
         return _fault(self._offers[name], f"cannot be understood: {error}", "cannot be understood")
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all providers."""
         workers, self._workers = list(self._workers.values()), {}
         await asyncio.gather(*(worker.close() for worker in workers))
 
@@ -94,7 +93,7 @@ class PackageProviders:
         return self._workers[name]
 
     async def _in_time(self, worker: _Worker, step: Coroutine[Any, Any, T]) -> T:
-        """The worker's next outcome. Raises ModelError if it takes too long."""
+        """Wait for a step by the worker. Raises ModelError if it takes too long."""
         try:
             async with asyncio.timeout(self._idle_s):
                 return await step
@@ -114,7 +113,7 @@ class PackageProviders:
 
 
 class _Worker:
-    """A thread with an event loop that loads a provider and makes its replies."""
+    """A thread with an event loop that loads and runs a provider."""
 
     def __init__(self, offer: PackageOffer) -> None:
         self.offer = offer
@@ -131,12 +130,12 @@ class _Worker:
             runner.run(self._is_left.wait())
 
     async def close(self) -> None:
-        """End it, even if it is busy, and wait for a while."""
+        """End the worker, even if it is busy, and wait for a limited time."""
         self._leave()
         await asyncio.to_thread(self._thread.join, CLOSE_S)
 
     def retire(self) -> None:
-        """End it once it is idle, whenever that is."""
+        """End the worker as soon as it is idle."""
         self._is_retired = True
         self._leave_if_unused()
 
@@ -148,7 +147,7 @@ class _Worker:
         self._call(self._is_left.set)
 
     def _call(self, step: Callable[[], object]) -> None:
-        """Run this in the thread, unless it has ended."""
+        """Run a step in the thread, unless the thread has ended."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(step)
 
@@ -162,12 +161,12 @@ class _Worker:
             self._leave_if_unused()
 
     async def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        """The outcome of some work in the thread."""
+        """Run work in the thread, and return its outcome."""
         with self._use():
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def answers(self, seconds: float) -> bool:
-        """Whether the thread responds, rather than being blocked or ended."""
+        """Whether the thread responds, that is, has neither blocked nor ended."""
         if not self._thread.is_alive():
             return False
         try:
@@ -178,7 +177,7 @@ class _Worker:
         return True
 
     async def supports_tools(self, model: str) -> bool:
-        """The provider's answer."""
+        """Ask the provider whether it supports tools for this model."""
 
         async def ask() -> bool:
             try:
@@ -193,7 +192,7 @@ class _Worker:
         return await self._do(ask())
 
     async def stream(self, request: ProviderRequest) -> AsyncGenerator[list[ProviderEvent], None]:
-        """The events of a reply, in non-empty lists."""
+        """Stream a reply's events, in non-empty lists."""
         pipe = _Pipe(asyncio.get_running_loop())
         with self._use():
             pump = asyncio.run_coroutine_threadsafe(self._pump(request, pipe), self._loop)
@@ -223,7 +222,7 @@ class _Worker:
             pipe.end(error)
 
     def _loaded(self) -> Provider:
-        """The provider; imported on first use."""
+        """The provider, which is imported on first use."""
         if self._provider is None:
             try:
                 make: Any = self.offer.load()
@@ -248,13 +247,13 @@ def _iterator(events: object) -> AsyncIterator[ProviderEvent]:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a reply, with its error."""
+    """The end of a reply, with its error, if any."""
 
     error: BaseException | None
 
 
 class _Pipe:
-    """Events on their way from a provider's thread to the reader's event loop."""
+    """Passes events from a provider's thread to the reader's event loop."""
 
     def __init__(self, reader: asyncio.AbstractEventLoop) -> None:
         self._reader = reader
@@ -262,7 +261,7 @@ class _Pipe:
         self._room = asyncio.Semaphore(REPLIES_AT_ONCE)
 
     async def put(self, event: ProviderEvent) -> None:
-        """In the provider's thread: add one, once there is room."""
+        """In the provider's thread: wait for room, and add an event."""
         await self._room.acquire()
         await asyncio.sleep(0)  # a provider that never waits can be cancelled here
         self._reader.call_soon_threadsafe(self._queue.put_nowait, event)
@@ -272,12 +271,12 @@ class _Pipe:
         self._reader.call_soon_threadsafe(self._queue.put_nowait, _End(error))
 
     def make_room(self, count: int) -> None:
-        """In the provider's thread: this many were read."""
+        """In the provider's thread: make room for more events, because this many were read."""
         for _ in range(count):
             self._room.release()
 
     async def take(self) -> tuple[list[ProviderEvent], _End | None]:
-        """All available events, at least one, or the end."""
+        """Wait for at least one event or the end, and return everything available."""
         items = [await self._queue.get()]
         while not self._queue.empty():
             items.append(self._queue.get_nowait())
@@ -306,7 +305,7 @@ def _fault(
 
 
 def _failed(offer: PackageOffer, error: BaseException, secret: str = "") -> ModelError:
-    """The error for an exception of a provider."""
+    """The error for a provider's exception."""
     match error:
         case _PackageError():
             return error

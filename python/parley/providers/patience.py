@@ -1,6 +1,6 @@
-"""Limits a stream's silence: comments, pings and empty pieces only keep its connection alive.
+"""Limits a stream's silence, during which comments, pings and empty pieces keep it connected.
 
-Knows a clock and the call being written; nothing of streams.
+Knows a clock and the call that is being written, but nothing about streams.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from parley.models.accumulate import PendingCall
 
 
 class Patience:
-    """The time since a stream's last sign: an event or a piece of a call."""
+    """Measures the time since a stream's last progress: an event or a piece of a call."""
 
     def __init__(self, most_s: float, now: Callable[[], float]) -> None:
         self._most_s = most_s
@@ -20,11 +20,11 @@ class Patience:
         self._call: PendingCall | None = None
 
     def renew(self) -> None:
-        """Restart the time: the stream sent something."""
+        """Restart the clock, because the stream has made progress."""
         self._since = self._now()
 
     def check(self, call: PendingCall | None) -> None:
-        """Check the call being written now. Raises TimeoutError after too long a silence."""
+        """Check the pending call for progress. Raises TimeoutError after too long a silence."""
         if call != self._call:
             self._call = call
             self.renew()

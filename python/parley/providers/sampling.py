@@ -1,8 +1,8 @@
-"""Model replies for servers that may request them: takes texts, returns a text, within the rate
-limit.
+"""Gets model replies for servers that may request them, within the rate limit: texts in, a text
+out.
 
-Knows the user's agent. The settings say whether a server may ask at all, and another module knows
-the MCP requests.
+Knows the user's agent. The settings decide whether a server may request replies, and another module
+handles the MCP requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from parley.tools.sampling import MOST_TOKENS, SamplingReply, SamplingRequest
 
 
 class Sampler:
-    """One for each process; `agent` returns the agent to ask, with its provider."""
+    """Exists once per process; `agent` returns the agent to use and its provider."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Sampler:
         self._agent = agent
 
     async def sample(self, request: SamplingRequest) -> SamplingReply:
-        """The reply. Raises ServerError for an invalid request, ModelError if the provider
+        """Get a reply. Raises ServerError for an invalid request, and ModelError if the provider
         fails."""
         agent, provider = self._agent()
         transcript = conversation(request.messages)
@@ -66,8 +66,8 @@ class Sampler:
 
 
 def conversation(messages: Sequence[tuple[str, str]]) -> Transcript:
-    """The messages as a chat with an open last question. Raises ServerError if that is
-    impossible."""
+    """The messages as a chat that ends with a question. Raises ServerError if the last message is
+    not a question."""
     exchanges = list[Exchange]()
     for role, text in messages:
         parts = tuple(Text(content) for content in (fit(text).strip(),) if content)

@@ -1,4 +1,4 @@
-"""The official SDKs' clients, and the environment variables that each may use.
+"""Creates the official SDKs' clients, and controls the environment variables that each may use.
 
 The SDKs read more from the environment than keys: OPENAI_CUSTOM_HEADERS, ANTHROPIC_CUSTOM_HEADERS
 (with keys in them), OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY, ANTHROPIC_AUTH_TOKEN,
@@ -6,8 +6,8 @@ OPENAI_BASE_URL, ANTHROPIC_BASE_URL (openai 3.54, lib/_client_auth.py, of
 github.com/openai/openai-python; anthropic 2.12, _client.py, of
 github.com/anthropics/anthropic-sdk-python; read 2026-11-22).
 
-All of this is meant for the SDK makers' hosts. Other hosts get only the values of their entry in
-the settings.
+All these variables are meant for the SDK vendors' hosts. Other hosts get only the values from their
+entry in the settings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from parley.settings.values import ProviderSettings
 
 
 def address(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
-    """A provider's address; raises ModelError for an invalid one."""
+    """A provider's base URL; raises ModelError if it is invalid."""
     named = environ.get(provider.base_url_env or "")
     url = named or provider.base_url or sdk(provider.kind).url
     if why := flaw(url):
@@ -41,15 +41,15 @@ def address(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
 
 
 def client(provider: ProviderSettings, library: ModuleType, url: str, **options: Any) -> Any:
-    """A client for this address; only the one for the SDK maker's host uses the environment."""
+    """A client for this URL; only a client for the SDK vendor's host uses the environment."""
     make = getattr(library, sdk(provider.kind).client)
     with nullcontext() if _is_official(provider, url) else _without_variables():
         return make(base_url=url, **options)
 
 
 def _is_official(provider: ProviderSettings, url: str) -> bool:
-    """Whether this is the SDK maker's host, or the user's gateway that the SDK's own variable puts
-    in its place."""
+    """Whether this is the SDK vendor's host, or the user's gateway, set with the SDK's own
+    variable."""
     if provider.official and not provider.builtin and not provider.base_url:
         return True
     parts = import_module("httpx2").URL
@@ -58,8 +58,8 @@ def _is_official(provider: ProviderSettings, url: str) -> bool:
 
 @contextmanager
 def _without_variables() -> Iterator[None]:
-    """The environment without the SDKs' variables, which they read only while a client is made, at
-    once."""
+    """Remove the SDKs' variables from the environment; the SDKs read them only while a client is
+    created."""
     prefixes = tuple(library.variables for library in sdks())
     variables = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
     for name in variables:
