@@ -1,6 +1,6 @@
-"""Safe HTTP responses: bounded even when unpacked, and only from the requested address.
+"""Safe HTTP responses: limited in size even when unpacked, and only from the requested origin.
 
-Knows HTTP, but nothing of providers, servers or the meaning of their responses.
+Knows HTTP, but nothing about providers, servers or the meaning of their responses.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import httpx2
 from parley.text import size_text
 
 HEADERS = {"accept-encoding": "gzip"}
-"""Headers for a client: they request an encoding that this module can unpack."""
+"""Headers for a client, which request an encoding that this module can unpack."""
 
 MOST_OF_AN_ERROR = 65_536
-"""The maximum length of an error page: people read no more of it."""
+"""The maximum length of an error page; more would not help the user."""
 
 _PIECE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
@@ -28,23 +28,23 @@ Hook: TypeAlias = Callable[[httpx2.Response], Awaitable[None]]
 
 
 def client_options() -> dict[str, Any]:
-    """Headers, and a jar that stores no cookies: a non-ASCII cookie breaks all later requests."""
+    """Headers, and a jar that never stores cookies: a non-ASCII cookie breaks later requests."""
     return {"headers": HEADERS, "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[]))}
 
 
 class UnreadableError(httpx2.StreamError):
-    """A body is too large, or has an encoding that was not requested."""
+    """Raised if a body is too large, damaged, or in an encoding that was not requested."""
 
 
 class ElsewhereError(httpx2.RequestError):
-    """A request with a chat or a key would have been sent to another address."""
+    """Raised instead of sending a request with a chat or a key to another address."""
 
 
 def bounded(most: int, *, streams: bool) -> Hook:
-    """A hook that limits a client to `most` unpacked bytes of a body, and less of an error page.
+    """A hook that limits a body to `most` unpacked bytes, and an error page to fewer.
 
-    An error page is cut; any other body fails with `UnreadableError`. Without `streams`, event
-    streams may be endless: use this only if each event is bounded.
+    An error page is cut; any other body raises `UnreadableError`. If `streams` is false, event
+    streams may be endless; use this only if the size of each event is limited.
     """
 
     async def bound(response: httpx2.Response) -> None:
@@ -61,11 +61,11 @@ def bounded(most: int, *, streams: bool) -> Hook:
 
 
 async def stay(response: httpx2.Response) -> None:
-    """Refuses a redirect to another origin, and a redirect that would drop the request's body.
+    """Refuse a redirect to another origin, and a redirect that would drop the request's body.
 
-    307 and 308 repeat the request with its body; after 301, 302 and 303 clients send GET (RFC 9110,
-    15.4, read 2026-11-22). An SDK's client follows all of them, with its own headers that contain
-    keys.
+    307 and 308 repeat the request with its body; after 301, 302 and 303, clients send GET (RFC
+    9110, 15.4, read 2026-11-22). An SDK's client follows all redirects, with its own headers, which
+    contain keys.
     """
     if not response.has_redirect_location:
         return
@@ -81,7 +81,7 @@ async def stay(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body, unpacked piece by piece; a class of its own, to count unpacked bytes."""
+    """A body that is unpacked piece by piece, and counts its unpacked bytes."""
 
     def __init__(
         self, stream: httpx2.AsyncByteStream, encoding: str, most: int | None, *, cuts: bool = False
@@ -127,12 +127,13 @@ def _refused(why: str) -> Iterator[bytes]:
 
 
 def _is_zlib(start: bytes) -> bool:
-    """Whether data have the header of RFC 1950: some "deflate" data lack it (RFC 9110, 8.4.1.2)."""
+    """Whether data starts with an RFC 1950 header, which some "deflate" data lacks (RFC 9110,
+    8.4.1.2)."""
     return start[0] & 0x0F == zlib.DEFLATED and int.from_bytes(start[:2], "big") % 31 == 0
 
 
 def _inflating(unpacker_of: Callable[[bytes], Any]) -> Callable[[bytes], Iterator[bytes]]:
-    """Unpacks piece by piece; the first two bytes select the method."""
+    """A function that unpacks a body piece by piece; the first two bytes select the method."""
     start, unpacker = b"", None
 
     def unpacked(packed: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Unexpected pages, such as error pages, as text for people."""
+"""Turns unexpected pages, such as error pages, into readable text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _KEYS = ("message", "error_description", "detail", "title", "error")
 
 
 def without_tags(text: str) -> str:
-    """The text of a page, up to a readable length."""
+    """A page's text without tags, up to a readable length."""
     return _TAGS.sub(" ", text[:MOST_READ])
 
 
 def words(body: str, most: int) -> str:
-    """A page's text on one line of at most `most` characters: JSON's message, or HTML's text."""
+    """A JSON page's message or an HTML page's text, as a line of at most `most` characters."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

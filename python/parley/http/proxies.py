@@ -1,4 +1,4 @@
-"""The environment's proxies: never for this machine, and named if they cannot be used.
+"""Uses the proxies from the environment, but never for this machine; reports unusable proxies.
 
 Knows variables and addresses; `httpx2` decides which proxy is used for a remote host.
 """
@@ -21,19 +21,19 @@ _KINDS = ("http", "https", "all")
 MOST_CONNECTIONS = 1000
 MOST_IDLE = 100
 KEEP_ALIVE_S = 300.0
-"""How long an idle connection is kept for the next request; an earlier end by the server does no
-harm."""
+"""How long an idle connection is kept for the next request; the server may close it earlier."""
 
 
 class ProxyError(ParleyError):
-    """The environment names an unusable proxy; the text names the variable and the remedy."""
+    """Raised for an unusable proxy in the environment; the text names the variable and the
+    remedy."""
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """Options of a client for this address; it reads the environment itself if that works.
+    """Options for a client for this address, which reads the environment itself if possible.
 
-    A client with its own transport looks for no proxies. `trust_env=False` is not enough: the
-    client of anthropic 2.12 reads them nevertheless ("if 'transport' not in kwargs: ... proxy_map =
+    A client with its own transport does not look for proxies. `trust_env=False` is not enough, as
+    anthropic 2.12's client still reads them ("if 'transport' not in kwargs: ... proxy_map =
     ... get_environment_proxies()", anthropic/_base_client.py, 2026-11-22).
     """
     if is_here(url):
@@ -41,8 +41,8 @@ def client_options(url: str) -> dict[str, Any]:
     proxies = {kind: proxy for kind, proxy in getproxies().items() if kind in _KINDS and proxy}
     if not any(map(_flaw, proxies.values())):
         return {"limits": _limits()}
-    # A client creates all proxies of the environment, and fails if one is faulty: this client gets
-    # only the proxy that it needs.
+    # A client creates all proxies from the environment, and fails if any of them is invalid, so
+    # this client gets only the proxy that it needs.
     parts = import_module("httpx2").URL(url)
     kind = parts.scheme or "https"  # an SDK's default address is https
     kind = kind if kind in proxies else "all"
@@ -54,7 +54,7 @@ def client_options(url: str) -> dict[str, Any]:
 
 
 def is_here(url: str) -> bool:
-    """Whether an address is on this machine: its name or number never leaves the machine."""
+    """Whether an address is on this machine."""
     host = import_module("httpx2").URL(url).host.rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -73,7 +73,7 @@ def _through(proxy: str | None) -> dict[str, Any]:
 
 
 def _limits() -> Any:
-    """Limits of a pool: `httpx2` closes idle connections after 5 s, but people think longer."""
+    """A pool's limits: `httpx2` closes idle connections after 5 s, but users pause for longer."""
     return import_module("httpx2").Limits(
         max_connections=MOST_CONNECTIONS,
         max_keepalive_connections=MOST_IDLE,
@@ -82,7 +82,7 @@ def _limits() -> Any:
 
 
 def _flaw(proxy: str) -> str:
-    """Why a proxy is unusable, "" if it is usable; for SOCKS, `httpx2` needs another package."""
+    """Why a proxy is unusable; "" if it is usable. For SOCKS, `httpx2` needs another package."""
     httpx2 = import_module("httpx2")
     kind, colon, _ = proxy.partition("://")
     kind = kind.lower() if colon else "http"
@@ -90,7 +90,7 @@ def _flaw(proxy: str) -> str:
         return "it is a SOCKS proxy, but only http:// and https:// proxies can be used"
     try:
         httpx2.Proxy(proxy if colon else f"http://{proxy}")
-    except (httpx2.InvalidURL, ValueError):  # not an address, or of an unknown kind
+    except (httpx2.InvalidURL, ValueError):  # not an address, or an unknown kind of proxy
         return "it is not the address of an http:// or https:// proxy"
     return ""
 
