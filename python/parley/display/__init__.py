@@ -1,1 +1,1 @@
-"""Text shown about a chat, in the editor and in a terminal: words, rows and lines."""
+"""Text about a chat, for display in the editor and in a terminal: words, rows and lines."""

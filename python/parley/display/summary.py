@@ -1,7 +1,7 @@
-"""Draws a call for the user who decides: one row, and the lines of its long arguments. Pure.
+"""Draws a call for the user to decide: one row, and the lines of long arguments. Pure.
 
-The drawing is unambiguous: strings are in quotes, numbers as they were written, no mark and no run
-of right-to-left letters reaches beyond its own text, and a mark shows every cut.
+The drawing is unambiguous: strings are in quotes, numbers appear as they were written, combining
+marks and right-to-left text never affect the text around them, and a mark shows every cut.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from parley.tools.schema import decode_arguments
 Chunk: TypeAlias = (
     tuple[str, str] | tuple[str, str, str] | tuple[str, str, str, Literal["tail", "size"]]
 )
-"""A text and its highlight group. With a third part it may be cut in a narrow window, and the
-third part follows the mark. A `tail` keeps its first character and its end; a `size` is replaced
-by its third part before anything is cut, without a mark.
+"""A text and its highlight group. If there is a third part, the text may be cut in a narrow window,
+and the third part follows the mark. A `tail` keeps its first character and its end. A `size` is
+replaced with its third part, without a mark, before anything is cut.
 """
 Chunks: TypeAlias = Sequence[Chunk]
 
 SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
-"""The emoji of the markers: signs of what is drawn."""
+"""The markers' emoji, which label what is drawn."""
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
 _SHORT_NAME = 20
 _LONGEST_WORD = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
-"""The text after the mark of a cut value, by its start."""
+"""The text after a cut value's mark, by the value's first character."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _FILE_NAME = re.compile("path|file|dir|folder", re.IGNORECASE)
 """Argument names whose values are paths, even with spaces."""
 _SPELLINGS = {"\t": "→   ", "`": "`"}
-"""Characters that need no escape in a text of several lines."""
+"""The display of characters that are not escaped in a text with several lines."""
 _BRACKETS = str.maketrans("([)]", "‹‹››")
 
 
@@ -55,12 +55,12 @@ def legible_line(text: str) -> str:
 
 
 def page_line(text: str) -> str:
-    """The same for a page, where a backtick is plain text and ends nothing."""
+    """The same for a page on which a backtick is plain text."""
     return "`".join(contained(legible(part)) for part in _cut(text, _MOST_SHOWN).split("`"))
 
 
 def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
-    """One line that describes a call; the first chunk is its sign, with any choice."""
+    """One line that describes a call; the first chunk is its emoji, with the choice, if any."""
     if isinstance(call, Broken):
         return [("  ", "ParleyNote"), (UNREADABLE, "ParleyNote")]
     tool = catalogue.get(call.call.name) if catalogue else None
@@ -68,8 +68,9 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
 
 
 def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
-    """The row of a call: choice, tool as the file has it, arguments. `names`: its own, then its
-    server's.
+    """A call's row: the choice, the tool's name as in the file, and the arguments.
+
+    `names` has the tool's own name and its server's name, if known.
     """
     sign = f"{SIGNS['proposal']} {call.choice} " if call.choice else f"{SIGNS['proposal']} "
     server = [_named(_title(name), "ParleyServer") for name in names[1:]]
@@ -87,14 +88,14 @@ def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
 
 
 def _named(title: str, group: str) -> Chunk:
-    """A name: in a narrow window, values are cut before it, unless the name is long."""
+    """A name's chunk; only a long name can be cut in a narrow window."""
     return (title, group) if len(title) <= _SHORT_NAME else (title, group, "")
 
 
 def outcome(result: Result, row: Chunks) -> Chunk:
-    """The outcome of a call, as shown after its row: `→ 61 B, ok`."""
+    """A call's outcome, as shown after its row: `→ 61 B, ok`."""
     parts = [*_extents(result), result.status]
-    # A number joins right-to-left letters before it; a word does not.
+    # Right-to-left letters before a number change its position, but not that of a word.
     is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
     group = "ParleyNote" if result.status == "error" else "ParleyHint"
     return (
@@ -106,7 +107,7 @@ def outcome(result: Result, row: Chunks) -> Chunk:
 
 
 def _extents(result: Result) -> list[str]:
-    """The sizes of a result: its text (if long, its head and the whole), and its pictures."""
+    """The sizes of a result's text (if long, of its beginning and the whole) and its pictures."""
     wholes = [f" of {a.size}" for a in result.attachments if a.is_text and a.size]
     pictures = [f"{a.media_type} {a.size}".rstrip() for a in result.attachments if not a.is_text]
     return [
@@ -116,14 +117,14 @@ def _extents(result: Result) -> list[str]:
 
 
 def extent(text: str) -> str:
-    """The size of a text: its lines, if it has several, and its bytes."""
+    """A text's size: the number of lines, if there are several, and bytes."""
     size = size_text(len(text.encode()))
     lines = len(text.removesuffix("\n").split("\n"))
     return f"{lines} lines, {size}" if lines > 1 else size
 
 
 def length(text: str) -> str:
-    """The length of a text: its words, or its size if its script has no spaces."""
+    """A text's length in words, or its size if its script has no spaces."""
     words = len(text.split())
     return (
         counted(words, "word")
@@ -133,7 +134,7 @@ def length(text: str) -> str:
 
 
 def _title(name: str) -> str:
-    """A tool's or server's name, delimited: it cannot pass for the text around it."""
+    """A tool's or a server's name, changed so that it cannot be mistaken for text around it."""
     title = (
         " ".join(_unmarked(name).split()).replace("·", "-").replace(": ", " ").translate(_BRACKETS)
     )
@@ -143,8 +144,8 @@ def _title(name: str) -> str:
 def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
     """Arguments as names and values on one line; as a string if they are not a JSON object.
 
-    `is_apart` says that the text right after them keeps a right-to-left run from the text that
-    follows.
+    `is_apart` means that the text right after the arguments keeps right-to-left text in them from
+    affecting the text that follows.
     """
     try:
         decoded = decoded_arguments(raw)
@@ -173,26 +174,26 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
 
 
 def _value(value: Any, shape: Callable[[str], str]) -> tuple[str, str, str]:
-    """A value on one line, and its end mark when it is cut."""
+    """A value on one line, with its group, and the text after the mark if it is cut."""
     json_text = _unmarked(as_json(value))
     end = _ENDS.get(json_text[:1], "")
     return shape(legible(_cut(json_text, _MOST_SHOWN, end))), "ParleyValue", end
 
 
 def _is_path(name: str, value: Any) -> bool:
-    """Whether a value is a path, whose end says most. A command or an address is not."""
+    """Whether a value is a path, whose end is the most informative part; not a command or a URL."""
     if not isinstance(value, str) or "://" in value or not ("/" in value or "\\" in value):
         return False
     return " " not in value or _FILE_NAME.search(name) is not None
 
 
 def is_long(value: Any) -> bool:
-    """Whether a value is text of several lines, shown as lines."""
+    """Whether a value is a text with several lines, which is shown as lines."""
     return isinstance(value, str) and "\n" in value.removesuffix("\n")
 
 
 def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
-    """The arguments with line breaks: each name, its lines as shown, and the whole on one line."""
+    """The arguments with line breaks: each with its name, its lines, and the whole on one line."""
     try:
         decoded = decoded_arguments(raw)
     except ValueError:
@@ -203,13 +204,13 @@ def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
 
 
 def shown_line(line: str, most: int | None = _MOST_SHOWN) -> str:
-    """A line of text as shown: tabs as an arrow and spaces, at most so many characters."""
+    """A line of text for display: tabs as an arrow and spaces, at most `most` characters."""
     parts = re.split("([\t`])", line if most is None else _cut(_unmarked(line), most))
     return contained("".join(_SPELLINGS.get(part) or legible(part) for part in parts))
 
 
 def label(name: str) -> str:
-    """The name of an argument as shown: in quotes if it could be mistaken for other text."""
+    """An argument's name for display: in quotes if it could be mistaken for other text."""
     if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
         return name
     return upright(
@@ -222,12 +223,13 @@ def _cut(text: str, most: int, end: str = "") -> str:
 
 
 def _unmarked(text: str) -> str:
-    """`text` without anything that looks like a cut; the JSON means the same."""
+    """`text` without anything that looks like a cut; if it is JSON, its value is unchanged."""
     return text.replace("…", "\\u2026")
 
 
 def decoded_arguments(raw: str) -> dict[str, Any]:
-    """Arguments with each number as its own text. Raises ValueError as `decode_arguments` does."""
+    """Decode arguments, but keep numbers as they were written. Raises ValueError like
+    `decode_arguments`."""
     decode_arguments(raw)
     decoded: dict[str, Any] = (
         json.loads(raw, parse_int=_Number, parse_float=_Number) if raw.strip() else {}
@@ -236,7 +238,7 @@ def decoded_arguments(raw: str) -> dict[str, Any]:
 
 
 def as_json(value: Any, indent: str | None = None) -> str:
-    """A decoded value as JSON, its numbers as written; on one line without an `indent`."""
+    """A decoded value as JSON, with numbers as written; on one line if `indent` is None."""
     match value:
         case _Number():
             return str(value)

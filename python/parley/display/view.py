@@ -1,6 +1,6 @@
-"""The view next to a chat's text: calls waiting for a choice, and problems. Pure.
+"""What is drawn in a chat's buffer in addition to its text: waiting calls, and problems. Pure.
 
-Knows rows, chunks of text with their highlight groups, and diagnostics; knows nothing of windows.
+Knows rows, chunks of text with their highlight groups, and diagnostics, but nothing about windows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from parley.tools.schema import check_arguments, check_call
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
 _CHOOSE_ONE = PROMPT + "yA/ya): "
-"""The prompt below a single call, for which `yo` and `yO` mean the same."""
+"""The prompt below a single call, for which `yo` and `yO` would mean the same as `ya` and `yA`."""
 _KEYS = Keys()
 _MEANINGS: dict[Scope, str] = {
     "letter": "{ya} all {count} · {yo} this · {yA}/{yO} and remember · {yn} no · K details",
@@ -51,7 +51,7 @@ _MEANING_OF_ONE = "{ya} yes · {yA} and remember · {yn} no · K details"
 _WITHOUT_KEYS = ":ParleyApprove with one of these, or yn · K details"
 _LONGEST_PATH = 1000
 _MOST_LINES = 40
-"""More lines of a long argument than any window can show; its first and last lines are drawn."""
+"""How many first and last lines of a long argument are drawn: more than any window can show."""
 TAKEN_BACK = "is marked [{}], but that approval was undone: choose again"
 NOT_HERE = (
     "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
@@ -67,32 +67,31 @@ _SINCE = {
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """A chat with all facts known when it is drawn; the catalogue is None until servers have
-    started.
-    """
+    """A chat with all facts known when it is drawn; the catalogue is None until the servers have
+    started."""
 
     transcript: Transcript
     catalogue: Catalogue | None
     ledger: LedgerView
     missing: Sequence[Problem] = ()
-    """Problems of the files next to the chat."""
+    """Problems with the files next to the chat."""
     approvals: Approvals = field(init=False, repr=False, compare=False)
-    """The approvals of all calls, since it counts runs; without tools until they are known."""
+    """The approvals of all calls, because their runs are counted; without tools until these are
+    known."""
 
     def __post_init__(self) -> None:
         approvals = Approvals(self.transcript, self.catalogue or Catalogue(), self.ledger)
         object.__setattr__(self, "approvals", approvals)
 
     def standing(self, call: Proposal | Broken) -> Standing:
-        """The standing of a call without a result."""
+        """A call's standing; the call has no result."""
         if isinstance(call, Broken):
             return "declined" if call.choice in ("yn", "yN") else "undecided"
         return self.approvals.standing(call) if self.catalogue is not None else self._guess(call)
 
     def _guess(self, call: Proposal) -> Standing:
-        """A guess without the tools' definitions, by id and arguments: for display, never for
-        running.
-        """
+        """Guess the standing by id and arguments, without the tools' definitions; only for display,
+        never for running a call."""
         if is_declined(call):
             return "declined"
         if self.approvals.task(call):
@@ -107,19 +106,19 @@ class ChatView:
         return "may have run" if self.approvals.starts(call) else "undecided"
 
     def lapsed(self, call: Proposal | Broken) -> Lapse | None:
-        """The approval that a changed definition has made void."""
+        """The approval that a changed definition has invalidated."""
         return None if isinstance(call, Broken) else self.approvals.lapsed(call)
 
     def rule(self, call: Proposal) -> str:
-        """The rule of a call's approval, "" for none."""
+        """The rule of a call's approval; "" if there is none."""
         return self.approvals.rule(call)
 
     def sighting(self, call: Proposal) -> Sighting:
-        """The sighting of a call: what the user sees when it is drawn."""
+        """A call's sighting: what the user sees when it is drawn."""
         return sighting(call, self.approvals)
 
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
-        """The exchanges with waiting calls, and these calls."""
+        """The exchanges with waiting calls, each with these calls."""
         for exchange in self.transcript.exchanges:
             undecided = [
                 c for c in open_calls(exchange) if self.standing(c) in ("undecided", "may have run")
@@ -145,7 +144,7 @@ def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
 def _proposal(
     view: ChatView, call: Proposal | Broken, number: int, calls: int, keys: Keys
 ) -> dict[str, Any]:
-    """A waiting call, and the prompt with the last one."""
+    """The drawing of a waiting call; the last call also has the prompt."""
     drawn = call_drawing(view, call, number, calls)
     if number == calls:
         drawn["prompt"] = [
@@ -158,7 +157,7 @@ def _proposal(
 def call_drawing(
     view: ChatView, call: Proposal | Broken, number: int, calls: int
 ) -> dict[str, Any]:
-    """A waiting call, one of several: its row, and the notes and blocks drawn below all rows."""
+    """The drawing of a waiting call: its row, and the notes and blocks to draw below all rows."""
     problem = _approval(view, call)
     name = f"call {number}: " if calls > 1 else ""
     note: list[Chunks] = (
@@ -172,12 +171,12 @@ def call_drawing(
 
 
 def prompt(calls: int) -> str:
-    """The prompt below so many waiting calls."""
+    """The prompt below this many waiting calls."""
     return CHOOSE if calls > 1 else _CHOOSE_ONE
 
 
 def meanings(calls: int, keys: Keys) -> str:
-    """The meanings of the choice keys, by their names here."""
+    """The meanings of the choice keys, as the user has mapped them."""
     if not keys.choices.enabled:
         return _WITHOUT_KEYS
     text = _MEANINGS[keys.scope] if calls > 1 else _MEANING_OF_ONE
@@ -186,7 +185,7 @@ def meanings(calls: int, keys: Keys) -> str:
 
 
 def _blocks(call: Proposal, name: str) -> Iterator[dict[str, Any]]:
-    """The lines of a call's long arguments: as many first and last lines as a window may hold."""
+    """A call's long arguments, with as many first and last lines as a window may hold."""
     for argument, lines, brief in long_arguments(call.call.arguments):
         head, tail = lines[:_MOST_LINES], lines[_MOST_LINES:][-_MOST_LINES:]
         yield {
@@ -203,7 +202,7 @@ def _line(line: str) -> Chunks:
 
 
 def problems(view: ChatView) -> list[Problem]:
-    """All problems of a chat."""
+    """All problems in a chat."""
     front = (
         read_front_matter(view.transcript.front_matter) if view.transcript.front_matter else None
     )
@@ -220,7 +219,7 @@ def problems(view: ChatView) -> list[Problem]:
 
 
 def _tasks(view: ChatView) -> Iterator[Problem]:
-    """The calls that continue at their servers, and how to collect their results."""
+    """Hints on how to collect the results of calls that still run on their servers."""
     calls = (call for exchange in view.transcript.exchanges for call in open_calls(exchange))
     for call in calls:
         if isinstance(call, Proposal) and call.task and view.standing(call) == "pending":
@@ -256,14 +255,13 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
-    """The whole call, as Markdown for a float; `before` is the definition that a void approval
-    was for.
-    """
+    """The whole call, as Markdown for a float; `before` is the definition that an invalidated
+    approval was for."""
     lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`", ""]
     try:
         arguments = decoded_arguments(call.call.arguments)
         if short := {name: value for name, value in arguments.items() if not is_long(value)}:
-            # As text: highlights of JSON may conceal its quotes, which tell "true" from true.
+            # As text, because JSON syntax may conceal the quotes that distinguish "true" from true.
             lines += _block("Arguments", as_json(short, "").split("\n"))
         for name, value in arguments.items():
             if is_long(value):
@@ -294,12 +292,12 @@ def _json(title: str, value: Any) -> list[str]:
 
 
 def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
-    """Foreign lines in a fence that none of them can end: a backtick is shown as an escape."""
+    """Lines from outside in a fence that they cannot close, because backticks are escaped."""
     return [f"**{title}**", f"```{language}", *(contained(legible(line)) for line in lines), "```"]
 
 
 def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
-    """Foreign lines with their backticks, in a fence longer than any of theirs."""
+    """Lines from outside with their backticks, in a fence that is longer than any of them."""
     shown = [shown_line(line, None) for line in lines]
     ticks = "`" * max(
         3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0)
@@ -308,9 +306,7 @@ def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
 
 
 def _language(values: Iterable[Any]) -> str:
-    """The language of a text among these arguments: the language of the file that one of them
-    names.
-    """
+    """The language of a text, from the extension of the first file that another argument names."""
     names = (
         PurePath(value) for value in values if isinstance(value, str) and len(value) < _LONGEST_PATH
     )
@@ -318,7 +314,7 @@ def _language(values: Iterable[Any]) -> str:
 
 
 def changes(before: str, now: str) -> list[str]:
-    """The changes of a tool's definition, as a diff without hidden characters."""
+    """The changes to a tool's definition, as a diff without hidden characters."""
     if not before:
         return ["**Its definition changed; the old one is no longer known**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
@@ -327,7 +323,8 @@ def changes(before: str, now: str) -> list[str]:
 
 
 def _definition(canonical: str) -> list[str]:
-    """A definition as lines, with the server's own definition in it, and each line of its text."""
+    """A definition as lines of JSON, with the server's identity and the description's lines
+    expanded."""
     fields = json.loads(canonical)
     fields["identity"] = json.loads(fields["identity"] or "null")
     fields["description"] = fields["description"].split("\n")
