@@ -1,9 +1,9 @@
-"""A chat as one self-contained HTML page: no script, no address that is fetched.
+"""Exports a chat as a self-contained HTML page, which contains no scripts and fetches nothing.
 
 Knows the transcript and HTML; `markdown-it-py` renders Markdown, and Pygments colours code. Text
-from a model or a tool stays text: its HTML is shown as written, and its pictures are links. If the
-page fetched them, the author of their address would learn that the page was read. Pictures stored
-next to the chat are embedded in the page.
+from a model or a tool stays text: HTML in it is shown as written, and pictures become links. If the
+page fetched pictures, the author of their address would learn that the page was read. Pictures
+stored next to the chat are embedded in the page.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ _CLASSES = (
 )
 """The CSS class for each Pygments token type and its subtypes."""
 _LONGEST_CODE, _LONGEST_LINE, _SECONDS = 16_384, 1000, 2.0
-"""Limits of a code block, of a line in it, and of the whole page; code beyond them has no colours.
+"""Limits for a code block, a line in it, and the time for the page; code beyond is not coloured.
 
-Some of Pygments' regular expressions take quadratic time, and a running one cannot be stopped.
+Some of Pygments' regular expressions take quadratic time, and cannot be stopped while they run.
 """
 _NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
@@ -95,7 +95,8 @@ _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 def html_page(
     transcript: Transcript, title: str, pictures: Mapping[str, bytes] | None = None
 ) -> str:
-    """The page; `title` is for a chat without a topic, `pictures` maps paths to stored pictures.
+    """The page; `title` is used if the chat has no topic, and `pictures` has stored pictures by
+    path.
 
     The user's notes are left out, as in a request.
     """
@@ -119,10 +120,10 @@ def _markdown() -> MarkdownIt:
 
 
 def _highlighter(end: float) -> Callable[[str, str, str], str]:
-    """A function from code and its language to HTML; "" for code without colours.
+    """A function that turns code and its language into HTML; "" leaves the code uncoloured.
 
-    That is code in an unknown language, code that is too long as a whole or in a line, and code
-    after the time `end`.
+    Code is not coloured if the language is unknown, if the code or a line is too long, or after the
+    time `end`.
     """
 
     def html(code: str, language: str, _: str) -> str:
@@ -143,7 +144,7 @@ def _highlighter(end: float) -> Callable[[str, str, str], str]:
 
 
 def _tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
-    """The tokens of code, each as class and text; none if Pygments does not know the language."""
+    """The code's tokens as class and text; empty if Pygments does not know the language."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
@@ -171,7 +172,7 @@ def _piece(name: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class _Page:
-    """The parts of the page."""
+    """Renders the parts of the page."""
 
     markdown: MarkdownIt
     pictures: Mapping[str, bytes]

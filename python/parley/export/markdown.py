@@ -1,7 +1,7 @@
-"""A chat as plain Markdown for people: headings and blocks in place of Parley's markers.
+"""Exports a chat as plain Markdown for people, with headings and blocks instead of markers.
 
 Knows the transcript and Markdown. Anything that a text leaves open, such as a fence, is closed at
-the end of that text, so it cannot hide or swallow other speakers' text.
+the end of the text, so it cannot hide or absorb other speakers' text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _RESULTS: dict[Status, str] = {
 
 
 def markdown_page(transcript: Transcript, title: str) -> str:
-    """The page; `title` is for a chat without a topic. The user's notes are left out."""
+    """The page; `title` is used if the chat has no topic. The user's notes are left out."""
     parts = [f"# {_plain(topic(transcript) or title)}"]
     parts += (_whole(part.text) for part in transcript.preamble if isinstance(part, Text))
     parts += (part for exchange in transcript.exchanges for part in _exchange(exchange))
@@ -103,7 +103,7 @@ def _result(title: str, result: Result) -> Iterator[str]:
 
 
 def _block(title: str, text: str, language: str = "") -> Iterator[str]:
-    """A title, and a text that is not Markdown."""
+    """A title, and a text that is not Markdown, in a fence."""
     yield f"**{title}**"
     ticks = fence(text)
     yield f"{ticks}{language}\n{visible(text)}\n{ticks}"
@@ -128,14 +128,14 @@ def _code(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Self-contained Markdown: open constructs are closed, or the text becomes a code block."""
+    """Make Markdown self-contained: close open constructs, or turn the text into a code block."""
     closed = (text, *(f"{text}\n{closer}" for closer in _closers(text)))
     ticks = fence(text)
     return next(filter(_ends, closed), f"{ticks}\n{text}\n{ticks}")
 
 
 def _closers(text: str) -> Iterable[str]:
-    """Lines that may close the text: its longest fence of each kind, and the end of a comment."""
+    """Lines that may close the text: the longest fence of each kind, and the end of a comment."""
     fences: list[str] = _FENCE.findall(text)
     longest = (max((run for run in fences if run[0] == sign), key=len, default="") for sign in "`~")
     return [*filter(None, longest), "-->"]

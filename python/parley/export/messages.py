@@ -1,7 +1,7 @@
-"""A chat as a provider's messages on one line of JSON, for training files and other programs.
+"""Exports a chat as a provider's messages on one line of JSON, for training and other programs.
 
-Knows which parts of a chat the messages contain, and that the wire formats produce them. A chat has
-no tool definitions, so the lines have none either.
+Knows which parts of a chat belong in the messages, which the wire formats produce. A chat does not
+contain tool definitions, so neither do the lines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from parley.models.request import Request
 
 _NO = frozenset(CHOICES) - YES
 _ENDLESS = 2**62
-"""The size, in tokens, of a window into which any chat fits."""
+"""The size, in tokens, of a window in which any chat fits."""
 
 # "The per-line training example of a fine-tuning input file for chat models using the supervised
 # method": `messages`, and `tools` and `parallel_tool_calls`, which may be missing (OpenAI's API
@@ -44,7 +44,7 @@ _ANTHROPIC = "anthropic"
 
 
 def message_line(transcript: Transcript, option: str) -> str:
-    """The JSON line for a chat, in the shell's format of this name; "" without a question."""
+    """A chat's JSON line, in the format that the shell calls `option`; "" if it has no content."""
     exchanges = _finished(transcript.exchanges)
     turns = tuple(
         map(_bare, history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None))
@@ -70,7 +70,7 @@ def message_line(transcript: Transcript, option: str) -> str:
 
 
 def lacks(transcript: Transcript) -> Iterator[str]:
-    """Notices of content that a line cannot hold, or that providers reject for training."""
+    """Notices about content that is not exported, or that providers reject for training."""
     results = (
         p.result for e in transcript.exchanges for a in e.answers for p in a.proposals if p.result
     )
@@ -94,9 +94,10 @@ def lacks(transcript: Transcript) -> Iterator[str]:
 
 
 def _finished(exchanges: Sequence[Exchange], *, with_waiting: bool = False) -> tuple[Exchange, ...]:
-    """The exchanges up to the last one with content; anything only begun below is left out.
+    """The exchanges up to the last exchange with content; empty questions and answers are left out.
 
-    Last rounds with waiting calls do not count, unless requested: their outcome is unknown.
+    Last rounds with waiting calls do not count unless `with_waiting` is set, because their outcome
+    is unknown.
     """
     before = list(exchanges)
     while before:
@@ -112,7 +113,7 @@ def _finished(exchanges: Sequence[Exchange], *, with_waiting: bool = False) -> t
 
 
 def _decided(answer: Answer) -> Answer:
-    """An answer without its last rounds if their calls are waiting."""
+    """An answer without the last rounds whose calls are waiting."""
     replies = list(rounds(answer))
     while replies and not all(call.result or call.choice in _NO for call in replies[-1].proposals):
         replies.pop()
@@ -127,13 +128,13 @@ def _says_something(answer: Answer) -> bool:
 
 
 def _system(transcript: Transcript) -> str:
-    """The system prompt, as far as the file contains it."""
+    """The part of the system prompt that is in the file."""
     keys = read_front_matter(transcript.front_matter).keys
     return "\n\n".join(filter(None, (keys.get("system_prompt"), keys.get("system_prompt+"))))
 
 
 def _bare(turn: Turn) -> Turn:
-    """A turn without thinking and without the remark on how to read on in a result."""
+    """A turn without thinking, and without the hint on how to read more of a long result."""
     if not isinstance(turn, ModelTurn):
         return turn
     calls = tuple(replace(outcome, whole=None) for outcome in turn.calls)
@@ -145,7 +146,7 @@ def _bare(turn: Turn) -> Turn:
 def _slim(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message without a provider's cache marks; a single text block becomes plain text.
 
-    Adjacent texts become one, with a blank line between them: programs that join blocks add no
+    Adjacent texts are joined with a blank line, because programs that join blocks do not add a
     separator.
     """
     content = message["content"]
