@@ -1,12 +1,12 @@
-"""Exports of ChatGPT and Claude.ai, `conversations.json`, as messages.
+"""Converts `conversations.json` files from ChatGPT and Claude.ai to messages.
 
 - ChatGPT: each conversation is a tree in `mapping`; `current_node` is the leaf that is shown. A
-  message has an `author`, a `content` with a `content_type`, and, as `recipient`, the tool that it
-  is for (mitkury/chatgpt-export-parser, docs/chatgpt-data-export-format.md, and exports in public
-  repositories, 2026-11-24).
-- Claude.ai: `chat_messages` with a `sender`; blocks in `content`, those of tools with their results
-  in the same message; texts of files in `attachments` (socketteer/Claude-Conversation-Exporter, and
-  exports in public repositories, 2026-11-24).
+  message has an `author`, a `content` with a `content_type`, and a `recipient`, which names the
+  tool for a call (mitkury/chatgpt-export-parser, docs/chatgpt-data-export-format.md, and exports in
+  public repositories, 2026-11-24).
+- Claude.ai: `chat_messages` have a `sender`, and blocks in `content`, in which tool calls and their
+  results are in the same message; `attachments` has files' texts
+  (socketteer/Claude-Conversation-Exporter, and exports in public repositories, 2026-11-24).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BRANCHES = "other versions of its messages"
 
 
 def is_chatgpt(value: Any) -> bool:
-    """Whether this is a ChatGPT export, or one conversation of it."""
+    """Whether this is a ChatGPT export, or one conversation from it."""
     return _all_have(value, "mapping", Mapping)
 
 
 def is_claude_ai(value: Any) -> bool:
-    """Whether this is a Claude.ai export, or one conversation of it."""
+    """Whether this is a Claude.ai export, or one conversation from it."""
     return _all_have(value, "chat_messages", list)
 
 
@@ -103,7 +103,7 @@ def _is_hidden(message: Message) -> bool:
 
 
 def _path(root: Message, nodes: Message) -> Iterator[Message]:
-    """The messages from the first to the current one, or else to the file's last."""
+    """The messages from the first message to the current message, or else to the file's last."""
     at: Any = root.get("current_node")
     if not isinstance(at, str) or at not in nodes:
         at = list(nodes)[-1] if nodes else None
@@ -152,7 +152,7 @@ def _thoughts(content: Message) -> str:
 
 
 def _arguments(content: Message) -> str:
-    """The arguments of a call as JSON: many tools receive code, or plain text."""
+    """A call's arguments as a JSON object; many tools receive code or plain text instead."""
     text = "\n".join(part["text"] for part in _parts(content) if isinstance(part.get("text"), str))
     try:
         is_object = isinstance(json.loads(text), dict)
@@ -162,7 +162,7 @@ def _arguments(content: Message) -> str:
 
 
 def _parts(content: Message) -> list[Message]:
-    """The parts of a content; a part that is not text has its type."""
+    """The parts of a message's content; a part without text has only its type."""
     parts = content.get("parts")
     if not isinstance(parts, list):
         text = next((content[key] for key in _TOOL_TEXTS if isinstance(content.get(key), str)), "")
@@ -183,7 +183,7 @@ def _parts(content: Message) -> list[Message]:
 
 
 def _claude_ai(message: Message) -> Iterator[Message]:
-    """The messages in one Claude.ai message: a result in it ends a reply."""
+    """Split a Claude.ai message into messages; a result in it ends a reply."""
     content = message.get("content")
     blocks = [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
     if not blocks and (text := string(message, "text")):
@@ -213,7 +213,7 @@ def _claude_ai(message: Message) -> Iterator[Message]:
 
 
 def _attached(message: Message) -> Iterator[Message]:
-    """The attachments: the text of a file, or its name."""
+    """The attachments as text: each file's text, or its name."""
     for key in ("attachments", "files"):
         found = message.get(key)
         for file in found if isinstance(found, list) else ():

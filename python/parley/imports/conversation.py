@@ -1,4 +1,4 @@
-"""Another program's chat while it is read, in order; the result is the text of a chat file.
+"""Builds a chat file's text from another program's chat, which is read in order.
 
 Knows the transcript and which parts may appear where in it. Knows no other program's format.
 """
@@ -46,7 +46,7 @@ from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line
 
 UNNAMED = "unknown"
-"""The provider and the model of thinking from an unknown source: it is never sent."""
+"""The provider and the model of thinking from an unknown source, which is never sent."""
 _MOST_LOSSES, _MOST_SHOWN = 20, 200
 _SIGNATURE = re.compile(r"(?!redacted( |$))\S([^\n]*\S)?")
 _Part = TypeVar("_Part", bound=Segment | Attachment)
@@ -55,7 +55,7 @@ _NEVER_RAN = (NOT_APPROVED, DECLINED)
 
 @dataclass(frozen=True, slots=True)
 class ImportedChat:
-    """The text of a chat file, its losses (a clause each), and the pictures next to it."""
+    """A chat file's text, the losses (a clause each), and the pictures to store next to it."""
 
     text: str
     losses: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class ImportedChat:
 
 @dataclass(slots=True)
 class _Answer:
-    """An answer while it is read, and its calls without a result, by id and by name."""
+    """An answer during reading, with its calls that have no result yet, by id and by name."""
 
     agent: str | None
     segments: list[Segment] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Answer:
         self.segments.append(Proposal(call))
 
     def settle(self, key: str, result: Result) -> bool:
-        """Attach a result to an open call; return whether there was one."""
+        """Attach a result to an open call; False if there is no such call."""
         places = self.open.get(key, deque())
         while places:
             place = places.popleft()
@@ -89,14 +89,14 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Exchange:
-    """An exchange while it is read; `question` is None for an answer without one."""
+    """An exchange during reading; `question` is None for an answer without a question."""
 
     question: list[QuestionPart] | None
     answers: list[_Answer] = field(default_factory=list)
 
 
 class Conversation:
-    """Collects the messages, in order. Texts may contain anything, and always stay texts.
+    """Collects messages, in order. Texts may contain anything, and always stay texts.
 
     `folder` is the folder next to the chat for pictures; "" if there is none.
     """
@@ -114,19 +114,19 @@ class Conversation:
         """The last answer, even if the user has spoken since."""
         self._is_replying = False
         self._calls = 0
-        """The calls of this reply so far; a call below a result belongs to another reply."""
+        """The number of calls in this reply so far; a call after a result starts another reply."""
 
     def lose(self, what: str) -> None:
-        """Record something that cannot be imported; each clause is reported once."""
+        """Record content that cannot be imported; each clause is reported once."""
         if len(self._losses) < _MOST_LOSSES:
             self._losses[one_line(what, _MOST_SHOWN)] = None
 
     def title(self, text: str) -> None:
-        """Set the subject of the chat."""
+        """Set the chat's topic."""
         self._topic = " ".join(fit(text).split())
 
     def tags(self, tags: Iterable[str]) -> None:
-        """Add tags to the chat, each once."""
+        """Add tags to the chat, without duplicates."""
         self._tags |= dict.fromkeys(filter(None, (" ".join(fit(tag).split()) for tag in tags)))
 
     def system(self, text: str) -> None:
@@ -137,15 +137,15 @@ class Conversation:
                 self.lose("the place of later system messages, which are in the system prompt now")
 
     def preamble(self, text: str) -> None:
-        """Add text above the conversation, for people."""
+        """Add text for people above the conversation."""
         _add(self._preamble, text)
 
     def question(self, text: str) -> None:
-        """Add words of the user; they extend the previous question if it has no answer."""
+        """Add the user's text; it extends the previous question if that has no answer."""
         _add(self._question(), text)
 
     def picture(self, content: bytes) -> Attachment | None:
-        """The attachment for a picture, to be put in its place; None if it cannot be one."""
+        """Store a picture, and return its attachment; None if it cannot be stored."""
         kind = kind_of(content)
         if not self._folder or kind is None or len(content) > PICTURE_BYTES:
             return None
@@ -161,7 +161,7 @@ class Conversation:
         self._question().append(attachment)
 
     def reply(self, agent: str = "") -> None:
-        """Begin the model's words; another agent's words are another answer."""
+        """Begin a reply; another agent's reply starts another answer."""
         if not self._exchanges:
             self._exchanges.append(_Exchange(None))
         name = re.sub(r"[\]\n]", " ", fit(agent)).strip() or None
@@ -171,7 +171,7 @@ class Conversation:
         self._answer, self._is_replying, self._calls = answers[-1], True, 0
 
     def text(self, text: str) -> None:
-        """Add words of the model."""
+        """Add the model's text."""
         _add(self._segments(), text)
 
     def thinking(
@@ -183,7 +183,7 @@ class Conversation:
         *,
         redacted: bool = False,
     ) -> None:
-        """Add the model's thinking, or the data in its place."""
+        """Add the model's thinking, or the data that replaces its text."""
         if not _SIGNATURE.fullmatch(signature) or fit(signature) != signature:
             signature = ""
         provider, model = (
@@ -217,7 +217,7 @@ class Conversation:
         name: str = "",
         pictures: Sequence[Attachment] = (),
     ) -> None:
-        """Add a result to the first open call with this id; without an id, with this name."""
+        """Add a result to the first open call with this id, or with this name if the id is ""."""
         if self._answer is None:
             self.reply()
         assert self._answer, "there is an answer now"
@@ -230,7 +230,7 @@ class Conversation:
             self._answer.segments.append(Orphan(header_name(name), own_id, result))
 
     def note(self, text: str) -> None:
-        """Add text that is for people, and never for a model."""
+        """Add text that is for people, and is never sent to a model."""
         if not (note := without_blank_edges(fit(text)).lstrip(SPACING + "\n")):
             return
         if self._is_replying:
@@ -307,7 +307,7 @@ def _add(parts: list[Text | Note] | list[QuestionPart] | list[Segment], text: st
 
 
 def _own_id(call_id: str) -> str:
-    """An id that a chat may hold; equal ids stay equal."""
+    """An id that is valid in a chat; equal ids stay equal."""
     if CALL_ID.fullmatch(call_id):
         return call_id
     return f"call_{hashlib.sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""The one table of other programs' chat formats: how to recognize and read each."""
+"""The table of other programs' chat formats, and how to recognize and read each format."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from parley.imports.messages import ROLES
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program whose JSON is not messages: how to recognize it, and turn it into messages."""
+    """How to recognize a program's JSON that is not messages, and convert it to messages."""
 
     fits: Callable[[Any], bool]
     records: Callable[[Any], Iterator[messages.Record]]
     provider: str = UNNAMED
-    """The provider of its thinking."""
+    """The provider to record for thinking."""
     roles: str = "openai"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportFormat:
-    """Another program's format: its title, and its reader, unless `messages` reads it."""
+    """Another program's format: its title, and its reader if `messages` does not read it."""
 
     title: str
     markdown: Callable[[str], ImportedChat] | None = None
@@ -59,18 +59,19 @@ IMPORT_FORMATS = {
 
 
 Folder: TypeAlias = Callable[[int, int], str]
-"""The folder for a chat's pictures, by the chat's number and the number of chats; "" for none."""
+"""Returns the folder for a chat's pictures, given the chat's number and the number of chats; "" if
+there is none."""
 
 
 def no_folder(number: int, count: int) -> str:
-    """No place for pictures."""
+    """Provide no folder for pictures."""
     return ""
 
 
 def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Sequence[ImportedChat]:
-    """The chats in a file, in the named format or in the format that is recognized.
+    """The chats in a file, in the named format or a recognized format.
 
-    Raises ValueError, with the place, for unreadable content.
+    Raises ValueError with the location of unreadable content.
     """
     entry = IMPORT_FORMATS.get(name or _recognized(text))
     if entry and entry.markdown and not (name in ROLES and _is_json(text)):
@@ -91,7 +92,7 @@ def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Seq
 
 
 def _program(value: Any) -> Program | None:
-    """The program that this JSON seems to come from, if any."""
+    """The program that this JSON seems to come from; None if unknown."""
     programs = (entry.program for entry in IMPORT_FORMATS.values())
     return next((program for program in programs if program and program.fits(value)), None)
 
@@ -99,7 +100,7 @@ def _program(value: Any) -> Program | None:
 def _record(
     record: messages.Record, name: str | None, program: Program | None, folder: str, number: int
 ) -> ImportedChat:
-    """The chat of a record; errors name its `number`, unless it is 0: the only one."""
+    """A record's chat; errors name its `number`, which is 0 if there is only one record."""
     try:
         if program:
             return messages.chat(record, program.roles, folder, program.provider)
@@ -127,7 +128,7 @@ _SIGNS = (
     ("gp", markdown.has_turns),
     ("codecompanion", markdown.has_headings),
 )
-"""How Markdown is recognized, in this order. JSON lines never begin like this."""
+"""The tests that recognize Markdown formats, in this order. JSON lines never match."""
 
 
 def _is_json(text: str) -> bool:

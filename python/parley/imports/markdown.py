@@ -1,16 +1,16 @@
-"""Other plugins' Markdown chats, read into a conversation.
+"""Reads other plugins' Markdown chats into a conversation.
 
-- gp.nvim: `💬:` and `🤖:[Agent]`, in older files `🗨:`; above them a header that ends with `---`, with
-  lines such as `topic: x`, `- role: x`, `# topic: x` (Robitx/gp.nvim, lua/gp/init.lua and
+- gp.nvim: `💬:` and `🤖:[Agent]`, in older files `🗨:`; above them, a header that ends with `---`,
+  with lines such as `topic: x`, `- role: x`, `# topic: x` (Robitx/gp.nvim, lua/gp/init.lua and
   lua/gp/defaults.lua, 2026-11-23).
-- parley.nvim, a derivative: the same, with `🔒:` for text for people, down to the next turn, `🌿:`
-  for a line that links to another chat, `🧠:` for thinking down to a blank line or `🧠:[END]`, and
+- parley.nvim, a derivative: the same, with `🔒:` for text for people, up to the next turn, `🌿:`
+  for a line that links to another chat, `🧠:` for thinking up to a blank line or `🧠:[END]`, and
   fenced blocks below `🔧: tool id=x` and `📎: tool id=x error=true` (xianxu/parley.nvim,
   atlas/chat/format.md, lua/parley/tools/serialize.lua and lua/parley/chat_parser.lua, 2026-11-23).
 - CodeCompanion: its buffer, with the headings `## Me` and `## CodeCompanion (adapter)`
   (olimorris/codecompanion.nvim, lua/codecompanion/interactions/chat/parser.lua, 2026-11-23).
 
-As in those plugins, only the spelling at the start of a line distinguishes these from text.
+As in those plugins, these markers are recognized only by the start of a line.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _OF_THE_FILE = ("file", "topic", *_PROMPTS)
 
 
 def has_turns(lines: Sequence[str]) -> bool:
-    """Whether these are lines of gp.nvim, or of a plugin derived from it."""
+    """Whether these are lines from gp.nvim, or from a plugin derived from it."""
     return any(line.startswith((*_USER, _AGENT)) for line in lines)
 
 
 def has_tools(lines: Sequence[str]) -> bool:
-    """Whether there are turns, and lines with a meaning only in parley.nvim."""
+    """Whether there are turns, and lines that only have a meaning in parley.nvim."""
     signs = (_BRANCH, _LOCAL)
     return has_turns(lines) and any(
         line.startswith(signs) or _TOOL.fullmatch(line) for line in lines
@@ -63,12 +63,12 @@ def has_tools(lines: Sequence[str]) -> bool:
 
 
 def has_headings(lines: Sequence[str]) -> bool:
-    """Whether these are lines of a CodeCompanion buffer."""
+    """Whether these are lines from a CodeCompanion buffer."""
     return any(_HEADING.fullmatch(line) for line in lines)
 
 
 def gp(text: str) -> ImportedChat:
-    """The chat in a gp.nvim file."""
+    """Read a gp.nvim file."""
     conversation, lines = _begin(text)
     for marker, block, _ in _turns(conversation, lines, frozenset()):
         if marker in _USER:
@@ -79,7 +79,7 @@ def gp(text: str) -> ImportedChat:
 
 
 def parley_nvim(text: str) -> ImportedChat:
-    """The chat in a parley.nvim file."""
+    """Read a parley.nvim file."""
     conversation, lines = _begin(text)
     for marker, block, bodies in _turns(conversation, lines, _bodies(lines)):
         if marker in _USER:
@@ -94,7 +94,7 @@ def parley_nvim(text: str) -> ImportedChat:
 
 
 def codecompanion(text: str) -> ImportedChat:
-    """The chat in a CodeCompanion buffer. Its Markdown shows tool results as text."""
+    """Read a CodeCompanion buffer, whose Markdown shows tool results as text."""
     conversation, lines = Conversation(), split_lines(text)
     starts = [number for number in _unfenced(lines) if _HEADING.fullmatch(lines[number])]
     _turn(conversation, "", lines[: next(iter(starts), len(lines))])
@@ -117,7 +117,7 @@ def _turn(conversation: Conversation, who: str, block: Sequence[str]) -> None:
 
 
 def _without_context(conversation: Conversation, block: Sequence[str]) -> Sequence[str]:
-    """A question without the list of context that was shared with it."""
+    """A question without the list of shared context."""
     if _CONTEXT not in block:
         return block
     conversation.lose("the list of context shared with a question")
@@ -127,10 +127,10 @@ def _without_context(conversation: Conversation, block: Sequence[str]) -> Sequen
 
 
 def _sections(conversation: Conversation, block: Sequence[str]) -> None:
-    """An answer, which may have headings above its thinking and its text.
+    """Read an answer, which may have headings above its thinking and its text.
 
-    Only the first heading, with nothing above it, can mark thinking; others belong to the model's
-    text.
+    Only a heading with nothing above it can start the thinking; other headings belong to the
+    model's text.
     """
     conversation.reply()
     begin = next((number for number, line in enumerate(block) if line.strip()), 0)
@@ -143,7 +143,7 @@ def _sections(conversation: Conversation, block: Sequence[str]) -> None:
 
 
 def _begin(text: str) -> tuple[Conversation, list[str]]:
-    """A conversation with the header's values, and the lines below the header."""
+    """Start a conversation with the header's values; also returns the lines below the header."""
     conversation, lines = Conversation(), split_lines(text)
     first = 1 if lines and _RULE.fullmatch(lines[0]) else 0
     turn = next(
@@ -159,7 +159,7 @@ def _begin(text: str) -> tuple[Conversation, list[str]]:
 
 
 def _heed(conversation: Conversation, key: str, value: str) -> None:
-    """Read a line of the header; a prompt's line breaks are written as `\\n` in it."""
+    """Read a line of the header, in which a prompt's line breaks are written as `\\n`."""
     if key == "topic" and value.strip() != "?":
         conversation.title(value)
     elif key in ("tags", "tags+"):
@@ -173,9 +173,9 @@ def _heed(conversation: Conversation, key: str, value: str) -> None:
 def _turns(
     conversation: Conversation, lines: Sequence[str], bodies: AbstractSet[int]
 ) -> Iterator[tuple[str, list[str], AbstractSet[int]]]:
-    """The turns, each with its marker, its lines, and the lines that are bodies of tools.
+    """The turns, each with its marker, its lines, and the numbers of lines in tool bodies.
 
-    The lines above the first turn are the preamble. No line in `bodies` begins a turn.
+    The lines above the first turn are the preamble. A line in `bodies` never starts a turn.
     """
     marker, block, inside = "", list[str](), set[int]()
     for number, line in enumerate([*lines, _AGENT]):
@@ -193,7 +193,7 @@ def _turns(
 
 
 def _bodies(lines: Sequence[str]) -> AbstractSet[int]:
-    """The numbers of the lines in the fences of calls and results, which are always text.
+    """The numbers of the lines in the fences of calls and results; these lines are always text.
 
     parley.nvim does the same if the fence is closed (lua/parley/fence.lua, `scan`, 2026-11-24).
     """
@@ -208,14 +208,14 @@ def _bodies(lines: Sequence[str]) -> AbstractSet[int]:
 
 
 def _speaker(conversation: Conversation, block: list[str]) -> list[str]:
-    """Begin the answer of the agent that its line names; returns the lines of its text."""
+    """Begin the answer from the agent named on its first line; returns the lines of its text."""
     name = _NAME.fullmatch(block[0])
     conversation.reply(name["agent"] if name else "")
     return [name["rest"].strip(), *block[1:]] if name else block
 
 
 def _split(block: Sequence[str], bodies: AbstractSet[int]) -> tuple[list[str], list[str]]:
-    """A turn's lines that a model is sent, and the notes in it, except in the `bodies`."""
+    """Split a turn into lines for the model and notes; lines in `bodies` never start a note."""
     starts = {n: line for n, line in enumerate(block) if n not in bodies}
     end = next((n for n, line in starts.items() if line.startswith(_LOCAL)), len(block))
     local = "\n".join(block[end:]).removeprefix(_LOCAL)
@@ -245,13 +245,13 @@ def _answer(conversation: Conversation, lines: Sequence[str]) -> None:
 
 
 def _after(numbers: Sequence[int], at: int) -> int | None:
-    """The first number that is higher."""
+    """The first number that is higher than `at`."""
     place = bisect_right(numbers, at)
     return numbers[place] if place < len(numbers) else None
 
 
 class _Fences:
-    """The ends of fences; a closing line has exactly as many backticks."""
+    """Finds the ends of fences; both of a fence's lines have the same number of backticks."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -261,14 +261,14 @@ class _Fences:
                 self._closers.setdefault(bare, []).append(number)
 
     def end(self, at: int) -> int | None:
-        """The line after a fence that begins here; None without a closed fence."""
+        """The line after a fence that begins here; None if there is no closed fence."""
         fence = _FENCE.fullmatch(self._lines[at]) if at < len(self._lines) else None
         closer = _after(self._closers.get(fence["ticks"], []), at) if fence else None
         return None if closer is None else closer + 1
 
 
 class _Blocks:
-    """The ends of an answer's blocks: calls, results, thinking, and closed fences."""
+    """Finds the ends of an answer's blocks: calls, results, thinking, and closed fences."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -282,7 +282,7 @@ class _Blocks:
                 self._gaps.append(number)
 
     def end(self, at: int) -> int | None:
-        """The line after a block that begins here; None without one."""
+        """The line after a block that begins here; None if there is no block."""
         line = self._lines[at]
         if line.startswith(_THINKING):
             return self._thinking_end(at)
@@ -308,7 +308,7 @@ def _tool_or_thinking(conversation: Conversation, block: Sequence[str]) -> None:
 
 
 def _unfenced(lines: Sequence[str]) -> Iterator[int]:
-    """The numbers of the lines outside Markdown fences that do not begin one."""
+    """The numbers of the lines outside Markdown fences, excluding the fence lines."""
     fence = ""
     for number, line in enumerate(lines):
         if fence:

@@ -1,14 +1,15 @@
-"""Message arrays of programs and providers, read into a conversation.
+"""Reads programs' and providers' message arrays into a conversation.
 
 One reader handles OpenAI's Chat Completions, Anthropic's Messages API and CodeCompanion. They
-differ in the names of the roles and in the place of calls and results, and many files mix them.
+differ in the names of roles and in where calls and results are, and many files mix them.
 
-- OpenAI: `tool_calls` and a legacy `function_call` of the assistant, results in messages of `tool`
-  and `function` (openai 3.54, types/chat/chat_completion_message_param.py, 2026-11-23).
-- Anthropic: blocks `tool_use` and `tool_result`, the system prompt outside the messages (anthropic
-  2.12, types/message_param.py, 2026-11-23).
-- CodeCompanion: the assistant is `llm`; `tools` of a message holds `calls`, or the `call_id` of a
-  result; older messages have `tool_calls` and `tool_call_id`; thinking is in `reasoning`
+- OpenAI: the assistant has `tool_calls` or a legacy `function_call`; results are in messages with
+  the role `tool` or `function` (openai 3.54, types/chat/chat_completion_message_param.py,
+  2026-11-23).
+- Anthropic: calls and results are `tool_use` and `tool_result` blocks; the system prompt is outside
+  the messages (anthropic 2.12, types/message_param.py, 2026-11-23).
+- CodeCompanion: the assistant is `llm`; a message's `tools` has `calls`, or a result's `call_id`;
+  older messages have `tool_calls` and `tool_call_id`; thinking is in `reasoning`
   (olimorris/codecompanion.nvim, lua/codecompanion/interactions/chat/sessions/serializer.lua, and
   ravitemer/codecompanion-history.nvim, lua/codecompanion/_extensions/history/storage.lua,
   2026-11-23).
@@ -54,13 +55,13 @@ _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
 _BOM = "\ufeff"
 _DATA_URL = re.compile(r"data:[^,]{0,200},")
 _ERROR = "Error: "
-"""The start of a failed result if a format has no field for it: Parley's requests contain it."""
+"""The start of a failed result in Parley's requests, if the format has no field for failure."""
 _CARRIED = {"messages", "system", "title", "tags", "model", "adapter"}
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One conversation of a file: its messages, the object around them, and its losses."""
+    """One conversation in a file: its messages, the object around them, and its losses."""
 
     messages: Sequence[Message]
     root: Message
@@ -68,7 +69,7 @@ class Record:
 
 
 def json_value(text: str) -> Any:
-    """The value of JSON, or the list of the values in its lines. Raises ValueError."""
+    """Decode JSON, or JSON lines as a list. Raises ValueError."""
     text = text.removeprefix(_BOM)
     try:
         return strict_json(text)
@@ -115,7 +116,7 @@ def _objects(messages: Sequence[Any]) -> Sequence[Message]:
 
 
 def kind(record: Record) -> str:
-    """The format of a conversation, by features that only one format has."""
+    """A conversation's format, recognized by features that only one format has."""
     roles = {message["role"] for message in record.messages}
     if "llm" in roles or any(
         "_meta" in m or isinstance(m.get("tools"), dict) for m in record.messages
@@ -130,9 +131,9 @@ def kind(record: Record) -> str:
 
 
 def chat(record: Record, format_name: str, folder: str = "", provider: str = "") -> ImportedChat:
-    """The chat of a conversation in this format. Raises ValueError with the place of an error.
+    """Read a conversation in this format. Raises ValueError with the location of an error.
 
-    `provider` is the source of its thinking; by default, the format decides.
+    `provider` is recorded for thinking; by default, it is the format.
     """
     reader = _Reader(record, format_name, folder, provider or format_name)
     for number, message in enumerate(record.messages, 1):
@@ -144,7 +145,7 @@ def chat(record: Record, format_name: str, folder: str = "", provider: str = "")
 
 
 class _Reader:
-    """Reads the messages of one conversation."""
+    """Reads one conversation's messages."""
 
     def __init__(self, record: Record, format_name: str, folder: str, provider: str) -> None:
         self.conversation = Conversation(folder)
@@ -199,7 +200,7 @@ class _Reader:
                 self._think(thought)
         parts = list(self._parts(message.get("content")))
         for part in sorted(parts, key=lambda part: part.get("type") == "tool_use"):
-            self._say(part)  # text after a call came before its result: calls end a reply
+            self._say(part)  # calls end a reply, so text after a call moves before it
         if isinstance(refusal := message.get("refusal"), str):
             self.conversation.text(refusal)
         tools = mapping(message, "tools")
@@ -270,7 +271,7 @@ class _Reader:
         self.conversation.result(call_id, words if is_error else text, status, name, pictures)
 
     def _split(self, content: Any) -> tuple[str, list[Attachment]]:
-        """The text and the pictures of a result."""
+        """A result's text and pictures."""
         texts, pictures = list[str](), list[Attachment]()
         for part in self._parts(content):
             if picture := self._picture(part):
@@ -280,7 +281,7 @@ class _Reader:
         return "\n".join(texts), pictures
 
     def _picture(self, part: Message) -> Attachment | None:
-        """The picture or PDF in a part; None for any other part, and if it cannot be kept."""
+        """The picture or PDF in a part; None for any other part, or if it cannot be kept."""
         url = part.get("image_url") or mapping(part, "file").get("file_data") or ""
         url = url.get("url") if isinstance(url, dict) else url
         data = mapping(part, "source").get("data") or url
@@ -295,7 +296,7 @@ class _Reader:
         return self.conversation.picture(content)
 
     def _parts(self, content: Any) -> Iterator[Message]:
-        """The parts of a content; a plain text is one part."""
+        """The parts of a message's content; a plain text is one part."""
         match content:
             case None:
                 return
@@ -315,14 +316,14 @@ class _Reader:
         return [self._text(part) for part in self._parts(content)]
 
     def _text(self, part: Message) -> str:
-        """The text of a part; replacement words for a part without text."""
+        """A part's text; a placeholder for a part without text."""
         for key in ("text", "refusal"):
             if isinstance(part.get(key), str):
                 return str(part[key])
         return self._lose(string(part, "type"))
 
     def _lose(self, type_name: str) -> str:
-        """The words that replace a part of this type."""
+        """Record the loss of a part of this type, and return a placeholder."""
         name = type_name if re.fullmatch(r"[a-z_-]{1,40}", type_name) else "part"
         self.conversation.lose(f"parts of type {name}, which words replace")
         return f"[{name.replace('_', ' ')}]"

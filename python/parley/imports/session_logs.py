@@ -1,11 +1,11 @@
-"""Session logs of Claude Code and of `llm`, as messages.
+"""Converts session logs from Claude Code and `llm` to messages.
 
-- Claude Code: `~/.claude/projects/*/*.jsonl`; a line is a `user` or an `assistant` with a `message`
-  as in the Messages API, or something else, and names its parent by `parentUuid`. One reply takes
+- Claude Code: `~/.claude/projects/*/*.jsonl`. A line has the type `user` or `assistant`, with a
+  `message` as in the Messages API, or another type; `parentUuid` names its parent. A reply takes
   several lines with the same `message.id`, one for each block. Lines with `isSidechain` belong to
   subagents (oneryalcin/agent-schemas, claude-code, v2.1.1, 2026-11-24).
-- `llm logs --json`: a list of prompts with their responses; tool results are with the prompt that
-  sent them (llm 0.36, 2026-11-24).
+- `llm logs --json`: a list of prompts with their responses; tool results are stored with the prompt
+  that sent them (llm 0.36, 2026-11-24).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customT
 
 
 def is_claude_code(value: Any) -> bool:
-    """Whether these are lines of a Claude Code session."""
+    """Whether these are lines from a Claude Code session."""
     return any(_is_said(line) for line in _lines(value))
 
 
@@ -40,7 +40,7 @@ def is_llm(value: Any) -> bool:
 
 
 def claude_code(value: Any) -> Iterator[Record]:
-    """The conversation in a Claude Code session: the branch that was continued last."""
+    """The conversation in a Claude Code session, from the branch that was continued last."""
     lines, losses = _lines(value), dict[str, None]()
     said = [line for line in lines if _is_said(line)]
     main = [line for line in said if line.get("isSidechain") is not True]
@@ -88,7 +88,7 @@ def _is_said(line: Any) -> bool:
 
 
 def _branch(lines: Sequence[Message], candidates: Sequence[Message]) -> list[Message]:
-    """The lines up to the last one, with every line of each reply, and the results of its calls."""
+    """The lines that lead to the last line, with all lines of each reply and its calls' results."""
     by_id = {string(line, "uuid"): line for line in lines if string(line, "uuid")}
     on_it, at = set[str](), string(candidates[-1], "uuid")
     while at in by_id and at not in on_it:
@@ -131,7 +131,7 @@ def _head(lines: Sequence[Message], path: Sequence[Message]) -> Message:
 
 
 def llm(value: Any) -> Iterator[Record]:
-    """The conversations in a log of `llm`, in the log's order."""
+    """The conversations in an `llm` log, oldest first."""
     rows = sorted(value, key=lambda row: string(row, "datetime_utc"))
     conversations = dict[str, list[Message]]()
     for row in rows:
@@ -170,7 +170,7 @@ def _objects(row: Message, key: str) -> list[Message]:
 
 
 def _kind(attachment: Message) -> str:
-    """The kind of an attachment, such as an image; the log does not contain its bytes."""
+    """An attachment's kind, such as "image"; the log does not contain its content."""
     return string(attachment, "type").partition("/")[0] or "attachment"
 
 
