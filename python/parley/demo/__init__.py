@@ -1,5 +1,5 @@
-"""A local HTTP server that speaks the providers' wire formats, for trying Parley and for its tests.
+"""A local HTTP server that speaks the providers' wire formats, to try out and to test Parley.
 
-It knows the formats, their refusals and a few simple rules for answers; it knows nothing of
-transcripts, settings or Neovim. Only `server` does IO, and nothing is imported before it is needed.
+It knows the formats, their refusals and a few simple rules for answers, but nothing about
+transcripts, settings or Neovim. Only `server` does I/O, and modules are imported only when needed.
 """

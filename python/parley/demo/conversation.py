@@ -1,8 +1,7 @@
-"""The demo model's view of a request, independent of the wire format: a conversation in, a reply
-out.
+"""The demo model's input and output, independent of the wire format: a conversation and a reply.
 
-These are only values. `reading` makes conversations from request bodies, `rules` makes replies, the
-`wire_*` modules put replies into frames.
+Contains only values. `reading` creates conversations from request bodies, `rules` creates replies,
+and the modules in `wire` turn replies into frames.
 """
 
 import re
@@ -10,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 TEXT_ONLY = "demo-text"
-"""The model name that refuses tools and pictures, like a small local model."""
+"""The name of a model that refuses tools and pictures, like a small local model."""
 
 Thinking = Literal["off", "asked", "on"]
-"""Never; only when the question asks for it; always."""
+"""When the model thinks: never, if the question asks for it, or always."""
 
 Stop = Literal["end", "calls", "length"]
 
@@ -22,7 +21,7 @@ _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A call answered since the question: raw argument text, result text, types of its pictures."""
+    """A call with a result since the question: raw arguments, result text, types of pictures."""
 
     name: str
     arguments: str
@@ -33,9 +32,9 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The conversation as seen by the rules. `seed` differs between histories and makes ids unique.
+    """The conversation that the rules see. `seed` depends on the history, and makes ids unique.
 
-    `syntax` says how to write calls into the text; "" uses the format's own calls. `pictures` has
+    `syntax` is the syntax for calls in the text; "" means the format's own calls. `pictures` has
     the types of the question's pictures.
     """
 
@@ -55,7 +54,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call; `arguments` is the text to stream, usually but not always JSON."""
+    """A tool call; `arguments` is the text to stream, which is usually but not always JSON."""
 
     name: str
     arguments: str
@@ -63,7 +62,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply; `output` includes `thinking`."""
+    """The tokens of one request; `output` includes `thinking`."""
 
     prompt: int
     output: int
@@ -72,7 +71,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply of the model: thinking, then hidden thinking, then text, then calls."""
+    """One of the model's replies: thinking, then hidden thinking, then text, then calls."""
 
     thinking: str
     hidden: str
@@ -84,12 +83,12 @@ class Reply:
 
 
 def tokens(text: str) -> int:
-    """A rough count of one token for every four characters: enough to show and to limit."""
+    """A rough count, one token for every four characters; good enough for display and limits."""
     return (len(text) + 3) // 4
 
 
 def claude_version(model: str) -> tuple[int, int] | None:
-    """(4, 7) for `claude-opus-4-7`; None for any name without a Claude version. Dates are not
+    """(4, 7) for `claude-opus-4-7`; None for a name without a Claude version. Dates are not
     versions."""
     match = _VERSION.search(model)
     return (int(match[1]), int(match[2] or 0)) if match else None

@@ -1,7 +1,8 @@
-"""Tools named in a question as `call NAME {json}`: decides which of them the demo model calls now.
+"""Decides which tools named in a question, as `call NAME {json}`, the demo model calls now.
 
-All at once, unless the question says `one after another`; once, unless it says `again and again`;
-and only offered tools, unless it says `no matter what`, to imitate a model that has gone astray.
+The model calls all tools at once, unless the question says `one after another`; once, unless it
+says `again and again`; and only offered tools, unless it says `no matter what`, which imitates a
+model that makes invalid calls.
 """
 
 import json
@@ -19,12 +20,12 @@ _ASTRAY = re.compile(r"\bno matter what\b", re.IGNORECASE)
 
 
 def named(question: str) -> tuple[Call, ...]:
-    """The calls that a question wants, in order."""
+    """The calls that a question asks for, in order."""
     return tuple(_calls_in(question))
 
 
 def due(conversation: Conversation) -> tuple[Call, ...]:
-    """The calls to make now; () if it is time to report their results."""
+    """The calls to make now; () if it is time to report the results."""
     question, count = conversation.question, len(conversation.results)
     calls = named(question)
     if _AGAIN.search(question):
@@ -48,7 +49,7 @@ def _calls_in(question: str) -> Iterator[Call]:
 
 
 def _json_prefix(text: str) -> str:
-    """The JSON value at the start of a text, unchanged; other text up to the end of its line."""
+    """The JSON value at the start of a text, unchanged; if there is none, the first line."""
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except ValueError:

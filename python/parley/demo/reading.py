@@ -1,7 +1,8 @@
-"""Reads request bodies of the three formats as the one conversation that the rules see.
+"""Reads request bodies in all three formats as the conversation that the rules see.
 
-It trusts their shape: a malformed body raises LookupError, TypeError, ValueError or AttributeError.
-The question is the user's last text. Earlier results are history, later ones are new.
+Does not validate them: a malformed body raises LookupError, TypeError, ValueError or
+AttributeError. The question is the user's last text. Results before it are history, and results
+after it are new.
 """
 
 import hashlib
@@ -17,14 +18,14 @@ from parley.demo.text_tools import syntax_of, tools_in, with_calls
 
 Body = Mapping[str, Any]
 Entry = tuple[str, Any]
-"""`("question", text)` of the user, `("text", text)` of the model, `("call", (id, name,
-arguments))`, `("result", (id, text, failed))`, or `("pictures", types)` of the entry before."""
+"""`("question", text)` from the user, `("text", text)` from the model, `("call", (id, name,
+arguments))`, `("result", (id, text, failed))`, or `("pictures", types)` in the previous entry."""
 
 _TOKENS_OF_A_PICTURE = 1600
 
 
 def read_anthropic(body: Body) -> Conversation:
-    """A Messages request."""
+    """Read a Messages request."""
     return _conversation(
         body,
         entries=(entry for message in body["messages"] for entry in _anthropic_entries(message)),
@@ -37,7 +38,7 @@ def read_anthropic(body: Body) -> Conversation:
 
 
 def read_chat(body: Body) -> Conversation:
-    """A Chat Completions request."""
+    """Read a Chat Completions request."""
     messages = body["messages"]
     effort = body.get("reasoning_effort")
     return _conversation(
@@ -54,7 +55,7 @@ def read_chat(body: Body) -> Conversation:
 
 
 def read_responses(body: Body) -> Conversation:
-    """A Responses request."""
+    """Read a Responses request."""
     raw = body["input"]
     items = [{"role": "user", "content": raw}] if isinstance(raw, str) else raw
     systems = [body.get("instructions") or ""]
@@ -108,7 +109,7 @@ def _conversation(
 
 
 def _tokens_of(body: Body) -> int:
-    """The tokens of a request; each picture costs the same."""
+    """A request's number of tokens; all pictures cost the same."""
     text, count = _BYTES.subn("", json.dumps(body, ensure_ascii=False))
     return tokens(text) + _TOKENS_OF_A_PICTURE * count
 
@@ -165,7 +166,7 @@ def _anthropic_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
 def _chat_entries(message: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Entry]:
     pictures = _pictures_of(message.get("content"))
     if before.get("role") == "tool" and message["role"] == "user" and pictures:
-        yield "pictures", pictures  # pictures of results, which hold only text
+        yield "pictures", pictures  # from the results above, which can only hold text
         return
     for call in message.get("tool_calls") or ():
         yield "call", (call["id"], call["function"]["name"], call["function"]["arguments"])
@@ -194,7 +195,7 @@ def _text_of(content: str | list[Mapping[str, Any]]) -> str:
 
 
 def has_pictures(body: Body) -> bool:
-    """Whether a request holds any picture."""
+    """Whether a request contains any pictures."""
     messages = [
         *(body.get("messages") or ()),
         *(items if isinstance(items := body.get("input"), list) else ()),
@@ -215,7 +216,7 @@ def _parts(content: object) -> list[Mapping[str, Any]]:
 
 
 def _pictures_of(content: object) -> tuple[str, ...]:
-    """The types of a content's pictures and files."""
+    """The types of the pictures and files in a message's content."""
     return tuple(filter(None, map(_picture_type, _parts(content))))
 
 
@@ -244,12 +245,12 @@ def _anthropic_thinking(body: Body) -> Thinking:
 
 
 def _later_round_of_manual(body: Body, results: tuple[CallResult, ...]) -> bool:
-    """Manual thinking is not interleaved: the model thinks once, before its first call."""
+    """Whether manual thinking is over: it is not interleaved, and ends before the first call."""
     return bool(results) and (body.get("thinking") or {}).get("type") == "enabled"
 
 
 def shows_thinking(body: Body) -> bool:
-    """Whether an Anthropic reply carries the text of its thinking, or only its signature.
+    """Whether an Anthropic reply contains its thinking's text, or only the signature.
 
     `display` is "omitted" by default from 4.7 on, and "summarized" before.
     """

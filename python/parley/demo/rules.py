@@ -1,7 +1,7 @@
-"""The demo model's words: a pure function from a conversation to a reply, using a table of rules.
+"""The demo model: a pure function from a conversation to a reply, based on a table of rules.
 
 The first rule with a reply wins. Rules see the question, the offered tools and the results since
-the question; they know nothing of wire formats.
+the question; they know nothing about wire formats.
 """
 
 import json
@@ -52,7 +52,7 @@ _TRY = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A rule's proposed reply; `summary` is the line for a system prompt that asks for one."""
+    """A rule's proposed reply; `summary` is used if the system prompt asks for a summary line."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -77,7 +77,7 @@ def reply(conversation: Conversation) -> Reply:
 
 
 def _text_and_calls(draft: Draft, conversation: Conversation) -> tuple[str, tuple[Call, ...]]:
-    """The text and the calls; if calls must be written in words, they are part of the text."""
+    """The text and the calls; if the provider's own calls cannot be used, they go in the text."""
     text = _with_summary(draft, conversation)
     if not conversation.syntax:
         return text, draft.calls
@@ -86,7 +86,7 @@ def _text_and_calls(draft: Draft, conversation: Conversation) -> tuple[str, tupl
 
 
 def _status(conversation: Conversation) -> Draft | None:
-    """The separate request for a status line: one sentence about a tool call."""
+    """Answers a separate request for a status line, with one sentence about a tool call."""
     if not _STATUS.search(conversation.question):
         return None
     query = re.search(r'query\W+(\w[^"\\}]*)', conversation.question)
@@ -94,7 +94,7 @@ def _status(conversation: Conversation) -> Draft | None:
 
 
 def _sum_up(conversation: Conversation) -> Draft | None:
-    """The request for a summary of one exchange."""
+    """Answers a request for a summary of one exchange."""
     match = _SUM_UP.search(conversation.question)
     return Draft(f"you said “{match[1][:60]}”, and I answered.") if match else None
 
@@ -111,7 +111,7 @@ def _write(conversation: Conversation) -> Draft | None:
 
 
 def _named_tools(conversation: Conversation) -> Draft | None:
-    """`call NAME {json}`, once or more: calls these tools with exactly this argument text."""
+    """`call NAME {json}`, once or more: calls the tools with exactly these arguments."""
     calls = named(conversation.question)
     if not calls:
         return None
@@ -130,7 +130,7 @@ def _named_tools(conversation: Conversation) -> Draft | None:
 
 
 def _pictures(conversation: Conversation) -> Draft | None:
-    """It cannot look at pictures, but it can name their types."""
+    """Names the pictures' types; the model cannot see the pictures themselves."""
     if not conversation.pictures:
         return None
     return Draft(
@@ -241,7 +241,7 @@ def _prices(names: tuple[str, ...], known: dict[str, CallResult]) -> Draft:
 
 
 def _quoted(company: str, result: CallResult) -> tuple[bool, str]:
-    """Whether a price was found, and the words about it."""
+    """Whether a price was found, and the text about it."""
     if result.failed or _is_refusal(result.text):
         return False, _excuse(company, result)
     quote = read_quote(company, result.text)
@@ -308,7 +308,7 @@ def _compact(arguments: dict[str, str]) -> str:
 def _within_limit(
     conversation: Conversation, thinking: str, hidden: str, text: str, calls: tuple[Call, ...]
 ) -> Reply:
-    """The reply, cut when the tokens run out: mid-word, or in the middle of a call's arguments."""
+    """The reply, cut at the token limit, even in the middle of a word or a call's arguments."""
     room = 4 * conversation.limit if conversation.limit is not None else None
     parts: list[str] = []
     for piece in (thinking, hidden, text, *(call.arguments for call in calls)):

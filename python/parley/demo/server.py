@@ -1,7 +1,8 @@
 """The demo server: routes, pacing and the socket. Other modules decide refusals and replies.
 
-A strict server first checks each request, and refuses it in the provider's own words and error
-shape if the provider would. A stream ends at once when its client disconnects or the server stops.
+A strict server first checks each request. If the provider would refuse it, the server does so with
+the provider's own wording and error format. A stream ends immediately when its client disconnects
+or the server stops.
 """
 
 import argparse
@@ -46,7 +47,7 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One provider format: how to check (which imports its rules), read, answer and refuse."""
+    """A format's functions: check a request (imports the checks), read, answer and refuse it."""
 
     check: Callable[[Body, Mapping[str, str]], list[str]]
     read: Callable[[Body], Conversation]
@@ -139,9 +140,9 @@ class Service:
 
 
 def create_app(pace: float = PACE, *, strict: bool = False) -> Starlette:
-    """The app; `pace` is seconds between pieces. `app.state.service` holds its state.
+    """The app; `pace` is the number of seconds between pieces. `app.state.service` has the state.
 
-    `strict` refuses the requests that the provider would refuse.
+    With `strict`, the server refuses requests that the provider would refuse.
     """
     service = Service(pace, strict)
     routes = [Route(path, service.answer, methods=["POST"]) for path in APIS]
@@ -172,7 +173,7 @@ async def _health(_: Request) -> Response:
 
 
 async def _models(_: Request) -> Response:
-    """One list for both SDKs: each reads the fields it knows."""
+    """One list for both SDKs; each reads the fields that it knows."""
     models = [
         {
             "id": name,
@@ -191,7 +192,7 @@ async def _models(_: Request) -> Response:
 
 
 class DemoServer:
-    """A running server; made by `start`, ended by `stop` or by leaving its `async with` block."""
+    """A running server; created by `start`, and stopped by `stop` or at the end of `async with`."""
 
     def __init__(self, app: Starlette, server: uvicorn.Server, url: str) -> None:
         self.url = url
@@ -205,7 +206,7 @@ class DemoServer:
 
     @property
     def streaming(self) -> int:
-        """The number of streams being sent right now."""
+        """The number of streams that are being sent now."""
         return self._service.streaming
 
     async def stop(self) -> None:
@@ -220,7 +221,7 @@ class DemoServer:
         for connection in list(state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
-        await asyncio.sleep(0)  # an aborted connection ends in the loop's next round
+        await asyncio.sleep(0)  # an aborted connection ends in the event loop's next iteration
 
     async def __aenter__(self) -> Self:
         return self
@@ -237,10 +238,10 @@ class DemoServer:
 async def start(
     host: str = "127.0.0.1", port: int = 0, pace: float = PACE, *, strict: bool = False
 ) -> DemoServer:
-    """Serve on the running loop, without signal handlers and log; port 0 means any free port.
+    """Serve on the running loop, without signal handlers or logs; port 0 means any free port.
 
-    uvicorn's own `serve` takes over signals and polls for its end every tenth of a second, so only
-    its start and its protocol are used. Raises OSError when the port is taken.
+    uvicorn's own `serve` handles signals and checks every tenth of a second whether to exit, so
+    only its startup and its protocol are used. Raises OSError if the port is in use.
     """
     listener = _listen(host, port)
     app = create_app(pace, strict=strict)
@@ -262,8 +263,8 @@ async def start(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket that names its protocol: asyncio disables Nagle's delay only for such
-    sockets."""
+    """A listening socket with an explicit protocol, for which asyncio disables Nagle's
+    algorithm."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -296,8 +297,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def serve(port: int, pace: float, strict: bool, say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; first prints the variables to set in a shell. Raises OSError if it cannot
-    listen."""
+    """Print the variables to set in a shell, and serve until Ctrl-C. Raises OSError if the server
+    cannot listen."""
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(port, pace, strict, say))
 

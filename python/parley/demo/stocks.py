@@ -1,6 +1,6 @@
-"""The stock example: the companies in a question, and the prices in a search result.
+"""The stock example: finds the companies in a question, and the prices in a search result.
 
-The model knows no prices. It reads the search tool's result, JSON or prose, and quotes it.
+The model does not know any prices. It reads and quotes the search tool's result, JSON or prose.
 """
 
 import json
@@ -48,8 +48,7 @@ class Quote:
 
 
 def companies(question: str) -> tuple[str, ...]:
-    """The companies whose price the question asks for, in order, as the user spelled them; () for
-    none."""
+    """The companies whose prices the question asks for, in order, as the user spelled them."""
     text = _ASIDES.sub("", question)
     named = tuple(dict.fromkeys(_NAMED.findall(text)))
     if after := _AFTER.search(text):
@@ -66,7 +65,7 @@ def query_for(company: str) -> str:
 
 
 def query_of(result: CallResult) -> str:
-    """The query of a call, "" if it had none."""
+    """The query in a call; "" if there is none."""
     try:
         arguments = json.loads(result.arguments)
     except ValueError:
@@ -75,7 +74,7 @@ def query_of(result: CallResult) -> str:
 
 
 def read_quote(company: str, text: str) -> Quote | None:
-    """The first price in a result; None if it has none."""
+    """The first price in a result; None if there is none."""
     for entry in _objects(text):
         price = entry.get("price", entry.get("last"))
         if price is not None:
@@ -106,7 +105,7 @@ def _title(company: str) -> str:
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """Every JSON object in a result that is JSON, outermost first."""
+    """All objects in a JSON result, outermost first; empty if the result is not JSON."""
     try:
         waiting = [json.loads(text)]
     except ValueError:

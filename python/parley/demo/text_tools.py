@@ -1,8 +1,8 @@
-"""Tools that a request describes in words, for a model without tools: read from its prompt and
-history.
+"""Reads tools and calls that a request describes in its text, for a model without tool support.
 
-The system prompt has a JSON line for each tool, and the form of a call, JSON or tags. Calls are in
-the assistant's text, results in the user's. Knows both forms, and how a call is written in each.
+The system prompt has a JSON line for each tool, and the syntax of a call, JSON or tags. Calls are
+in the assistant's text, and results are in the user's text. Knows how to read and write both
+syntaxes.
 """
 
 import json
@@ -30,7 +30,7 @@ _CORRECTIONS = re.compile(r"(?:^|\n\n)IMPORTANT: Previous attempts failed.*", re
 
 
 def syntax_of(system: str) -> Syntax:
-    """The syntax in which a system prompt wants calls; "" if it describes no tools."""
+    """The syntax for calls that a system prompt asks for; "" if it does not describe tools."""
     return next((syntax for syntax, form in _FORMS if form in system), "")
 
 
@@ -40,7 +40,7 @@ def tools_in(system: str) -> tuple[str, ...]:
 
 
 def with_calls(entries: Iterable[Entry], syntax: Syntax) -> Iterator[Entry]:
-    """A conversation in words, as one with calls and results."""
+    """Convert a conversation with calls and results in the text to one with separate entries."""
     waiting: list[str] = []
     count = 0
     for kind, text in entries:
@@ -59,7 +59,7 @@ def with_calls(entries: Iterable[Entry], syntax: Syntax) -> Iterator[Entry]:
 
 
 def call_text(call: Call, syntax: Syntax) -> str:
-    """A call in words."""
+    """A call written as text."""
     if syntax == "json":
         return f'{{"tool": "{call.name}", "params": {call.arguments}}}'
     try:
@@ -93,7 +93,7 @@ def _calls(text: str, syntax: Syntax) -> Iterator[Call]:
 
 
 def _user_entries(text: str, waiting: list[str]) -> Iterator[Entry]:
-    """The results in a user's message, then the question below them, if any."""
+    """The results in a user's message, then the question below the results, if any."""
     heading = _RESULTS.match(text) if waiting else None
     if not heading:
         yield "question", text
