@@ -1,6 +1,6 @@
-"""The user's sign-ins at servers: signed in, signed out, or signing in now.
+"""The user's accounts at servers: signed in, signed out or signing in.
 
-Knows which servers take sign-ins, and the ones in progress. `sign_in` knows how a sign-in works.
+Knows which servers take logins and which sign-ins are in progress. `sign_in` knows how one works.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Accounts:
-    """The accounts at all servers; their logins are kept in the state folder."""
+    """The accounts at all servers; stores their logins in the state folder."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -29,9 +29,9 @@ class Accounts:
         self._pages = dict[str, Visit]()
 
     def auth(self, settings: ServerSettings, note: Callable[[bool], None]) -> httpx2.Auth | None:
-        """The login's token for requests; None for a server with a token in its settings.
+        """Adds the login's token to requests; None for a server that takes no logins.
 
-        For each response, `note` receives whether it was refused because a login is missing.
+        After each response, `note` receives whether the request was refused for lack of a login.
         """
         if settings.url is None or not settings.takes_logins:
             return None
@@ -40,9 +40,10 @@ class Accounts:
         return BearerAuth(settings.url, self._logins, note)
 
     async def sign_in(self, settings: ServerSettings, browse: Callable[[Visit], object]) -> bool:
-        """Sign the user in, and return whether that succeeded; `browse` shows and opens a page.
+        """Sign the user in and return True; `browse` shows and opens the sign-in page.
 
-        Cancels a sign-in that is already in progress. Raises ParleyError if the sign-in fails.
+        If a sign-in is already in progress, cancel it and return False. Raises ParleyError if the
+        sign-in fails.
         """
         name = settings.name
         if attempt := self._attempts.get(name):
@@ -77,7 +78,7 @@ class Accounts:
         return url is not None and self._logins.forget(url)
 
     def account(self, settings: ServerSettings) -> tuple[Account, str]:
-        """Whether the user is signed in, and the address of the page of a sign-in in progress."""
+        """The account's state, and the page address of a sign-in in progress."""
         if settings.name in self._attempts:
             page = self._pages.get(settings.name)
             return "signing in", page.url if page else ""
@@ -89,7 +90,7 @@ class Accounts:
         return ("signed in" if has_login else "none"), ""
 
     def lacking_scope(self, settings: ServerSettings) -> str:
-        """The further scope that a server required for a request; "" for none."""
+        """The further scope that the server required for a request; "" if there is none."""
         try:
             url = settings.expanded(self._environ).url
         except SettingsError:

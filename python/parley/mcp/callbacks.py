@@ -1,8 +1,8 @@
-"""Requests of MCP servers while they work: a form, a page, the working directory, a model's reply.
+"""Answers servers' requests for a form, a page, the working directory or a model's reply.
 
-Parley offers a server only the capabilities that can be answered, and refuses other requests. A
-server may sample only if its settings allow it. The same answers serve requests of older servers
-and the inputs that a server of revision 2026-07-28 requires before it continues.
+Parley declares only the capabilities that it can serve, and refuses other requests. A server may
+use the model only if its settings allow sampling. The same callbacks answer the requests of older
+servers and supply the inputs that a server of revision 2026-07-28 requires before it continues.
 """
 
 from __future__ import annotations
@@ -39,40 +39,41 @@ if TYPE_CHECKING:
 
 
 Left: TypeAlias = Literal["decline", "cancel"]
-"""The ways to leave a form, or a page that is not opened: the user declines, or leaves."""
+"""How the user left a form or an unopened page: by declining it, or without a choice."""
 
 
 Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
-"""Has the model reply; raises ParleyError."""
+"""Gets the model's reply to a request. Raises ParleyError."""
 
 
 class Elicitor(Protocol):
-    """Has the user fill in forms and open pages."""
+    """Asks the user to fill in forms and open pages."""
 
     def ask(
         self, server: str, message: str, schema: Mapping[str, Any]
     ) -> Coroutine[Any, Any, dict[str, Any] | Left]:
-        """The answers to a server's form, by the names in its JSON schema, or how the user left it.
+        """The answers to a server's form, by the names in its schema, or how the user left it.
 
-        Cancelled when the server is gone, or the call for which it asked has ended. The schema's
-        texts are the server's: show them as visible text.
+        Cancelled when the server is gone or the call that needed the form has ended. The texts in
+        the JSON schema come from the server: escape them with `text.visible`.
         """
         ...
 
     def visit(self, server: str, page: Visit) -> Coroutine[Any, Any, Literal["accept"] | Left]:
-        """Whether the user has opened a page for a server; pages open in no other way."""
+        """Whether the user opened a server's page; Parley never opens one in any other way."""
         ...
 
     def finish(self, server: str, page: Visit) -> Coroutine[Any, Any, bool]:
-        """Whether the user has finished at a page; cancelled when the server reports it."""
+        """Whether the user has finished with a page; cancelled when the server reports it first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRequests:
-    """Answers servers: through the user, if there is an `elicitor`; `folder` is the user's.
+    """Answers servers' requests; only an `elicitor` can ask the user.
 
-    `max_bytes` bounds a message that a server wants the model to reply to.
+    `folder` returns the user's working directory. `max_bytes` limits each message that a server
+    sends to the model.
     """
 
     elicitor: Elicitor | None
@@ -81,7 +82,7 @@ class ServerRequests:
     max_bytes: int
 
     def callbacks(self, settings: ServerSettings, clock: PausableClock) -> dict[str, Any]:
-        """The callbacks for the SDK's client; a capability without a callback is not offered.
+        """The callbacks for the SDK's client, which declares no capability without a callback.
 
         To add a capability, add an entry named after the parameter of `mcp.Client`.
         """
@@ -99,10 +100,10 @@ class ServerRequests:
         return callbacks
 
     def _may_know_folder(self, settings: ServerSettings) -> bool:
-        """Whether the server is told the folder: as set, else if its arguments name no folder.
+        """Whether to tell the server the folder: as set, else only if its arguments name no folder.
 
-        Such a server would drop that folder for ours. Without a `cwd`, "." is Parley's own folder,
-        so it does not count.
+        A server with a folder in its arguments would replace that folder with ours. Without a
+        `cwd`, relative arguments do not count, because they start at Parley's own folder.
         """
         if settings.roots is not None:
             return settings.roots
@@ -132,14 +133,14 @@ def _root(folder: Path) -> dict[str, str]:
 
 
 class _Door:
-    """Limits one server's requests: how many at once, and how many in a minute (0 for no limit)."""
+    """Limits one server's requests: how many at once and how many a minute (0 for no limit)."""
 
     def __init__(self, at_once: int, a_minute: int) -> None:
         self._free = at_once
         self._rate = RateWindow(a_minute)
 
     def is_open(self) -> bool:
-        """Whether one more request may be answered; if so, counts it."""
+        """Whether another request may be answered; if so, counts it."""
         now = asyncio.get_running_loop().time()
         if not self._free or self._rate.wait(now) > 0:
             return False
@@ -153,7 +154,7 @@ class _Door:
 
 
 def _through(door: _Door, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """The same answers, but bounded: a server may ask a thousand times at once."""
+    """The callback with limits, because a server may send a thousand requests at once."""
 
     async def reply(context: ClientRequestContext, params: Any) -> Any:
         if not door.is_open():

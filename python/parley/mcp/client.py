@@ -1,6 +1,6 @@
-"""A connected MCP server as this project's values: its offers and its answers.
+"""A connected MCP server's offers and answers as Parley's own values.
 
-Keeps the SDK's types to itself. Does not know how or when the server is reached.
+No SDK type leaves this module. It does not know how or when Parley connects to the server.
 """
 
 import asyncio
@@ -43,29 +43,29 @@ Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
 
 _METHOD_NOT_FOUND = -32601
 MOST_OFFERED = 1_000
-"""The maximum of tools, prompts, resources or templates of a server, and of their pages."""
+"""The maximum number of a server's tools, prompts, resources or templates, and of their pages."""
 MOST_PARTS = 1_000
-"""The maximum of parts in one result, resource or prompt."""
+"""The maximum number of parts in one result, resource or prompt."""
 MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
-"""Characters of definitions: each request sends them to the model."""
+"""Characters in tool definitions, which each request sends to the model."""
 MOST_OF_INSTRUCTIONS = 4_000
-"""Bytes of a server's instructions: each request sends them to the model, too."""
+"""Bytes of a server's instructions, which each request also sends to the model."""
 _NAMED = 5
 _MOST_SAID = 600
-"""Characters of a server's explanation why a task failed."""
+"""Characters of a server's explanation for a failed task."""
 MOST_VALUES = 100
-"""Values for a variable: "must not exceed 100 items" (`Completion.values` of mcp_types 2.3.0, read
-2026-11-23)."""
+"""Values for one variable: "must not exceed 100 items" (`Completion.values` of mcp_types 2.3.0,
+read 2026-11-23)."""
 _VISITS_REQUIRED = -32042
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002, _VISITS_REQUIRED)
-"""A healthy server's error codes: wrong parameters, no such method or resource, a page first."""
+"""Error codes from a healthy server: wrong parameters, no such method or resource, a page first."""
 _MOST_TRIES = 4
-"""The number of attempts at a call that requires pages each time."""
+"""The number of attempts at a call that requires pages each time it is sent."""
 
 
 class SdkSession:
-    """A connected server as this project's values."""
+    """A connected server, through the SDK's client."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SdkSession:
         elicitor: Elicitor | None,
         sessions: TaskSessions,
     ) -> None:
-        """While tools are listed, `broken` receives the names of broken definitions."""
+        """`broken` receives the names of broken definitions while the tools are listed."""
         self.protocol = str(client.protocol_version)
         self.instructions = cut(visible((client.instructions or "").strip()), MOST_OF_INSTRUCTIONS)
         self.left_out = ""
@@ -94,14 +94,14 @@ class SdkSession:
         """The names of the tools that run as tasks."""
 
     async def try_out(self) -> None:
-        """List the tools in advance; raise any error of the connection."""
+        """List the tools in advance, so that a connection error appears now."""
         self._first = await self.tools()
 
     async def tools(self) -> tuple[Tool, ...]:
-        """The tools of all pages that the settings take, without broken definitions.
+        """The tools from all pages, except those that the settings exclude.
 
-        Also without tools beyond the limits, and without tools that only run as tasks if the server
-        takes no task. `left_out` names them.
+        Also leaves out broken definitions, tools beyond the limits, and tools that only run as
+        tasks if the server does not take tasks; `left_out` names these.
         """
         first, self._first = self._first, None
         if first is not None:
@@ -124,7 +124,7 @@ class SdkSession:
                 else:
                     room -= size
                     tools[tool.name] = tool
-                    # A local server ends with Neovim, so a task there would not outlive it.
+                    # A local server ends with Neovim, so its tasks cannot outlive Neovim.
                     if support == "required" or (
                         support == "optional" and self._settings.url is not None
                     ):
@@ -156,11 +156,11 @@ class SdkSession:
 
     def _leave_out(self, what: str, kind: Kind = "tools") -> None:
         if kind in ("resources", "resource_templates"):
-            return  # their own lists report this each time
+            return  # `ResourceList.unlisted` reports this
         self.left_out = f"{self.left_out}, {what}" if self.left_out else f"left out: {what}"
 
     async def prompts(self) -> tuple[Prompt, ...]:
-        """The prompts of all pages."""
+        """The prompts from all pages."""
         return tuple(
             [
                 prompt_from_mcp(definition, self._settings.name)
@@ -176,7 +176,7 @@ class SdkSession:
         return prompt_text(map(plain, result.messages[:MOST_PARTS]), self._max_bytes)
 
     async def resource(self, uri: str) -> str:
-        """The text of all parts of a resource. Raises ServerError if it has none."""
+        """A resource's text, from all its parts. Raises ServerError if no part has text."""
         parts = await self._contents(uri)
         text = result_text(parts, max_bytes=self._max_bytes)
         if not any("text" in part["resource"] for part in parts):
@@ -196,7 +196,7 @@ class SdkSession:
         ]
 
     async def resources(self) -> ResourceList:
-        """The resources and templates of all pages; skips a server that declares no resources."""
+        """The resources and templates from all pages; empty if the server declares no resources."""
         if self._client.server_capabilities.resources is None:
             return ResourceList()
         resources = await self._resources("resources")
@@ -228,7 +228,7 @@ class SdkSession:
     ) -> Outcome:
         """The call's result, possibly the tool's error; raises LostError if the connection ends.
 
-        If the call runs as a task, polls it until it is over.
+        If the call runs as a task, polls the task until it is over.
         """
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -264,7 +264,7 @@ class SdkSession:
     async def _answer(
         self, name: str, arguments: dict[str, Any], report: Any
     ) -> tuple[dict[str, Any], list[str]]:
-        """The answer to a call (a result or a started task), and the hosts of earlier pages."""
+        """The answer to a call (a result or a started task), and the hosts of the visited pages."""
         if name in self._as_tasks:
             return await self._after_visits(partial(self._tasks.begin, name, arguments, report))
         once = partial(self._client.call_tool, name, arguments, progress_callback=report)
@@ -275,7 +275,7 @@ class SdkSession:
     def _outcome(self, result: Mapping[str, Any], hosts: Sequence[str]) -> Outcome:
         """A call's result as an outcome; its parts are JSON or the SDK's values.
 
-        A task's result is unchecked so far: invalid parts are dropped.
+        A task's result has not been validated before, so this drops invalid parts.
         """
         from pydantic import BaseModel
 
@@ -293,10 +293,10 @@ class SdkSession:
         return replace(returned, text=f"{_opened(hosts)}{returned.text}") if hosts else returned
 
     async def _after_visits(self, once: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
-        """The result of a request, repeated after the user has visited the required pages.
+        """A request's result, after the user has visited the pages that it requires.
 
-        Also returns the hosts of these pages. A request that requires pages has not begun, so it
-        runs once. Raises ServerError if a page is not opened.
+        Also returns the hosts of these pages. A request that requires pages has not begun, so
+        sending it again runs it only once. Raises ServerError if a page is not opened.
         """
         from mcp.shared.exceptions import MCPError
 
@@ -322,7 +322,7 @@ class SdkSession:
         return f"MCP server '{self._settings.name}' wants a page"
 
     async def _visit(self, page: Visit) -> None:
-        """Have the user open a page; return when the user or the server reports that it is done."""
+        """Ask the user to open a page; return when the user or the server says that it is done."""
         user, server = self._elicitor, self._settings.name
         if user is None:
             raise ServerError(
@@ -347,7 +347,7 @@ class SdkSession:
                 done.cancel()
 
     async def _listed(self, kind: Kind) -> AsyncIterator[dict[str, Any]]:
-        """The definitions of all pages, up to a limit; none if the server lacks this kind."""
+        """The definitions from all pages, up to a limit; none if the server lacks this kind."""
         from mcp.shared.exceptions import MCPError
 
         client = self._client
@@ -360,7 +360,7 @@ class SdkSession:
         cursor: str | None = None
         seen: set[str | None] = set()
         left = MOST_OFFERED
-        while cursor not in seen:  # a server that repeats a cursor would have us list forever
+        while cursor not in seen:  # else a repeated cursor would make this endless
             if len(seen) == MOST_OFFERED:
                 self._leave_out(f"all {kind} beyond the first {MOST_OFFERED} pages", kind)
                 return
@@ -406,13 +406,13 @@ class SdkSession:
 
 
 def _task_support(definition: Mapping[str, Any]) -> object:
-    """Whether a tool may, must or cannot be called as a task, whose result is collected later."""
+    """Whether a call of the tool may, must or cannot run as a task."""
     execution = definition.get("execution")
     return execution.get("taskSupport") if isinstance(execution, Mapping) else None
 
 
 def _begun(result: Mapping[str, Any]) -> TaskState | None:
-    """The task that began in place of a result. Raises TaskError if it is invalid."""
+    """The task in place of a result; None for a result. Raises TaskError if it is invalid."""
     try:
         return task_in(result)
     except ValueError as error:
@@ -420,7 +420,7 @@ def _begun(result: Mapping[str, Any]) -> TaskState | None:
 
 
 def _opened(hosts: Sequence[str]) -> str:
-    """The line before the result of a repeated call."""
+    """The line that precedes a repeated call's result."""
     return (
         f"[the user opened {', '.join(dict.fromkeys(hosts))} first, then the call was made again]\n"
     )

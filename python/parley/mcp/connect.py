@@ -1,6 +1,6 @@
-"""Connections to MCP servers: in this process, over a program's stdin and stdout, over HTTP.
+"""Connections to MCP servers: in this process, over a program's stdin and stdout, or over HTTP.
 
-Knows the SDK's transports and its client, but not the messages that they carry.
+Knows the SDK's transports and client, but not the messages that they carry.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 _LISTEN_AGAIN_S = 5.0
 
 _log = logging.getLogger(__name__)
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # else junk makes tracebacks on stderr
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # else junk prints tracebacks to stderr
 
 
 class Connector:
-    """Connects to servers; programs that `reaper` knows end with this process."""
+    """Connects to servers; `reaper` ends the local ones with this process."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Connector:
     ) -> None:
         """`folder` returns the user's working directory, the base of a relative `cwd`.
 
-        `in_process` are the servers in this process by name, in addition to the mock server.
+        `in_process` has the servers in this process by name, except for the mock server.
         """
         self._in_process = in_process
         self._environ = environ
@@ -70,13 +70,13 @@ class Connector:
         self._ways = Ways(state_folder(environ) / "ways.json")
         self._sessions = Hints(state_folder(environ) / "sessions.json")
         self._next_ways = dict[str, Way]()
-        """By a server's identity, the way to try next because the last one timed out."""
+        """By server identity, the way to try next because the last way timed out."""
 
     @asynccontextmanager
     async def connect(
         self, settings: ServerSettings, stderr: StderrTail, signals: Signals
     ) -> AsyncIterator[SdkSession]:
-        """The server, started if it is local; it ends with this context."""
+        """A session with the server; a local server starts and ends with this context."""
         filled = settings.expanded(self._environ)
         async with AsyncExitStack() as stack:
             client, session = await self._begun(stack, filled, settings.identity, stderr, signals)
@@ -92,9 +92,9 @@ class Connector:
         stderr: StderrTail,
         signals: Signals,
     ) -> tuple["Client", SdkSession]:
-        """A connection in the way that worked last time, else in another.
+        """Connect in the way that worked last time, else in another way.
 
-        Some servers exit when they are asked in the newest way, and some answer it wrongly.
+        Some servers exit or reply wrongly when Parley begins in the newest way.
         """
         last = self._next_ways.pop(identity, None) or self._ways.get(identity)
         ways, failure = _ways(settings, last), None
@@ -104,7 +104,7 @@ class Connector:
                 async with AsyncExitStack() as attempt:
                     begun = await self._attempt(attempt, way, settings, stderr, signals)
                     await stack.enter_async_context(attempt.pop_all())
-            except asyncio.CancelledError:  # it timed out, and the other way may not
+            except asyncio.CancelledError:  # it timed out; another way may not
                 if ways:
                     self._next_ways[identity] = ways[0]
                 raise
@@ -117,8 +117,8 @@ class Connector:
                 stderr.keep()
             else:
                 if settings.protocol == "auto" and not settings.builtin:
-                    # In the newest way the SDK may agree on an older revision, perhaps after 10 s
-                    # of silence.
+                    # In the newest way, the SDK may fall back to an older revision, perhaps
+                    # after 10 s of silence.
                     is_older = way == "newest" and begun[1].protocol != NEWEST
                     self._ways.put(identity, "older" if is_older else way)
                 return begun
@@ -222,7 +222,7 @@ class Connector:
         return stdio_client(parameters, errlog=stderr.open())
 
     def folder(self, settings: ServerSettings) -> str:
-        """The folder in which a local server starts; "" for a server without a folder."""
+        """The folder in which a local server starts; "" for any other server."""
         if settings.command is None or settings.builtin:
             return ""
         if settings.cwd is None:
@@ -234,7 +234,7 @@ class Connector:
         return os.path.normpath(start_folder(filled, self._folder()) or settings.cwd)
 
     def _place(self, settings: ServerSettings) -> Path | None:
-        """The folder in the settings; None for Parley's own: no project decides how servers run."""
+        """The folder in `cwd`; None for Parley's own, so no project decides how servers run."""
         if settings.cwd is None:
             return None
         place = start_folder(settings.cwd, self._folder())
@@ -244,7 +244,7 @@ class Connector:
 
 
 def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
-    """Receives a server's own notifications."""
+    """Receives a server's notifications."""
     from mcp_types import (
         ElicitCompleteNotification,
         LoggingMessageNotification,
@@ -297,7 +297,7 @@ def _mode(way: Way, protocol: str) -> dict[str, Any]:
 
 
 def _as_end(error: Exception) -> Exception:
-    """The error as the supervisor knows it, if the server has ended."""
+    """A LostError if this error means that the server has ended, else the error itself."""
     from mcp.shared.exceptions import MCPError
 
     inner = cause(error)
@@ -306,7 +306,7 @@ def _as_end(error: Exception) -> Exception:
 
 
 def _others(ways: list[Way], error: BaseException) -> list[Way]:
-    """The ways left to try with a server after this one failed."""
+    """The remaining ways that may still work after this error."""
     import httpx2
 
     error = cause(error)
@@ -321,7 +321,7 @@ def _others(ways: list[Way], error: BaseException) -> list[Way]:
 
 
 def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
-    """Whether the SDK takes all of this result: it drops tools with invalid header names."""
+    """Whether the SDK accepts the whole result: it drops tools with invalid header names."""
     from mcp.shared.inbound import find_invalid_x_mcp_header
     from mcp_types.methods import parse_server_result
 
@@ -336,7 +336,10 @@ def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
 
 
 def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
-    """The command's path, if it is executable: the shell that starts it reports only to stderr."""
+    """The path of the command. Raises ServerError if it is not found or not executable.
+
+    The shell that starts it would report this only on stderr.
+    """
     where, command = f"mcp.servers.{settings.name}", settings.command
     if not command:
         raise ServerError(f"{where}: needs a command or a url")
@@ -347,7 +350,7 @@ def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
 
 
 async def _listen(client: "Client", signals: Signals) -> None:
-    """Listens for changed tools; a server of revision 2026-07-28 tells only subscribers."""
+    """Listen for changed tools: a server of revision 2026-07-28 notifies only subscribers."""
     from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
     from mcp.shared.exceptions import MCPError
 
@@ -361,7 +364,7 @@ async def _listen(client: "Client", signals: Signals) -> None:
                     signals.tools_changed()
         except SubscriptionLost:
             await asyncio.sleep(_LISTEN_AGAIN_S)
-            signals.tools_changed()  # changes in the meantime are not announced
+            signals.tools_changed()  # changes in between were not announced
         except (ListenNotSupportedError, MCPError, TimeoutError):
             return
         else:

@@ -1,6 +1,6 @@
-"""Tools that are Python functions, as an MCP server in this process; the SDK derives their schemas.
+"""Python functions as the tools of an MCP server in this process; the SDK derives their schemas.
 
-Knows how the SDK takes functions, but not their callers.
+Knows how the SDK takes functions, but not who calls them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FUNCTIONS = "python"
 
 
 def server_of(functions: Sequence[Callable[..., object]]) -> InProcess:
-    """A server with these functions as tools: it uses their names, docstrings and parameters.
+    """A server whose tools are these functions, with their names, docstrings and parameters.
 
     Raises SettingsError for a function that cannot become a tool.
     """
@@ -33,9 +33,8 @@ def server_of(functions: Sequence[Callable[..., object]]) -> InProcess:
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server, names = MCPServer[Any](FUNCTIONS, log_level="WARNING"), set[str]()
-    root.handlers[:] = before[
-        0
-    ]  # the SDK sets up logging for the whole process, but that is the program's choice
+    # The SDK has set up logging for the whole process, which only the program may decide.
+    root.handlers[:] = before[0]
     root.setLevel(before[1])
     for function in functions:
         name = getattr(function, "__name__", repr(function))

@@ -1,6 +1,6 @@
-"""A small file of hints that processes share: each lasts some days, and may be missing or wrong.
+"""A small file of hints that processes share; a hint lasts some days, and may be missing or wrong.
 
-Does not know the hints' meaning.
+Does not know what the hints mean.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _GOOD_FOR_S = 7 * 24 * 3600.0
 
 
 class Hints:
-    """Words by keys; the file has only the keys' digests. A word's age counts from its `put`."""
+    """Words by key; the file has only the keys' digests. A word's age counts from its `put`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, key: str) -> str | None:
-        """The word, if it was put during the last days."""
+        """The key's word, unless it is missing or too old."""
         match self._table().get(_digest(key)):
             case [str(word), int() | float() as since] if 0 <= time.time() - since < _GOOD_FOR_S:
                 return word
@@ -36,14 +36,14 @@ class Hints:
                 return None
 
     def put(self, key: str, word: str | None) -> None:
-        """Keep this word, or delete it if it is None."""
+        """Keep the key's word, or delete the word if this one is None."""
         table, digest = self._table(), _digest(key)
         if table.pop(digest, None) is None and word is None:
             return
         if word is not None:
             table[digest] = [word, time.time()]
         new = self._path.with_suffix(f".{os.getpid()}.new")
-        with suppress(OSError):  # without the hint, one attempt is lost
+        with suppress(OSError):  # a missing hint costs only one attempt
             private_folder(self._path.parent)
             private_file(new).write_text(
                 json.dumps(dict(list(table.items())[-_MOST:])), encoding="utf-8"

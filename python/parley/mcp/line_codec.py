@@ -1,7 +1,7 @@
-"""A UTF-8 codec that passes on only whole lines of a stdio server's output to the SDK.
+"""A UTF-8 codec that passes a stdio server's output to the SDK only in whole lines.
 
-The SDK joins a line again with each piece: for a long line that takes minutes. With this codec it
-receives each line in one piece, in linear time, and `TOO_LONG` in place of a line that would fill
+The SDK joins a line again with each piece, which takes minutes for a long line. With this codec, it
+receives each line in one piece, in linear time, and `LONG_LINE` instead of a line that would fill
 the memory.
 """
 
@@ -10,11 +10,11 @@ import codecs
 NAME = "parley-lines"
 LINE_BYTES = 64_000_000
 LONG_LINE = "parley: too long a line"
-"""Not a message of any protocol; a server that writes this line itself counts as too long."""
+"""Not a message in any protocol; if a server writes this line itself, it counts as too long."""
 
 
 class LineDecoder(codecs.IncrementalDecoder):
-    """Holds back bytes until their line ends, up to `most` bytes."""
+    """Holds bytes back until their line ends, up to `most` bytes."""
 
     def __init__(self, errors: str = "strict", most: int = LINE_BYTES) -> None:
         super().__init__(errors)
@@ -35,7 +35,7 @@ class LineDecoder(codecs.IncrementalDecoder):
         return f"{lines}{self._take_line()}" if final else lines
 
     def _hold(self, piece: bytes) -> str:
-        """Keep a piece of the line; return the line `TOO_LONG` once if the line is too long."""
+        """Keep a piece of the line; return the line `LONG_LINE` once if the line is too long."""
         self._size += len(piece)
         self._pieces.append(piece)
         if self._size <= self._most:

@@ -1,6 +1,6 @@
-"""Logins at MCP servers: each URL has a file with its grants that only the user can read.
+"""Logins at MCP servers: a file for each URL holds its grants, and only the user can read it.
 
-Knows files and their content as plain JSON; not how a login is made or used.
+Knows the files and their content as plain JSON, but not how a login is made or used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SECRETS = ("access_token", "refresh_token", "client_secret")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A server's grants, by exact URL: the `tokens` as received, and the `client` that owns them.
+    """A server's grants for an exact URL: the received `tokens`, and the `client` that owns them.
 
     `places` are the addresses that granted them, for renewals; `expires_at` is in seconds since
     1970.
@@ -56,18 +56,18 @@ class Login:
 
     @property
     def scope(self) -> str:
-        """The granted scope, as far as the server reports it, and the lacking scope."""
+        """The granted scope, as the server reports it, together with the lacking scope."""
         granted = self.tokens.get("scope")
         return union_of(granted if isinstance(granted, str) else "", self.lacking_scope)
 
     def is_to_renew(self, refused: str) -> bool:
-        """Whether it can and must be renewed: it has expired, or its token was refused."""
+        """Whether the login can and must be renewed: it has expired, or `refused` is its token."""
         has_expired = self.expires_at is not None and self.expires_at - _EARLY_S <= time.time()
         return bool(self.tokens.get("refresh_token")) and (has_expired or self.token == refused)
 
 
 def union_of(*scopes: str) -> str:
-    """The scopes that any of these texts names, in order, without invalid words.
+    """The scopes in all these texts, in order, without duplicates and invalid words.
 
     "scope-token = 1*( %x21 / %x23-5B / %x5D-7E )"
     (datatracker.ietf.org/doc/html/rfc6749#section-3.3, 2026-11-23).
@@ -151,7 +151,7 @@ class Logins:
             yield
             return
         try:
-            while not _is_locked(lock):  # noqa: ASYNC110 - other processes set no event
+            while not _is_locked(lock):  # noqa: ASYNC110 - other processes cannot set an event
                 await asyncio.sleep(_LOOK_AGAIN_S)
             yield
         finally:
@@ -168,7 +168,7 @@ def _is_locked(lock: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # the file system has no locks: continue without
+        return True  # the file system has no locks: continue without one
     return True
 
 

@@ -1,6 +1,7 @@
-"""A port of this machine to which a browser returns from a page, once, with the right `state`.
+"""A local port to which the browser returns once from a page, with the right `state`.
 
-Knows a little HTTP, and that only a request with the right `state` counts; not the page's purpose.
+Knows a little HTTP and that only a request with the right `state` counts, but not the page's
+purpose.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</t
 
 
 class Loopback:
-    """Listens for one answer; closes with it, or with this context. A `port` of 0 is any."""
+    """Listens for one answer, and closes after it or with this context. Port 0 is any free port."""
 
     def __init__(self, port: int = 0) -> None:
         self._port = port
@@ -57,7 +58,7 @@ class Loopback:
         return f"http://{_HOST}:{self._server.sockets[0].getsockname()[1]}{PATH}"
 
     async def answer(self, state: str) -> Mapping[str, str]:
-        """The parameters of the browser's request with this state; others are refused."""
+        """The parameters of the browser's request with this state; refuses all other requests."""
         self._state = state
         return await self._answer
 
@@ -82,7 +83,7 @@ class Loopback:
             writer.close()
 
     def _take(self, line: str) -> tuple[str, str]:
-        """The status and page title for a request, by its first line."""
+        """The status and page title for the request with this first line."""
         method, _, rest = line.partition(" ")
         parts = urlsplit(rest.partition(" ")[0])
         if method != "GET" or parts.path != PATH or not self._state or self._answer.done():

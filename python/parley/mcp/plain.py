@@ -1,4 +1,4 @@
-"""The SDK's values as plain JSON: the only form in which they leave it."""
+"""The SDK's values as plain JSON, the only form that the rest of Parley receives."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def plain(model: BaseModel | None) -> dict[str, Any]:
-    """The fields that a value has, under their names on the wire; none for None."""
+    """A value's fields that are set, by their names on the wire; empty for None."""
     return {} if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)

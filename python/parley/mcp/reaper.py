@@ -1,8 +1,8 @@
-"""Lets no MCP server outlive this process, however it ends, even by SIGKILL.
+"""Ends all MCP servers when this process ends in any way, even by SIGKILL.
 
-A small shell in its own session reads the servers' process groups from a FIFO; only this process
-holds it open for writing. At the end of file this process is gone, so the shell ends the remaining
-servers. POSIX only: elsewhere servers start directly. Knows nothing of MCP.
+A small shell in its own session reads the servers' process groups from a FIFO, which only this
+process holds open for writing. The end of file means that this process is gone, so the shell ends
+the remaining servers. POSIX only: on other systems, servers start directly. Does not know MCP.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ _SHELL = "/bin/sh"
 _CLOSE_S = 4.0
 _POLL_S = 0.01
 
-# stdin is the FIFO, `$1` its path; each line is a process group, or 0: "check which groups are
-# left". Groups that are gone are forgotten at once, since their numbers may be reused. Servers that
-# end by themselves when their stdin ends have 0.5 s, all others 1.3 s after SIGTERM. A process that
-# has ended but has not been waited for counts as gone (state Z, man proc_pid_stat): a container's
-# first process need not be an init. Reading on after the end of file catches a server that was just
-# being started. dash needs `kill -s NAME -- -GROUP`.
+# stdin is the FIFO, and `$1` its path. Each line is a process group, or 0 to check which groups
+# remain. The shell immediately forgets groups that are gone, since their numbers may be reused.
+# Servers have 0.5 s to exit after their stdin ends, and 1.3 s after SIGTERM. A process that has
+# ended but has not been waited for counts as gone (state Z, man proc_pid_stat), because a
+# container's first process need not be an init. Reading again after the end of file catches a
+# server that was just being started. dash needs `kill -s NAME -- -GROUP`.
 #
-# A server's child may be in its own session and have another parent by then. It is known by the
-# mark in its environment, which it has inherited: see `_LAUNCH`. Without /proc, `ps -E` shows it
-# (macOS; man ps: "Display the environment as well").
+# By then, a server's child may have its own session and another parent. The shell finds it by the
+# mark in its inherited environment (see `_LAUNCH`). Without /proc, `ps -E` shows the mark (macOS;
+# man ps: "Display the environment as well").
 _REAPER = r"""
 trap '' HUP INT TERM
 fifo=$1
@@ -97,14 +97,14 @@ rm -f "$fifo"
 rmdir "${fifo%/*}"
 """
 
-# The shell becomes the server, so its pid is the server's, and leads the session in which the SDK
-# starts it. A server that cannot be announced does not start.
+# `exec` keeps the pid, so this is the server's pid. It is also its process group, because the SDK
+# starts the shell in a new session. A server that cannot be announced does not start.
 _LAUNCH = 'export PARLEY_SERVER="$0:$$:" && echo $$ >>"$0" && exec "$@"'
 
 
 @dataclass(slots=True)
 class _Guard:
-    """One running reaper and our end of its FIFO."""
+    """A running shell and our end of its FIFO."""
 
     process: subprocess.Popen[bytes]
     fifo: Path
@@ -115,23 +115,23 @@ class _Guard:
 
 
 class Reaper:
-    """Starts with the first server, and again if the reaper was killed or its FIFO deleted."""
+    """Starts a shell with the first server, and another if that was killed or its FIFO deleted."""
 
     def __init__(self) -> None:
         self._guards: list[_Guard] = []
 
     def launch(self, command: str, args: Sequence[str]) -> tuple[str, list[str]]:
-        """The command and arguments that start `command`, but never let it outlive this process."""
+        """The command and arguments that start `command` so that it cannot outlive this process."""
         if os.name != "posix":
             return command, list(args)
         if not self._guards or not self._guards[-1].usable():
-            self._guards.append(_start())  # an earlier reaper keeps watching its servers
+            self._guards.append(_start())  # an earlier shell keeps watching its servers
         return _SHELL, ["-c", _LAUNCH, str(self._guards[-1].fifo), command, *args]
 
     def prune(self) -> None:
-        """Forget the process group of a server that has ended."""
+        """Have the shells forget the process groups of servers that have ended."""
         for guard in self._guards:
-            with contextlib.suppress(BlockingIOError):  # full: the reaper is not reading
+            with contextlib.suppress(BlockingIOError):  # full: the shell is not reading
                 os.write(guard.writer, b"0\n")
 
     async def close(self) -> None:
@@ -142,17 +142,18 @@ class Reaper:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 for guard in guards:
-                    while guard.process.poll() is None:  # noqa: ASYNC110 - such a child has no event
+                    while guard.process.poll() is None:  # noqa: ASYNC110 - a `Popen` sets no event
                         await asyncio.sleep(_POLL_S)
 
 
 def _start() -> _Guard:
     fifo = Path(tempfile.mkdtemp(prefix="parley-")) / "servers"
     os.mkfifo(fifo, 0o600)
-    # Open for reading and writing, so neither this process nor a server waits for a reader. Not
-    # inherited, so the file ends when this process ends.
+    # Opened for reading and writing, so neither this process nor a server waits for a reader.
+    # Children do not inherit it, so the FIFO ends when this process ends.
     writer = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    reader = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)  # after our end it is too late
+    # Opened here, because the shell would wait forever if this process had already ended.
+    reader = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)
     try:
         process = subprocess.Popen(
             [_SHELL, "-c", _REAPER, "parley-reaper", str(fifo)],

@@ -31,7 +31,7 @@ _END_S = 1.0
 _MOST_SHOWN = 300
 _SESSION = "mcp-session-id"
 _KNOWN = (-32601, -32602)
-"""Errors of a server that has understood the request."""
+"""Error codes from a server that has understood the request."""
 
 Transport: TypeAlias = AbstractAsyncContextManager[tuple[Any, Any]]
 
@@ -47,7 +47,10 @@ async def reached(
     *,
     is_sse: bool,
 ) -> AsyncIterator[Transport]:
-    """The transport to a server's address, with the user's login; `is_sse`: revision 2024-11-05."""
+    """The transport to a server's address, with the user's login.
+
+    `is_sse` chooses the transport of revision 2024-11-05.
+    """
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -80,7 +83,7 @@ async def reached(
                     url,
                     http_client=client,
                     max_sse_event_size=lines.LINE_BYTES,
-                    terminate_on_close=False,
+                    terminate_on_close=False,  # a task may still need the session
                 )
             finally:
                 if sessions.current and not sessions.is_needed:
@@ -99,7 +102,8 @@ def _hooks(
 
     async def note(response: httpx2.Response) -> None:
         method, number = _request_of(response.request)
-        if _SESSION not in response.request.headers:  # some servers repeat it each time
+        if _SESSION not in response.request.headers:
+            # A reply to a request with a session may repeat that session, which may be a task's.
             sessions.current = response.headers.get(_SESSION) or sessions.current
         if not response.is_error:
             wire.note_refusal(number, None)
@@ -112,6 +116,8 @@ def _hooks(
             what = "renewing the login" if _is_form(response.request) else method
             stderr.lines.append(f"{what}: HTTP {response.status_code} {response.reason_phrase}")
 
+    # `note` reads error pages, so the limit comes first. Event streams may be endless: the SDK and
+    # `_events` limit each event.
     return {
         "request": [direct],
         "response": [bodies.bounded(lines.LINE_BYTES, streams=False), note],
@@ -119,7 +125,7 @@ def _hooks(
 
 
 async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
-    """Tell the server that a session is over; the server may ignore it."""
+    """Tell the server that a session is over; the server may ignore this."""
     import httpx2
 
     with suppress(httpx2.HTTPError, httpx2.StreamError, ParleyError, TimeoutError):
@@ -128,12 +134,12 @@ async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> No
 
 
 def _is_form(request: httpx2.Request) -> bool:
-    """Whether a request asks for a token, rather than the server."""
+    """Whether a request asks for a token, and does not go to the server itself."""
     return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
 
 
 def _task_of(request: httpx2.Request) -> str:
-    """The task that a request concerns; "" for none."""
+    """The id of the task that a request concerns; "" if there is none."""
     if request.method != "POST" or b'"tasks/' not in request.content:
         return ""
     try:
@@ -148,7 +154,7 @@ def _task_of(request: httpx2.Request) -> str:
 
 
 def _request_of(request: httpx2.Request) -> tuple[str, Any]:
-    """A request's HTTP method and its message's id; None if the message is not a request."""
+    """A request's HTTP method and its message's id, which is None unless a reply is expected."""
     try:
         message = json.loads(request.content) if request.method == "POST" else {}
     except ValueError:
@@ -157,7 +163,7 @@ def _request_of(request: httpx2.Request) -> tuple[str, Any]:
 
 
 async def _refusal(response: httpx2.Response, settings: ServerSettings) -> HttpRefusal | None:
-    """A refusal, with its page's readable words; None for an error of the protocol itself."""
+    """The refusal, with its page's readable words; None for an error within the protocol."""
     body = ""
     try:
         async with asyncio.timeout(_PAGE_S):
@@ -183,7 +189,7 @@ async def _refusal(response: httpx2.Response, settings: ServerSettings) -> HttpR
 
 
 def _rpc_error(body: str) -> dict[str, Any]:
-    """The error in a reply of the protocol; empty for any other page."""
+    """The error in a JSON-RPC reply; empty for any other page."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -193,7 +199,7 @@ def _rpc_error(body: str) -> dict[str, Any]:
 
 
 def _secrets(request: httpx2.Request, settings: ServerSettings) -> list[str]:
-    """The secrets in a request's headers: a server may send them back; never show them."""
+    """The secrets in a request's headers, which a server may send back: never show them."""
     values = (request.headers.get("authorization", ""), *settings.headers.values())
     return [text for value in values for text in (value, value.rpartition(" ")[2]) if len(text) > 5]
 
@@ -229,7 +235,7 @@ async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> str:
 
 
 def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) -> httpx2.Auth:
-    """Adds the token to each request; if it is refused, asks the command for another, once."""
+    """Adds the token to each request; if it is refused, runs the command once for another."""
     import httpx2
 
     class Bearer(httpx2.Auth):
@@ -254,9 +260,9 @@ def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) ->
 
 @asynccontextmanager
 async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[Any, Any]]:
-    """The transport of revision 2024-11-05: one address sends events and the address to post to.
+    """The transport of revision 2024-11-05: its event stream names the address to post to.
 
-    The SDK's own takes no event over 1 MB, and falls silent when a request is refused.
+    The SDK's own transport rejects events over 1 MB, and falls silent when a request is refused.
     """
     import anyio
     import httpx2
@@ -279,7 +285,7 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
                     await inbox.send(_message(event.data))
             if not place:
                 raise ServerError("the server names no address to post to")
-        inbox.close()  # so the end of the events ends the connection
+        inbox.close()  # the connection ends with the events
 
     async def post(place: str) -> None:
         async for item in outbox:

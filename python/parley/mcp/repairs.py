@@ -1,7 +1,7 @@
-"""Repairs results of servers: one broken part costs only itself.
+"""Repairs servers' results, so that a broken part loses only itself.
 
-The SDK refuses a whole result for any flaw in it. Works on results as JSON; the caller decides what
-is valid.
+The SDK rejects a whole result for any flaw in it. Works on results as JSON; the caller decides
+which are valid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEEDS = {
     "resources/templates/list": ("uriTemplate", "name"),
     "resources/read": ("uri", "text", "blob"),
 }
-"""The fields that a part requires; all others may be left out."""
+"""The fields that a part requires; all others may be dropped."""
 _HINTED = (
     "server/discover",
     "tools/list",
@@ -38,11 +38,11 @@ _HINTED = (
     "resources/templates/list",
     "resources/read",
 )
-"""Results that need hints of their lifetime in revision 2026-07-28; rmcp 3 leaves the hints out."""
+"""Methods whose results need cache hints in revision 2026-07-28; rmcp 3 omits them."""
 _MOST_OF_A_NAME = 40
 
 Sound: TypeAlias = Callable[[Mapping[str, Any]], bool]
-"""Whether the SDK takes a result."""
+"""Whether the SDK accepts a result."""
 
 
 def mends(method: str) -> bool:
@@ -53,9 +53,9 @@ def mends(method: str) -> bool:
 def mended(
     method: str, result: Mapping[str, Any], is_sound: Sound
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The result in a form that the SDK takes, and the names of the dropped parts.
+    """The result in a form that the SDK accepts, and the names of the dropped parts.
 
-    A broken block of a call's result is replaced by words.
+    A text block replaces a broken block in a call's result.
     """
     fields = _prepared(method, result)
     key = _PARTS.get(method)
@@ -86,7 +86,7 @@ def mended(
 
 
 def _prepared(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result's fields, with those that the newest revision adds, and without output schemas."""
+    """A result's fields without output schemas, but with the newest revision's fields."""
     fields = {"resultType": "complete", **result}
     if method in _HINTED:
         fields |= _hints(result)
@@ -96,7 +96,7 @@ def _prepared(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hints(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Defaults for missing or invalid hints: the result is for this one use, and private."""
+    """Defaults for missing or invalid cache hints: the result is private and not cached."""
     hints: dict[str, Any] = {}
     if not isinstance(result.get("ttlMs"), int | float):
         hints["ttlMs"] = 0
@@ -106,14 +106,14 @@ def _hints(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_output(definition: object) -> object:
-    """A definition without its output schema: the SDK rejects results that do not match it."""
+    """A definition without its output schema: the SDK would reject results that do not match it."""
     if not isinstance(definition, Mapping):
         return definition
     return {name: value for name, value in definition.items() if name != "outputSchema"}
 
 
 def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) -> object:
-    """The part unchanged, else its usable fields; None if there are none."""
+    """The part itself if it is valid, else its usable fields; None if it cannot be repaired."""
     if is_sound(part):
         return part
     if method == "tools/call":
@@ -135,14 +135,14 @@ def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) 
 
 
 def _schema(schema: object) -> object:
-    """The schema of arguments, which are always an object even if it does not say so."""
+    """The schema of the arguments; adds a missing `type`, which can only be "object"."""
     if schema is None:
         return {"type": "object"}
     return {"type": "object", **schema} if isinstance(schema, Mapping) else schema
 
 
 def _bare(block: object, is_sound: Callable[[object], bool]) -> object:
-    """A block without annotations, a link without a name; None if that is still broken."""
+    """A block without annotations, a link with at least an empty name; None if still broken."""
     if not isinstance(block, Mapping):
         return None
     bare = {name: value for name, value in block.items() if name not in ("annotations", "_meta")}
@@ -165,7 +165,7 @@ def _in_words(block: object) -> dict[str, str]:
 
 
 def _name(part: object) -> str:
-    """A name by which a person can recognize a broken part."""
+    """A name by which the user can recognize a broken part."""
     name = part.get("name") if isinstance(part, Mapping) else part
     return one_line(name if isinstance(name, str) else json.dumps(name, ensure_ascii=False))[
         :_MOST_OF_A_NAME

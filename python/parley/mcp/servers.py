@@ -1,7 +1,7 @@
-"""All MCP servers: one catalogue of their tools, calls to them, their shutdown.
+"""All MCP servers: one catalogue of their tools, their calls and their shutdown.
 
-Knows when a server is needed, not how it is reached. The `mcp` SDK takes more than a second to
-import, so a thread imports it when the first server is needed.
+Knows when a server is needed, but not how to connect to it. The `mcp` SDK takes more than a second
+to import, so a thread imports it when the first server is needed.
 """
 
 import asyncio
@@ -33,15 +33,15 @@ from parley.tools.visits import Visit
 
 _CLOSE_S = 3.0
 _LIST_S = 10.0
-"""Lists of resources and prompts for the user wait this long for a server."""
+"""How long a list of resources or prompts waits for each server."""
 
 
 class Servers:
-    """The servers of the settings; each starts when it is first needed, with its own supervisor.
+    """The servers in the settings. Each has its own supervisor, and starts when first needed.
 
     `elicitor` fills in servers' forms; `sample` replies to servers that may use the model; either
-    may be None. `folder` returns the user's working directory. `in_process` are the servers that
-    are objects of this process, by their names in the settings.
+    may be None. `folder` returns the user's working directory. `in_process` has the servers that
+    are objects in this process, by their names in the settings.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Servers:
         self.use(servers)
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
-        """Use these servers from now on: unchanged ones continue, all others end."""
+        """Use these servers from now on: unchanged servers continue, and all others end."""
         before, self._supervisors = self._supervisors, {}
         for name, settings in servers.items():
             old = before.get(name)
@@ -97,15 +97,15 @@ class Servers:
         return await self.sample(request)
 
     async def catalogue(self) -> Catalogue:
-        """The tools of all enabled servers, once each has started or failed."""
+        """The tools of all enabled servers, after each has started or failed."""
         await self.begin()
         await asyncio.gather(*(supervisor.settled() for supervisor in self._enabled()))
         return self.offered()
 
     async def begin(self, *, again: bool = False) -> None:
-        """Start the servers that do not run; servers that just failed only if `again`."""
+        """Start the servers that are not running; a server that just failed only if `again`."""
         if not self._closed:
-            await self._import_sdk()  # this takes long on a busy machine, but no server is to blame
+            await self._import_sdk()  # slow on a busy machine, so before any time limit starts
             for supervisor in self._enabled():
                 if not supervisor.is_listed:
                     supervisor.begin(again=again)
@@ -115,7 +115,7 @@ class Servers:
         return tuple(s.settings.name for s in self._enabled() if s.is_awaited)
 
     async def settled(self, names: Collection[str], limit_s: float | None) -> set[str]:
-        """Those of these servers that need no further waiting, once there is one or time is up."""
+        """Wait until one of the `names` settles or time is up; return the settled names."""
         waits = {
             asyncio.ensure_future(supervisor.settled()): supervisor.settings.name
             for supervisor in self._enabled()
@@ -161,11 +161,12 @@ class Servers:
         progress: Progress | None = None,
         clock: PausableClock | None = None,
     ) -> Outcome:
-        """A call's result, or an error for any failure; cancelling cancels the call at the server.
+        """A call's result, or an error for any failure; cancelling this cancels the call, too.
 
         While the tool runs, `progress` receives progress, total and message, each possibly None.
-        `clock` pauses while the server asks the user. If the call already runs as a `task`, its
-        result is collected. Raises PendingError if it continues as a task but cannot be polled.
+        `clock` pauses while the server asks the user. If the call already runs as a `task`, this
+        collects the result. Raises PendingError if the call continues as a task but cannot be
+        polled.
         """
         task = task or TaskHandle()
         try:
@@ -177,14 +178,14 @@ class Servers:
         return await supervisor.call(tool, arguments, progress, clock or PausableClock(), task)
 
     async def read_resource(self, server: str, uri: str) -> str:
-        """The text of a server's resource, visible and bounded like results. Raises ServerError."""
+        """A server resource's text, escaped and limited like a result. Raises ServerError."""
         what = f"Resource '{uri}' of MCP server '{server}'"
         return await self._available(server).ask(what, lambda session, _: session.resource(uri))
 
     async def resources(self, names: Collection[str] | None = None) -> dict[str, ResourceList]:
-        """The resources of the running servers, or of these `names` among them; starts none.
+        """The resources of the running servers, or only of `names` among them; starts no server.
 
-        Each call lists them again; for a server that fails, the list has the reason.
+        Lists them again each time; if a server fails, its list contains the reason.
         """
         ready = [s for s in self._ready() if names is None or s.settings.name in names]
         return await self._lists(
@@ -192,13 +193,13 @@ class Servers:
         )
 
     async def values(self, server: str, blank: Blank) -> tuple[str, ...]:
-        """A running server's proposals for a template's variable; none if that fails."""
+        """A running server's proposals for a template's variable; none if the request fails."""
         ready = [s for s in self._ready() if s.settings.name == server]
         lists = await self._lists(ready, lambda session: session.values(blank), lambda _: ())
         return lists.get(server, ())
 
     async def prompts(self) -> tuple[Prompt, ...]:
-        """The prompts of all enabled servers, by server; servers that fail contribute none."""
+        """All enabled servers' prompts, ordered by server; a server that fails contributes none."""
         await self.catalogue()
         lists = await self._lists(self._ready(), lambda session: session.prompts(), lambda _: ())
         return tuple(prompt for prompts in lists.values() for prompt in prompts)
@@ -209,7 +210,7 @@ class Servers:
         request: Callable[[ServerSession], Awaitable[T]],
         failed: Callable[[str], T],
     ) -> dict[str, T]:
-        """Each server's list; `failed` makes a list from the reason of a failure."""
+        """Each server's list; if a server fails, `failed` makes its list from the reason."""
 
         async def listed(supervisor: Supervisor) -> T:
             what = f"MCP server '{supervisor.settings.name}'"
@@ -234,7 +235,7 @@ class Servers:
         )
 
     async def settling(self) -> AsyncIterator[None]:
-        """Start the servers that do not run; yield each time that one is ready or has failed."""
+        """Start the servers that are not running; yield whenever one is ready or has failed."""
         await self.begin()
         for settled in asyncio.as_completed(
             [supervisor.settled() for supervisor in self._enabled()]
@@ -243,7 +244,7 @@ class Servers:
             yield
 
     def news(self, missing: Collection[str]) -> dict[str, str]:
-        """News for the user, by server, each once: why tools are `missing` or were left out."""
+        """Messages for the user, by server, each once: why tools are `missing` or were left out."""
         news = {}
         for server in (supervisor.status() for supervisor in self._supervisors.values()):
             line = f"MCP server '{server.name}': {server.error}" if server.error else ""
@@ -260,7 +261,7 @@ class Servers:
         return news
 
     def restart(self, server: str) -> None:
-        """Begin to restart a server. Raises ServerError if it is unknown."""
+        """Begin to restart a server. Raises ServerError if the server is unknown."""
         self._available(server).restart()
 
     async def sign_in(self, server: str, browse: Callable[[Visit], object]) -> bool:
@@ -312,7 +313,7 @@ class Servers:
         return replace(status, account=account, page=page, error=". ".join(filter(None, texts)))
 
     async def close(self) -> None:
-        """End all servers; nothing keeps running. Takes two seconds at most."""
+        """End all servers, so that nothing keeps running. Takes at most two seconds."""
         self._closed = True
         self._accounts.close()
         ending = self._ending | {
@@ -328,11 +329,11 @@ class Servers:
 
     async def _import_sdk(self) -> None:
         if not self._has_sdk:
-            for name in ("mcp", "jsonschema"):  # tools have arguments, which jsonschema checks
+            for name in ("mcp", "jsonschema"):  # jsonschema checks the arguments of calls
                 await asyncio.get_running_loop().run_in_executor(None, import_module, name)
         self._has_sdk = True
 
 
 def _is_same(old: ServerSettings, new: ServerSettings) -> bool:
-    """Whether a server is set as before, by the same source, which decides the rules for it."""
+    """Whether a server's settings and their origin, which decides its rules, are unchanged."""
     return old == new and old.origin == new.origin

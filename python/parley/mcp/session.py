@@ -1,6 +1,6 @@
-"""The border between an MCP server's supervisor and the connection to it.
+"""The interface between an MCP server's supervisor and its connection.
 
-A `ServerSession` answers the supervisor's requests; through `Signals` it reports events between them.
+A `ServerSession` answers the supervisor's requests, and reports events between them to `Signals`.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from parley.tools.templates import Blank
 from parley.tools.visits import VISIT_ID_LENGTH
 
 CONNECTION_CLOSED = -32000
-"""For the SDK, the end of a connection; for many servers, any error."""
+"""The SDK uses this code for the end of a connection, and many servers for any error."""
 PROXY_HINT = ". What to do: check HTTPS_PROXY: the proxy wants a password"
 _FINAL = (401, 403, 407, 429)
 _LOGGED = 20
 _LOG_LENGTH = 300
 
 Progress = Callable[[float | None, float | None, str | None], None]
-"""A call's progress, its total, and words for it; each None if unknown."""
+"""Receives a call's progress, total and message; each is None if unknown."""
 _MOST_FINISHED = 100
 
 
@@ -41,7 +41,7 @@ class LostError(ServerError):
 
 
 class SilentError(LostError):
-    """A server does not report a task's state: perhaps our session is over."""
+    """A server did not report a task's state; perhaps our session is over."""
 
 
 class NotBegunError(ServerError):
@@ -49,7 +49,7 @@ class NotBegunError(ServerError):
 
 
 def cause(error: BaseException) -> BaseException:
-    """The first exception that is not a group; the SDK's task groups wrap theirs."""
+    """The first exception that is not a group: the SDK's task groups wrap their exceptions."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -65,7 +65,7 @@ class HttpRefusal:
 
     @property
     def is_final(self) -> bool:
-        """Whether every other way to begin with the server would fail alike."""
+        """Whether every other way to connect would fail, too."""
         return self.status in _FINAL
 
 
@@ -74,7 +74,7 @@ class ServerSession(Protocol):
 
     protocol: str
     instructions: str
-    """The server's instructions for all its tools, visible and bounded."""
+    """The server's instructions for all its tools, escaped and limited in size."""
     left_out: str
     """The tools that cannot be used, as text for a person; "" for none."""
 
@@ -86,7 +86,7 @@ class ServerSession(Protocol):
     ) -> Outcome:
         """One call's result; `tell` receives its progress. Raises LostError if the connection ends.
 
-        If the call already runs as a task, only its result is collected.
+        If the call already runs as a task, this only collects the result.
         """
 
     async def cancel(self, task_id: str) -> None:
@@ -117,12 +117,12 @@ class Signals:
     def __init__(self, settled: asyncio.Event) -> None:
         self.event = asyncio.Event()
         self.log: deque[str] = deque(maxlen=_LOGGED)
-        """The server's last log messages, a line each."""
+        """The server's last log messages, one line each."""
         self.clock = PausableClock()
         self._settled = settled
         self.changed = False
         self.restless = False
-        """Whether changes come so often that waiting for them is pointless."""
+        """Whether the tools change so often that waiting for their list is pointless."""
         self.lost = False
         self.stopping = False
         self.wants_login = False
@@ -131,26 +131,26 @@ class Signals:
         self._finish = asyncio.Event()
 
     def tools_changed(self) -> None:
-        """Note that the list of tools is out of date."""
+        """Note that the tool list is out of date."""
         self.changed = True
         if not self.restless:
             self._settled.clear()
         self.event.set()
 
     def visit_finished(self, visit_id: str) -> None:
-        """Note the server's report that the user has finished at a page."""
-        if len(visit_id) <= VISIT_ID_LENGTH:  # an unusable id is not kept
+        """Note the server's report that the user has finished with a page."""
+        if len(visit_id) <= VISIT_ID_LENGTH:  # an id that is too long is ignored
             self._finished.append(visit_id)
             self._finish.set()
 
     async def until_finished(self, visit_id: str) -> None:
-        """Return when the server reports that the user has finished at a page; it need not."""
+        """Wait until the server reports that the user has finished with a page; it may never."""
         while not visit_id or visit_id not in self._finished:
             self._finish.clear()
             await self._finish.wait()
 
     def logged(self, level: str, logger: str | None, data: object) -> None:
-        """Keep a log message of the server."""
+        """Keep a server's log message."""
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
         self.log.append(one_line(f"{level}{f' {logger}' if logger else ''}: {text}", _LOG_LENGTH))
 
@@ -164,7 +164,7 @@ class Signals:
         self.wants_login = is_refused
 
     def begin_again(self) -> None:
-        """Note that the connection that ended was an attempt, and another follows."""
+        """Note that the connection that ended was only an attempt, and another follows."""
         self.lost = False
 
     def stop(self) -> None:

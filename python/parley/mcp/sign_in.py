@@ -1,7 +1,7 @@
 """Signs the user in at an MCP server by OAuth 2.1 with the SDK's provider, and uses the login.
 
 Only the user begins a sign-in, and only a sign-in asks the user for anything. Knows the SDK's
-provider and HTTP, but not how a page looks on the screen. Its messages contain no token.
+provider and HTTP, but not how Parley shows a page. Its messages never contain a token.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-versi
 _SCOPE = re.compile(r"""(?<![,\s])[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
 _FAULTS = (
     *(OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError),
-    *(ValueError, OverflowError),  # errors for invalid content, numbers included
+    *(ValueError, OverflowError),  # for invalid content, including numbers
 )
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -69,7 +69,7 @@ Browse: TypeAlias = Callable[[Visit], object]
 async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> None:
     """Sign the user in at a server, and keep the login. Raises ServerError.
 
-    Asks again for the earlier scope and for the further scope that the server has required since.
+    If the server has since required a further scope, requests it and the earlier scope together.
     """
     server, url = settings.name, settings.url or ""
     if why := flaw(url):
@@ -110,16 +110,16 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
 
 
 class _Attempt:
-    """One attempt of the user to sign in: the storage of the SDK's provider, and the outcome.
+    """One attempt to sign in: the storage for the SDK's provider, and the outcome.
 
-    At first the storage has only the client that the settings name. Without one, Parley registers
-    again each time, with the port to which the browser returns.
+    At first, the storage has only the client that the settings name. Without such a client, Parley
+    registers again each time, with the port to which the browser returns.
     """
 
     def __init__(
         self, settings: ServerSettings, loopback: Loopback, browse: Browse, scope: str
     ) -> None:
-        """`scope` is wanted in addition to the scope that the server asks for at first."""
+        """`scope` is requested in addition to the scope that the server first asks for."""
         self._server = settings.name
         self._url = url = settings.url or ""
         self._loopback = loopback
@@ -132,7 +132,7 @@ class _Attempt:
         self.provider = _provider(url, loopback.url, self, self._redirect, self._callback)
 
     def client(self) -> httpx2.AsyncClient:
-        """A client that limits the size of replies, and notes why a request was refused."""
+        """An HTTP client that limits the size of replies and notes why a request was refused."""
         hooks = [bodies.bounded(_MOST_BYTES, streams=True), self._note]
         options = client_options(self._url)
         return httpx2.AsyncClient(
@@ -156,7 +156,7 @@ class _Attempt:
         return Login(self._url, tokens, plain(self._client), places, _expiry(self._tokens))
 
     def explain(self, error: Exception) -> str:
-        """What went wrong. A token's own error contains the reply itself, so it is not shown."""
+        """Explain a failure. A token error's own text contains the reply, so it is not shown."""
         why = f" ({self._reason})" if self._reason else ""
         match error:
             case OAuthRegistrationError():
@@ -262,7 +262,7 @@ def with_scope(challenge: str, scope: str) -> str:
 class BearerAuth(httpx2.Auth):
     """Adds the server's token to requests, and renews it if necessary.
 
-    Never asks the user: `note` receives whether a request was refused because a login is missing.
+    Never asks the user; `note` receives whether a request was refused for lack of a login.
     """
 
     def __init__(self, url: str, logins: Logins, note: Callable[[bool], None]) -> None:
@@ -273,7 +273,7 @@ class BearerAuth(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The request, after a renewal of its token if necessary, and again if it is refused."""
+        """Send the request, renewing its token before if necessary, and again if it is refused."""
         refused = ""
         while True:
             login = (
@@ -283,6 +283,7 @@ class BearerAuth(httpx2.Auth):
                 async with self._logins.alone(self._url):
                     login = self._logins.get(self._url)  # another process may have renewed it
                     if login is not None and login.is_to_renew(refused):
+                        # The provider renews the token before it yields this, which is not sent.
                         stand_in = httpx2.Request("GET", self._url, headers=_HEADERS)
                         flow = _renewing(login, self._logins).async_auth_flow(stand_in)
                         try:
@@ -310,7 +311,7 @@ class BearerAuth(httpx2.Auth):
 
 
 def lacking_scope(response: httpx2.Response) -> str:
-    """The further scope that a refusal requires; "" if that is not the reason."""
+    """The further scope that a refusal requires; "" if the reason is a different one."""
     is_lack = extract_field_from_www_auth(response, "error") == "insufficient_scope"
     if response.status_code != 403 or not is_lack:
         return ""
@@ -318,7 +319,7 @@ def lacking_scope(response: httpx2.Response) -> str:
 
 
 class _Renewal:
-    """The provider's storage for renewals: keeps each new token at once. Raises ValueError."""
+    """The provider's storage for renewals: saves each new token immediately. Raises ValueError."""
 
     def __init__(self, login: Login, logins: Logins) -> None:
         self._login = login
@@ -340,7 +341,7 @@ class _Renewal:
 
 
 def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
-    """A provider that knows that the token has expired, and where to renew it. Raises ServerError."""
+    """A provider that treats the token as expired and can renew it. Raises ServerError."""
     places = login.places
     try:
         provider = _provider(
@@ -356,7 +357,7 @@ def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
             f"the stored login for {_host(login.url)} is broken: sign in again"
         ) from None
     context.auth_server_url = places.get("issuer")
-    context.token_expiry_time = 1.0
+    context.token_expiry_time = 1.0  # in 1970, so the provider renews the token
     return provider
 
 
@@ -376,10 +377,10 @@ def _provider(
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's provider, but ignores an issuer's trailing slash.
+    """The SDK's provider, but one that ignores an issuer's trailing slash.
 
-    The SDK's own ignores it only without a server's metadata, and for credentials (mcp 2.3.0,
-    2026-11-24).
+    The SDK itself ignores the slash only without a server's metadata, and for credentials (mcp
+    2.3.0, 2026-11-24).
     """
 
     def _expected_issuer(self) -> str:
@@ -387,7 +388,7 @@ class _Provider(OAuthClientProvider):
 
 
 class _Issuer(str):
-    """An authorization server's address, equal to other spellings that the SDK uses for it."""
+    """An authorization server's address, equal to the other spellings that the SDK uses."""
 
     __slots__ = ()
 
@@ -402,7 +403,7 @@ class _Issuer(str):
 
 
 def _client(settings: ServerSettings, back: str) -> OAuthClientInformationFull | None:
-    """The client in the settings, with this redirect address; None without one."""
+    """The client in the settings, with this redirect address; None if they name no client."""
     if not settings.client_id:
         return None
     if settings.client_secret:

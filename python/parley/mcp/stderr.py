@@ -1,6 +1,6 @@
-"""The last lines of a child process's stderr, read at once: a full pipe blocks the child.
+"""The last lines of a child process's stderr, read immediately: a full pipe blocks the child.
 
-Knows nothing of the child.
+Knows nothing about the child.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from parley.text import visible
 LINES = 200
 _CHUNK = 65_536
 _LINE_LENGTH = 1000
-_CHUNKS = 100  # at once; a child may write faster than we read
+_CHUNKS = 100  # in one go, because a child may write faster than we read
 
 
 class StderrTail:
@@ -46,7 +46,7 @@ class StderrTail:
         return self._child_end
 
     def detach(self) -> None:
-        """Leave the writing end to the child alone, so the pipe ends with the child."""
+        """Close our copy of the writing end, so that the pipe ends with the child."""
         if self._child_end is not None:
             self._child_end.close()
             self._child_end = None
@@ -65,7 +65,7 @@ class StderrTail:
         self._release()
 
     def _read(self) -> bool:
-        """Read one chunk; False if there is none now, or no more."""
+        """Read one chunk; return whether there was one."""
         if self._reader < 0:
             return False
         try:

@@ -1,7 +1,7 @@
-"""One MCP server's life: its own task starts it, holds the connection, lists its tools and ends it.
+"""One MCP server's life: a task starts it, holds the connection, lists its tools and ends it.
 
 The SDK's client must be entered and left in one task; calls run in their own tasks. Knows when to
-start, restart and give up, but nothing of the SDK: a `ServerSession` talks to the server.
+start, restart and give up, but not the SDK: a `ServerSession` talks to the server.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from parley.tools.tasks import COLLECT, TaskHandle
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[ServerSession, Renew], Awaitable[T]]
-"""Work with a server; it may restart its time limit."""
+"""Work with a server, which may restart its own time limit."""
 
 MOST_RENEWALS = 60
 """A call that reports progress may take this many times its time limit in all."""
@@ -44,14 +44,14 @@ _SLACK_S = 5.0
 _RELIST_S = 10.0
 _CAUSE_SHOWN = 600
 _LONG_WORD = re.compile(r"(\S{200})\S{2,}")
-"""A word too long for a person, such as a content type of thousands of letters."""
-_CHANGES = 5  # in a row, each listed at once
+"""A word too long to read, such as a content type with thousands of letters."""
+_CHANGES = 5  # in a row, after each of which the tools are listed at once
 _CALM_S = 0.5  # further changes wait this long, doubled each time
 _CALM_MAX_S = 30.0
 
 
 class Supervisor:
-    """Starts its server when it is needed, and restarts it when it has died."""
+    """Starts a server when it is needed, and restarts it after it has died."""
 
     def __init__(
         self, settings: ServerSettings, prepare: Callable[[], Awaitable[None]], connect: Connect
@@ -89,11 +89,11 @@ class Supervisor:
 
     @property
     def is_listed(self) -> bool:
-        """Whether its tools are known and up to date."""
+        """Whether the server's tools are known and up to date."""
         return self.state == "ready" and self._settled.is_set()
 
     def begin(self, *, again: bool) -> None:
-        """Start the server if necessary; a failed server only after a while, or `again`."""
+        """Start the server if necessary; a failed server only after a pause, or if `again`."""
         pause = min(_RETRY_S * 2 ** (self._failures - 1), _RETRY_MAX_S) if self._failures else 0.0
         is_over = asyncio.get_running_loop().time() >= self._started_at + pause
         if self.state != "failed" or again or is_over:
@@ -101,13 +101,13 @@ class Supervisor:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether it is starting or listing its tools again."""
+        """Whether the server is starting or listing its tools again."""
         return self.state in ("starting", "ready") and not self._settled.is_set()
 
     async def settled(self) -> None:
-        """Wait until its tools are known or it has failed, within the time for a start.
+        """Wait until the server's tools are known, it has failed, or the time for a start is over.
 
-        A repeated listing is awaited for less time: the known tools suffice.
+        Waits less for a repeated listing, because the known tools suffice.
         """
         left = _RELIST_S
         if self.state == "starting":
@@ -125,10 +125,10 @@ class Supervisor:
         clock: PausableClock,
         task: TaskHandle,
     ) -> Outcome:
-        """The result of `tool`, whose definition must be the one that was approved.
+        """The result of `tool`, whose definition must be the approved one.
 
-        The caller's clock pauses while the server asks the user, and from its first progress
-        report. Each report restarts the call's time limit. Raises PendingError if the call
+        `clock` pauses while the server asks the user, and from the call's first progress report
+        to its end. Each report restarts the call's time limit. Raises PendingError if the call
         continues as a task but the server cannot be polled.
         """
 
@@ -162,7 +162,7 @@ class Supervisor:
             raise
 
     async def _ask_again(self, what: str, work: Work[T], task: TaskHandle) -> T:
-        """The result of `work`; asked again if the connection fails while the call is a task."""
+        """The result of `work`, repeated once if the connection fails while the call is a task."""
         try:
             return await self.ask(what, work)
         except ServerError as error:
@@ -173,14 +173,14 @@ class Supervisor:
         return await self.ask(what, work)
 
     async def ask(self, what: str, work: Work[T]) -> T:
-        """The result of `work` with the server, started if necessary; `what` names it in messages.
+        """The result of `work` with the server; starts the server if necessary.
 
-        Raises ServerError for any failure.
+        `what` names the work in messages. Raises ServerError for any failure.
         """
         try:
             return await self._ask_once(what, work)
         except NotBegunError:
-            while self._calls:  # all running calls end alike
+            while self._calls:  # the other calls fail in the same way
                 await asyncio.wait(self._calls.copy())
         try:
             return await self._ask_once(what, work)
@@ -189,23 +189,23 @@ class Supervisor:
 
     async def _ask_once(self, what: str, work: Work[T]) -> T:
         self._start()
-        await self._settled.wait()  # set at the latest when the start has timed out
+        await self._settled.wait()  # set when the start times out, at the latest
         session = self._session
         if session is None:
             raise ServerError(self._error or f"MCP server '{self.settings.name}' was stopped")
         task = asyncio.get_running_loop().create_task(self._within_time(session, what, work))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
-        return await task  # cancelled with its waiter
+        return await task  # cancelled with the caller
 
     def restart(self) -> None:
-        """Begin to end the server, if it runs, and restart it."""
+        """Begin to end the server, if it is running, and start it again."""
         self.stop()
         self._failures = 0
         self._begin()
 
     def stop(self) -> asyncio.Task[None] | None:
-        """Begin to end the server; return the task that ends with it, None if there is none."""
+        """Begin to end the server; return the task that ends with it, None if it is not running."""
         task = self._task
         if task is None or task.done():
             return None
@@ -231,9 +231,9 @@ class Supervisor:
         self._task = loop.create_task(self._live(self._signals, self._task))
 
     async def _live(self, signals: Signals, before: asyncio.Task[None] | None) -> None:
-        """Run the server from start to end; this boundary reports all its failures."""
+        """Run the server from start to end, and report any failure of it."""
         if before is not None:
-            await asyncio.wait({before})  # one process at a time; the earlier one is already ending
+            await asyncio.wait({before})  # one process at a time: the earlier one is already ending
         try:
             await self._prepare()
             await self._hold(signals)
@@ -264,7 +264,7 @@ class Supervisor:
             timer.cancel()
 
     async def _attend(self, session: ServerSession, signals: Signals) -> None:
-        """List the tools again when they change; if they keep changing, ever less often."""
+        """List the tools again when they change, and less and less often if they keep changing."""
         now, listed_at, changes = asyncio.get_running_loop().time, 0.0, 0
         while not self._is_over(signals):
             await signals.event.wait()
@@ -276,12 +276,13 @@ class Supervisor:
                 if changes >= _CHANGES
                 else 0.0
             )
+            # Only changes soon after a listing count as one row of changes.
             changes = changes + 1 if now() - listed_at < pause + _CALM_S else 0
             signals.restless = changes > _CHANGES
             if signals.restless:
-                self._settled.set()
+                self._settled.set()  # the known tools suffice, so nothing waits for the pause
                 await self._rest(signals, pause)
-            signals.changed = False
+            signals.changed = False  # before listing, which may miss a change that arrives now
             async with asyncio.timeout(self.settings.timeout_s):
                 self.tools = await session.tools()
             listed_at = now()
@@ -292,7 +293,7 @@ class Supervisor:
         return signals.stopping or (signals.lost and not self.settings.url)
 
     async def _rest(self, signals: Signals, seconds: float) -> None:
-        """Wait for some time, unless the server ends."""
+        """Wait this long, or until the server ends."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self._is_over(signals):
@@ -358,7 +359,7 @@ class Supervisor:
             raise
         except asyncio.CancelledError as error:
             if self._session is session:
-                raise  # the waiter has gone
+                raise  # the caller was cancelled
             raise ServerError(self._ended()) from error
         except Exception as failure:
             raise ServerError(f"{what} failed: {_words(cause(failure))}") from failure
@@ -385,7 +386,7 @@ class Supervisor:
         return f"{server}: {_words(error)}{self._last_words()}"
 
     def _hint(self) -> str:
-        """A possible reason that a program fails to start outside your shell."""
+        """A possible reason why a program does not start outside your shell."""
         name = self.settings.name
         return (
             f". If it needs variables of your environment, set them in mcp.servers.{name}.env"

@@ -1,6 +1,6 @@
-"""The session in which each task runs: a server may not know a task in any other session.
+"""Remembers each task's session: a server may not know the task in any other session.
 
-So a task outlives the connection, however the process ends. Knows nothing of requests.
+So a task outlives its connection, however this process ends. Knows nothing about requests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class TaskSessions:
         self._url = url
         self._open = set[str]()
         self.current = ""
-        """This connection's session; "" for none."""
+        """This connection's session; "" if there is none."""
 
     def begin(self, task: str) -> None:
         """Note that a task began in the current session."""

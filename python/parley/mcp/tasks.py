@@ -1,7 +1,6 @@
-"""Calls that run at their servers as tasks: begin, poll, answer, collect and cancel them.
+"""Begins, polls, answers, collects and cancels calls that run at their servers as tasks.
 
-Knows the requests of both forms of tasks, which the SDK lacks, but not the use of a
-task's result.
+Knows the requests for both forms of tasks, which the SDK lacks, but not how a result is used.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from mcp import Client
 
 _LIFE_MS = 24 * 3600 * 1000
-"""How long a result should be kept: overnight."""
+"""How long a server should keep a result: overnight."""
 _CANCEL_S = 1.0
 _MOST_ANSWERS = 100
 _NO_SUCH_TASK = -32602
@@ -34,7 +33,7 @@ class TaskError(ServerError):
 
 
 class TaskRequests:
-    """Requests about tasks to one server."""
+    """Task requests to one server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -53,11 +52,11 @@ class TaskRequests:
         return await self._send("tools/call", parameters, progress)
 
     async def get(self, task_id: str) -> TaskState:
-        """A task's state. Raises TaskError without one, SilentError if the server is silent."""
+        """A task's state. Raises TaskError if there is none, SilentError if it is not reported."""
         return _state(await self._ask("tasks/get", {"taskId": task_id}), task_id)
 
     async def result_of(self, task: TaskState, tell: Callable[[str], None]) -> Mapping[str, Any]:
-        """A call's result, once its task is over; `tell` receives each message.
+        """A call's result, after its task is over; `tell` receives the task's messages.
 
         Raises TaskError if there is no result, SilentError if the server does not report the task's
         state.
@@ -66,12 +65,13 @@ class TaskRequests:
         answered = set[str]()
         try:
             while not task.is_over:
-                if task.status != "unknown":  # otherwise it would count as a report
+                if task.status != "unknown":  # an unknown status is no progress report
                     tell(task.message)
                 if task.status == "input_required" and self._is_newest:
                     await self._answer(task, answered)
                 elif task.status == "input_required" and fetch is None:
-                    fetch = asyncio.ensure_future(self._result(task.id))  # this brings its requests
+                    # The server sends its requests in reply to this one.
+                    fetch = asyncio.ensure_future(self._result(task.id))
                 if fetch is None:
                     await asyncio.sleep(task.pause_s)
                 elif (await asyncio.wait({fetch}, timeout=task.pause_s))[0]:
@@ -111,7 +111,7 @@ class TaskRequests:
         return result
 
     async def _answer(self, task: TaskState, answered: set[str]) -> None:
-        """Answer a task's requests, each once, like a server's requests at any other time."""
+        """Answer each of a task's requests once, like a server's other requests."""
         from mcp.client.session import ClientRequestContext
         from mcp_types import ElicitRequest, ErrorData, InputRequest
         from pydantic import TypeAdapter, ValidationError
@@ -186,7 +186,7 @@ def extensions() -> list[Any]:
         result_type: Literal["task"] = "task"
 
     async def resolve(*_: object) -> CallToolResult:
-        raise TaskError("it was not recognized as a task")  # `as_result` takes them before
+        raise TaskError("it was not recognized as a task")  # `as_result` has replaced all tasks
 
     class Tasks(ClientExtension):
         identifier = EXTENSION

@@ -1,7 +1,7 @@
-"""Between the SDK's transports and its client: reports the end, and repairs results.
+"""Sits between the SDK's transports and client: reports a connection's end and repairs results.
 
-So the death of an idle server is known before its next call. Knows the form of messages in the
-SDK's streams, but not how they are sent.
+So Parley notices that an idle server has died before its next call. Knows the form of messages in
+the SDK's streams, but not how they are sent.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from parley.tools.tasks import as_result
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _FIRST = "2025-11-25"
-"""The revision by which the SDK judges results before one is agreed."""
+"""The revision by which the SDK checks results before a revision is agreed."""
 _INTERNAL = -32603
 _UNSUPPORTED = -32022
 """Unsupported revision; the SDK reads the supported revisions from the error's data."""
 MOST_QUESTIONS = 1_000
-"""The maximum of a server's unanswered requests: without it, they could fill the memory."""
+"""The maximum number of a server's unanswered requests, which could otherwise fill the memory."""
 _BROKEN_OFF = "SSE stream"
 """The beginning of the SDK's message for a reply that ends too early."""
 
 Accepts: TypeAlias = Callable[[str, str, Mapping[str, Any]], bool]
-"""Whether the SDK takes a method's result, in a revision."""
+"""Whether the SDK accepts a method's result in a revision."""
 
 
 class Wire:
-    """The messages of one connection, as they pass.
+    """Inspects and repairs a connection's messages as they pass.
 
-    `left_out` names the dropped parts of results since it was last emptied.
+    `left_out` names the parts that were dropped from results since it was last emptied.
     """
 
     def __init__(self, accepts: Accepts, on_end: Callable[[], None], offer: str = "") -> None:
-        """`offer` is the older revision to ask for; "" for the latest of them."""
+        """`offer` is the older revision to ask for; "" for the latest older one."""
         self.left_out = list[str]()
         self._accepts = accepts
         self._on_end = on_end
@@ -70,7 +70,7 @@ class Wire:
         """Note and repair a message from the server, before it is read."""
         if hasattr(message, "method"):
             self._questions += hasattr(message, "id")
-            return  # a request of the server
+            return  # a request or notification from the server
         number = str(getattr(message, "id", None))
         method, refusal = self._methods.pop(number, ""), self._refusals.pop(number, None)
         if method == "server/discover":
@@ -110,14 +110,14 @@ class Wire:
             self._refusals[str(number)] = refusal
 
     def _amend(self, error: Any, refusal: HttpRefusal | None) -> None:
-        """Add the reason to an error: the SDK knows less of it."""
+        """Add the reason to an error, because the SDK knows less about it."""
         if refusal is not None and error.code != _UNSUPPORTED:
             error.message, error.data = refusal.text, refusal
         if error.code == CONNECTION_CLOSED and not error.message.startswith(_BROKEN_OFF):
             error.code = _INTERNAL  # the server's own error; the connection continues
 
     def note_end(self) -> None:
-        """Note that nothing more comes from the server."""
+        """Note that the server sends nothing more."""
         self._on_end()
 
 

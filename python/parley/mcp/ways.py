@@ -1,6 +1,6 @@
 """Remembers which revision worked with each server, in a file for the next process.
 
-Only a hint: a wrong entry costs one attempt. Knows nothing of how a way works.
+An entry is only a hint: a wrong one costs one attempt. Does not know how a way works.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Literal, TypeAlias, get_args
 from parley.mcp.hints import Hints
 
 Way: TypeAlias = Literal["newest", "older", "events"]
-"""A way to begin with a server: ask for its revisions, the older handshake, or the oldest one."""
+"""How to connect to a server: ask for its revisions, or use the older or the oldest handshake."""
 
 
 class Ways:
-    """The ways by the servers' identities. After some days the newest way is tried again."""
+    """The ways by server identity. After some days, Parley tries the newest way again."""
 
     def __init__(self, path: Path) -> None:
         self._hints = Hints(path)
 
     def get(self, identity: str) -> Way | None:
-        """The way that worked last time, within some days; None for the newest."""
+        """The way that worked last time, unless that was too long ago; None for the newest."""
         word = self._hints.get(identity)
         return next((way for way in get_args(Way) if way == word), None)
 
     def put(self, identity: str, way: Way) -> None:
-        """Keep the way that worked. Its age counts from when it first was this one."""
+        """Keep the way that worked. Its age counts from the first time, until another way works."""
         if self.get(identity) != (None if way == "newest" else way):
             self._hints.put(identity, None if way == "newest" else way)
