@@ -1,1 +1,1 @@
-"""Decides the next step from transcript, settings, tools and ledger. Pure."""
+"""Decides the next step from the transcript, settings, tools and ledger. Pure."""

@@ -1,7 +1,8 @@
-"""Whether a call may run: compares the file with the decisions made on this machine.
+"""Decides whether a call may run: compares the file with the decisions made on this machine.
 
-A mark in the file records a choice. A call runs only if the ledger has an entry with the same chat,
-call id, server, tool, arguments and definition. Deny beats remembered beats auto beats ask.
+A mark in the file only records a choice. A call runs only if the ledger has an entry with the same
+chat, call id, server, tool, arguments and definition. A deny rule beats a remembered approval, and
+that beats an auto rule; otherwise, Parley asks.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from parley.tools.search import FIND_TOOLS
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
-"""`closed`: it was used, and its call has left the file since."""
+"""`closed`: the approval was used, and its call has since left the file."""
 _Call: TypeAlias = tuple[str, str]
 Standing: TypeAlias = Literal["undecided", "declined", "approved", "pending", "may have run"]
-"""`pending`: the call was approved and sent. It runs at its server as a task, whose result can be
+"""`pending`: the call was approved and sent. It runs at its server as a task, and its result can be
 collected."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Everything that an approval is bound to, besides the chat. If any of it differs, the approval
+    """Everything that an approval is bound to, besides the chat. If any part differs, the approval
     is void."""
 
     id: str
@@ -38,7 +39,7 @@ class CallKey:
     arguments: str
     digest: str
     definition: str = field(default="", compare=False, repr=False)
-    """The definition's text, to show what has changed since; "" if unknown."""
+    """The definition's text, to show later what has changed; "" if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """The ledger's records of one chat. `proposals` are the ones Parley wrote into it, once for
-    each time."""
+    """The ledger's records of one chat. `proposals` are those that Parley wrote into the file, once
+    for each time."""
 
     entries: tuple[Entry, ...] = ()
     proposals: Collection[tuple[str, str, str]] = ()
     proposed: Collection[CallKey] = ()
-    """The calls that Parley wrote into it, each with its tool as it was offered to the model then.
-    """
+    """The calls that Parley wrote into the file, each with its tool as offered to the model."""
     warnings: Collection[tuple[str, str, str]] = ()
     """Warnings (id, arguments, text) shown to the user instead of recording an approval."""
     elsewhere: Collection[tuple[str, str]] = ()
-    """The calls asked about (id, arguments) that were started for another file, once for each
-    start."""
+    """The queried calls (id, arguments) that were started for another file, once for each start."""
     tasks: Collection[tuple[CallKey, str]] = ()
-    """The calls of this chat that servers said they run as tasks, with the task ids."""
+    """This chat's calls that servers reported as running tasks, with the task ids."""
 
 
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
@@ -82,7 +81,7 @@ def written_key(proposal: Proposal) -> tuple[str, str, str]:
 
 
 def is_declined(proposal: Proposal) -> bool:
-    """Whether its mark is a no, which needs no entry in the ledger."""
+    """Whether its mark declines it, which needs no entry in the ledger."""
     return proposal.choice is not None and proposal.choice not in YES
 
 
@@ -101,9 +100,9 @@ class Lapse:
     """An approval, or a model's proposal, that is void because its tool's definition changed."""
 
     digest: str
-    """The digest of the definition it was given for."""
+    """The digest of the definition that the approval or proposal was for."""
     since: Literal["approved", "remembered", "proposed"]
-    """An approval of this call, an approval of the tool, or the proposal itself."""
+    """Which is void: an approval of this call, an approval of the tool, or the proposal itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +150,13 @@ class Approvals:
     _remembered: dict[tuple[str, str, str], Mapping[str, Entry]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """Computed once for each tool asked about."""
+    """Computed once for each tool that is queried."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_counts", _Counts.of(all_proposals(self.transcript), self.view))
 
     def standing(self, proposal: Proposal) -> Standing:
-        """The standing of a proposal without a result. Its mark counts only if the ledger confirms
-        it."""
+        """A proposal's standing, without a result; its mark needs the ledger's confirmation."""
         if is_declined(proposal):
             return "declined"
         if self.task(proposal):
@@ -171,9 +169,9 @@ class Approvals:
     def task(self, proposal: Proposal) -> CallKey | None:
         """The call as it was approved and sent, if the file names the task that runs it.
 
-        None unless the server gave that task to this machine, for this chat and this exact call:
-        otherwise the author of a file could fetch other people's results. Also None if the tool has
-        changed. A missing tool does not matter: it may return.
+        None unless the server gave that task to this machine, for this chat and this exact call.
+        Otherwise, a file's author could fetch other people's results. Also None if the tool has
+        changed. A missing tool does not matter, because it may return.
         """
         if proposal.task is None or proposal.choice not in YES:
             return None
@@ -197,26 +195,24 @@ class Approvals:
         """How often this call was started, if one of its results may be missing from the file;
         otherwise 0.
 
-        Only id and arguments identify it, even if its tool has changed since. In a copied or moved
-        file, a call may have been started for the other file.
+        Only id and arguments identify the call, even if its tool has since changed. In a copied or
+        moved file, the call may have been started for the other file.
         """
         call, counts = (proposal.call.id, proposal.call.arguments), self._counts
         states = Counter(e.state for e in counts.entries_of(*call))
         used, closed = states["used"], states["closed"]
         is_lost = used > counts.settled[call]
-        # A closed call left the file with its answer. Here it is back, by an undo or from
-        # elsewhere.
+        # A closed call left the file with its answer. It is back, by an undo or from elsewhere.
         here = used + closed if is_lost or closed else 0
         return here if self.is_own(proposal) else here + counts.elsewhere[call]
 
     def rule(self, proposal: Proposal) -> str:
-        """The rule of the approval that a call got here; "" if it got none."""
+        """The rule by which a call was approved here; "" if it was not approved."""
         entries = self._counts.entries_of(proposal.call.id, proposal.call.arguments)
         return next((entry.rule for entry in reversed(entries) if entry.state != "revoked"), "")
 
     def is_own(self, proposal: Proposal) -> bool:
-        """Whether Parley wrote this proposal: the file shows it no more often than Parley wrote
-        it."""
+        """Whether the file has this proposal no more often than Parley wrote it."""
         key = written_key(proposal)
         return self._counts.in_file[key] <= self._counts.own[key]
 
@@ -227,16 +223,14 @@ class Approvals:
         return any((e.choice, e.state) == (proposal.choice, "revoked") for e in entries)
 
     def is_as_proposed(self, proposal: Proposal) -> bool | None:
-        """Whether its tool is unchanged since the model proposed the call here; None if it was not
-        proposed here."""
+        """Whether its tool is unchanged since a model proposed the call here; None if none did."""
         tool = self.catalogue.get(proposal.call.name)
         call = (proposal.call.id, proposal.call.arguments)
         proposed = self._counts.proposed.get(call, ())
         return (tool is not None and call_key(proposal, tool) in proposed) if proposed else None
 
     def remembered(self, tool: Tool) -> Mapping[str, Entry]:
-        """The user's approvals whose capital mark remembers this tool, by digest of the
-        definition."""
+        """The user's approvals that remember this tool by a capital mark, by definition digest."""
         known = tool.server, tool.name, tool.digest
         if known not in self._remembered:
             self._remembered[known] = {
@@ -249,8 +243,8 @@ class Approvals:
         return self._remembered[known]
 
     def lapsed(self, proposal: Proposal) -> Lapse | None:
-        """The approval that a new definition of the tool made void, else the void proposal; None
-        for neither."""
+        """The approval, or else the proposal, that a new definition of the tool made void; None if
+        neither is void."""
         tool = self.catalogue.get(proposal.call.name)
         if tool is None or self.standing(proposal) != "undecided":
             return None
@@ -268,11 +262,10 @@ class Approvals:
 
 
 def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> frozenset[str]:
-    """Calls with a live approval that the file no longer shows as approved and waiting: to be
-    revoked.
+    """The ids of calls to revoke: with a live approval, but no longer approved and waiting in the file.
 
     The mark was undone or edited, or the call was deleted. Exchanges before number `since` do not
-    count: the model has continued without their waiting calls.
+    count, because the model has continued without their waiting calls.
     """
     live = [e.key for e in view.entries if e.state == "live"]
     if not live:
@@ -291,8 +284,8 @@ def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> froze
 def departed(transcript: Transcript, view: LedgerView) -> frozenset[str]:
     """The ids of started calls whose results are not in the file.
 
-    A model that numbers its calls from 1 in each reply may use such an id again. After an undo, the
-    two calls would be confused.
+    A model that numbers its calls from 1 in each reply may reuse such an id. After an undo, Parley
+    would confuse the two calls.
     """
     settled = Counter((p.call.id, p.call.arguments) for p in all_proposals(transcript) if p.has_run)
     used = Counter((e.key.id, e.key.arguments) for e in view.entries if e.state == "used")
@@ -301,7 +294,7 @@ def departed(transcript: Transcript, view: LedgerView) -> frozenset[str]:
 
 
 def _remembers(entry: Entry) -> bool:
-    """Whether the user also approved the tool: a capital mark from elsewhere does not count."""
+    """Whether the user also approved the tool. A capital mark from elsewhere does not count."""
     return (
         entry.choice in REMEMBERING
         and entry.rule in ("key", "command")
@@ -337,10 +330,10 @@ _APPROVED: Mapping[Tool, str] = {
 
 
 def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision | None:
-    """The decision that memory or a rule makes on an undecided proposal; None means: ask.
+    """The decision that memory or a rule makes on an undecided proposal; None if Parley must ask.
 
-    This applies only to a proposal that Parley wrote itself from a model's reply. Parley asks if
-    the proposal was pasted, merged or mailed, or may already have run.
+    Memory and rules apply only to a proposal that Parley itself wrote from a model's reply. Parley
+    asks about a proposal that was pasted, merged or mailed, or may already have run.
     """
     tool = approvals.catalogue.get(proposal.call.name)
     if tool is None or not approvals.is_own(proposal):

@@ -1,6 +1,6 @@
-"""The meaning of a choice key: which proposals it decides, and whether it remembers their tools.
+"""What a choice key means: which proposals it decides, and whether it remembers their tools.
 
-The table is the whole rule; other modules find the proposals it names.
+`REACH` is the whole rule for the proposals that a key decides.
 """
 
 from __future__ import annotations
@@ -22,24 +22,23 @@ REACH: dict[Scope, dict[Choice, Reach]] = {
     "letter": {"ya": "all", "yA": "all", "yo": "one", "yO": "tool", "yn": "one", "yN": "all"},
     "case": {"ya": "one", "yA": "all", "yo": "one", "yO": "all", "yn": "one", "yN": "all"},
 }
-"""For each reading of the keys: the call under the cursor, or also the others of its tool, or all
-of the answer."""
+"""For each setting of the keys: only the call under the cursor, also the other calls of its tool,
+or all calls in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The proposals that a key decides; if there are none, a message that says why."""
+    """The proposals that a key decides, or a message that says why there are none."""
 
     proposals: tuple[Proposal | Broken, ...] = ()
     message: str = ""
     is_from_afar: bool = False
-    """Whether these are several and the cursor is not on a call. There the keys may be half of a
-    Vim command, such as `yap`."""
+    """Whether there are several and the cursor is not on a call, so the keys may be half of a Vim
+    command such as `yap`."""
 
 
 def exchange_at(transcript: Transcript, line: int) -> int | None:
-    """The number of the exchange that contains a line (counted from 0); 0 for a line above the
-    first.
+    """The number of the exchange that contains a line, both from 0; 0 for a line above the first.
 
     None if the transcript has no exchange.
     """
@@ -50,8 +49,8 @@ def exchange_at(transcript: Transcript, line: int) -> int | None:
 
 
 def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
-    """The calls of an exchange that may be decided, or decided again: without a result, in its last
-    round."""
+    """The calls in an exchange that may be decided, or decided again: those in its last round that
+    have no result."""
     return waiting(exchange.answers[-1]) if exchange.answers else []
 
 
@@ -76,8 +75,7 @@ def chosen(
     approvals: Approvals,
     reach: Reach | None = None,
 ) -> Chosen:
-    """The decision that a key makes on a line of an exchange; `reach` overrides the key's own
-    reach."""
+    """The calls that a key decides on a line of an exchange; `reach` overrides the key's own."""
     calls = open_calls(exchange)
     if not calls:
         return Chosen(message="no tool call waits for a choice here")

@@ -1,8 +1,8 @@
 """Warnings before an approval counts: the user approves what was shown. Pure.
 
-A call may have been started before and would run again. Its tool may differ from the one shown.
-It may not have been on the screen, or only in part, or only for a moment. The first approval only
-warns; the next one, given after the warning, decides.
+A call that was started before would run again. Its tool may differ from the tool shown. The call
+may have been on the screen only in part, only for a moment, or not at all. The first approval only
+warns; the next approval, given after the warning, decides.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Sighting:
 
     call: tuple[str, str, str]
     digest: str = ""
-    """The digest of its tool's definition; "" if it was unknown."""
+    """The digest of its tool's definition; "" if the tool was unknown."""
     starts: int = 0
-    """How often it was started without a result in the file."""
+    """How often the call was started without a result in the file."""
     has_warning: bool = False
-    """Whether it warns that the next approval runs it again."""
+    """Whether a warning says that the next approval runs the call again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A reason why an approval of a call does not count yet."""
+    """A reason why a call's approval does not count yet."""
 
     proposal: Proposal
     kind: Kind
@@ -68,7 +68,7 @@ class Doubt:
 
 
 def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
-    """The call as it is now."""
+    """The call as it would be drawn now."""
     tool = approvals.catalogue.get(proposal.call.name)
     starts = approvals.starts(proposal)
     return Sighting(
@@ -80,8 +80,7 @@ def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
 
 
 def doubts(proposals: Sequence[Proposal], approvals: Approvals, seen: Seen | None) -> list[Doubt]:
-    """The doubts about approving these calls; `seen` is None if nothing is drawn, as in a
-    script."""
+    """The doubts about approving these calls; `seen` is None if nothing is drawn."""
     return [doubt for p in proposals if (doubt := _doubt(p, approvals, seen)) is not None]
 
 
@@ -123,7 +122,7 @@ ONCE_MORE = (
 
 
 def why_asked(proposal: Proposal, approvals: Approvals) -> str:
-    """Why Parley leaves a waiting call to the user."""
+    """Why Parley asks the user about a waiting call."""
     if approvals.standing(proposal) == "may have run":
         return "it may already have run"
     if lapse := approvals.lapsed(proposal):
@@ -136,7 +135,7 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
 
 
 def caution(proposal: Proposal, approvals: Approvals) -> str:
-    """The warning that a waiting call may already have run; "" if it cannot have."""
+    """The warning that a waiting call may already have run; "" if it has not."""
     seen = sighting(proposal, approvals)
     if not seen.starts:
         return ""
@@ -144,7 +143,7 @@ def caution(proposal: Proposal, approvals: Approvals) -> str:
 
 
 def cautions(approvals: Approvals) -> Iterator[Problem]:
-    """This warning for each waiting call of a chat, with its line."""
+    """A problem for each waiting call in a chat that may already have run, on its line."""
     for exchange in approvals.transcript.exchanges:
         for call in open_calls(exchange):
             if isinstance(call, Proposal) and approvals.standing(call) == "may have run":

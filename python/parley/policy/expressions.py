@@ -1,6 +1,6 @@
-"""Matches the settings' regular expressions against untrusted text, always in bounded time.
+"""Matches the settings' regular expressions against untrusted text, always in limited time.
 
-Python's `re` may run forever for an expression such as `(a|a)+b`, and cannot be interrupted.
+With an expression such as `(a|a)+b`, Python's `re` may run forever, and cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ and functions support timeouts. The timeout (in seconds) applies to the entire o
 def fits(expression: str, text: str, *, otherwise: bool, over_lines: bool = False) -> bool:
     """Whether an expression matches a whole text; `otherwise` if it is broken or takes too long.
 
-    `over_lines`: a dot also matches a line end.
+    With `over_lines`, a dot also matches a line end.
     """
-    import regex  # only settings with such expressions pay for it
+    import regex  # here, because few settings need it
 
     try:
         return (

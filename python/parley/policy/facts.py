@@ -1,4 +1,4 @@
-"""The facts that a turn records in its chat's ledger: values, without the rules that use them."""
+"""The facts that a turn records in its chat's ledger. Does not know the rules that use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ What: TypeAlias = Literal["asked", "declined", "refused", "warned"]
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """Calls were approved; each approval revokes the earlier live ones of its call."""
+    """Calls were approved; each approval revokes its call's earlier live approvals."""
 
     calls: tuple[tuple[CallKey, Choice], ...]
     rule: Rule
@@ -25,14 +25,14 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """The live approvals of calls, by their ids, are void."""
+    """The live approvals of the calls with these ids are void."""
 
     call_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Disowned:
-    """Calls were refused: if they are reopened, only the user decides."""
+    """Calls were refused; if they are reopened, only the user can decide on them."""
 
     calls: tuple[Call, ...]
 
@@ -54,7 +54,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Parley wrote proposals (id, name, arguments) from a model's reply; `keys` have their tools."""
+    """Parley wrote proposals (id, name, arguments) from a model's reply; `keys` has the tools."""
 
     proposals: tuple[tuple[str, str, str], ...]
     keys: tuple[CallKey, ...] = ()
@@ -76,7 +76,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Unwarned:
-    """The user has acted on warnings: next time they are shown again."""
+    """The user has acted on warnings, so Parley shows them again next time."""
 
     warnings: tuple[tuple[str, str, str], ...]
 

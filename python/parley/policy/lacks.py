@@ -1,8 +1,8 @@
 """References that a question cannot include. The first attempt reports them; the next proceeds.
 Pure.
 
-Only a repeat with the same words proceeds. The reports are kept in the ledger as warnings, each
-with the reference, the question's digest and the reason.
+Only an attempt with the same question text proceeds. The ledger keeps each report as a warning with
+the reference, the question's digest and the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEXT = "ask again to continue without it"
 
 
 def lacks(question: Question, contents: Iterable[ReferenceText]) -> list[Lack]:
-    """The references of a question that cannot be included."""
+    """A question's references that cannot be included."""
     digest = _digest(question)
     return [
         (each.title, digest, f"{_KIND}{each.text}") for each in contents if each.kind == "missing"
@@ -31,7 +31,7 @@ def lacks(question: Question, contents: Iterable[ReferenceText]) -> list[Lack]:
 
 
 def message(lacking: Sequence[Lack]) -> str:
-    """Why a question is not asked yet."""
+    """The message that says why Parley has not asked a question yet."""
     name, _, why = lacking[0]
     others = f" ({len(lacking) - 1} more)" if lacking[1:] else ""
     return f"not asked: {_words(name, why)}{others}; {_NEXT}"

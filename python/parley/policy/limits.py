@@ -1,7 +1,7 @@
-"""Limits of a turn: counts from the file, compared with the settings.
+"""A turn's limits: compares counts from the file with the settings.
 
-All counts come from the transcript, so a restart resets nothing. Only calls that ran count as made,
-never refused ones. Knows no clock: the loop limits how long a turn takes.
+All counts come from the transcript, so a restart does not reset them. Only calls that ran count as
+made; refused calls never do. Knows no clock: the loop limits how long a turn takes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ PER_SESSION = "Tool call limit exceeded for this session"
 
 
 def invalid_arguments(why: str) -> str:
-    """The message about arguments that cannot be sent; some reasons already begin with it."""
+    """The message about invalid arguments; does not repeat a prefix that `why` already has."""
     return f"{INVALID_ARGUMENTS}: {why.removeprefix(f'{INVALID_ARGUMENTS}: ')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The counted parts of the settings `max_tool_calls`, `loop.*` and `safety.*`; None means no
-    limit."""
+    """The limits in the settings `max_tool_calls`, `loop.*` and `safety.*`; None means no limit."""
 
     per_message: int | None
     per_session: int | None
@@ -51,7 +50,7 @@ def session_calls(transcript: Transcript) -> int:
 
 
 def over_limit(limits: Limits, message_calls: int, session_calls: int) -> str | None:
-    """The text of the limit that one more call would exceed; the counts include approved calls."""
+    """The message of the limit that another call would exceed; approved calls count, too."""
     if limits.per_message is not None and message_calls >= limits.per_message:
         return PER_MESSAGE
     if limits.per_session is not None and session_calls >= limits.per_session:
@@ -60,7 +59,7 @@ def over_limit(limits: Limits, message_calls: int, session_calls: int) -> str | 
 
 
 def calls_left(limits: Limits, answers: tuple[Answer, ...], transcript: Transcript) -> int | None:
-    """How many calls the message with these answers may still make; None without a limit."""
+    """How many calls the message with these answers may still make; None if there is no limit."""
     left = []
     if limits.per_message is not None:
         left.append(limits.per_message - calls_made(answers))
@@ -70,7 +69,7 @@ def calls_left(limits: Limits, answers: tuple[Answer, ...], transcript: Transcri
 
 
 def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) -> bool:
-    """Whether the next request may offer tools: not if a limit leaves no call to make."""
+    """Whether the next request may offer tools: not if a limit allows no more calls."""
     return over_limit(limits, calls_made(exchange.answers), session_calls(transcript)) is None
 
 
@@ -89,8 +88,8 @@ def stop_reason(limits: Limits, answer: Answer) -> str | None:
 
 
 def _failed_in_a_row(counted: list[Round]) -> int:
-    """The number of last replies in which every call failed: the model saw these results and did no
-    better."""
+    """The number of last replies in which every call failed: the model saw the results but did not
+    improve."""
     count = 0
     for reply in reversed(counted):
         outcomes = {_outcome(proposal) for proposal in reply.proposals}

@@ -1,7 +1,7 @@
 """The next step: a pure function of the transcript, the settings, the tools and the ledger's view.
 
-It is level-triggered: the file alone tells what to do now, independent of the past. It never
-remembers and never acts: the loop takes the step, writes its outcome into the file, and asks again.
+It is level-triggered: the current file decides, not the past. The function never remembers and
+never acts: the loop takes the step, writes its outcome into the file, and asks again.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class StartAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """The model must reply; without `tools_on`, only in prose."""
+    """The model must reply; unless `tools_on`, only in prose."""
 
     tools_on: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """These calls get results without being run."""
+    """These calls receive results without being run."""
 
     results: tuple[tuple[Proposal, Result], ...]
 
@@ -157,7 +157,7 @@ def unanswered(reply: Round) -> list[Proposal | Broken]:
 
 
 def waiting(answer: Answer) -> list[Proposal | Broken]:
-    """The calls of an answer that the user may still decide: its last round's."""
+    """The calls in an answer's last round, on which the user may still decide."""
     replies = rounds(answer)
     return unanswered(replies[-1]) if replies else []
 
@@ -167,8 +167,8 @@ def _ask(situation: Situation) -> AskModel:
 
 
 def _nothing_left(situation: Situation, answer: Answer) -> str | None:
-    """Why not to ask the model again after calls for which it had no tools; None if it had
-    tools."""
+    """Why the loop must not ask the model again after calls for which it had no tools; None if it
+    had tools."""
     replies = [r for r in rounds_since_resumption(answer) if r.proposals]
     if not replies:
         return None
@@ -199,9 +199,9 @@ def _with_open_calls(situation: Situation, reply: Round) -> Step:
 
 
 def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Result], ...]:
-    """The calls that get a result without being run, in document order.
+    """The calls that receive a result without being run, in document order.
 
-    The limits count the calls already made, and the earlier calls of this reply that may run.
+    The limits count the calls already made and the earlier calls in this reply that may run.
     """
     exchange_calls = lim.calls_made(situation.exchange.answers)
     session_calls = lim.session_calls(situation.transcript)
@@ -211,7 +211,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
         if proposal.result is not None:
             continue
         if proposal.task and situation.approvals.task(proposal):
-            standing += 1  # it was sent: too late to prevent it
+            standing += 1  # it has been sent, so it is too late to prevent it
             continue
         why = (
             (DECLINED if is_declined(proposal) else None)
@@ -246,8 +246,7 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
 
 
 def lacks_server(situation: Situation, proposal: Proposal) -> bool:
-    """Whether a call's tool is missing now, existed when the model proposed the call here, and
-    servers are missing."""
+    """Whether the tool of a call that a model proposed here is missing, as are servers."""
     has_tool = situation.catalogue.get(proposal.call.name) is not None
     return (
         not has_tool

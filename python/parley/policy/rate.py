@@ -6,7 +6,7 @@ WINDOW_S = 60.0
 
 
 class RateWindow:
-    """The requests of the last minute, shared by all chats of a process; a `limit` of 0 means none.
+    """The last minute's requests, shared by all chats in a process; a `limit` of 0 means no limit.
 
     Windows with the same list of `times` count the same requests.
     """
@@ -16,14 +16,14 @@ class RateWindow:
         self._times = [] if times is None else times
 
     def wait(self, now: float) -> float:
-        """Seconds until the next request may be sent, 0.0 if it may be sent now."""
+        """Seconds until the next request may be sent; 0.0 if it may be sent now."""
         times = self._recent(now)
         if not self.limit or len(times) < self.limit:
             return 0.0
         return max(0.0, times[-self.limit] + WINDOW_S - now)
 
     def take(self, now: float) -> None:
-        """Count a request that is sent now."""
+        """Count a request sent at this time."""
         self._times[:] = [*self._recent(now), now]
 
     def left(self, now: float) -> float:

@@ -1,4 +1,4 @@
-"""How the settings decide on calls without asking: patterns for tools and their arguments. Pure."""
+"""Decides on calls by the settings, without asking: patterns for tools and arguments. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from parley.tools.catalogue import Tool
 from parley.tools.schema import decode_arguments
 
 OF_PROJECT = "project:"
-"""Starts a pattern for a project's servers: the name that a project gives its server proves
-nothing."""
+"""The prefix of a pattern for a project's servers: a project can give its server any name."""
 _ESCAPED_TWICE = 2
 
 
@@ -34,22 +33,22 @@ class Pattern:
         return f"{self.tool!r}" + (f" with {json.dumps(dict(self.args))}" if self.args else "")
 
     def allows(self, tool: Tool, arguments: str) -> bool:
-        """Whether the pattern certainly covers a call; without `/` it covers trusted servers only.
+        """Whether the pattern certainly covers a call; without `/`, it covers only trusted servers.
 
-        It covers servers from the settings; with the prefix `project:` it covers a project's
-        servers.
+        It covers servers from the settings; with the prefix `project:`, it covers a project's
+        servers instead.
         """
         if tool.of_project != self.tool.startswith(OF_PROJECT):
             return False
         server, slash, name = self.tool.removeprefix(OF_PROJECT).partition("/")
-        if slash:  # part by part: a slash in a tool's name must not imitate another server's
+        if slash:  # by part: a slash in a tool's name must not imitate another server
             is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
         else:
             is_named = tool.trusted and fnmatchcase(tool.name, self.tool)
         return is_named and self._fit(arguments, _surely_fits)
 
     def forbids(self, tool: Tool, arguments: str) -> bool:
-        """Whether the pattern may cover a call; a broken expression covers all."""
+        """Whether the pattern may cover a call; a broken expression matches any value."""
         glob = self.tool.removeprefix(OF_PROJECT) if tool.of_project else self.tool
         name = f"{tool.server}/{tool.name}" if "/" in glob else tool.name
         return fnmatchcase(name, glob) and self._fit(arguments, _may_fit)
@@ -65,15 +64,15 @@ class Pattern:
 
 
 def _surely_fits(expression: str, value: Any) -> bool:
-    """A path with `..` fits only `.*`: its text does not tell where it leads."""
+    """Whether a value certainly fits. A path with `..` fits only `.*`: it may lead anywhere."""
     if not isinstance(value, str) or (expression != ".*" and ".." in _plain(value).split("/")):
         return False
     return fits(expression, value, otherwise=False)
 
 
 def _may_fit(expression: str, value: Any) -> bool:
-    """Compares text as it is, over all its lines, and as a path; other values as JSON, and by their
-    contents."""
+    """Whether a value may fit: a text as it is, over all its lines, or as a path; another value as
+    JSON, or by the texts that it contains."""
     spellings = (spelling for text in _texts_of(value) for spelling in _spellings(text))
     return any(
         fits(expression, spelling, otherwise=True, over_lines=True) for spelling in spellings
@@ -81,14 +80,14 @@ def _may_fit(expression: str, value: Any) -> bool:
 
 
 def _spellings(text: str) -> Iterator[str]:
-    """A text, and the normalized path that it names."""
+    """A text itself, and the normalized path that it names."""
     yield text
     if "/" in (plain := _plain(text)):
         yield re.sub("^//", "/", normpath(plain))  # POSIX leaves the meaning of two slashes open
 
 
 def _plain(text: str) -> str:
-    """A path as most programs read it: with `/`, and with URL escapes decoded."""
+    """A path as most programs read it: with `/` as separator, and with URL escapes decoded."""
     for _ in range(_ESCAPED_TWICE):
         text = unquote(text, errors="surrogateescape")
     return text.replace("\\", "/")

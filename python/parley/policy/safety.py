@@ -1,4 +1,4 @@
-"""Which tools are blocked by name, regardless of approvals.
+"""Blocks tools by name, regardless of approvals.
 
 A plain pattern blocks every tool with that whole word in its name: `rm` blocks `rm`, `rm_file`,
 `rm:file` and `rmFile`, but neither `format` nor `confirm`. `*`, `?` and `[` make it a glob, `/…/` a
@@ -17,7 +17,7 @@ _WORDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def words(name: str) -> list[str]:
-    """The lower-case words of a tool's name, split at other characters than letters and digits, and
+    """The lower-case words in a tool's name, split at all characters except letters and digits, and
     by camel case."""
     return [word.lower() for word in _WORDS.split(name) if word]
 

@@ -1,6 +1,6 @@
 """The status texts while a turn runs: the fixed ones, and the sentence about a tool's action.
 
-Knows the words; does not know when they are shown or who writes the sentence.
+Knows the texts, but not when they are shown or which model writes the sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from parley.text import one_line
 ANALYZING = "Analyzing request..."
 THINKING = "Thinking..."
 WRITING = "Writing a reply..."
-"""While text arrives that may or may not be the final answer: calls may follow."""
+"""Shown while text arrives that may not be the final answer, because calls may follow."""
 SELECTING = "Selecting appropriate tools..."
 PROCESSING = "Processing tool results..."
 FORMULATING = "Formulating response..."
@@ -45,7 +45,7 @@ def format_tool_name(name: str) -> str:
 
 
 def using(names: Iterable[str]) -> str:
-    """The text while tools run, without a better sentence."""
+    """The text while tools run, if there is no better sentence."""
     return f"Using {', '.join(dict.fromkeys(map(format_tool_name, names)))}..."
 
 
@@ -54,7 +54,8 @@ def writing(name: str, size: int) -> str:
     if size < _SHORT_CALL:
         return ""
     kilobytes = size // 1000
-    step = 10 ** max(0, len(str(kilobytes)) - 2)  # two digits: not a status for every kilobyte
+    # Only two digits, so that the status does not change with every kilobyte.
+    step = 10 ** max(0, len(str(kilobytes)) - 2)
     done = f", {kilobytes // step * step} kB" if kilobytes else ""
     return f"{_WRITING}{' of ' if name else ''}{one_line(name, _LONGEST_NAME)}{done}..."
 
@@ -87,7 +88,7 @@ def waiting_for(servers: Sequence[str]) -> str:
 
 
 def without(servers: Sequence[str]) -> str:
-    """The message to a user who knows why these servers' tools are missing from a question."""
+    """The message about a question that was asked without these servers' tools."""
     which = f"MCP server{'s' if len(servers) > 1 else ''} {', '.join(servers)}"
     return f"asked without the tools of {which}. :ParleyTools tells why"
 
@@ -101,7 +102,7 @@ def rate_limited(seconds: float) -> str:
 
 
 def is_rate_limited(text: str) -> bool:
-    """Whether this is the text about the rate limit."""
+    """Whether a text is the one about the rate limit."""
     return text.startswith(_RATE_LIMITED)
 
 

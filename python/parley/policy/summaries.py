@@ -1,6 +1,6 @@
 """The `📝:` lines that older answers lack: which exchanges need one, and how to ask a model for it.
 
-Knows the words; does not know which model is asked, or when.
+Knows the texts, but not which model is asked, or when.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parley.chat.transcript import Exchange, Text, Transcript
 from parley.text import one_line
 
 KEEP = 3
-"""The last exchanges that need no summary."""
+"""The number of last exchanges that need no summary."""
 _LONGEST = 600
 _LONGEST_TEXT = 16_000
 
@@ -44,7 +44,7 @@ def unsummed(transcript: Transcript, keep: int) -> tuple[Exchange, ...]:
 
 
 def _is_complete(exchange: Exchange) -> bool:
-    """Whether an answer ends in text: after anything else, a summary would seem to be its end."""
+    """Whether the answer ends in text; otherwise, a summary would make it look complete."""
     if not exchange.answers or last_notice(exchange.answers[-1]):
         return False
     replies = rounds(exchange.answers[-1])

@@ -1,6 +1,6 @@
 """The topic of a chat whose front matter leaves it empty: from its first summary, or from a model.
 
-Knows the words; does not know where a topic is written or which model is asked.
+Knows the texts, but not where a topic is written or which model is asked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def shortened(text: str) -> str:
 
 
 def fill_topic(lines: Sequence[str], transcript: Transcript) -> list[Edit]:
-    """The topic from the first answer's summary, if there is one and the topic is empty."""
+    """The edits that set an empty topic from the first answer's summary, if it has one."""
     _, answer = _beginning(transcript)
     text = shortened(summary(answer) or "") if answer else ""
     return put_topic(lines, transcript, text) if text else []

@@ -1,9 +1,9 @@
 """The files next to a chat, in `NAME.assets/`, each named after the SHA-256 of its bytes.
 
 Anyone may have written the chat. So Parley reads only regular files directly in a folder `*.assets`
-next to the chat: it follows no link, waits for nothing, reads no more than a bound, and uses no
-file that does not match its name. A file with a second name (a hard link) may come from elsewhere,
-so it is not read either. Nothing is ever overwritten or deleted.
+next to the chat. It does not follow links, never waits, reads a limited number of bytes, and uses
+only files whose content matches their name. It does not read a file with a second name (a hard
+link), which may come from elsewhere. It never overwrites or deletes anything.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Value = TypeVar("_Value")
 
 async def _in_thread(function: Callable[..., _Value], *arguments: object) -> _Value:
     """Run a function that waits for the disk, and return its value."""
-    from asyncio import to_thread  # here, since commands that only look at files do not need it
+    from asyncio import to_thread  # here, because some commands do not need it
 
     return await to_thread(function, *arguments)
 
@@ -50,7 +50,7 @@ class _NotReadError(ParleyError):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The state of a file when it was read; another file of the same name is not trusted."""
+    """A file's state when it was read; another file with the same name is not trusted."""
 
     device: int
     inode: int
@@ -80,14 +80,14 @@ class AttachmentCache:
 
 
 class ChatAttachments:
-    """Implements the engine's attachments for a chat file; "" is a chat without a file."""
+    """Implements the engine's attachments for a chat file; "" means a chat without a file."""
 
     def __init__(self, chat: str, cache: AttachmentCache | None = None) -> None:
         self._chat = Path(os.path.realpath(chat)) if chat else None
         self._cache = cache or AttachmentCache()
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The contents of attachments by path, each verified by its name; or why there is none."""
+        """The attachments' contents by path, each verified by its name, or why there is none."""
         return await _in_thread(self.contents, attachments)
 
     def contents(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
@@ -95,7 +95,7 @@ class ChatAttachments:
         return {attachment.path: self._content(attachment) for attachment in attachments}
 
     async def save(self, content: bytes, suffix: str) -> Attachment:
-        """Write bytes next to the chat, so a link may name them. Raises ParleyError."""
+        """Write bytes next to the chat, so that a link can name them. Raises ParleyError."""
         return await _in_thread(self.put, content, suffix)
 
     def put(self, content: bytes, suffix: str) -> Attachment:
@@ -126,7 +126,7 @@ class ChatAttachments:
         return {path: content for path, content in contents.items() if isinstance(content, bytes)}
 
     async def missing(self, transcript: Transcript) -> Sequence[Problem]:
-        """Attachment problems that can be found without reading the files, such as missing ones."""
+        """Attachment problems that show without reading the files, such as missing files."""
         links = [(holder.span.start, attachment) for holder, attachment in linked(transcript)]
         return await _in_thread(lambda: list(self._missing(links))) if links else []
 
@@ -136,7 +136,7 @@ class ChatAttachments:
                 yield Problem(line, 0, "warning", f"{one_line(attachment.path)}: {problem}")
 
     def problems(self, transcript: Transcript) -> Iterator[Problem]:
-        """All attachment problems of a chat: files that are missing, wrong, or not linked."""
+        """All of a chat's attachment problems: files that are missing, wrong or not linked."""
         names = set[str]()
         for holder, attachment in linked(transcript):
             names.add(attachment.path)
@@ -160,7 +160,7 @@ class ChatAttachments:
             return []
 
     def _content(self, attachment: Attachment, *, is_proved: bool = True) -> bytes | str:
-        """The bytes of an attachment, or why there are none; reads nothing without `is_proved`."""
+        """An attachment's bytes, or why there are none; reads no bytes unless `is_proved`."""
         if self._chat is None:
             return "this chat has no file yet"
         folder, _, name = attachment.path.partition("/")
@@ -189,7 +189,7 @@ class ChatAttachments:
         """The bytes of a file that match its name. Raises OSError and _NotReadError."""
         _check(
             os.stat(name, dir_fd=folder, follow_symlinks=False), most
-        )  # opening a file alone moves some devices
+        )  # some devices act when they are merely opened
         with os.fdopen(os.open(name, _BESIDE, dir_fd=folder), "rb", buffering=0) as file:
             status = os.fstat(file.fileno())
             _check(status, most)
@@ -210,7 +210,7 @@ class ChatAttachments:
 
 @contextmanager
 def _folder(parent: Path, name: str) -> Iterator[int]:
-    """A folder next to the chat, not a link to one. Raises OSError and _NotReadError."""
+    """A folder next to the chat, but not a link. Raises OSError and _NotReadError."""
     outer = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if stat.S_ISLNK(os.stat(name, dir_fd=outer, follow_symlinks=False).st_mode):
@@ -226,7 +226,7 @@ def _folder(parent: Path, name: str) -> Iterator[int]:
 
 @contextmanager
 def _made_folder(parent: Path, name: str) -> Iterator[int]:
-    """The folder next to the chat, created if necessary, private to the user."""
+    """The folder next to the chat, created if necessary and then private to the user."""
     with suppress(FileExistsError):
         (parent / name).mkdir(0o700)
     with _folder(parent, name) as handle:

@@ -1,8 +1,8 @@
-"""A chat as a text or a file, continued without an editor.
+"""A chat as text or as a file, without an editor.
 
-Implements the engine's document. A file is written completely and atomically; it keeps its line
-ends, BOM, mode, owner and extended attributes. If another program has changed it, it is never
-overwritten. While a reply arrives, the file is written again and again.
+Implements the engine's document. Writes a file completely and atomically, and keeps its line ends,
+BOM, mode, owner and extended attributes. Never overwrites a file that another program has changed.
+While a reply arrives, the file is written again and again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from parley.errors import GoneError, ParleyError
 from parley.storage.content import bytes_of, content, decoded, encoded
 
 _SAVE_AFTER_S = 0.5
-"""Seconds that streamed text waits for more before it is written: under a second, including the
-write."""
+"""Seconds that streamed text waits for more before the write, so that both take under a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The properties of a file that its lines lack: their ends, and a byte order mark."""
+    """A file's properties that its lines lack: their ends, and a byte order mark."""
 
     newline: str
     bom: str
@@ -50,20 +49,20 @@ class Spelling:
 
 
 class TextDocument:
-    """A chat in memory; `on_append` is called with each piece of a reply as it comes."""
+    """A chat in memory; `on_append` receives each piece of a reply as it arrives."""
 
     def __init__(
         self, text: str, anchor: int, on_append: Callable[[str], None] = lambda _: None
     ) -> None:
         self._lines = split_lines(text)
         self._pieces = list[str]()
-        """The line at the tip, until it is read: appending to one string would take quadratic time.
-        """
+        """The pieces of the line at the tip, until it is read: appending to one string would take
+        quadratic time."""
         self.anchor = anchor
         self._on_append = on_append
         self._tip = 0
         self._earlier: tuple[list[str], Transcript] | None = None
-        """The last transcript: only the new part of a long chat is parsed again."""
+        """The last lines and transcript, so that only the new part of a long chat is parsed."""
 
     @property
     def lines(self) -> list[str]:
@@ -108,7 +107,7 @@ class TextDocument:
         await self.change(change)
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Apply an edit, and write at the line that it names from now on."""
+        """Apply the edit that `tip` finds, and from now on write at the line that it returns."""
         edit, line = tip(self._snapshot())
         self._apply([edit])
         self._tip = line
@@ -128,7 +127,7 @@ class TextDocument:
         self._changed()
 
     def _snapshot(self) -> Snapshot:
-        """The document before a change that may remove lines; anchors the exchange."""
+        """The document before a change. Anchors the exchange: the change may remove lines."""
         shot = self._shot()
         if shot.transcript.exchanges:
             self.anchor = shot.anchor = max(shot.exchange.span.start, 0)
@@ -141,7 +140,7 @@ class TextDocument:
                 self._tip += len(edit.lines) - (edit.end - edit.start)
 
     def _changed(self) -> None:
-        """Called when the document is worth saving."""
+        """Called when the document should be saved."""
 
 
 class FileDocument(TextDocument):
@@ -166,9 +165,9 @@ class FileDocument(TextDocument):
         self._spelling = Spelling.of(text)
         self._on_note = on_note
         self._timer: asyncio.TimerHandle | None = None
-        """Writes the appended text; None if all is written."""
+        """Writes the appended text; None if all text is written."""
         self._failure: ParleyError | None = None
-        """The error of the timer."""
+        """The error that occurred when the timer wrote the file."""
 
     async def append(self, text: str) -> None:
         """Write at the tip; the text reaches the disk within a second."""
@@ -204,7 +203,9 @@ class FileDocument(TextDocument):
 
 
 def in_hand(text: str) -> int:
-    """A line of the exchange to continue: the last, or unfinished above an empty question."""
+    """A line in the exchange to continue: the last, or one with an unfinished answer above an empty
+    question.
+    """
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
             is_unfinished(last) and not below.text.strip()
@@ -214,7 +215,7 @@ def in_hand(text: str) -> int:
 
 
 def _check_writable(path: Path) -> None:
-    """Raises ParleyError if the user may not change the file, or files in its folder."""
+    """Raise ParleyError if the user may not change the file, or files in its folder."""
     who = {"effective_ids": os.access in os.supports_effective_ids}
     is_for_nobody = not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
     if is_for_nobody or not os.access(path, os.W_OK, **who):
@@ -234,7 +235,7 @@ def _check_content(path: Path, content: bytes) -> None:
 
 
 def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
-    """Replace a file's content atomically: readers, and power loss, get the old or the new content.
+    """Replace a file's content atomically: even a power loss leaves the old or the new content.
 
     Returns the other properties that could not be kept. Raises GoneError if the content has
     changed, ParleyError if the file has become read-only, and OSError.
@@ -247,7 +248,7 @@ def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
             file.flush()
             losses = _keep(path, file.fileno())
             os.fsync(file.fileno())
-        _check_content(path, old)  # at the last moment: writing may take long
+        _check_content(path, old)  # at the last moment, because writing may take long
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -258,7 +259,7 @@ def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
 def _keep(path: Path, handle: int) -> list[str]:
     """Copy a file's properties, except its content, to the file that will replace it.
 
-    Returns the properties that could not be copied, a clause each.
+    Returns the properties that could not be copied, with a clause for each.
     """
     old, losses = path.stat(), list[str]()
     mode = stat.S_IMODE(old.st_mode)
@@ -291,7 +292,7 @@ def _attributes(path: Path) -> list[str]:
 
 
 def _copy_attribute(path: Path, handle: int, name: str) -> bool:
-    """Copy an extended attribute to a file; whether the file has it now."""
+    """Copy an extended attribute to a file; return whether the file now has it."""
     if sys.platform != "linux":
         return False
     value = b""

@@ -25,11 +25,11 @@ def chat_folder(setting: str | None, environ: Mapping[str, str]) -> Path:
     """The folder in the setting `chat_dir`, as the editor reads it; else the default folder."""
     if not setting:
         return chats_folder(environ)
-    return Path(os.path.expanduser(os.path.expandvars(setting))).absolute()  # noqa: PTH111 - no home is no error
+    return Path(os.path.expanduser(os.path.expandvars(setting))).absolute()  # noqa: PTH111 - `Path` raises without a home
 
 
 def newest_first(folder: Path) -> Iterator[tuple[float, Path]]:
-    """The chats of a folder, each with the time of its last change (seconds since 1970)."""
+    """The chats in a folder, each with the time of its last change (seconds since 1970)."""
     dated = (
         (changed, path) for path in folder.glob("*.md") if (changed := _changed(path)) is not None
     )
@@ -37,7 +37,7 @@ def newest_first(folder: Path) -> Iterator[tuple[float, Path]]:
 
 
 def _changed(path: Path) -> float | None:
-    """The time of a regular file's last change; None for any other file, or none."""
+    """The time of a regular file's last change; None if there is no such file."""
     with suppress(OSError):
         status = path.stat()
         return status.st_mtime if stat.S_ISREG(status.st_mode) else None

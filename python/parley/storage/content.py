@@ -1,4 +1,4 @@
-"""The bytes or the text of a chat file, which must be regular and of bounded size."""
+"""The bytes or the text of a chat file, which must be a regular file of limited size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHAT_BYTES = 100_000_000
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a regular file of bounded size: other files may be endless, or block.
+    """The bytes of a regular file of limited size: other files may be endless, or block.
 
     Raises ParleyError.
     """
@@ -23,7 +23,7 @@ def content(path: Path) -> bytes:
 
 
 def text_of(path: Path) -> str:
-    """The text of such a file; bytes that are not UTF-8 are preserved. Raises ParleyError."""
+    """The text of such a file; preserves bytes that are not UTF-8. Raises ParleyError."""
     return decoded(content(path))
 
 

@@ -1,7 +1,8 @@
-"""The changes of a working tree, as printed by `git diff`.
+"""The changes in a working tree, as printed by `git diff`.
 
-The folder may be a stranger's, and so may its git settings: no program that they name is run. Only
-content below the folder is shown, nothing hidden, and both its size and the time are limited.
+The folder and its git settings may come from a stranger, so Parley does not run any program that
+these settings name. It shows only content below the folder and no hidden files, and limits both the
+size and the time.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from parley.programs import program, search_path, working_folder
 from parley.regular import whole
 from parley.text import one_line, size_text
 
-# `core.fsmonitor` names a program, as do diff drivers and text converters. Hooks are programs; git
-# runs one when it refreshes its index in passing. Submodules have settings of their own.
+# `core.fsmonitor`, diff drivers and text converters name programs. Hooks are programs, too, and git
+# runs one when it refreshes its index in passing. Submodules have their own settings.
 _GIT = (
     "--no-optional-locks",
     "--no-pager",
@@ -38,7 +39,7 @@ _DIFF = (
 )
 _FILTERS = ("config", "--includes", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
 _IS_INSIDE = ("rev-parse", "--is-inside-work-tree")
-"""The settings may name another folder as the working tree, whose files would then be shown."""
+"""The settings may name another folder as the working tree; its files would then be shown."""
 _PLACES = (
     "rev-parse",
     "--show-toplevel",
@@ -49,17 +50,17 @@ _PLACES = (
     "objects",
 )
 _WORKTREE = ("config", "--local", "--get", "core.worktree")
-"""The setting in a submodule's repository, which is inside the outer repository."""
+"""This setting is in a submodule's repository, which is inside the outer repository."""
 _ELSEWHERE = "not read: its repository is elsewhere and does not name this folder"
 _BORROWS = (
     "not read: its repository borrows objects from another one, which may not belong to this folder"
 )
 _MOST_BORROWED = 5
-"""The longest chain of repositories that borrow objects; git follows no more, either."""
+"""The longest chain of repositories that borrow objects; git does not follow longer ones."""
 _OWN_SCOPES = ("system", "global", "command")
 """The settings that belong to the user, not to the folder."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
-# A repository may lack objects, and name a program that fetches them.
+# A repository may lack objects and name a program that fetches them.
 _NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _MOST_OF_A_PATH = 10_000
 _NONE = 1
@@ -117,7 +118,7 @@ async def _flaw(run: _Git) -> str | None:
 
 
 def _borrows(objects: Path, tree: Path, depth: int = 0) -> bool:
-    """Whether objects also come from outside the tree (gitrepository-layout(5), of git 2.39)."""
+    """Whether objects also come from outside the tree (gitrepository-layout(5), git 2.39)."""
     try:
         text = whole(objects / "info" / "alternates", _MOST_OF_A_PATH).decode(
             errors="surrogateescape"
@@ -161,7 +162,7 @@ def _is_of_tree(tree: Path, repository: Path, index: Path, objects: Path) -> boo
 
 
 def _of_the_folder(settings: str) -> str:
-    """The name of a filter in the folder's own settings, "" without one."""
+    """The name of a filter in the folder's own settings; "" if there is none."""
     for line in settings.splitlines():
         scope, _, name = line.partition("\t")
         if scope not in _OWN_SCOPES:

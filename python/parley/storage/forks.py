@@ -18,18 +18,18 @@ _NUMBER = re.compile(r"-fork(-[0-9]+)?$")
 
 
 def own_path(chat: str) -> Path:
-    """The path of the chat itself, not of a link to it: the files that belong to it are there."""
+    """The path of the chat itself, not of a link to it: its other files are next to it."""
     return Path(os.path.realpath(chat))
 
 
 def fork_paths(chat: Path) -> Iterator[Path]:
-    """The possible paths for a fork of a chat, the best one first."""
+    """The possible paths for a fork of a chat, best first."""
     stem = f"{_NUMBER.sub('', chat.stem)}-fork"
     return (chat.with_name(f"{stem}{f'-{n}' if n > 1 else ''}{chat.suffix}") for n in count(1))
 
 
 def write_new(path: Path, content: bytes) -> bool:
-    """Write a private file; False if it already exists. Raises ParleyError."""
+    """Write a private file; return False if the path already exists. Raises ParleyError."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:

@@ -1,8 +1,8 @@
-"""Decisions and runs of this machine: a small database that editor and shell share.
+"""Decisions and runs on this machine: a small database that the editor and the shell share.
 
-A chat is identified by the real path of its file. Every yes is one row, used up in one durable
-transaction before its call is sent. So it runs at most one call, whatever is undone, reloaded,
-killed or done in another window. Knows how to store decisions; other modules know their meaning.
+The real path of its file identifies a chat. Every approval is one row, used up in one durable
+transaction before its call is sent. So it runs at most one call, even after an undo, a reload, a
+kill or an action in another window. Knows how to store decisions; other modules know their meaning.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ CREATE TABLE IF NOT EXISTS requests (
 );
 CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
 """
-"""The tables of a new ledger; an existing ledger stays unchanged, without columns added here.
+"""A new ledger's tables; existing tables stay unchanged, without columns added here.
 
-So new data goes into a table of its own, which old ledgers get when they are opened. A new column
-of an old table needs an `ALTER TABLE` with a default after this script in `Database._open`, in one
+So put new data into its own table, which old ledgers receive when they are opened. A new column in
+an old table needs an `ALTER TABLE` with a default after this script in `Database._open`, in one
 transaction with the check for the column, since two processes may open the ledger at once.
 """
 IS_KNOWN = """
@@ -141,7 +141,7 @@ ELSEWHERE = """
 SELECT call_id, arguments FROM entries WHERE chat <> ? AND state IN ('used', 'closed') AND call_id IN ({})
 """
 CALLS_AT_ONCE = 500
-"""The number of values in one statement: every SQLite accepts at least as many."""
+"""The number of values in one statement; every SQLite accepts at least this many."""
 
 CLOSE = """
 UPDATE entries SET state = 'closed' WHERE number = (
@@ -162,7 +162,7 @@ class Database:
         self._open()
 
     def news(self) -> list[str]:
-        """Reports on deletion or replacement of the file, each once, for the user."""
+        """Messages for the user about the file's deletion or replacement, each once."""
         news, self._news = self._news, []
         return news
 
@@ -171,10 +171,9 @@ class Database:
         try:
             if path is not None:
                 private_folder(path.parent)
-                private_file(path)  # it may come from a backup
-                self._identity = (
-                    self._place()
-                )  # if it is deleted before it is open, the next check finds that
+                private_file(path)  # a file from a backup may have other permissions
+                # Before the file is opened: if it is deleted in between, the next check finds that.
+                self._identity = self._place()
             self._db = sqlite3.connect(
                 path or ":memory:", timeout=TRANSACTION_WAIT_S, isolation_level=None
             )
@@ -192,7 +191,7 @@ class Database:
             ) from error
 
     def _place(self) -> tuple[int, int] | None:
-        """Device and inode of the file at the path now; None without a file."""
+        """Device and inode of the file now at the path; None if there is none."""
         assert self.path is not None
         try:
             status = self.path.stat()
@@ -201,11 +200,11 @@ class Database:
         return status.st_dev, status.st_ino
 
     def _renew(self) -> bool:
-        """Reopen the file if the path has another one, or none; whether that happened.
+        """Reopen the file if the path has another file or none; return whether that happened.
 
-        Continuing with a file that has no name any more would hide decisions and runs from other
-        processes. The old file's log is emptied first: SQLite would find it next to the new file
-        and use it for that file.
+        Continuing with a file that no longer has a name would hide decisions and runs from other
+        processes. The old file's log is emptied first, because SQLite would find it next to the
+        new file and apply it there.
         """
         if self.path is None or (self._identity is not None and self._place() == self._identity):
             return False
@@ -218,7 +217,7 @@ class Database:
         return True
 
     def _use_wal(self) -> None:
-        """Switch to WAL. SQLite fails at once if another process does the same."""
+        """Switch to WAL, waiting for other processes: SQLite fails at once if one does the same."""
         end = time.monotonic() + TRANSACTION_WAIT_S
         while True:
             try:
@@ -232,9 +231,7 @@ class Database:
 
     @contextmanager
     def unsynced(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that survives this process, but not always a power loss: it does not
-        sync.
-        """
+        """One transaction, without a sync: it survives this process, but not always a power loss."""
         with self._translated():
             self._db.execute("PRAGMA synchronous=NORMAL")
         try:
@@ -248,15 +245,15 @@ class Database:
     def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
         """One durable transaction; other processes wait for it.
 
-        With `takes`, which is for removing yeses, the changes go into the database file itself. If
-        somebody copies or restores that file without the log next to it (`-wal`), it contains no
-        yes that was already removed. If somebody puts another file in its place, no log of the old
-        file is left.
+        With `takes`, which is for removing approvals, the changes go into the database file itself.
+        So if that file is copied or restored without the log next to it (`-wal`), it does not
+        contain an approval that was already removed. If another file replaces it, no log from the
+        old file is left.
         """
         with self._translated():
             self._renew()
             self._db.execute("BEGIN IMMEDIATE")
-            while self._renew():  # the file was replaced during the wait for another process
+            while self._renew():  # replaced while this waited for another process
                 self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -285,7 +282,7 @@ class Database:
 
     @property
     def _name(self) -> str:
-        """The ledger's name for people; in memory it has no path."""
+        """The ledger's name in messages; in memory, it has no path."""
         return f"the approval ledger {self.path}" if self.path else "the approval ledger in memory"
 
     def close(self) -> None:
@@ -294,11 +291,11 @@ class Database:
 
 
 MADE_HERE = "*"
-"""The confirmed agent of a chat created on this machine: any agent that the user types here."""
+"""For a chat created on this machine, confirms any agent that the user types here."""
 
 
 def _stored(text: str) -> bytes:
-    """Text as it is stored: lone surrogates, from a model or a file name, are preserved."""
+    """Text as stored bytes; preserves lone surrogates, which a model or a file name may contain."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -307,7 +304,7 @@ def _read(value: bytes) -> str:
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """The path of the ledger: the same for editor and shell."""
+    """The ledger's path, the same for the editor and the shell."""
     return state_folder(environ) / "ledger.db"
 
 
@@ -317,7 +314,7 @@ class LedgerFile(Database):
     def __init__(self, path: Path | None, viewer: str = "") -> None:
         """Open the database at `path`, or in memory for a conversation without a file.
 
-        `viewer` is the user who is warned and then decides: by default, the user of this process.
+        `viewer` names the user who is warned and then decides; by default, this process's user.
         """
         super().__init__(path)
         self.viewer = viewer or uuid.uuid4().hex
@@ -332,7 +329,7 @@ class LedgerFile(Database):
         return self.path.parent / "turns"
 
     def sweep(self) -> None:
-        """Remove, once, the locks of turns whose process was killed."""
+        """Remove the locks of turns whose process was killed; does this only once."""
         if not self._is_swept:
             self._is_swept = True
             for left in self.turns.glob("*"):
@@ -349,7 +346,7 @@ class LedgerFile(Database):
         return bool(self.read(query, (_stored(path), digest)))
 
     def trust(self, path: str, digest: str) -> None:
-        """Record that the user trusts this content of the file, and no other."""
+        """Record that the user trusts this content of the file and no other content."""
         with self.transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO trusted (path, digest) VALUES (?, ?)",
@@ -358,7 +355,7 @@ class LedgerFile(Database):
 
 
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
-    """Keep the definition behind a tool's digest, to show later what has changed."""
+    """Keep the definition that a tool's digest stands for, to show later what has changed."""
     if key.definition:
         row = _stored(key.digest), _stored(key.definition)
         db.execute("INSERT OR IGNORE INTO definitions (digest, definition) VALUES (?, ?)", row)
@@ -366,7 +363,7 @@ def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
 
 @contextmanager
 def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
-    """The ledger for commands that only read; None if it does not exist: none is created."""
+    """The ledger for commands that only read; None if it does not exist. Never creates one."""
     path = default_path(environ)
     try:
         is_there = path.exists()
@@ -380,10 +377,10 @@ def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
 
 
 class ChatLedger:
-    """The decisions of one chat; implements the engine's ledger port.
+    """One chat's decisions; implements the engine's ledger port.
 
-    The path is resolved now, and again when a call starts: if a link points elsewhere by then, no
-    call starts.
+    Resolves the path when created, and again when a call starts. If a link then points elsewhere,
+    the call does not start.
     """
 
     def __init__(self, file: LedgerFile, path: str) -> None:
@@ -393,12 +390,12 @@ class ChatLedger:
         self.chat = os.path.realpath(path)
 
     def news(self) -> list[str]:
-        """Reports on deletion or replacement of the ledger, each once, for the user."""
+        """Messages for the user about the ledger's deletion or replacement, each once."""
         return self._file.news()
 
     @contextmanager
     def lease(self) -> Iterator[None]:
-        """The right to run a turn in this chat; the system frees its lock if we are killed."""
+        """The right to run a turn in this chat; if we are killed, the system frees the lock."""
         if self._file.path is None:
             yield
             return
@@ -412,9 +409,9 @@ class ChatLedger:
             yield
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
-        """All entries, in order, all proposals that Parley wrote, and the viewer's warnings.
+        """The chat's entries in order, the proposals that Parley wrote, and the viewer's warnings.
 
-        Also those of `calls` that were started for another file, of which this one may be a copy.
+        Includes the `calls` that were started for another file, of which this file may be a copy.
         """
         chat = (_stored(self.chat),)
         rows = self._file.read(
@@ -460,7 +457,7 @@ class ChatLedger:
         return next((_read(text) for (text,) in self._file.read(query, (_stored(digest),))), "")
 
     def record(self, *facts: Fact) -> None:  # noqa: C901  one case for each fact
-        """Record facts in this order, in one transaction: durable, unless they only explain."""
+        """Record facts in this order, in one transaction; durable unless they only explain."""
         if not facts:
             return
         last: tuple[int, tuple[str, ...]] | None = None
@@ -506,9 +503,10 @@ class ChatLedger:
             db.execute(APPROVE, (*self._bound(key), choice, fact.rule, why, time.time()))
 
     def _remove(self, db: sqlite3.Connection, calls: Sequence[tuple[str, str]]) -> None:
-        """Close one use of an approval for each call.
+        """Close one used approval for each call.
 
-        Ids repeat: another answer's call with the same id may still await its result.
+        Not all, because ids repeat: another answer's call with the same id may still need its
+        result.
         """
         for call_id, arguments in calls:
             self._revoke(db, call_id)
@@ -530,7 +528,7 @@ class ChatLedger:
             db.execute(PROPOSE, self._bound(key))
 
     def start(self, key: CallKey) -> bool:
-        """Use up the yes for this call: True for exactly one caller, even of concurrent ones."""
+        """Use up this call's approval; True for exactly one of several concurrent callers."""
         if os.path.realpath(self._path) != self.chat:
             return False
         with self._file.transaction(takes=True) as db:
@@ -547,7 +545,7 @@ class ChatLedger:
             db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
     def _warned(self, call_id: str, arguments: str, what: str) -> tuple[object, ...]:
-        """The row of a warning that the viewer of this chat was given."""
+        """The row for a warning that this chat's viewer has received."""
         return (
             _stored(self.chat),
             self._file.viewer,
@@ -557,7 +555,7 @@ class ChatLedger:
         )
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
-        """Whether this chat may choose its agent: confirmed, or typed in a chat created here."""
+        """Whether this chat may use the agent: it is confirmed, or typed in a chat created here."""
         query = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted = ?"
         kinds = (agent, MADE_HERE) if is_typed else (agent,)
         confirmed = [
@@ -568,18 +566,18 @@ class ChatLedger:
         return bool(confirmed)
 
     def confirm(self, agent: str) -> None:
-        """Record that the user lets this chat choose this agent."""
+        """Record that the user lets this chat use this agent."""
         with self._file.transaction() as db:
             row = (_stored(self.chat), _stored(agent))
             db.execute("INSERT OR IGNORE INTO confirmed (chat, wanted) VALUES (?, ?)", row)
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
-        """Keep a record of an event that happened now, or began at the time `at`."""
+        """Record an event that happened now, or that began at the time `at`."""
         with self._file.unsynced() as db:
             self._note(db, kind, facts, at)
 
     def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
-        """Hold a sent request; a recorded `Replied` stores it with its reply."""
+        """Hold a sent request until a recorded `Replied` stores it with its reply."""
         self._request = time.time(), digest, header, units
 
     def _keep_reply(
@@ -610,7 +608,7 @@ class ChatLedger:
         return rows
 
     def _last_units(self, db: sqlite3.Connection) -> tuple[str, ...]:
-        """The units of this chat's last request; none without a request."""
+        """The units of this chat's last request; empty if there is none."""
         ((last,),) = db.execute(
             "SELECT max(number) FROM requests WHERE chat = ?", (_stored(self.chat),)
         )
@@ -622,7 +620,7 @@ class ChatLedger:
         return units
 
     def is_known(self) -> bool:
-        """Whether there is any record of this chat, which a new file of its name would inherit."""
+        """Whether there is any record of this chat; a new file with its name would inherit it."""
         return bool(self._file.read(IS_KNOWN, [_stored(self.chat)] * IS_KNOWN.count("?")))
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Locks that processes share, each a file while it is held; a dead process releases its locks."""
+"""Locks between processes. Each is a file while it is held; a dead process releases its locks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import IO
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Hold a file's lock, and remove the file at the end; False if another process holds it.
+    """Hold a file's lock, and then remove the file; yields False if another process holds the lock.
 
-    A process that opened the file before its removal holds nothing: it tries the new file.
+    A process that opened the file before its removal does not hold the lock: it tries the new file.
     """
     path.parent.mkdir(mode=0o700, exist_ok=True)
     while True:

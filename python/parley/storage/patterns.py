@@ -1,8 +1,8 @@
-"""The files of a folder that match a pattern, found in a bounded number of steps.
+"""Finds the files in a folder that match a pattern, in a limited number of steps.
 
-A folder may have a million names, circular links and unreadable places. So links to folders are not
-followed, hidden names are skipped, and the caller limits the search. Files near the top are found
-first. Reads no file.
+A folder may contain a million names, circular links and unreadable folders. So the search does not
+follow links to folders, skips hidden names, and has a limit from the caller. It finds files near
+the top first, and does not read files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIGNS = "*?["
 
 @dataclass(slots=True)
 class SearchBudget:
-    """The remaining names and time of a search; why it ended, and the unreadable folders."""
+    """A search's remaining names and time, why it ended, and the number of unreadable folders."""
 
     left: int
     is_late: Callable[[], bool]
@@ -33,7 +33,7 @@ class SearchBudget:
     closed: int = 0
 
     def another(self) -> bool:
-        """Whether one more name may be looked at."""
+        """Whether the search may examine one more name; if so, counts it."""
         if self.left <= 0:
             self.ended = self.ended or "names"
         elif self.is_late():

@@ -1,9 +1,10 @@
-"""The texts that questions include: files, texts of the editor, resources of MCP servers.
+"""The texts that questions include: files, the editor's texts, MCP servers' resources.
 
 A stranger may have written the question. So it may include only text and pictures inside the
-working directory, with links resolved and nothing hidden. For a single file outside it, Parley asks
-the user; this also applies to the editor's text of a file. The size of the included content and the
-time of the search are limited; for a pattern, a line lists the files left out.
+working directory, with links resolved, and no hidden files. Before a question includes a single
+file from outside, Parley asks the user; this also applies to the editor's text of a file. The size
+of the included content and the time of the search are limited; for a pattern, a line lists the
+files left out.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLO
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits for one question: numbers of references, texts and bytes, and of files examined."""
+    """Limits for one question: on references, texts and bytes, and on the files examined."""
 
     references: int = 100
     texts: int = 100
     file_bytes: int = 262_144
     bytes_for_lines: int = 4_194_304
-    """For a file of which only lines are included."""
+    """For a file from which only some lines are included."""
     all_bytes: int = 1_048_576
     opened: int = 1_000
     names: int = 20_000
@@ -65,7 +66,7 @@ class Bounds:
 
 
 async def nobody_asked(_: Path) -> bool:
-    """Answer no: there is no user to ask."""
+    """Refuse, because there is no user to ask."""
     return False
 
 
@@ -90,7 +91,7 @@ class NamedPicture:
 
 
 EditorTexts: TypeAlias = Callable[[str, int], Awaitable[EditorText]]
-"""The text for a name in `IN_EDITOR`, of at most so many bytes. Raises ParleyError."""
+"""Returns the text for a name in `IN_EDITOR`, of at most so many bytes. Raises ParleyError."""
 
 
 async def no_editor(name: str, most: int) -> EditorText:
@@ -184,7 +185,7 @@ class FileReferences:
         return ReferenceText(name, fit(text), language="diff")
 
     async def _of_editor(self, name: str, bounds: Bounds) -> ReferenceText:
-        """The editor's text of a file, if it may be read. Raises ParleyError."""
+        """The editor's text of a file, if the question may include the file. Raises ParleyError."""
         content = await self._editor(name, bounds.file_bytes)
         if content.path:
             await self._check(content.path)
@@ -194,7 +195,7 @@ class FileReferences:
         return ReferenceText(visible(content.title), text, language=content.language)
 
     async def _check(self, name: str) -> None:
-        """Raise _LeftOutError if a file, existing or not, is hidden, or outside and refused."""
+        """Raise _LeftOutError for a file, existing or not, that is hidden, or outside and refused."""
         folder = self._folder().resolve()
         path = await asyncio.to_thread(_place, folder, name)
         if path is None:
@@ -216,7 +217,7 @@ class FileReferences:
 
 
 class _LeftOutError(ParleyError):
-    """The reason why a file is not included, and its kind for a summary of many files."""
+    """Why a file is not included, and the kind of this reason, for a summary of many files."""
 
     def __init__(self, why: str, kind: str = "cannot be read") -> None:
         super().__init__(why)
@@ -234,7 +235,7 @@ class _Room:
         self._pictures = bounds.pictures
 
     def open(self) -> bool:
-        """Whether one more file of a pattern may be opened."""
+        """Whether one more file that matches a pattern may be opened; if so, counts it."""
         self._opened -= 1
         return self._texts > 0 and self._bytes > 0 and self._opened >= 0
 
@@ -261,10 +262,10 @@ class _Room:
 
 
 def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | NamedPicture]:
-    """The texts and pictures of files that the user names, anywhere.
+    """The texts and pictures in files that the user names, wherever they are.
 
-    Raises ParleyError for a file that cannot be included; files that a pattern leaves out become a
-    text.
+    Raises ParleyError if a file cannot be included. A text lists the files that a pattern leaves
+    out.
     """
     room = _named_room()
     contents = [content for name in names for content in _named(folder.resolve(), name, room)]
@@ -319,7 +320,7 @@ def _outside(folder: Path, name: str) -> Path | None:
 
 
 def _lines(folder: Path, name: str) -> Lines | None:
-    """The line numbers in a name; None if the whole name is a file's."""
+    """The line numbers in a name; None if a file has the whole name."""
     lines = lines_of(name)
     whole = _place(folder, name)
     return None if lines and whole and whole.exists() else lines
@@ -333,7 +334,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _place(folder: Path, name: str) -> Path | None:
-    """The real path for a name, None if there cannot be one."""
+    """The real path for a name; None if there cannot be one."""
     try:
         return (folder / Path(name).expanduser()).resolve()
     except (OSError, ValueError, RuntimeError):
@@ -380,8 +381,8 @@ def _of_lines(path: Path, room: _Room, lines: Lines) -> ReferenceText:
 def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | NamedPicture]:
     """The texts that match a pattern, and a line that lists the files left out.
 
-    Pictures match only if the pattern ends like their names: they are large, and `src/*` means
-    text.
+    Pictures match only if the pattern ends like their names, because they are large and `src/*`
+    means text.
     """
     texts, left = list[ReferenceText | NamedPicture](), Counter[str]()
     read = _text_or_picture if pattern.lower().endswith(_PICTURES) else _text_only
@@ -434,7 +435,7 @@ def _text_only(path: Path, name: str, room: _Room) -> ReferenceText:
 
 
 def _picture(path: Path, name: str, room: _Room) -> NamedPicture | None:
-    """The picture at a real path, None for anything else. Raises _LeftOutError."""
+    """The picture at a real path; None for anything else. Raises _LeftOutError."""
     try:
         kind = kind_of(beginning(path, _BEGINNING)) if path.resolve() == path else None
         if kind is None:
@@ -442,7 +443,7 @@ def _picture(path: Path, name: str, room: _Room) -> NamedPicture | None:
         room.take_picture()
         return NamedPicture(name, _content(path, name, room.bounds.picture_bytes), kind)
     except OSError:
-        return None  # the reason is reported when it is read as a text
+        return None  # reading it as text reports the reason
 
 
 def _text(path: Path, name: str, room: _Room) -> str:
@@ -453,7 +454,7 @@ def _text(path: Path, name: str, room: _Room) -> str:
 
 
 def _decoded(path: Path, name: str, most: int) -> str:
-    """The text at a real path; a link that replaced it is not followed."""
+    """The text at a real path; does not follow a link that has replaced the file."""
     if path.resolve() != path:
         raise _LeftOutError("another file has replaced it: not read")
     try:
@@ -476,7 +477,7 @@ def _text_of(content: bytes) -> str:
 
 def _content(path: Path, name: str, most: int) -> bytes:
     """The bytes of a regular file, at most `most`: other files may be endless, or block."""
-    _regular(os.lstat(path), name, most)  # before opening it, which alone moves some devices
+    _regular(os.lstat(path), name, most)  # first: some devices act when they are merely opened
     with os.fdopen(os.open(path, _READ_ONLY), "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         _regular(status, name, most)

@@ -1,7 +1,7 @@
-"""The rows of requests in the ledger: each stores only the difference from the previous one.
+"""The ledger's request rows: each stores only the difference from the previous request.
 
-A long chat sends many requests, each with nearly all of the previous one. Does not know what a unit
-contains.
+A long chat sends many requests, each of which repeats nearly all of the previous request. Does not
+know what a unit contains.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _json(pieces: Sequence[str | tuple[int, int]]) -> str:
 
 
 def unpacked(pieces: str, before: Sequence[str]) -> tuple[str, ...]:
-    """The unpacked units."""
+    """The units that `packed` turned into `pieces`, with the same earlier units."""
     units = list[str]()
     for piece in json.loads(pieces):
         units += before[piece[0] : piece[1]] if isinstance(piece, list) else [piece]

@@ -1,7 +1,7 @@
-"""A project's MCP server files: each is used only after the user trusts its exact content.
+"""A project's MCP server files: Parley uses a file only after the user trusts its exact content.
 
-Otherwise, anyone who can write such a file could start programs here. It is read once for each
-check, so the trusted bytes and the used bytes are the same.
+Otherwise, anyone who can write such a file could start programs here. Each check reads the file
+once, so the trusted bytes and the used bytes are the same.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from parley.tools.servers import ServerSettings
 
 FILE_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
-"""Parley reads no more of a program: a sparse file takes no room and may be practically endless."""
+"""The maximum that Parley reads of a program: a sparse file may be practically endless."""
 _SEPARATORS = re.compile(r"[\s=:;,]+")
 _FIRST = "another project file has"
 
 
 class ProjectTrust:
-    """The server files in the working directory; `ledger` is opened only if there is a file."""
+    """The server files in the working directory; opens the `ledger` only if there is a file."""
 
     def __init__(self, folder: Callable[[], Path], ledger: Callable[[], LedgerFile]) -> None:
         self.untrusted: list[Path] = []
@@ -78,11 +78,11 @@ class ProjectTrust:
         return ServersFile()
 
     def seen(self, path: Path) -> bytes:
-        """The content of an untrusted file at the last look."""
+        """An untrusted file's content when `look` last read it."""
         return self._seen.get(path, b"")
 
     def trust(self, path: Path, content: bytes | None = None, *, pinned: bool = False) -> None:
-        """Record that the user trusts a file's content, by default the content at the last look.
+        """Record that the user trusts a file's content, by default as `look` last read it.
 
         Raises ParleyError if it has changed since.
         """
@@ -92,7 +92,7 @@ class ProjectTrust:
 
 
 def offered(path: Path) -> tuple[ServersFile, str]:
-    """A file's entries, to be shown before it is trusted, and the digest of its content.
+    """A file's entries, to show before the user trusts it, and its content's digest.
 
     Raises ParleyError if there is nothing to trust.
     """
@@ -107,8 +107,8 @@ def offered(path: Path) -> tuple[ServersFile, str]:
 def trust(ledger: LedgerFile, path: Path, expected: str, *, pinned: bool = False) -> None:
     """Record trust in a file's content, whose digest was `expected` when it was shown.
 
-    `pinned` also records the current content of the project's programs that it names. Raises
-    ParleyError.
+    With `pinned`, also records the current content of the project's programs that the file names.
+    Raises ParleyError.
     """
     content, place = _content(path), _absolute(path)
     if digest(content) != expected:
@@ -128,7 +128,7 @@ def findings(
 ) -> Findings:
     """The program that a server would start, and the project's files and folders that it names.
 
-    Does not include what those load in turn, which cannot be known here.
+    Does not include the files that these load in turn, which Parley cannot know.
     """
     folder = _absolute(folder)
     with suppress(ParleyError):  # an unset variable stays as written
@@ -146,7 +146,7 @@ def findings(
 
 
 def _places(words: Iterable[str], base: str, folder: str) -> Iterator[str]:
-    """The paths in a folder that words name, relative to `base`; as text, for many words."""
+    """The paths in a folder that words name, relative to `base`; as strings, for speed."""
     below = folder.rstrip("/") + "/"
     for word in filter(None, words):
         place = os.path.normpath(os.path.join(base, word))  # noqa: PTH118
@@ -173,7 +173,7 @@ def programs(
 
 
 def _words(server: ServerSettings) -> Iterator[str]:
-    """The words of an entry that may be paths: a variable may hold a list of paths, or options."""
+    """The words in an entry that may be paths; a variable may contain several paths or options."""
     for word in (server.command or "", *server.args):
         yield word
         yield word.rpartition("=")[2]
@@ -197,7 +197,7 @@ def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -
 
 
 def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
-    """The digest of a server file and of its programs, if any: one may be added later."""
+    """A digest of a server file and its programs. It may have none now and name one later."""
     digests = [digest(content)]
     for name in programs(file, folder):
         try:
@@ -222,6 +222,6 @@ def _content(path: Path) -> bytes:
 
 
 def _key(path: Path) -> str:
-    """The key of a file: its servers run in the project that contains it, even if it is a link."""
+    """A file's key: its servers run in the project that contains it, even if the file is a link."""
     folder = project_of(path)
     return str(Path(os.path.realpath(folder)) / path.relative_to(folder))
