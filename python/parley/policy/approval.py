@@ -262,7 +262,7 @@ class Approvals:
 
 
 def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> frozenset[str]:
-    """The ids of calls to revoke: with a live approval, but no longer approved and waiting in the file.
+    """The ids of calls to revoke: still approved, but no longer marked and waiting in the file.
 
     The mark was undone or edited, or the call was deleted. Exchanges before number `since` do not
     count, because the model has continued without their waiting calls.

@@ -25,7 +25,8 @@ def chat_folder(setting: str | None, environ: Mapping[str, str]) -> Path:
     """The folder in the setting `chat_dir`, as the editor reads it; else the default folder."""
     if not setting:
         return chats_folder(environ)
-    return Path(os.path.expanduser(os.path.expandvars(setting))).absolute()  # noqa: PTH111 - `Path` raises without a home
+    # Unlike `Path`, `os.path` does not raise if the home folder is unknown.
+    return Path(os.path.expanduser(os.path.expandvars(setting))).absolute()  # noqa: PTH111
 
 
 def newest_first(folder: Path) -> Iterator[tuple[float, Path]]:

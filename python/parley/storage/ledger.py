@@ -231,7 +231,7 @@ class Database:
 
     @contextmanager
     def unsynced(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, without a sync: it survives this process, but not always a power loss."""
+        """One transaction without a sync: it survives this process, but maybe not a power loss."""
         with self._translated():
             self._db.execute("PRAGMA synchronous=NORMAL")
         try:

@@ -195,7 +195,7 @@ class FileReferences:
         return ReferenceText(visible(content.title), text, language=content.language)
 
     async def _check(self, name: str) -> None:
-        """Raise _LeftOutError for a file, existing or not, that is hidden, or outside and refused."""
+        """Raise _LeftOutError unless a question may include this file, which need not exist."""
         folder = self._folder().resolve()
         path = await asyncio.to_thread(_place, folder, name)
         if path is None:

@@ -1,6 +1,6 @@
-"""The callable tools as values: their definitions, their names on the wire, their digests.
+"""The callable tools as values: their definitions, names on the wire and digests.
 
-Knows nothing of running servers, of the SDK that lists tools, or of providers' requests.
+Does not know running servers, the SDK that lists tools, or providers' requests.
 """
 
 import hashlib
@@ -15,12 +15,12 @@ from parley.tools.names import fold, name_beside, qualified, wire_names
 
 
 def canonical(value: object) -> str:
-    """`value` as JSON that is the same for the same meaning: sorted keys, no spaces, ASCII."""
+    """`value` as canonical JSON, with sorted keys, without spaces, in ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def own_identity(server: str = "") -> str:
-    """The identity of Parley's own tool for the server with this identity; "" for no server."""
+    """The identity of Parley's own tool for the server with this identity; "" means no server."""
     return canonical({"parley": server})
 
 
@@ -33,8 +33,8 @@ _ANY_OWN = OWN.partition('""')[0]
 class Tool:
     """One tool as its server defines it.
 
-    `identity` is canonical JSON of the server's origin (command, args, cwd, or URL). Approvals are
-    bound to it through `digest`, so a server of the same name from elsewhere must ask again.
+    `identity` is the server's origin (command, args, cwd, or URL) as canonical JSON. Approvals are
+    bound to it through `digest`, so Parley asks again for a server of the same name from elsewhere.
     """
 
     server: str
@@ -47,15 +47,15 @@ class Tool:
     identity: str = ""
     trusted: bool = False
     of_project: bool = False
-    """Whether a project set up its server, so rules for the user's servers do not apply."""
+    """Whether a project set up the server, so that rules for the user's servers do not apply."""
     instructions: str = ""
-    """The server's instructions for all its tools: part of each approval and each request."""
+    """The server's instructions for all its tools, part of each approval and each request."""
     definition: str = field(init=False, repr=False, compare=False)
-    """Everything that the user approves with a call of this tool, as canonical JSON."""
+    """Everything that the user approves with a call to this tool, as canonical JSON."""
     digest: str = field(init=False, repr=False, compare=False)
     """SHA-256 of the definition, in hex."""
     size: int = field(init=False, repr=False, compare=False)
-    """The approximate number of bytes that a model receives for it."""
+    """The approximate number of bytes that a model receives for this tool."""
 
     def __post_init__(self) -> None:
         definition = canonical(
@@ -85,7 +85,7 @@ class Tool:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is Parley's own tool, with or without a server."""
+        """Whether this is Parley's own tool, with or without a server."""
         return self.identity.startswith(_ANY_OWN)
 
     @property
@@ -96,24 +96,24 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every offered tool by its wire name, sorted: providers cache requests by their prefix."""
+    """Every offered tool by its wire name; sorted, because providers cache requests by prefix."""
 
     tools: tuple[tuple[str, Tool], ...] = ()
     missing: tuple[str, ...] = ()
-    """The servers, sorted, whose tools are missing now: a model that may need them is told."""
+    """The servers whose tools are missing now, sorted; requests tell a model that may need them."""
     names_only: frozenset[str] = frozenset()
     """The wire names of the tools for which the model receives only names, to save room."""
 
     @classmethod
     def of(cls, tools: Iterable[Tool], missing: Iterable[str] = ()) -> Self:
-        """The catalogue of these tools; of two with the same server and name, the last one counts."""
+        """The catalogue of these tools; the last tool with the same server and name counts."""
         by_key = {(tool.server, tool.name): tool for tool in tools}
         names = wire_names(by_key)
         named = sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))
         return cls(tuple(named), tuple(sorted(missing)))
 
     def beside(self, tools: Iterable[Tool]) -> Self:
-        """This catalogue with more tools; their names contain their servers and change no other."""
+        """This catalogue with more tools, named with their servers; other names do not change."""
         names = dict(self.tools)
         for tool in sorted(set(tools).difference(names.values()), key=lambda tool: tool.server):
             names[name_beside((tool.server, tool.name), names)] = tool
@@ -127,9 +127,7 @@ class Catalogue:
         return self if len(left) == len(self.tools) else replace(self, tools=left)
 
     def get(self, name: str) -> Tool | None:
-        """The tool with this wire name, else the only one named so, plainly or as
-        `server__tool`.
-        """
+        """The tool with this wire name, else the only tool with this plain or qualified name."""
         for wire, tool in self.tools:
             if wire == name:
                 return tool
@@ -156,7 +154,7 @@ class Catalogue:
         return tuple(wire for wire, _ in self.tools)
 
     def nearest(self, name: str) -> str | None:
-        """The wire name most like `name`, for "did you mean"; None if none is like it."""
+        """The wire name most similar to `name`, for "did you mean"; None if none is similar."""
         return nearest(name, self.names())
 
 

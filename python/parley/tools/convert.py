@@ -1,8 +1,8 @@
-"""MCP's tool definitions as values, and the data for the providers' shapes, in both directions.
+"""Converts MCP's tool definitions to values, and from and to the providers' shapes.
 
 MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list`
-result. Each wire format has its own shape (`models/formats.py`); fields without a place there
-(title, annotations, output schema) are lost.
+result. Each wire format has its own shape (`models/formats.py`), which loses the fields that it
+lacks (title, annotations, output schema).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,23 +16,23 @@ from parley.tools.wire_schemas import referred, sound
 Definition = Tool | Mapping[str, Any]
 
 # "tools.N.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top
-# level", says Anthropic, and OpenAI refuses the same
+# level", says Anthropic, and OpenAI also refuses these
 # (github.com/makenotion/notion-mcp-server/issues/340, of 2026-08-05, read 2026-11-22);
-# platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes has the rule in words.
+# platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes states the rule.
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 # "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top
 # level" (OpenAI, github.com/langchain-ai/langchainjs/issues/9804, read 2026-11-24).
 _NOT_AT_THE_TOP = (*_COMBINATORS, "enum", "not")
 _MOST_LEVELS = 3
-"""Nested combinators that are searched for properties."""
+"""How many levels of nested combinators are searched for properties."""
 _MOST_BRANCHES = 200
-"""Branches that are searched for properties: references can make any number of them."""
+"""How many branches are searched for properties: references can produce any number of them."""
 
 
 def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
-    """A tool's name, description and schema for a provider; each has its own key for the schema.
+    """A tool's name, description and schema for a provider, with the schema under `schema_key`.
 
-    Never `strict`: that demands more than MCP schemas promise.
+    Never `strict`, which requires more than MCP schemas promise.
     """
     # Strict functions have `additionalProperties: false` in each object and all their properties
     # required (developers.openai.com/api/docs/guides/function-calling, November 2026).
@@ -47,12 +47,12 @@ def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def wire_schema(tool: Tool) -> dict[str, Any]:
-    """The schema of a tool as it is sent; computed once, since it goes with every request."""
+    """A tool's schema as it is sent; computed once, because every request contains it."""
     return object_schema(tool.input_schema)
 
 
 def definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
-    """The MCP definition of a provider's shape; raises ValueError if the shape has no name."""
+    """The MCP definition for a provider's shape; raises ValueError if the shape has no name."""
     name = shape.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError(f'a tool needs a "name", a string; got {name!r}')
@@ -70,7 +70,7 @@ def from_mcp(
     of_project: bool = False,
     instructions: str = "",
 ) -> Tool:
-    """The value of an MCP definition; raises ValueError without a name. Drops broken fields."""
+    """The value of an MCP definition; drops broken fields. Raises ValueError if it has no name."""
     name = definition.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError(f'a tool definition needs a "name", a string; got {name!r}')
@@ -93,9 +93,9 @@ def from_mcp(
 def convert_all(
     definitions: object, shape: Callable[[str, Tool], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """MCP definitions, as decoded JSON, in a format's shape, under wire names and sorted by them.
+    """MCP definitions, given as decoded JSON, in a format's shape, with and sorted by wire names.
 
-    Takes a list, a `tools/list` result or response around a list, or a single definition. Raises
+    Takes a list, a `tools/list` result or response with a list, or a single definition. Raises
     ValueError with the number of an invalid definition.
     """
     tools = [
@@ -106,11 +106,11 @@ def convert_all(
 
 
 def object_schema(schema: object) -> dict[str, Any]:
-    """`schema` as providers take it for a tool: an object with properties, sound at every depth.
+    """`schema` as providers accept it for a tool: an object with properties, sound at every depth.
 
     A missing or boolean schema becomes the empty object. Both providers refuse
-    `allOf`/`anyOf`/`oneOf` at the top, so these become optional properties: calls are still checked
-    against the full schema.
+    `allOf`/`anyOf`/`oneOf` at the top, so these become optional properties. Parley still checks
+    calls against the full schema.
     """
     if not isinstance(schema, Mapping):
         return {"type": "object", "properties": {}}
@@ -120,7 +120,7 @@ def object_schema(schema: object) -> dict[str, Any]:
 
 
 def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without the keywords that are refused at the top, but with their properties."""
+    """The schema without the keywords that providers refuse at the top, but with the properties."""
     whole = referred(schema, schema)
     rest = {key: value for key, value in whole.items() if key not in _NOT_AT_THE_TOP}
     if branches := list(islice(_branches(whole, schema, _MOST_LEVELS), _MOST_BRANCHES)):

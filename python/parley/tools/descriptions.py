@@ -1,7 +1,7 @@
-"""Describes a server file's entry for the user who decides about it: all its effects here. Pure.
+"""Describes all effects of a server file's entry to the user who decides whether to trust it. Pure.
 
-Both front ends show these lines before anything is recorded. The lines contain the file's raw text:
-the front end makes it safe. Secrets that the file itself spells out are hidden; `${VAR}` is shown
+Both front ends show these lines before they record anything. The lines contain the file's raw text:
+the front end must escape it. They hide secrets that the file itself spells out, and show `${VAR}`
 unexpanded.
 """
 
@@ -29,9 +29,9 @@ _SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The files that an entry's words name here; the project's are relative to its folder.
+    """The files that an entry's words name here; the project's files are relative to its folder.
 
-    `program` is the file that would start, "" if there is none.
+    `program` is the file that would start; "" if there is none.
     """
 
     program: str = ""
@@ -40,7 +40,7 @@ class Findings:
 
 
 def described(server: ServerSettings, findings: Findings) -> list[str]:
-    """All effects of an entry, a line for each."""
+    """All effects of an entry, one line each."""
     lines = [*(_remote(server) if server.url is not None else _local(server, findings))]
     if server.variables:
         lines.append(f"receives your variables {', '.join(server.variables)}")
@@ -82,6 +82,6 @@ def _variables(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def _visible_value(name: str, value: str) -> str:
-    """A value as the file has it; a spelled-out secret is hidden."""
+    """A value as written in the file, but with a spelled-out secret hidden."""
     is_hidden = value and _SECRET.fullmatch(name) and not placeholders(value)
     return MASK if is_hidden else shlex.quote(value)

@@ -1,7 +1,7 @@
-"""Forms that servers ask the user to fill in: their fields, and the meaning of a typed line.
+"""Forms that servers ask the user to fill in: their fields, and the values of typed lines.
 
 Works on a form's JSON schema as in MCP: a flat object of texts, numbers, booleans and choices.
-Makes shown text visible; knows nothing of how it is shown.
+Escapes the text that the user sees, but does not know how it is shown.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from parley.text import one_line
 from parley.tools.schema import check_arguments
 
 TEXT_SHOWN = 300
-"""Characters of a server's text in a question or a list."""
+"""The maximum characters of a server's text in a question or a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One question: the user chooses from `options`, as (value, label), if any, else types."""
+    """One question: the user chooses from `options` (value, label) or, if there are none, types."""
 
     name: str
     schema: Mapping[str, Any]
@@ -58,17 +58,17 @@ def fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def read(field: Field, typed: str) -> Any:
-    """The value of a typed line: a number if the field wants one, else the text itself."""
+    """The value of a typed line: a number if the field requires a number, else the text itself."""
     if field.schema.get("type") not in ("integer", "number"):
         return typed
     try:
         return json.loads(typed)
     except ValueError:
-        return typed  # the complaint will name it
+        return typed  # `complaint` reports it
 
 
 def complaint(field: Field, value: Any) -> str | None:
-    """The flaw of a value for a field; None if it fits."""
+    """The flaw in a value for this field; None if the value fits."""
     schema = {"type": "object", "properties": {field.name: field.schema}, "required": [field.name]}
     return check_arguments(json.dumps({field.name: value}), schema) or _complaint_of_format(
         field, value
@@ -92,7 +92,7 @@ _FORMATS = {
 
 
 def _complaint_of_format(field: Field, value: Any) -> str | None:
-    """The flaw of a text that does not match its field's format; None without a format."""
+    """The flaw in a text that does not match its field's format; None if it matches."""
     name = field.schema.get("format")
     pattern, noun = _FORMATS.get(name, ("", "")) if isinstance(name, str) else ("", "")
     if not pattern or not isinstance(value, str):
@@ -102,7 +102,7 @@ def _complaint_of_format(field: Field, value: Any) -> str | None:
 
 
 def _is_in_calendar(kind: str, text: str) -> bool:
-    """Whether this day or time exists; True for other formats."""
+    """Whether a day or time exists; True for other formats."""
     read_time = {"date": date.fromisoformat, "date-time": datetime.fromisoformat}.get(kind)
     try:
         return read_time is None or read_time(text.upper()) is not None
@@ -124,7 +124,7 @@ def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:
 
 
 def _options(schema: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
-    """The choices in each spelling: titled, plain, and plain with a list of names."""
+    """The choices, in any of three spellings: titled, plain, or plain with a list of names."""
     titled = schema.get("oneOf") or schema.get("anyOf")
     if isinstance(titled, list):
         for option in titled:

@@ -1,7 +1,7 @@
 """Turns JSON with comments and trailing commas, as editors write it, into plain JSON.
 
-Strings, lines and columns stay as they are, so a JSON reader's errors name the right place. The
-reader refuses all other flaws.
+Strings, lines and columns stay the same, so a JSON reader's errors name the right place. The reader
+refuses all other flaws.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 _TOKEN = re.compile(
     r"""
-      "(?:[^"\\]+|\\.)*"?                    # a string, up to the end where nothing closes it
+      "(?:[^"\\]+|\\.)*"?                    # a string; an unclosed one extends to the end
     | //[^\r\n]* | /\*.*?(?:\*/|\Z)         # a comment
     | \s+
     | [^\s"/,]+                             # words, numbers, brackets and colons
@@ -19,11 +19,11 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _OPENING = ("", "[", "{", ":", ",")
-"""The last sign before a comma that does not follow a value."""
+"""The last character before a comma that does not follow a value."""
 
 
 def plain_json(text: str) -> str:
-    """The text with spaces for comments and for commas between a value and a closing bracket."""
+    """The text with spaces in place of comments, and of commas between a value and a bracket."""
     pieces, before, comma = list[str](), "", -1
     for token in _TOKEN.finditer(text):
         piece = token[0]

@@ -1,4 +1,4 @@
-"""Ten well-known MCP servers: how each one starts or is reached, and what it needs. Pure."""
+"""Ten well-known MCP servers: how to start or reach each, and what it needs. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.tools.servers import ServerSettings
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A server by its usual name: its purpose, its settings, and a hint for the user."""
+    """A well-known server: its purpose, its settings, and a hint for the user."""
 
     about: str
     settings: ServerSettings

@@ -1,6 +1,6 @@
 """The built-in tool that reads more of a result that was too long for the file. Pure.
 
-Knows the tool and the part of a text that it returns; `engine/long_results.py` finds the text.
+Knows the tool and the part of a text to return; `engine/long_results.py` finds the text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READ_RESULT = Tool(
     annotations={"readOnlyHint": True, "openWorldHint": False},
     identity=OWN,
 )
-"""Runs without asking: it shows nothing that was not approved before."""
+"""Runs without asking, because it shows only results of approved calls."""
 
 _CUT = "… [truncated: "
 
@@ -52,11 +52,11 @@ def head_of(body: str) -> str:
 
 
 def excerpt(text: str, arguments: dict[str, Any], begin: int, max_bytes: int) -> str:
-    """A part of a text, in at most `max_bytes`, with a line about the rest.
+    """A part of a text, at most `max_bytes` long, with a line about the rest.
 
     `begin` is the offset if the arguments have none.
     """
-    # 1.0 is an integer to JSON Schema, too.
+    # JSON Schema also accepts 1.0 as an integer.
     offset, length = (
         int(arguments.get(name, usual))
         for name, usual in (("offset", begin), ("length", max_bytes))

@@ -1,8 +1,8 @@
 """Reads files of the form `{"mcpServers": {name: {command, args, env, cwd} | {url, headers,
 type}}}`.
 
-Other programs share them, so each known spelling counts; unsupported fields are reported with file,
-server and field. An unknown field costs nothing; an invalid one costs its server. `server_entries`
+Other programs share these files, so each known spelling counts. Problems name the file, server and
+field. An unknown field is ignored; an invalid field makes its server unusable. `server_entries`
 unifies the programs' spellings. Knows neither where files are nor whether the user trusts them.
 """
 
@@ -32,19 +32,20 @@ from parley.tools.server_entries import (
 from parley.tools.servers import RESERVED, Origin, ServerSettings, placeholders
 
 PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
-"""The server files that a project may have; earlier ones have precedence."""
+"""The server files that a project may have; earlier files have precedence."""
 _NAME = re.compile(r"\w[\w. -]{0,63}")  # no slash: rules are written as server/tool
 _FROM_ROOT = ("/", "${")
 _MOST_SERVERS = 200
 _MOST_PROBLEMS = 20
 _LONGEST = 500
+"""The maximum characters of a problem: a project's file is read before the user trusts it, and may
+be hostile."""
 _TOO_DEEP = "is nested too deeply"
-"""Characters of a problem: a project's file is read before it is trusted, and may be hostile."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServersFile:
-    """The servers of a file, and its problems, a line each."""
+    """A file's servers, and its problems, one line each."""
 
     servers: Mapping[str, ServerSettings] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -59,17 +60,17 @@ def project_of(path: Path) -> Path:
 
 
 def is_name(text: str) -> bool:
-    """Whether a server can have this name: rules and pages cannot mistake such a name."""
+    """Whether a server can have this name, which must be unambiguous in rules and pages."""
     return _NAME.fullmatch(text) is not None
 
 
 def digest(content: bytes) -> str:
-    """The SHA-256 of a file's exact content, in hex: trust is bound to it."""
+    """The SHA-256 of a file's exact content, in hex; trust is bound to this digest."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_servers(content: bytes, where: str, folder: str | None = None) -> ServersFile:
-    """The servers of a file, called `where` in problems; local servers run in `folder`."""
+    """The servers in a file, which problems call `where`; local servers run in `folder`."""
     servers, flaws, is_unreadable = dict[str, ServerSettings](), list[Flaw](), False
     try:
         table = _table(content, flaws, is_of_project=folder is not None)
@@ -86,7 +87,7 @@ def read_servers(content: bytes, where: str, folder: str | None = None) -> Serve
 def below(
     file: ServersFile, above: Mapping[str, ServerSettings], owner: str, where: str
 ) -> ServersFile:
-    """A file's servers without the names in `above`; another server of such a name is a problem."""
+    """A file's servers without the names in `above`; reports different servers of those names."""
     doubles = [name for name, server in file.servers.items() if above.get(name, server) != server]
     problems = [
         one_line(f"parley: {where}: {name}: {owner} a server of this name") for name in doubles
@@ -96,7 +97,7 @@ def below(
 
 
 class _WrongError(ValueError):
-    """A part of a file is invalid: its place, the expected value, the actual value."""
+    """A part of a file is invalid: its place, and the expected and actual values."""
 
     def __init__(self, *flaws: Flaw) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The keys of a server's entry that are read."""
+    """The keys that are read in a server's entry."""
 
     type: Literal[
         "stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http"
@@ -144,9 +145,9 @@ _SLIP = 0.8
 
 
 def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping[str, Any]:
-    """A file's table; a repeated key is reported, and its last value counts, as in other programs.
+    """A file's table; reports a repeated key, whose last value counts, as in other programs.
 
-    A project's file is JSON: the readers of TOML and YAML take too long on hostile text.
+    A project's file must be JSON, because TOML and YAML readers take too long on hostile text.
     """
 
     def table_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping
 
 
 def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The entries of a file: the key of their table, name, entry."""
+    """A file's entries, each with its table's key and its name."""
     for key, entries in server_tables(table):
         if not isinstance(entries, dict):
             raise _WrongError(Flaw(key, expected("a server table", entries)))
@@ -182,7 +183,7 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 def _add(
     servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, name: str, entry: Any
 ) -> None:
-    """Add one more server to the others, or its flaws to the flaws."""
+    """Add a server to `servers`, or its flaws to `flaws`."""
     if name in servers:
         flaws.append(Flaw(place.path, f"{SERVER_KEYS[0]} has a server of this name"))
         return
@@ -227,7 +228,7 @@ def _server(name: str, table: Any, place: _Place) -> ServerSettings:
 
 
 def _entry(table: Any, path: str) -> _Entry:
-    """The keys of an entry, without keys for servers of the other kind."""
+    """An entry's keys, without keys for the other kind of server."""
     reader = TableReader(unknown=None)
     if isinstance(table, Mapping):
         table = spelled(table)
@@ -244,7 +245,7 @@ def _others(spelled: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
-    """The fields of an entry that are ignored."""
+    """The flaws of an entry's fields that are ignored."""
     known, others = names(_Entry), _others(spelled(table))
     kind = "a url" if others == _OF_REMOTE else "a command"
     for key, value in table.items():
@@ -267,7 +268,7 @@ _HOME = "${HOME}"
 
 
 def _filled(value: Any, place: _Place) -> Any:
-    """An entry with its folder placeholders filled in; raises for placeholders of VS Code only.
+    """An entry with its folder placeholders filled in; raises for those that only VS Code fills in.
 
     "${input:variable-id}", "${env:NAME}", "${workspaceFolder}", "${userHome}", "${pathSeparator}"
     or "${/}" (code.visualstudio.com/docs/reference/variables-reference,

@@ -1,7 +1,7 @@
 """The wire names of tools and parameters; providers allow less than MCP does.
 
-They depend only on the whole set of names, so a restart, another order of servers or another
-process gives the same names. Knows nothing of a tool but (server, name).
+They depend only on the whole set of names, so they stay the same after a restart, for another order
+of servers and in another process. Knows only a tool's (server, name).
 """
 
 import hashlib
@@ -13,16 +13,16 @@ from itertools import chain, count
 # "Must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64." (openai
 # 3.54, types/shared_params/function_definition.py, read 2026-11-22); "Must match the regex
 # ^[a-zA-Z0-9_-]{1,128}$." (platform.claude.com/docs/agents-and-tools/tool-use/define-tools,
-# 2026-11-22): the shorter one holds for both.
+# 2026-11-22): the shorter limit suits both.
 MAX_LENGTH = 64
 SEPARATOR = "__"
 
 # "tools.0.custom.input_schema.properties: Property keys should match pattern
-# '^[a-zA-Z0-9_.-]{1,64}$'" (a refusal of Anthropic's, github.com/decocms/studio/pull/6874, of
+# '^[a-zA-Z0-9_.-]{1,64}$'" (a refusal by Anthropic, github.com/decocms/studio/pull/6874, of
 # 2026-09-02, read 2026-11-23). "Only top-level keys are rewritten — that is what the upstream 400
 # validates", says the same page.
 PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""A parameter's name that every provider takes."""
+"""A parameter name that every provider accepts."""
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _HASH_LENGTH = 8
@@ -34,8 +34,8 @@ Key = tuple[str, str]  # (server, the tool's own name)
 def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
     """One provider-safe name for each (server, tool), unique in the set, independent of the order.
 
-    A name of a single server stays plain; a name of several servers becomes `server__tool` for
-    each; names that still collide get a hash.
+    If only one server has a name, it stays plain; otherwise, it becomes `server__tool` for each.
+    Names that still collide receive a hash.
     """
     ordered = sorted(set(keys))
     servers = Counter(name for _, name in ordered)
@@ -45,20 +45,20 @@ def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
         clashing = _clashing(names)
         if not clashing:
             return names
-        # A suffix may equal a tool's real name; then both are hashed again.
+        # A suffixed name may equal a tool's real name; then both are hashed again.
         names |= {key: _suffixed(fold(plain[key]), key, salt) for key in clashing}
     return {key: f"{_digest(key, _ROUNDS)}_{number}" for number, key in enumerate(ordered)}
 
 
 def name_beside(key: Key, others: Collection[str]) -> str:
-    """A provider-safe name `server__tool` for one more tool; the other tools keep their names."""
+    """A provider-safe name `server__tool` for an additional tool; the others keep their names."""
     name = fold(qualified(*key))
     names = chain([_shortened(name, key)], (_suffixed(name, key, salt) for salt in count()))
     return next(name for name in names if name not in others)
 
 
 def parameter_names(names: Iterable[str]) -> Mapping[str, str]:
-    """A provider-safe name for each parameter of one tool that needs one, unique among them all."""
+    """Provider-safe names for a tool's parameters that need them, unique among all of them."""
     ordered = sorted(set(names))
     fit = {name for name in ordered if PARAMETER.fullmatch(name)}
     plain = {
@@ -75,12 +75,12 @@ def parameter_names(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def qualified(server: str, name: str) -> str:
-    """The name that tells two servers' tools of the same name apart; not yet fit for the wire."""
+    """A name that distinguishes two servers' tools with the same name; not yet fit for the wire."""
     return f"{server}{SEPARATOR}{name}"
 
 
 def fold(text: str) -> str:
-    """`text` with `_` for each character that providers refuse; its length stays the same."""
+    """`text` with `_` for each character that providers refuse; the length stays the same."""
     return _FORBIDDEN.sub("_", text) or "_"
 
 

@@ -1,6 +1,6 @@
-"""Tools' parameters under their wire names, and calls under their servers' names.
+"""Renames tools' parameters to their wire names, and calls' arguments back to their servers' names.
 
-Pure. Renames only a tool's own parameters: providers accept any names inside their values.
+Pure. Renames only a tool's own parameters, because providers accept any names inside their values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _TO_PARAMETER = "#/properties/"
 
 @lru_cache(maxsize=4096)
 def wire_parameters(tool: Tool) -> Mapping[str, str]:
-    """The wire names of those parameters of a tool whose wire name differs."""
+    """The wire names of a tool's parameters, if they differ from the parameters' own names."""
     return parameter_names(wire_schema(tool)["properties"])
 
 
 @lru_cache(maxsize=4096)
 def wire_tool(tool: Tool) -> Tool:
-    """The tool with its parameters under their wire names; their titles have their own names."""
+    """The tool with its parameters under their wire names; their titles keep the servers' names."""
     names = wire_parameters(tool)
     if not names:
         return tool
@@ -39,9 +39,9 @@ def wire_tool(tool: Tool) -> Tool:
 
 
 def renamed(arguments: str, names: Mapping[str, str]) -> str:
-    """The JSON text of arguments with other names for its keys, all other characters unchanged.
+    """Arguments as JSON text with their keys renamed and all other characters unchanged.
 
-    Returns the text unchanged if it is not an object, or if a key would occur twice.
+    Returns the text unchanged if it is not a JSON object, or if a key would occur twice.
     """
     if not names:
         return arguments
@@ -75,7 +75,7 @@ def _quoted(key: str, text: str) -> str:
 
 
 def _of_same_object(schema: Any, names: Mapping[str, str]) -> Any:
-    """A schema of the object with renamed keys; for a list of such schemas, each."""
+    """A schema for the whole arguments, or a list of such schemas, with renamed parameters."""
     match schema:
         case list():
             return [_of_same_object(item, names) for item in schema]
@@ -86,7 +86,7 @@ def _of_same_object(schema: Any, names: Mapping[str, str]) -> Any:
 
 
 def _keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
-    """The value of a keyword of such a schema."""
+    """The value of a keyword in such a schema."""
     match key, value:
         case "properties", Mapping():
             return {
@@ -105,7 +105,7 @@ def _keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _dependent(value: Any, names: Mapping[str, str]) -> Any:
-    """A list of names, or a schema."""
+    """The value for one parameter in such a keyword: a list of names, or a schema."""
     return _others(value, names) if isinstance(value, list) else _of_same_object(value, names)
 
 
@@ -114,12 +114,12 @@ def _others(names_of: list[Any], names: Mapping[str, str]) -> list[Any]:
 
 
 def _titled(name: str, schema: Any, names: Mapping[str, str]) -> Any:
-    """The schema of a parameter, with the server's name for it if that is not sent."""
+    """A parameter's schema, with the server's name as title if that name is not sent."""
     return {"title": name, **schema} if name in names and isinstance(schema, Mapping) else schema
 
 
 def _with_references(value: Any, names: Mapping[str, str]) -> Any:
-    """A schema whose references to its parameters use their other names."""
+    """A schema whose references to its parameters use their new names."""
     match value:
         case {"$ref": str(reference)} if reference.startswith(_TO_PARAMETER):
             name, slash, rest = reference.removeprefix(_TO_PARAMETER).partition("/")

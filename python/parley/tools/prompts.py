@@ -1,4 +1,4 @@
-"""Prompts that servers offer: their names, their arguments, and the text that they make.
+"""Prompts that servers offer: their names, their arguments, and the resulting text.
 
 The user chooses a prompt; its text goes into a question, so the user can read it before asking.
 Works on messages as JSON; knows no SDK.
@@ -56,9 +56,9 @@ def prompt_from_mcp(definition: Mapping[str, Any], server: str) -> Prompt:
 
 
 def prompt_text(messages: Iterable[Mapping[str, Any]], max_bytes: int) -> str:
-    """The messages of a `prompts/get` result as the text of one question, visible and bounded.
+    """A `prompts/get` result's messages as the text of one question, escaped and limited in size.
 
-    Messages in the model's name are quoted.
+    Quotes messages in the model's name.
     """
     parts = []
     for message in messages:

@@ -1,6 +1,6 @@
-"""Servers' resources: as values, as links in results, and the built-in tool that reads one. Pure.
+"""Servers' resources: as values, as links in results, and the built-in tool that reads them. Pure.
 
-Works on definitions as JSON; knows no SDK, nor which resources a chat has seen.
+Works on definitions as JSON; knows neither an SDK nor which resources a chat has seen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from parley.text import one_line
 from parley.tools.catalogue import Tool, own_identity
 
 MOST_OF_A_URI = 2_000
-"""Characters: a longer URI is useless to a person."""
+"""The maximum characters: nobody can read a longer URI."""
 _MOST_OF_A_TEXT = 200
 
 
@@ -29,14 +29,14 @@ class Resource:
 
     @property
     def about(self) -> str:
-        """The description that the user sees next to the URI, on one line."""
+        """The one-line description that the user sees next to the URI."""
         title = f"{self.name} ({self.mime_type})" if self.mime_type else self.name
         return f"{title}: {self.description}" if self.description else title
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceList:
-    """One server's resources and templates; `unlisted` says why some are missing, or is ""."""
+    """One server's resources and templates; `unlisted` says why some are missing; else it is ""."""
 
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
@@ -77,10 +77,10 @@ READ_RESOURCE = "read_resource"
 
 
 def reader(tool: Tool) -> Tool:
-    """The tool that reads resources of `tool`'s server; approving it approves it for this server.
+    """The tool that reads resources from `tool`'s server; an approval applies only to this server.
 
-    It has no annotations: only the server knows the effects of reading there, so
-    `approval.auto_read_only` does not cover it.
+    It has no annotations, so `approval.auto_read_only` does not cover it: only the server knows the
+    effects of reading there.
     """
     return Tool(
         tool.server,
@@ -105,5 +105,5 @@ def reader(tool: Tool) -> Tool:
 
 
 def is_reader(tool: Tool) -> bool:
-    """Whether a tool is Parley's reader of resources, rather than a server's tool of that name."""
+    """Whether a tool is Parley's resource reader, and not a server's tool with that name."""
     return tool.is_own and tool.name == READ_RESOURCE

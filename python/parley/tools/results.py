@@ -1,7 +1,7 @@
-"""A tool's result as text for the file and the model, whatever its server sent.
+"""Turns any content from a server into a result's text, for the file and the model.
 
 Works on content as JSON (`type`, `text`, `data`, `mimeType`, `uri`, `resource`); knows no SDK. The
-text can neither command a terminal nor hide anything from a reader, and has a bounded size.
+text can neither control a terminal nor hide anything from a reader, and has a limited size.
 """
 
 import binascii
@@ -18,15 +18,15 @@ from parley.tools.resources import without_links
 NO_OUTPUT = "(no output)"
 FOR_USER = "(the output was shown to the user only)"
 MOST_PICTURES = 20
-"""The maximum in one result: further pictures are described."""
+"""The maximum in one result; text describes further pictures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a call: the text for the file and the model, and whether the tool failed.
+    """A call's outcome: the text for the file and the model, and whether the tool failed.
 
-    `pictures` came with it. If the text was cut, `whole` has all of it. `aside` is for the user
-    alone: no model receives it.
+    `pictures` came with the text. If the text was cut, `whole` has all of it. `aside` is only for
+    the user: no model receives it.
     """
 
     status: Literal["ok", "error"]
@@ -43,7 +43,7 @@ def outcome(
     *,
     max_bytes: int,
 ) -> Outcome:
-    """The outcome of a call that returned these blocks: its pictures, and its `result_text`."""
+    """The outcome of a call that returned these blocks, with its pictures and its `result_text`."""
     for_user = [block for block in content if _is_for_user(block)]
     aside = _outcome(status, for_user, None, max_bytes, NO_OUTPUT) if for_user else None
     others = [block for block in content if not _is_for_user(block)]
@@ -92,7 +92,7 @@ def described(picture: bytes) -> str:
 
 
 def _picture(block: object) -> bytes | None:
-    """The bytes of a picture, or picture resource, that a model can see; None for other blocks."""
+    """The bytes of a picture or picture resource that a model can see; None for other blocks."""
     match block:
         case {"type": "image", "data": str(data)} | {
             "type": "resource",
@@ -107,15 +107,16 @@ def _picture(block: object) -> bytes | None:
 
 
 def result_text(content: Sequence[object], structured: object = None, *, max_bytes: int) -> str:
-    """The blocks of a result joined by newlines, made visible and cut at `max_bytes` of UTF-8.
+    """A result's blocks, joined by newlines, escaped and cut at `max_bytes` of UTF-8.
 
-    If no block has text, `structured` replaces it as compact JSON; without both, `(no output)`.
+    If no block has text, `structured` replaces it as compact JSON; if there is neither, the text is
+    `(no output)`.
     """
     return cut(_text_of(content, structured), max_bytes) or NO_OUTPUT
 
 
 def _text_of(content: Sequence[object], structured: object) -> str:
-    """All of the text; "" if it is blank."""
+    """The whole text; "" if it is blank."""
     blocks = [block for block in content if isinstance(block, Mapping)]
     parts = [part for part in map(_block_text, blocks) if part]
     if structured is not None and not any(map(_inline, blocks)):
@@ -125,7 +126,7 @@ def _text_of(content: Sequence[object], structured: object) -> str:
 
 
 def cut(text: str, max_bytes: int) -> str:
-    """`text` within `max_bytes` of UTF-8, cut between characters, with the omitted size."""
+    """`text` within `max_bytes` of UTF-8; a cut text ends with the omitted size."""
     if len(text) * 4 <= max_bytes:
         return text
     encoded = text.encode()
@@ -136,7 +137,7 @@ def cut(text: str, max_bytes: int) -> str:
 
 
 def _block_text(block: Mapping[str, Any]) -> str:
-    """The text of a block, made visible; only a real resource link can look like one."""
+    """A block's text, escaped; only a real resource link can look like a resource link."""
     match block.get("type"):
         case "text":
             return without_links(visible(_inline(block)))
@@ -174,7 +175,7 @@ def _strings(facts: Sequence[object]) -> Iterator[str]:
 
 
 def _decoded_size(data: object) -> str:
-    """The size of base64 text's content, without decoding it."""
+    """The size of base64 content, computed without decoding it."""
     text = data if isinstance(data, str) else ""
     return size_text(max(0, len(text) * 3 // 4 - text[-2:].count("=")))
 

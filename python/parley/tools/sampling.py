@@ -10,7 +10,7 @@ MOST_TOKENS = 4096
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
-    """A server's request to the model: (role, text) in turn, from user to user."""
+    """A server's request to the model; (role, text) messages alternate, from user to user."""
 
     messages: Sequence[tuple[str, str]]
     system: str = ""
@@ -20,7 +20,7 @@ class SamplingRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingReply:
-    """The model's reply; `cut` if it reached its limit of tokens."""
+    """The model's reply; `cut` if it reached its token limit."""
 
     text: str
     model: str

@@ -1,10 +1,10 @@
-"""Whether a model's arguments fit the tool's schema, in words that help the model to correct them.
+"""Checks a model's arguments against the tool's schema, in words that help the model correct them.
 
-Works on the raw text in the file: the text shown is the text that runs, so text that two readers
-could read differently (a repeated key, NaN) is refused. Never fetches a remote `$ref`; a server's
-broken schema counts as none.
+Works on the raw text in the file: the text shown is the text that runs, so Parley refuses text that
+two readers could read differently (a repeated key, NaN). Never fetches a remote `$ref`; a server's
+broken schema counts as no schema.
 
-A schema comes from a server and is used before the user decides, so it gets a bounded number of
+A schema comes from a server and is used before the user decides, so a check has a limited number of
 steps. The server must check arguments that take more steps, and the keywords in `_UNBOUNDED`.
 """
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-MAX_DEPTH = 100  # deeper than any schema, shallower than any recursion limit on the way
+MAX_DEPTH = 100  # deeper than any real schema, but below every recursion limit
 _ERRORS_SHOWN = 3
 _VALUE_SHOWN = 80
-_SLIP = 0.85  # a letter or two of a name; `more` beside `mode` may be intended
-_DIGITS = 1000  # Python itself only reads some thousands
+_SLIP = 0.85  # a letter or two in a name; `more` next to `mode` may be intended
+_DIGITS = 1000  # Python itself reads only some thousands
 _REASON_SHOWN = 200
 _STEPS = 10_000
-"""Schema keywords that are checked for one call; subschemas that refer to others can be endless."""
+"""How many schema keywords are checked for one call; references can make their number endless."""
 _STEP = 100
-"""Names of a keyword, or characters of a value, that cost one step."""
+"""How many names in a keyword, or characters in a value, cost one step."""
 _MOST_PARTS = 2_000
-"""Tables in a schema that is checked; those of well-known servers have some hundreds."""
+"""The maximum of tables in a schema; well-known servers' schemas have some hundreds."""
 _MOST_NEAR = 10
-"""Unknown parameters that are compared with the known ones, for "did you mean"."""
+"""How many unknown parameters are compared with the known ones, for "did you mean"."""
 _MOST_KNOWN = 200
 _UNBOUNDED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
-"""Keywords that only the server checks: a regular expression can take forever on a short text."""
+"""Keywords that only the server checks: a regular expression can run forever on a short text."""
 
 _KINDS: Mapping[type, str] = {
     dict: "object",
@@ -82,7 +82,7 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=8192)
 def check_call(arguments: str, tool: Tool) -> str | None:
-    """The flaw of a call's arguments for this tool, or None; computed once for each."""
+    """The flaw in a call's arguments for this tool, or None; computed once for each call."""
     return check_arguments(arguments, tool.input_schema)
 
 
@@ -127,7 +127,7 @@ def _countable(text: str) -> int:
 
 
 def _check_plain(value: object) -> None:
-    """Refuse values that cannot be sent as shown: endless nesting, broken characters."""
+    """Refuse values that cannot be sent as shown: endless nesting or broken characters."""
     level: list[object] = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for holder in level for inner in _inside(holder)]
@@ -154,20 +154,20 @@ class _UncheckedError(Exception):
 
 
 class _Work:
-    """The steps left for one call, and the schema's values that have been prepared."""
+    """The steps left for one call, and the prepared values of the schema."""
 
     def __init__(self) -> None:
         self._left = _STEPS
         self._options: dict[int, frozenset[str]] = {}
 
     def take(self, steps: int) -> None:
-        """Use up some steps. Raises _UncheckedError if there are no more."""
+        """Use up some steps. Raises _UncheckedError if too few are left."""
         self._left -= steps
         if self._left < 0:
             raise _UncheckedError
 
     def options(self, values: list[Any]) -> frozenset[str]:
-        """The values of an `enum` or `const`, as a set for look-ups."""
+        """The values of an `enum`, as a set for look-ups."""
         if id(values) not in self._options:
             self._options[id(values)] = frozenset(map(_canonical, values))
         return self._options[id(values)]
@@ -209,9 +209,9 @@ def _violation(value: dict[str, Any], schema: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> "Validator | None":
-    """A validator of the schema's own draft, else 2020-12; references resolve only inside it.
+    """A validator for the schema's own draft, else 2020-12; references resolve only inside it.
 
-    None if the schema is broken, or has too many parts.
+    None if the schema is broken or has too many parts.
     """
     from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.exceptions import SchemaError
@@ -224,7 +224,7 @@ def _validator(schema: str) -> "Validator | None":
     if len(list(parts)) > _MOST_PARTS:
         return None
     try:
-        # Without formats: to check that a pattern is an expression, it would be compiled.
+        # Without formats, because checking a pattern would compile it.
         kind.check_schema(_sketch(plain), format_checker=FormatChecker(()))  # type: ignore[call-arg]
     except SchemaError:
         return None
@@ -242,9 +242,9 @@ def _tables(value: object) -> Iterator[object]:
 
 
 def _sketch(schema: Any) -> Any:
-    """The schema with one value of each list of values, which is valid exactly if the schema is.
+    """The schema with one value from each list of values; it is valid if and only if the schema is.
 
-    Meta-schemas require unique values, and compare each value with each.
+    Meta-schemas require unique values, and so compare each value with all others.
     """
     match schema:
         case dict():
@@ -270,7 +270,7 @@ def _typical(values: list[Any]) -> list[Any]:
 
 
 def _of_one_draft(schema: Any) -> Any:
-    """The schema without its parts' drafts: their checks would be used, which have no limit."""
+    """The schema without its parts' drafts, whose own checks, without a limit, would be used."""
     match schema:
         case dict():
             return {
@@ -293,7 +293,7 @@ def _names_draft(value: object) -> bool:
 
 @cache
 def _bounded(kind: "type[Validator]") -> "type[Validator]":
-    """A draft whose validators take a limited number of steps, and skip unbounded keywords."""
+    """A draft whose validators take a limited number of steps and skip `_UNBOUNDED` keywords."""
     from jsonschema.validators import extend
 
     checks: dict[str, Any] = dict(kind.VALIDATORS)
@@ -345,11 +345,11 @@ _LINEAR: Mapping[str, Callable[..., Iterable[Any]]] = {
     "const": _const,
     "uniqueItems": _unique_items,
 }
-"""Checks that in `jsonschema` compare each value with each, or a value as a whole with another."""
+"""Replacements for `jsonschema`'s checks, which compare all pairs of values, or whole values."""
 
 
 def _key_of(value: object) -> str:
-    """The canonical text of a value; its length costs steps."""
+    """A value's canonical text; its length costs steps."""
     key = _canonical(value)
     _WORK.get().take(len(key) // _STEP)
     return key
@@ -373,10 +373,10 @@ def _whole(value: Any) -> Any:
 
 
 def _without_default(names: Iterable[str], schema: object) -> list[str]:
-    """The required parameters that have no default.
+    """The required parameters without a default.
 
-    Schemas generated from types with defaults require these parameters, too, but their servers fill
-    them in (`browser_take_screenshot` of @playwright/mcp, November 2026).
+    Schemas generated from types also require parameters with a default, but their servers fill
+    these in (`browser_take_screenshot` in @playwright/mcp, November 2026).
     """
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     known = properties if isinstance(properties, Mapping) else {}
@@ -384,7 +384,7 @@ def _without_default(names: Iterable[str], schema: object) -> list[str]:
 
 
 _OF_PARTS = frozenset(("items", "prefixItems", "contains", "propertyNames", "additionalItems"))
-"""Keywords that visit each part of a value, even if their schemas are empty."""
+"""Keywords that visit each part of a value even if their schemas are empty."""
 _REFERENCES = frozenset(("$ref", "$dynamicRef", "$recursiveRef"))
 _OF_TABLES = frozenset(("dependentRequired", "dependencies"))
 
@@ -396,7 +396,7 @@ def _counted(name: str, check: Callable[..., Iterable[Any] | None]) -> Callable[
         if name in _REFERENCES:  # each look-up reads the whole reference
             work.take(2 * len(str(rule)) // _STEP)
         for error in check(validator, rule, instance, schema) or ():
-            if not error.relative_schema_path:  # made here, may contain all of the value
+            if not error.relative_schema_path:  # made here; may contain the whole value
                 work.take(1 + _size(instance) // _STEP)
             yield error
 
@@ -404,7 +404,7 @@ def _counted(name: str, check: Callable[..., Iterable[Any] | None]) -> Callable[
 
 
 def _extent(name: str, rule: Any, instance: Any) -> int:
-    """The steps that a keyword takes, without those of its schemas."""
+    """The steps that a keyword takes, without its subschemas' steps."""
     own = len(rule) if isinstance(rule, list | dict) else 0
     if name in _OF_TABLES and isinstance(rule, dict):
         own += sum(len(names) for names in rule.values() if isinstance(names, list))
@@ -414,7 +414,7 @@ def _extent(name: str, rule: Any, instance: Any) -> int:
 
 
 def _size(value: object) -> int:
-    """The length of a value as JSON; a number that does not end the check by itself."""
+    """A value's approximate length as JSON."""
     return len(value) if isinstance(value, str) else len(json.dumps(value))
 
 
@@ -446,9 +446,9 @@ def _reason(error: "ValidationError") -> str:
 
 
 def _misspelt(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
-    """An unknown parameter that resembles a missing one.
+    """The flaw of an unknown parameter that resembles a missing one.
 
-    A schema that does not forbid more parameters accepts it, and servers then silently drop it.
+    A schema that does not forbid more parameters accepts it, and the server then silently drops it.
     """
     if "additionalProperties" in schema or "patternProperties" in schema:
         return None
@@ -470,7 +470,7 @@ def _unknown(where: str, name: str, known: Collection[str]) -> str:
 
 
 def _nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The known name that is probably meant, if it can be found quickly."""
+    """The known name that is probably meant, if a limited search finds it."""
     if len(name) > _VALUE_SHOWN:
         return None
     short = (other for other in known if len(other) <= _VALUE_SHOWN)

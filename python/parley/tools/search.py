@@ -1,7 +1,7 @@
-"""The built-in tool that finds tools by words, if there are too many to send as schemas. Pure.
+"""The built-in tool that finds tools by words, if there are too many to send all schemas. Pure.
 
-Knows the tool, how tools rank for a query, and its result's text, which records the found tools for
-the rest of the chat. Other modules know when it is offered and how much fits.
+Knows the tool, how tools rank for a query, and the result's text, which records the found tools for
+the rest of the chat. Other modules know when to offer the tool and how much fits.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ FIND_TOOLS = Tool(
     annotations={"readOnlyHint": True, "openWorldHint": False},
     identity=OWN,
 )
-"""Runs without asking: it only reads the definitions of offered tools."""
+"""Runs without asking, because it only reads the definitions of offered tools."""
 
 Offer: TypeAlias = tuple[str, Tool]
 """A tool under its wire name."""
 
 MOST = 10
-"""The most tools that one query finds."""
+"""The maximum number of tools that one query finds."""
 _NAMED = 1000
 _NAME, _TEXT = 4, 1
-"""The weight of a word in a tool's name, and in its description."""
+"""The weights of a word in a tool's name and in its description."""
 _LEAST = 3
-"""The minimal length of a word that may match a part of another."""
+"""The minimum length of a word that may match part of another word."""
 _COMMON = frozenset(
     [
         *("a", "an", "the", "some", "this", "that", "it", "is", "and", "or"),
         *("as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with", "tool", "tools"),
     ]
 )
-"""Words that say nothing about the wanted tool."""
+"""Words that do not describe the wanted tool."""
 _TEXT_LENGTH = 120
 """Characters of a description in the result."""
 
@@ -63,7 +63,7 @@ _LINE = re.compile(r"^- ([A-Za-z0-9_-]{1,64})(?::|$)", re.MULTILINE)
 
 
 def ranking(query: str, tools: Sequence[Offer]) -> list[Offer]:
-    """The tools that fit a query, best first; the same for the same tools in any order.
+    """The tools that fit a query, best first, independent of the tools' order.
 
     A word counts more in a name than in a description, and more if fewer tools have it.
     """
@@ -95,7 +95,7 @@ def names_in(body: str) -> list[str]:
 
 
 def available(catalogue: Catalogue) -> str:
-    """The names of the tools that a model may call, as far as it received more than names."""
+    """The names of the tools that a model received in full, and the number of the others."""
     names = ", ".join(wire for wire, _ in catalogue.in_full)
     more = len(catalogue.names_only)
     return f"{names}, and {more} that {catalogue.wire(FIND_TOOLS)} finds" if more else names
@@ -107,7 +107,7 @@ def _line(wire: str, tool: Tool) -> str:
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of a text, also those in `camelCase` and `snake_case`."""
+    """The words in a text, including the parts of `camelCase` and `snake_case`."""
     return frozenset(
         re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).casefold())
     )
@@ -118,7 +118,7 @@ def _hit(word: str, name: frozenset[str], text: frozenset[str]) -> int:
 
 
 def _likeness(word: str, words: frozenset[str]) -> int:
-    """2 if the word is among the words, 1 if it is a part of one, or one is its beginning."""
+    """2 if the word is among the words; 1 if it is part of one, or begins with one; else 0."""
     if word in words:
         return 2
     if len(word) < _LEAST and word.isascii():

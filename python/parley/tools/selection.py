@@ -1,7 +1,7 @@
-"""The tools that a list of globs takes, and the list after switching one tool or server on or off.
+"""The tools that a list of globs selects, and the list after switching a tool or server on or off.
 
 The last glob that matches a tool decides; `!` before a glob excludes its matches. If the first glob
-excludes, all other tools are in.
+excludes, all tools that no glob matches are in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ OUT = "!"
 
 
 def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a tool with any of these `names` is in."""
+    """Whether the globs select a tool with any of these `names`."""
     is_in = _from_all(globs)
     for glob in globs:
         if any(fnmatchcase(name, glob.removeprefix(OUT)) for name in names):
@@ -22,7 +22,7 @@ def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def may_take(globs: Sequence[str], server: str) -> bool:
-    """Whether any tool of a server may be in, before its tools are known."""
+    """Whether the globs may select any of a server's tools, before the tools are known."""
     may = _from_all(globs)
     for glob in globs:
         place, folder, name = glob.removeprefix(OUT).rpartition("/")
@@ -47,7 +47,7 @@ def switched(
         if not _is_about(glob.removeprefix(OUT), folder, name, tool is None)
     ]
     while rules and rules[0].startswith(OUT) != from_all:
-        rules.pop(0)  # it changes nothing, and the first glob decides about all others
+        rules.pop(0)  # it has no effect in front, where a glob decides about all other tools
     settled = _settled(rules, server, folder, tool)
     if (from_all if settled is None else settled) != on or (rules and settled is None):
         rules.append(name if on else OUT + name)
@@ -55,7 +55,7 @@ def switched(
 
 
 def _settled(globs: Sequence[str], server: str, folder: str, tool: str | None) -> bool | None:
-    """Whether the globs take a tool, or a whole server; None if they do not say, or in part."""
+    """Whether the globs select a tool or a whole server; None if undecided or only in part."""
     if tool is not None:
         return takes(globs, (f"{server}/{tool}", tool)) if globs else None
     others = all("/" in glob and not glob.removeprefix(OUT).startswith(folder) for glob in globs)
@@ -72,5 +72,5 @@ def _is_about(glob: str, folder: str, name: str, whole: bool) -> bool:
 
 
 def _literal(text: str) -> str:
-    """A glob for exactly this text."""
+    """A glob that matches exactly this text."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)

@@ -1,6 +1,6 @@
 """Unifies other programs' spellings of a server's entry, without knowing their meaning.
 
-Their words, as documented on 2026-11-24: VS Code (`servers`, below `mcp` in `settings.json`), Zed
+The spellings, as documented on 2026-11-24: VS Code (`servers`, below `mcp` in `settings.json`), Zed
 (`context_servers`), opencode (`mcp`, later `mcp.servers`; `type` local or remote, a `command` that
 is a list, `environment`), Codex (TOML, `mcp_servers`), Gemini CLI (`includeTools`, `excludeTools`),
 GitHub Copilot (`tools`), goose (YAML, `extensions`).
@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 SERVER_KEYS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
-"""The names of a file's server table: in most programs, VS Code, Zed, Codex, opencode."""
+"""The keys of a server table: those of most programs, VS Code, Zed, Codex and opencode."""
 _INNER = ("servers", "inputs")
 """The keys of the table `mcp` in VS Code's `settings.json`."""
 
@@ -33,14 +33,14 @@ SYNONYMS = {
     **dict.fromkeys(("disabledTools", "excludeTools"), "disabled_tools"),
 }
 MORE_KEYS = ("bearer_token_env_var", "env_http_headers", "env_vars")
-"""Codex's words for the user's variables that an entry receives."""
+"""Codex's keys for the user's variables that an entry receives."""
 _GOOSE = re.compile(r"^extensions:", re.MULTILINE)
 _TYPES = {"local": "stdio", "remote": "http"}
 _TOML = re.compile(r"^[ \t]*\[+[ \t]*\"?mcp_servers\b", re.MULTILINE)
 
 
 def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The server tables in a file, by their paths; the usual path if there is none."""
+    """The server tables in a file, with their paths; None with the usual path if there are none."""
     keys = [key for key in SERVER_KEYS if key in table]
     for key in keys or SERVER_KEYS[:1]:
         entries = table.get(key)
@@ -51,12 +51,12 @@ def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def toml_table(text: str) -> dict[str, Any] | None:
-    """The table in Codex's TOML; None for other text. Raises ValueError for an error in it."""
+    """The table in Codex's TOML; None for other text. Raises ValueError for broken TOML."""
     return tomllib.loads(text) if _TOML.search(text) else None
 
 
 def goose_table(text: str) -> dict[str, Any] | None:
-    """The table in goose's YAML; None for other text. Raises ValueError for an error in it."""
+    """The table in goose's YAML; None for other text. Raises ValueError for broken YAML."""
     if not _GOOSE.search(text):
         return None
     import yaml
@@ -76,7 +76,7 @@ def goose_table(text: str) -> dict[str, Any] | None:
 
 
 def _is_reached(entry: Any) -> bool:
-    """Whether goose's extension is a server; a built-in one is not."""
+    """Whether goose's extension is a server; a built-in extension is not."""
     return isinstance(entry, Mapping) and bool(entry.get("cmd") or entry.get("uri"))
 
 
@@ -119,7 +119,7 @@ def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _both(word: str, first: Any, second: Any) -> Any:
-    """The meaning of two spellings of a word; of two lists that narrow the offer, both count."""
+    """The value if an entry has two spellings of a word: two lists that select tools both apply."""
     if (
         not (isinstance(first, Sequence) and isinstance(second, Sequence))
         or word not in SYNONYMS.values()
@@ -139,7 +139,7 @@ def _both(word: str, first: Any, second: Any) -> Any:
 
 
 def _set_apart(entry: dict[str, Any]) -> None:
-    """Separate the arguments of a command that is a list (opencode), or a table (older Zed)."""
+    """Separate the arguments from a command that is a list (opencode) or a table (older Zed)."""
     command = entry.get("command")
     if isinstance(command, Mapping):
         entry |= {"command": command.get("path")} | {
@@ -159,7 +159,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _fill_in(entry: dict[str, Any]) -> None:
-    """Write the user's variables that Codex names as `${VAR}`."""
+    """Write the user's variables that Codex's keys name as `${VAR}`."""
     token, names, headers = (
         entry.get(MORE_KEYS[0]),
         entry.get(MORE_KEYS[2]),
@@ -180,5 +180,5 @@ def _add(entry: dict[str, Any], word: str, more: Mapping[str, str]) -> None:
 
 
 def _text(value: Any) -> Any:
-    """A number or boolean as text, as an environment needs it."""
+    """A number or boolean as text, because environment variables are texts."""
     return json.dumps(value) if isinstance(value, bool | int | float) else value

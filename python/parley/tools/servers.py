@@ -1,6 +1,7 @@
-"""Settings of an MCP server: how to reach it, which of its tools to take, how long to wait for it.
+"""Settings of an MCP server: how to reach it, which of its tools to use, how long to wait for it.
 
-Only values: a driver starts servers. Knows how `${VAR}` is spelled and filled in, not from where.
+Contains only values: `parley.mcp` starts servers. Knows how `${VAR}` is spelled and expanded, but
+not which environment it comes from.
 """
 
 import re
@@ -19,28 +20,28 @@ Protocol = Literal["auto", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 NEWEST: Protocol = "2026-07-28"
 
 Account = Literal["none", "signed out", "signing in", "signed in"]
-"""Whether the user is signed in at a server; "none" if the server has not asked for that."""
+"""Whether the user is signed in at a server; "none" if the server has not required a sign-in."""
 
 Origin = Literal["settings", "config file", "project"]
-"""Where a server was set up: in the user's settings, in the file that they name, in a project."""
+"""Where a server was set up: in the user's settings, in the file that they name or in a project."""
 
 RESERVED = "mock"
 """The name of the built-in server; no other server can have it."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)(\}?)")
-"""An unclosed placeholder extends to the end; else each `${` of a hostile text costs a scan."""
+"""An unclosed placeholder extends to the end; else each `${` in a hostile text costs a scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """One server: `builtin` (in this process: the mock server, or an object), a command, or a url.
 
-    `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all.
-    `roots`: it may know the working directory; None decides by whether its arguments name a folder.
-    `sampling`: it may use the model. `token_command` prints a bearer token for the url.
-    `client_id`, with its secret, identifies Parley at the sign-in; without it Parley registers
-    there. The browser returns to the `callback_port`; 0 is any. `protocol` is the revision to
-    speak; "auto" tries the newest, then older ones.
+    `enabled_tools` and `disabled_tools` are globs for the tools' own names; None enables all.
+    With `roots`, the server may know the working directory; None means that it may unless its
+    arguments name a folder. With `sampling`, it may use the model. `token_command` prints a bearer
+    token for the url. `client_id`, with its secret, identifies Parley at the sign-in; without it,
+    Parley registers there. The browser returns to the `callback_port`; 0 means any port. `protocol`
+    is the revision to use; "auto" tries the newest, then older ones.
     """
 
     name: str
@@ -70,7 +71,7 @@ class ServerSettings:
 
     @property
     def identity(self) -> str:
-        """Canonical JSON of the server's origin; `${VAR}` is unexpanded, so it holds no secret."""
+        """The server's origin as canonical JSON; contains `${VAR}` unexpanded, so no secret."""
         if self.builtin:
             return canonical({"builtin": True if self.name == RESERVED else self.name})
         if self.url is not None:
@@ -79,7 +80,7 @@ class ServerSettings:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The user's environment variables that are filled in, in any field."""
+        """The user's environment variables that any field contains."""
         texts = (
             *(
                 self.command,
@@ -96,17 +97,17 @@ class ServerSettings:
 
     @property
     def takes_logins(self) -> bool:
-        """Whether a login, rather than these settings, identifies the user."""
+        """Whether a login identifies the user, because these settings do not."""
         has_token = self.token_command or "authorization" in map(str.lower, self.headers)
         return self.url is not None and not has_token
 
     def takes(self, tool: str) -> bool:
-        """Whether models are offered a tool of this name."""
+        """Whether Parley offers models a tool with this name."""
         is_enabled = self.enabled_tools is None or _matches(tool, self.enabled_tools)
         return is_enabled and not _matches(tool, self.disabled_tools)
 
     def expanded(self, environ: Mapping[str, str]) -> Self:
-        """These settings with each `${VAR}` filled in; raises SettingsError for unset variables."""
+        """These settings with each `${VAR}` expanded; raises SettingsError for unset variables."""
 
         def fill(text: str, where: str) -> str:
             return expand(text, environ, f"mcp.servers.{self.name}.{where}")
@@ -126,12 +127,12 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """The state of a server, as `:ParleyTools` and the health report show it.
+    """A server's state, as `:ParleyTools` and the health report show it.
 
-    `protocol` is the negotiated revision, "" before. `error` says why it failed, or which of its
-    parts are unusable. `stderr` has its last lines, `log` its last log messages, `instructions` its
-    text about all its tools. `page` is the user's current sign-in page. `folder` is where a local
-    server starts; `has_own_folder` if its settings name none.
+    `protocol` is the negotiated revision, "" before that. `error` says why the server failed, or
+    which of its parts are unusable. `stderr` has its last lines, `log` its last log messages, and
+    `instructions` its text about all its tools. `page` is the user's current sign-in page. A local
+    server starts in `folder`; with `has_own_folder`, the settings name no folder.
     """
 
     name: str
@@ -162,8 +163,8 @@ def placeholders(text: str) -> list[str]:
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
     """`text` with each `${VAR}` replaced from `environ`; errors name the setting `where`.
 
-    `${env:VAR}` is the same, and `${VAR:-default}` becomes the default if VAR is unset or empty, as
-    in a shell.
+    `${env:VAR}` means the same. As in a shell, `${VAR:-default}` becomes the default if VAR is
+    unset or empty.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -187,7 +188,7 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 def _variable(body: str) -> tuple[str, str, str]:
-    """The variable that a placeholder names, a sign if it has a default, and the default."""
+    """The variable that a placeholder names, a separator if it has a default, and the default."""
     return body.removeprefix("env:").partition(":-")
 
 

@@ -1,4 +1,4 @@
-"""MCP servers' tasks as values: calls that continue at their server, which is polled.
+"""MCP servers' tasks as values: calls that continue at their server, which Parley polls.
 
 Works on results as JSON, in both existing forms: revision 2025-11-25, and the extension
 `io.modelcontextprotocol/tasks` of 2026-07-28. Knows no SDK.
@@ -31,7 +31,7 @@ async def _nobody(_: str) -> None:
 
 
 class TaskHandle:
-    """The task as which a call runs: its id, "" before there is one."""
+    """The id of the task that runs a call; "" before the task begins."""
 
     def __init__(
         self, task_id: str = "", on_begin: Callable[[str], Awaitable[None]] = _nobody
@@ -48,9 +48,10 @@ class TaskHandle:
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """A task as its server describes it; an unknown status becomes "unknown".
+    """A task as its server describes it; any other status becomes "unknown".
 
-    `result` and `error` come at its end, `requests` if it waits for answers, all in the newer form.
+    Only in the newer form, `result` and `error` are set when the task has ended, and `requests`
+    when it waits for answers.
     """
 
     id: str
@@ -69,7 +70,7 @@ class TaskState:
 
 
 def as_result(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A task in place of a call's result, in the form of a result; None for a real result."""
+    """A task that a server sent instead of a call's result, as a result; None for a real result."""
     if result.get("resultType") == "task":
         task: object = {
             key: value for key, value in result.items() if key not in ("_meta", "resultType")
@@ -118,7 +119,7 @@ def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
 
 
 def is_of(result: Mapping[str, Any], task_id: str) -> bool:
-    """Whether a result may belong to this task: if it names a task, it must be this one."""
+    """Whether a result may belong to this task: if it names a task, it must name this task."""
     match result.get("_meta"):
         case {"io.modelcontextprotocol/related-task": {"taskId": other}}:
             return bool(other == task_id)
@@ -129,7 +130,7 @@ def is_of(result: Mapping[str, Any], task_id: str) -> bool:
 def _pause(milliseconds: object) -> float:
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return _PAUSE_S
-    if not milliseconds < _MOST_PAUSE_S * 1000:  # or it is not a number, or NaN
+    if not milliseconds < _MOST_PAUSE_S * 1000:  # or it is NaN
         return _MOST_PAUSE_S
     return max(milliseconds, _LEAST_PAUSE_S * 1000) / 1000
 

@@ -1,7 +1,7 @@
-"""Resource templates: the typed part of a URI, and proposals for the rest. Pure.
+"""Resource templates: the typed part of a URI, and the variable to complete next. Pure.
 
-Knows `{name}`, `{+name}` and `{name*}` of RFC 6570, which servers use; stops at any other
-expression.
+Knows the expressions that servers use, `{name}`, `{+name}` and `{name*}` in RFC 6570; stops at any
+other expression.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _VARIABLE = re.compile(r"\{(?P<reserved>\+?)(?P<name>[A-Za-z0-9_.]+)(?P<rest>\*?
 _RESERVED = ":/?#[]@!$&'()*+,;="
 # "Reserved expansion [...] is identical to simple string expansion, except that the substituted
 # values may also contain pct-encoded triplets and characters in the reserved set." (RFC 6570,
-# 3.2.3, read 2026-11-23). The star is FastMCP's, for a value with slashes.
+# 3.2.3, read 2026-11-23). FastMCP uses the star for a value with slashes.
 
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """The template's variable that is being typed, with its typed part."""
+    """The template variable that the user is typing, with its typed part."""
 
     template: str
     variable: str
     value: str
     others: Mapping[str, str]
-    """The values of the variables before it."""
+    """The values of the earlier variables."""
     before: str
     after: str
     safe: str
@@ -35,17 +35,17 @@ class Blank:
     is_last: bool
 
     def uri(self, value: str) -> str:
-        """The typed text with this value, and the template's text up to the next variable."""
+        """The typed text with this value and the template's text up to the next variable."""
         return f"{self.before}{quote(value, safe=self.safe)}{self.after}"
 
 
 def start_of(template: str) -> str:
-    """The common beginning of a template's URIs."""
+    """The beginning that all URIs of a template share."""
     return template.partition("{")[0]
 
 
 def blank_of(template: str, text: str) -> Blank | None:
-    """The next variable of a template for a text that begins like it; None if there is none."""
+    """The template's variable to complete next in a text; None if there is none or they differ."""
     start, *parts = _EXPRESSION.split(template)
     if not text.startswith(start):
         return None

@@ -1,8 +1,7 @@
 """Pages that servers want the user to open in a browser: which addresses may be shown and opened.
 
-A server may name any address, and the user decides by the shown text. So the shown address is the
-opened one, in characters that cannot be mistaken, and its host is the host that a browser would
-use.
+A server may name any address, and the user decides by the text shown. So the shown address is the
+address that opens, in unmistakable characters, and its host is the host that a browser would use.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from parley.text import one_line, visible
 from parley.tools.results import cut
 
 MOST_VISITS = 5
-"""The pages that one call may ask for at once."""
+"""The maximum number of pages that one call may require at once."""
 VISIT_ID_LENGTH = 1_000
 _LONGEST = 8_000
 _MOST_SAID = 2_000
@@ -30,7 +29,7 @@ _SAFE = "%/?:@!$&'()*+,;=~-._"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A page to open: `url` is printable ASCII; the server reports its end with this `id`."""
+    """A page to open: `url` is printable ASCII; the server reports its completion by `id`."""
 
     url: str
     message: str
@@ -38,17 +37,17 @@ class Visit:
 
     @property
     def host(self) -> str:
-        """The host that the browser goes to, with an unusual port."""
+        """The host that the browser visits, with its port if the address names one."""
         return urlsplit(self.url).netloc
 
     @property
     def is_open(self) -> bool:
-        """Whether others could read the data that is sent there."""
+        """Whether others could read data sent to the page."""
         return self.url.startswith("http:") and not _is_here(urlsplit(self.url).hostname or "")
 
 
-def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the name it has in the protocol
-    """The visit of an address. Raises ValueError, fit to be shown, for a forbidden address."""
+def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - its name in the protocol
+    """The visit to an address. Raises ValueError, with text to show, for a forbidden address."""
     where = one_line(url, 60)
     if len(url) > _LONGEST:
         raise ValueError(f"{where} has more than {_LONGEST} characters")
@@ -80,7 +79,7 @@ def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the na
 
 
 def _is_here(host: str) -> bool:
-    """Whether data sent to a host stays on this machine: 127.example.org may be anywhere."""
+    """Whether data sent to a host stays on this machine; 127.example.org may be anywhere."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

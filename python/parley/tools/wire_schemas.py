@@ -1,8 +1,8 @@
-"""Servers' schemas as providers take them: sound at every depth, or without the unsound parts.
+"""Turns servers' schemas into schemas that providers accept, valid at every depth.
 
-One schema that a provider refuses costs the whole request, so any JSON becomes a schema of draft
-2020-12 with the same meaning, as far as possible. Calls are still checked against the server's own
-schema. Knows no names of tools, and nothing of requests.
+If a provider refuses one schema, the whole request fails. So any JSON becomes a draft 2020-12
+schema with the same meaning, as far as possible; invalid parts are dropped. Parley still checks
+calls against the server's own schema. Knows neither tool names nor requests.
 """
 
 import math
@@ -14,10 +14,10 @@ from urllib.parse import unquote
 Schema: TypeAlias = dict[str, Any]
 
 MOST_LEVELS = 60
-"""Deeper schemas, which no model understands, end there in a schema that accepts everything."""
+"""At this depth, which no model understands, a schema that accepts everything replaces the rest."""
 
 _MOST_STEPS = 20
-"""References may lead to others; a circle has no end."""
+"""The maximum of references in a chain, which may be circular."""
 
 _OF_SCHEMA = frozenset(
     [
@@ -35,8 +35,9 @@ _OR_BOOLEAN = frozenset(
 """Keywords for which every provider accepts true and false."""
 _KINDS = ("array", "boolean", "integer", "null", "number", "object", "string")
 # "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12": a
-# schema whose `$schema` names draft 7 was refused so (github.com/anthropics/claude-code/issues/586,
-# 2026-11-24). The others give a schema another address, by which its references lead elsewhere.
+# schema whose `$schema` names draft 7 was refused
+# like this (github.com/anthropics/claude-code/issues/586, 2026-11-24). The other keywords change a
+# schema's address, so its references would lead elsewhere.
 _LEFT_OUT = frozenset(
     [
         *("$schema", "$vocabulary", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"),
@@ -46,7 +47,7 @@ _LEFT_OUT = frozenset(
 
 
 def sound(schema: object) -> Schema:
-    """Any schema as each provider takes it; its references lead to sound schemas."""
+    """Any schema in a form that each provider accepts; its references lead to sound schemas."""
     repaired = _schema(schema, MOST_LEVELS)
     assert isinstance(repaired, dict)
     for each in _dangling(repaired):
@@ -55,7 +56,7 @@ def sound(schema: object) -> Schema:
 
 
 def referred(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that another one refers to, with all its own keywords."""
+    """A schema merged with the schema to which it refers."""
     merged, seen = dict(schema), set[str]()
     while isinstance(reference := merged.pop("$ref", None), str) and reference not in seen:
         if len(seen) == _MOST_STEPS:
@@ -67,7 +68,7 @@ def referred(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
 
 
 def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Schema:
-    """The schema that requires both, the other's keywords first."""
+    """The schema that requires both; the keywords of `other` have precedence."""
     merged = {**one, **other}
     if isinstance(one.get("properties"), Mapping) and isinstance(other.get("properties"), Mapping):
         merged["properties"] = {**one["properties"], **other["properties"]}
@@ -194,7 +195,7 @@ _SOUND: Mapping[str, Callable[[object], bool]] = {
 
 
 def _finite(value: Any, levels: int) -> Any:
-    """A value that JSON can hold: without NaN, infinity and endless depth."""
+    """A value that JSON can represent: without NaN, infinity and endless depth."""
     if not levels:
         return None
     match value:
@@ -209,7 +210,7 @@ def _finite(value: Any, levels: int) -> Any:
 
 
 def _of_draft_2020(schema: Mapping[str, Any]) -> Schema:
-    """Older drafts' keywords in today's words: tuples of items, and exclusive bounds."""
+    """A schema with older drafts' keywords replaced: tuples of items, and exclusive bounds."""
     said = {str(key): value for key, value in schema.items()}
     if isinstance(said.get("items"), list):
         said.setdefault("prefixItems", said["items"])
@@ -249,7 +250,7 @@ def _dangling(root: Schema) -> list[Schema]:
 
 
 def _leads(schema: Schema, find: Callable[[str], Any], places: set[int]) -> bool:
-    """Whether a reference leads to a schema at one of the places in a few steps."""
+    """Whether a reference leads, in a few steps, to a schema in one of these places."""
     for _ in range(_MOST_STEPS):
         if "$ref" not in schema:
             return True
