@@ -33,7 +33,7 @@ def server_of(functions: Sequence[Callable[..., object]]) -> InProcess:
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server, names = MCPServer[Any](FUNCTIONS, log_level="WARNING"), set[str]()
-    # The SDK has set up logging for the whole process, which only the program may decide.
+    # Undo the SDK's logging setup for the whole process, which is the program's choice.
     root.handlers[:] = before[0]
     root.setLevel(before[1])
     for function in functions:

@@ -36,7 +36,7 @@ class Hints:
                 return None
 
     def put(self, key: str, word: str | None) -> None:
-        """Keep the key's word, or delete the word if this one is None."""
+        """Store a word for the key, or delete the key's word if this is None."""
         table, digest = self._table(), _digest(key)
         if table.pop(digest, None) is None and word is None:
             return

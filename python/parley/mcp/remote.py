@@ -134,7 +134,7 @@ async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> No
 
 
 def _is_form(request: httpx2.Request) -> bool:
-    """Whether a request asks for a token, and does not go to the server itself."""
+    """Whether this is a request for a token, which does not go to the MCP server."""
     return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
 
 

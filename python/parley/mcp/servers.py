@@ -161,7 +161,7 @@ class Servers:
         progress: Progress | None = None,
         clock: PausableClock | None = None,
     ) -> Outcome:
-        """A call's result, or an error for any failure; cancelling this cancels the call, too.
+        """The result of a call, an error for any failure; cancellation also reaches the server.
 
         While the tool runs, `progress` receives progress, total and message, each possibly None.
         `clock` pauses while the server asks the user. If the call already runs as a `task`, this

@@ -273,7 +273,7 @@ class BearerAuth(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send the request, renewing its token before if necessary, and again if it is refused."""
+        """Send the request, after renewing its token if necessary, and again if it is refused."""
         refused = ""
         while True:
             login = (
@@ -311,7 +311,7 @@ class BearerAuth(httpx2.Auth):
 
 
 def lacking_scope(response: httpx2.Response) -> str:
-    """The further scope that a refusal requires; "" if the reason is a different one."""
+    """The further scope that a refusal requires; "" if it has another reason."""
     is_lack = extract_field_from_www_auth(response, "error") == "insufficient_scope"
     if response.status_code != 403 or not is_lack:
         return ""

@@ -45,7 +45,7 @@ _RELIST_S = 10.0
 _CAUSE_SHOWN = 600
 _LONG_WORD = re.compile(r"(\S{200})\S{2,}")
 """A word too long to read, such as a content type with thousands of letters."""
-_CHANGES = 5  # in a row, after each of which the tools are listed at once
+_CHANGES = 5  # this many changes in a row are each listed at once
 _CALM_S = 0.5  # further changes wait this long, doubled each time
 _CALM_MAX_S = 30.0
 
@@ -282,7 +282,7 @@ class Supervisor:
             if signals.restless:
                 self._settled.set()  # the known tools suffice, so nothing waits for the pause
                 await self._rest(signals, pause)
-            signals.changed = False  # before listing, which may miss a change that arrives now
+            signals.changed = False  # first, because the list may miss a change that arrives now
             async with asyncio.timeout(self.settings.timeout_s):
                 self.tools = await session.tools()
             listed_at = now()

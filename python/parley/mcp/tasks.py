@@ -25,7 +25,7 @@ _CANCEL_S = 1.0
 _MOST_ANSWERS = 100
 _NO_SUCH_TASK = -32602
 _UNKNOWN = (_NO_SUCH_TASK, -32601)
-"""Error codes for an unknown task, or for a server without tasks; a failed call has its own."""
+"""Error codes for an unknown task, or a server without tasks; a failed call has its own code."""
 
 
 class TaskError(ServerError):

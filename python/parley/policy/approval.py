@@ -156,7 +156,10 @@ class Approvals:
         object.__setattr__(self, "_counts", _Counts.of(all_proposals(self.transcript), self.view))
 
     def standing(self, proposal: Proposal) -> Standing:
-        """A proposal's standing, without a result; its mark needs the ledger's confirmation."""
+        """The standing of a proposal without a result.
+
+        Its mark counts only if the ledger confirms it.
+        """
         if is_declined(proposal):
             return "declined"
         if self.task(proposal):
@@ -212,7 +215,10 @@ class Approvals:
         return next((entry.rule for entry in reversed(entries) if entry.state != "revoked"), "")
 
     def is_own(self, proposal: Proposal) -> bool:
-        """Whether the file has this proposal no more often than Parley wrote it."""
+        """Whether Parley wrote this proposal.
+
+        The file must not have the proposal more often than Parley wrote it.
+        """
         key = written_key(proposal)
         return self._counts.in_file[key] <= self._counts.own[key]
 

@@ -135,7 +135,7 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
 
 
 def caution(proposal: Proposal, approvals: Approvals) -> str:
-    """The warning that a waiting call may already have run; "" if it has not."""
+    """The warning that a waiting call may already have run; "" if it cannot have."""
     seen = sighting(proposal, approvals)
     if not seen.starts:
         return ""

@@ -41,7 +41,7 @@ class Pattern:
         if tool.of_project != self.tool.startswith(OF_PROJECT):
             return False
         server, slash, name = self.tool.removeprefix(OF_PROJECT).partition("/")
-        if slash:  # by part: a slash in a tool's name must not imitate another server
+        if slash:  # part by part: a slash in a tool's name must not imitate a server
             is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
         else:
             is_named = tool.trusted and fnmatchcase(tool.name, self.tool)

@@ -58,7 +58,7 @@ _BORROWS = (
 _MOST_BORROWED = 5
 """The longest chain of repositories that borrow objects; git does not follow longer ones."""
 _OWN_SCOPES = ("system", "global", "command")
-"""The settings that belong to the user, not to the folder."""
+"""The scopes of settings that belong to the user, not to the folder."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
 # A repository may lack objects and name a program that fetches them.
 _NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}

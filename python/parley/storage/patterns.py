@@ -1,7 +1,7 @@
 """Finds the files in a folder that match a pattern, in a limited number of steps.
 
 A folder may contain a million names, circular links and unreadable folders. So the search does not
-follow links to folders, skips hidden names, and has a limit from the caller. It finds files near
+follow links to folders, skips hidden names, and ends at the caller's limit. It finds files near
 the top first, and does not read files.
 """
 

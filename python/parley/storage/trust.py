@@ -197,7 +197,10 @@ def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -
 
 
 def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
-    """A digest of a server file and its programs. It may have none now and name one later."""
+    """The pinned digest of a server file and its programs.
+
+    A file without programs also has one: a program may be added later.
+    """
     digests = [digest(content)]
     for name in programs(file, folder):
         try:

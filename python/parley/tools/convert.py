@@ -1,4 +1,4 @@
-"""Converts MCP's tool definitions to values, and from and to the providers' shapes.
+"""Converts MCP's tool definitions to values, and to and from the providers' shapes.
 
 MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list`
 result. Each wire format has its own shape (`models/formats.py`), which loses the fields that it

@@ -23,7 +23,7 @@ _OPENING = ("", "[", "{", ":", ",")
 
 
 def plain_json(text: str) -> str:
-    """The text with spaces in place of comments, and of commas between a value and a bracket."""
+    """The text with spaces in place of comments and trailing commas."""
     pieces, before, comma = list[str](), "", -1
     for token in _TOKEN.finditer(text):
         piece = token[0]

@@ -14,7 +14,7 @@ from parley.text import one_line
 from parley.tools.catalogue import Tool, own_identity
 
 MOST_OF_A_URI = 2_000
-"""The maximum characters: nobody can read a longer URI."""
+"""The maximum characters: a longer URI is useless to the user."""
 _MOST_OF_A_TEXT = 200
 
 

@@ -35,7 +35,7 @@ _STEPS = 10_000
 _STEP = 100
 """How many names in a keyword, or characters in a value, cost one step."""
 _MOST_PARTS = 2_000
-"""The maximum of tables in a schema; well-known servers' schemas have some hundreds."""
+"""The maximum number of tables in a schema; well-known servers' schemas have some hundreds."""
 _MOST_NEAR = 10
 """How many unknown parameters are compared with the known ones, for "did you mean"."""
 _MOST_KNOWN = 200

@@ -35,7 +35,7 @@ def may_take(globs: Sequence[str], server: str) -> bool:
 def switched(
     globs: Sequence[str] | None, server: str, tool: str | None, on: bool
 ) -> tuple[str, ...] | None:
-    """The globs after switching a tool or a whole server; None if none are needed any more."""
+    """The globs after switching a tool or a whole server; None if globs are no longer needed."""
     from_all = globs is None or _from_all(globs)
     folder, name = (
         f"{_literal(server)}/",

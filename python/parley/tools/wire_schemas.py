@@ -17,7 +17,7 @@ MOST_LEVELS = 60
 """At this depth, which no model understands, a schema that accepts everything replaces the rest."""
 
 _MOST_STEPS = 20
-"""The maximum of references in a chain, which may be circular."""
+"""The maximum length of a chain of references, which may be circular."""
 
 _OF_SCHEMA = frozenset(
     [
@@ -35,9 +35,9 @@ _OR_BOOLEAN = frozenset(
 """Keywords for which every provider accepts true and false."""
 _KINDS = ("array", "boolean", "integer", "null", "number", "object", "string")
 # "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12": a
-# schema whose `$schema` names draft 7 was refused
-# like this (github.com/anthropics/claude-code/issues/586, 2026-11-24). The other keywords change a
-# schema's address, so its references would lead elsewhere.
+# schema whose `$schema` names draft 7 was refused like this
+# (github.com/anthropics/claude-code/issues/586, 2026-11-24). The other keywords change a schema's
+# address, so its references would lead elsewhere.
 _LEFT_OUT = frozenset(
     [
         *("$schema", "$vocabulary", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"),
