@@ -1,4 +1,4 @@
-"""The command line: continues chats without an editor, and shows their content.
+"""The command line: continues chats without an editor, and prints their content.
 
 Each command reads its arguments, calls one function, and returns an exit code. This room makes no
 decisions.
@@ -12,14 +12,14 @@ import sys
 
 from parley.cli.exits import CTRL_C, FAILED
 
-TYPE_CHECKING = False  # as in `typing`: import nothing before Ctrl-C is handled
+TYPE_CHECKING = False  # like `typing.TYPE_CHECKING`: import nothing until Ctrl-C is handled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    if argv is None:  # our own process: an SDK creates a million lasting values, not worth scanning
+    if argv is None:  # our own process: SDKs create a million long-lived objects; scan them less
         gc.set_threshold(50_000, 20, 50)
     try:
         try:
@@ -60,7 +60,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _fill_descriptors() -> None:
-    """Open closed descriptors 0, 1 and 2, or a file that we open would become our output."""
+    """Open descriptors 0, 1 and 2 if they are closed: our next open file would take their place."""
     try:
         while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
@@ -70,8 +70,8 @@ def _fill_descriptors() -> None:
 
 
 def _end_quietly() -> None:
-    """Ignore Ctrl-C while the interpreter ends: it is too late to report it."""
+    """Ignore Ctrl-C while the interpreter exits, because it is too late to report it."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()  # otherwise the collector scans those values again: a fifth of a turn's time
+    gc.freeze()  # otherwise a last collection scans these objects: a fifth of a turn's time

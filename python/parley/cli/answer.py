@@ -1,8 +1,8 @@
-"""Formats an answer for a terminal: finished Markdown blocks formatted, the rest as written.
+"""Formats an answer for a terminal: finished Markdown blocks are formatted, the rest is raw text.
 
-Takes text that is safe to show, and does not know its destination. Finished blocks (a paragraph, a
-list item, a code block) never change again. Nothing is left out: text that Markdown would hide
-(HTML, link addresses, references) stays readable.
+The input must be safe to show; the module does not know where its output goes. Finished blocks (a
+paragraph, a list item, a code block) never change again. Nothing is left out: text that Markdown
+would hide (HTML, link addresses, references) stays readable.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from rich.theme import Theme
 from parley.text import visible
 
 _GROWTH = 8
-"""Parse unfinished text again when it has grown by 1/8: more often would take too long."""
+"""Parse unfinished text again when it has grown by 1/8, because each parse takes time."""
 _DEEPEST = 24
-"""Levels of nested blocks; a terminal cannot show more."""
+"""The most levels of nested blocks; a terminal has no room for more."""
 _LONGEST_CODE = 100_000
-"""Characters of code: longer code is not coloured."""
+"""The most characters of code to colour; longer code stays plain."""
 _COLOURS_S = 0.5
-"""Seconds for colouring code: hostile code could take minutes."""
+"""The most seconds for colouring code, because hostile code could take minutes."""
 _LONGEST_TEXT = 40_000
-"""Characters of a paragraph: wrapping takes quadratic time."""
+"""The most characters of a paragraph to wrap, because wrapping takes quadratic time."""
 _CHUNK = 4096
 
 _PARSER = (
@@ -54,7 +54,7 @@ _THEME = Theme(
         "markdown.block_quote": "dim",
     }
 )
-"""Readable on dark and light terminals: no background, and no blue, which may be too dark."""
+"""Readable on dark and light terminals: without backgrounds, and without blue (often too dark)."""
 
 
 class AnswerText:
@@ -72,17 +72,17 @@ class AnswerText:
         self._pieces = list[str]()
         self._rest = ""
         self._wait = 0
-        """The length of the rest at which it is parsed again."""
+        """Parse the rest again when it has this length."""
         self._before: _Block | None = None
 
     def feed(self, piece: str, width: int) -> str:
-        """The blocks that this piece finished, as lines of at most `width` cells; "" for none."""
+        """The blocks that this piece finished, in lines of at most `width` cells; "" if there are none."""
         self._rest += piece
         if "\n" not in piece or (
             len(self._rest) < self._wait and not _FENCE.search(self._rest[-_NEAR:])
         ):
             return ""
-        end = self._rest.rindex("\n") + 1  # an unfinished line may still become anything
+        end = self._rest.rindex("\n") + 1  # an unfinished line may still become any kind of block
         *finished, last = _blocks(self._rest[:end])
         if _is_closed(last.text):
             finished, last = [*finished, last], _Block("")
@@ -91,7 +91,7 @@ class AnswerText:
         return "".join(self._lines(block, width) for block in finished)
 
     def tail(self, width: int, height: int) -> list[str]:
-        """The end of the unfinished text, as written: at most `height` rows."""
+        """The end of the unfinished text, unformatted, in at most `height` rows."""
         if not self._rest.strip():
             return []
         rows = list[str]()
@@ -106,7 +106,7 @@ class AnswerText:
         return [*gap, *rows][-height:]
 
     def end(self, width: int) -> str:
-        """The rest of the answer; then a new answer may begin."""
+        """The formatted rest of the answer. A new answer may follow."""
         text, self._rest, self._wait = self._rest, "", 0
         lines = "".join(self._lines(block, width) for block in _blocks(text) if block.text.strip())
         self._before = None
@@ -137,7 +137,7 @@ class AnswerText:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The text of a top-level block; each list item is one."""
+    """A top-level block; each list item is a block."""
 
     text: str
     is_item: bool = False
@@ -151,7 +151,7 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def _blocks(text: str) -> list[_Block]:
-    """All blocks of a text, at least one; only the last could still change with more text."""
+    """All blocks of a text, at least one; more text could change only the last."""
     starts = [
         (token.map[0], token.type == "list_item_open")
         for token in _PARSER.parse(text)
@@ -169,7 +169,7 @@ def _blocks(text: str) -> list[_Block]:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether more text cannot change this block: closed code, a paragraph before a blank line."""
+    """Whether this block is final: closed code, or a paragraph followed by a blank line."""
     tokens = _PARSER.parse(text)
     if tokens and tokens[0].type == "paragraph_open":
         return text.endswith("\n\n")
@@ -193,12 +193,12 @@ def _trimmed(text: str) -> str:
 
 
 def _characters(text: str) -> Counter[str]:
-    """The count of each character except white space."""
+    """How often each character occurs, except white space."""
     return Counter("".join(text.split()))
 
 
 def _info(token: Token) -> str:
-    """The info string of a code block, without a language name that the colours already show."""
+    """A code block's info string, without the language name if the colours already show it."""
     if token.type != "fence":
         return ""
     language, _, more = token.info.strip().partition(" ")
@@ -218,7 +218,7 @@ class _Heading(markdown.Heading):
 
 
 def _in_time(_: object, lexer: object, tokens: Iterable[Any], options: object) -> Iterator[Any]:
-    """Pass the tokens on until the time is over. Raises TimeoutError."""
+    """Yield the tokens. Raises TimeoutError when the time for colouring is over."""
     end = time.monotonic() + _COLOURS_S
     for token in tokens:
         if time.monotonic() > end:
@@ -230,7 +230,7 @@ _InTime = simplefilter(_in_time)
 
 
 class _Code(markdown.CodeBlock):
-    """Code in the terminal's own colours, which suit its background."""
+    """Code in the terminal's own colours, because they suit its background."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -241,7 +241,7 @@ class _Code(markdown.CodeBlock):
 
 
 class _Table(markdown.TableElement):
-    """A table that cuts no cell."""
+    """A table with complete cells."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
@@ -272,8 +272,8 @@ class _Page(markdown.Markdown):
                 token.type = "hardbreak"
 
     def characters(self) -> Counter[str]:
-        """The characters that the terminal must show: the library may drop words if it is
-        narrow.
+        """The characters that must be on the terminal, because the library may drop words on a narrow
+        terminal.
         """
         return _characters(
             "".join(

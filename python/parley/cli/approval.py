@@ -1,7 +1,7 @@
-"""Asks a person at a terminal about calls: draws them, and six keys decide, as in the editor.
+"""Asks the user at a terminal about calls: draws them and reads six keys, as in the editor.
 
-Knows the terminal's content and its keys. An approval counts only for calls that were drawn in
-full, and for long enough: otherwise the engine warns first, and the next approval counts.
+Knows what the terminal shows and what each key does. An approval counts only for calls that were
+drawn in full, and for long enough; otherwise the engine warns first, and the next approval counts.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _LONGEST_REASON = 2000
 _LEAST_WIDTH = 12
 
 _READER_S = 0.1
-"""Seconds for a pipe's reader, which may write our output to this terminal."""
+"""Seconds to wait for a pipe's reader: it may still write our output to this terminal."""
 
 Row = list[Chunk]
 
 
 class ApprovalDialog:
-    """Asks the person at this terminal for the choices of one command."""
+    """Asks the user at this terminal for all choices in one command."""
 
     def __init__(self, report: Report, definition: Callable[[str], str], least_s: float) -> None:
-        """`definition` finds the tool definition of a digest; "" if it is unknown.
+        """`definition` finds the tool definition with a digest; "" if it is unknown.
 
         A call must be on the screen for `least_s` seconds before its approval counts.
         """
@@ -67,15 +67,15 @@ class ApprovalDialog:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """The rows of a call: in short, and in full."""
+    """A call's rows: the short form and the full form."""
 
     short: list[Row]
     full: list[Row]
     is_all: bool
-    """Whether the full rows show all of the call."""
+    """Whether the full rows show the whole call."""
 
     def within(self, height: int) -> tuple[list[Row], bool]:
-        """As many rows as fit, and whether they show all of the call."""
+        """As many rows as fit, and whether they show the whole call."""
         if len(self.full) <= height:
             return self.full, self.is_all
         if height < len(self.short) + 2:
@@ -86,7 +86,7 @@ class _Drawing:
 
 @dataclass(frozen=True, slots=True)
 class _Area:
-    """The drawn rows, the range of calls, and the numbers of the calls drawn in full."""
+    """The drawn rows, the range of drawn calls, and the numbers of the calls drawn in full."""
 
     rows: list[Row]
     first: int
@@ -103,20 +103,20 @@ class _Watch:
         self._since = dict[Sighting, float]()
 
     def look(self, sightings: Iterable[Sighting]) -> None:
-        """Only these are on the screen from now on."""
+        """From now on, only these are on the screen."""
         now, here = self._now(), set(sightings)
         for gone in self._since.keys() - here:
             self._before[gone] = self._before.get(gone, 0.0) + now - self._since.pop(gone)
         self._since |= dict.fromkeys(here - self._since.keys(), now)
 
     def forget(self, sightings: Iterable[Sighting]) -> None:
-        """Start again at zero for these."""
+        """Reset these sightings to zero."""
         for sighting in sightings:
             self._before.pop(sighting, None)
             self._since.pop(sighting, None)
 
     def seconds(self) -> dict[Sighting, float]:
-        """The seconds that each sighting has been on the screen."""
+        """How many seconds each sighting has been on the screen."""
         now = self._now()
         return self._before | {
             s: self._before.get(s, 0.0) + now - t for s, t in self._since.items()
@@ -138,18 +138,18 @@ class _Dialog:
         self._current = 0
         self._least_s = least_s
         self._watch = _Watch()
-        """Watches the calls that are drawn in full, or that the user was warned are not."""
+        """Watches each call that is drawn in full, or that the user knows from a warning is not."""
         self._warned_of = set[Sighting]()
         self._message = ""
         self._prompt = ""
-        """The prompt for a typed line; "" while a choice is expected."""
+        """The prompt for a typed line; "" while the user makes a choice."""
         self._typed = ""
         self._pager: Pager | None = None
 
     async def run(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
         """Ask until all calls are decided; False if the user leaves some undecided."""
         while calls := await self._look(ports, resolve):
-            self._keyboard.clear()  # keys from before the calls appeared do not count
+            self._keyboard.clear()  # keys pressed before the calls appeared do not count
             self.draw()
             key = await self._key()
             if key is None:
@@ -162,7 +162,7 @@ class _Dialog:
     async def _look(
         self, ports: engine.Ports, resolve: engine.Resolve
     ) -> Sequence[Proposal | Broken]:
-        """The calls that are waiting now; the current call stays current."""
+        """Read which calls are waiting now; the current position stays."""
         seen = await engine.observe(ports, resolve)
         self._calls = seen.undecided()
         self._view = ChatView(seen.snapshot.transcript, seen.catalogue, seen.view)
@@ -222,7 +222,7 @@ class _Dialog:
                 await self._show_all()
             elif key.startswith(PASTED):
                 self._message = _PASTED
-            if not self._typed or screen().draws:  # without overdrawing, not for half a choice
+            if not self._typed or screen().draws:  # if rows cannot be redrawn, print them only after a whole choice
                 self.draw()
 
     async def _line(self, prompt: str) -> str | None:
@@ -272,11 +272,11 @@ class _Dialog:
     # --- Drawing ---
 
     def redraw(self) -> None:
-        """Draw again for a terminal of another size."""
+        """Draw again after the terminal's size has changed."""
         self._pager.draw() if self._pager else self.draw()
 
     def stop(self) -> None:
-        """Leave the terminal to other programs for a while."""
+        """Let other programs use the terminal until `go_on`."""
         self._watch.look([])
         if self._pager:
             screen().turn_page(is_open=False)
@@ -298,7 +298,7 @@ class _Dialog:
         self._watch.look({*map(self._view.sighting, whole), *told})
 
     def _area(self) -> _Area:
-        """The area to draw; if not all calls fit, the current call gets the most room."""
+        """The area to draw. If some calls do not fit, the current call gets the most room."""
         width = max(screen().width - 1, _LEAST_WIDTH)
         foot = self._foot(width)
         drawings = [self._drawing(number, width) for number in range(len(self._calls))]
@@ -352,7 +352,7 @@ class _Dialog:
 
 
 def _window(heights: Sequence[int], current: int, room: int) -> tuple[int, int, int]:
-    """The range of calls around the current call that fits, and the remaining room."""
+    """The range of calls around the current call that fit, and the remaining room."""
     first, last, spare = current, current + 1, room - heights[current]
 
     def more(first: int, last: int) -> int:
@@ -386,7 +386,7 @@ def _is_whole(block: Mapping[str, Any]) -> bool:
 
 
 def _phrases(text: str, width: int) -> Iterator[Row]:
-    """A text on as many rows as it needs, broken only between its parts."""
+    """A text on as many rows as it needs, broken only at ` · `."""
     row = ""
     for part in text.split(" · "):
         longer = f"{row} · {part}" if row else part

@@ -1,7 +1,7 @@
 """The command line's grammar: the commands, their arguments and their help.
 
-The general help imports no command: a command's code, and the values that its arguments need, are
-imported only when the user names the command.
+The general help does not import the commands. A command's code, and the values that its arguments
+need, are imported only when the user names the command.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         options.setdefault("allow_abbrev", False)  # the screen recognizes only the full `--json`
         super().__init__(*rest, **options)
-        self.color = False  # Python 3.14 and later: the screen would show the escapes as text
+        self.color = False  # Python 3.14 and later: the screen would escape the colour codes
         self._fill: Callable[[Parser], None] | None = fill
         self.commands = dict[str, Parser]()
 
@@ -55,13 +55,13 @@ class Parser(argparse.ArgumentParser):
         ]
 
     def fill(self) -> None:
-        """Add the arguments, unless that is already done."""
+        """Add the arguments, unless they have been added."""
         fill, self._fill = self._fill, None
         if fill:
             fill(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read arguments as argparse does; a command reports its own unknown arguments."""
+        """Parse arguments like argparse; each command reports its own unknown arguments."""
         self.fill()
         known, rest = super().parse_known_args(args, namespace)
         if rest and not self.commands:
@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
         return known, rest
 
     def error(self, message: str) -> NoReturn:
-        """Report the wrong arguments, and end the command."""
+        """Report wrong arguments, and exit."""
         if screen().as_json:
             complain(message)
             raise SystemExit(USAGE)
@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its function, as `module:name` in this room, and its help.
+    """A command: its function, named `module:name` in this room, and its help.
 
     The help is the first line of the function's docstring.
     """
@@ -108,7 +108,7 @@ class Command:
 
 
 def parser() -> Parser:
-    """The parser for all commands; `run` in its result runs the named command."""
+    """The parser for all commands; `run` in the parsed arguments runs the named command."""
     root = Parser(
         prog="parley",
         description="A Markdown file is the conversation with a language model.",
@@ -159,7 +159,7 @@ def _ask(command: Parser) -> None:
 
 def _talk(command: Parser) -> None:
     _conversation(command)
-    place = command.add_mutually_exclusive_group()  # adjacent, for the usage before Python 3.14
+    place = command.add_mutually_exclusive_group()  # adjacent, because Python before 3.14 needs that for the usage
     _last(place)
     place.add_argument(
         "chat", nargs="?", default="", metavar="FILE", help="a chat; default: a new one"
@@ -387,7 +387,7 @@ def _help(command: Parser) -> None:
 
 
 def _nothing(command: Parser) -> None:
-    """A command without arguments."""
+    """Add no arguments."""
 
 
 def _demo_server(command: Parser) -> None:
@@ -401,7 +401,7 @@ def _demo_server(command: Parser) -> None:
 
 
 def _choice(text: str) -> ScriptedChoice:
-    """A script's choice, for argparse."""
+    """Convert a script's choice, for argparse."""
     from parley.cli.choices import ScriptedChoice
 
     try:
@@ -411,21 +411,21 @@ def _choice(text: str) -> ScriptedChoice:
 
 
 def _count(text: str) -> int:
-    """A number of exchanges, for argparse."""
+    """Convert a number of exchanges, for argparse."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise argparse.ArgumentTypeError("expected a number")
     return int(text)
 
 
 def _jobs(text: str) -> int:
-    """A number of chats at once, for argparse."""
+    """Convert the number of chats that run at once, for argparse."""
     if not (number := _count(text)):
         raise argparse.ArgumentTypeError("expected a number from 1")
     return number
 
 
 def _port(text: str) -> int:
-    """A port number, for argparse."""
+    """Convert a port number, for argparse."""
     if not (text.isascii() and text.isdigit() and int(text[:6]) < 65536):
         raise argparse.ArgumentTypeError("expected a number from 0 to 65535")
     return int(text)
@@ -522,4 +522,4 @@ COMMANDS: dict[str, Command] = {
         "servers:demo_server", "Serve the demo model to other programs, until Ctrl-C.", _demo_server
     ),
 }
-"""All commands, in the order of the help."""
+"""All commands, in the order in which the help lists them."""

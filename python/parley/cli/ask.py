@@ -1,7 +1,7 @@
 """`parley ask`: asks a question in a new or existing chat, and prints its answer.
 
-The question is in the file before it is sent, so it is never lost. Text from standard input and
-files is fenced: markers and references in it have no effect.
+The question is saved in the file before it is sent, so it is never lost. Text from standard input
+and files is fenced, so markers and references in this text have no effect.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def ask(arguments: argparse.Namespace) -> int:
 
 
 def _question(arguments: argparse.Namespace) -> tuple[str, list[NamedPicture]]:
-    """The question's text, with the text of its files, and its pictures. Raises ParleyError."""
+    """The question's text, including its files' text, and its pictures. Raises ParleyError."""
     words = (
         without_blank_edges(" ".join(arguments.question)) if arguments.question != [PIPE] else ""
     )
     content = piped(is_needed=PIPE in (*arguments.contents, *arguments.question))
     contents = [piped_content(content)] if content else []
     if contents and not words and isinstance(contents[0], ReferenceText):
-        words, contents = without_blank_edges(contents[0].text), []  # lone text is the question
+        words, contents = without_blank_edges(contents[0].text), []  # standard input alone is the question
     contents += named_contents(Path.cwd(), [name for name in arguments.contents if name != PIPE])
     for part in contents:
         if isinstance(part, ReferenceText) and part.kind == "partial":
@@ -73,7 +73,7 @@ def _question(arguments: argparse.Namespace) -> tuple[str, list[NamedPicture]]:
 
 
 def _titled(content: ReferenceText) -> ReferenceText:
-    """The same text, with a title that is not a reference."""
+    """The same text, with a title that cannot be read as a reference."""
     return replace(content, title=content.title.replace("@@", "@ @"))
 
 
@@ -96,7 +96,7 @@ async def _ask(
 
 
 def chat_of(app: App, arguments: argparse.Namespace) -> Path | None:
-    """The chat to continue, None for a new one. Raises ParleyError."""
+    """The chat to continue; None for a new chat. Raises ParleyError."""
     if not arguments.last:
         return Path(arguments.chat) if arguments.chat else None
     folder = chat_folder(app.settings.chat_dir, os.environ)
@@ -106,7 +106,7 @@ def chat_of(app: App, arguments: argparse.Namespace) -> Path | None:
 
 
 def chat_with(app: App, arguments: argparse.Namespace, question: str) -> Path:
-    """Create a chat with this question ("" for none yet) and the user's agent; returns its file."""
+    """Create a chat with this question ("" for none) and the user's agent; returns the file."""
     check_agent(arguments.agent, app.settings)
     keys = {"agent": arguments.agent} if arguments.agent else {}
     text = new_text(Question((Text(question),)) if question else None, keys | _tool_keys(arguments))
@@ -123,7 +123,8 @@ async def put_question(
 ) -> None:
     """Append a question ("" if it is already there) and its pictures to a chat.
 
-    Raises ParleyError if it could not be sent, or if calls are waiting: they would stay undecided.
+    Raises ParleyError if the question could not be sent, or if calls are waiting, because these
+    would stay undecided.
     """
     document = FileDocument(Path(arguments.file), on_note=remark)
     transcript = (await document.read()).transcript
@@ -134,7 +135,7 @@ async def put_question(
         raise ParleyError(
             f"tool calls are waiting in {arguments.file}. Decide on them first: {go_on(arguments)}"
         )
-    with app.ledger(arguments.file).lease():  # not while another process writes an answer
+    with app.ledger(arguments.file).lease():  # fails while another process writes an answer
         attachments = app.attachments(arguments.file)
         saved = [await attachments.save(picture.content, picture.kind) for picture in pictures]
         contents: list[str | Attachment] = [*([question] if question else []), *saved]
@@ -153,7 +154,7 @@ def _above(key: str, value: str, shot: engine.Snapshot) -> list[Edit]:
 
 
 def _take_terminal() -> None:
-    """Read keys from the terminal even if the question came through a pipe."""
+    """Read keys from the terminal even if standard input is a pipe."""
     is_elsewhere = screen().draws and not screen().as_json and not screen().can_ask
     if is_elsewhere and sys.stdin is not None:
         with suppress(OSError):  # there is no terminal
@@ -163,13 +164,13 @@ def _take_terminal() -> None:
 
 
 def _report() -> Report:
-    """For programs and terminals, the report of `respond`; otherwise only the answer."""
+    """The report: for programs and terminals like that of `respond`, otherwise only the answer."""
     is_of_answer = not (screen().as_json or screen().is_terminal)
     return AnswerReport() if is_of_answer else report_for(as_json=screen().as_json)
 
 
 def work_on(arguments: argparse.Namespace) -> Work:
-    """The work on the question; if calls are waiting, its end says how to continue."""
+    """The work on the question; if calls are left waiting, the message says how to continue."""
     answer = answering(arguments)
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
@@ -184,7 +185,7 @@ def work_on(arguments: argparse.Namespace) -> Work:
 
 
 class AnswerReport(SilentReport):
-    """The report into a pipe: only the answer's text."""
+    """The report for a pipe: only the answer's text."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""`parley respond` with several chats, some at once; all share one application and rate limit.
+"""`parley respond` with several chats: runs some at once, with one application and rate limit.
 
 An error in one chat does not affect the others. Prints a line for each finished chat, and the
-progress of all; the answers are in the files.
+overall progress; the answers are in the files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from parley.runtime.app import App
 
 _BAR = 20
-"""Cells of the bar."""
+"""The progress bar's width in cells."""
 
 
 def respond(arguments: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def _respond_to_pipe(arguments: argparse.Namespace) -> int:
 
 
 def _once(files: Sequence[str]) -> Iterator[str]:
-    """The files without duplicates, each by its first name."""
+    """The files without duplicates; the first of several paths counts."""
     known = set[str]()
     for file in files:
         if (path := os.path.realpath(file)) not in known:
@@ -95,10 +95,10 @@ class _Batch:
         self._doing = dict[str, str]()
         """The status of each unfinished chat."""
         self._unfinished = list[str]()
-        """The chats with a stopped answer."""
+        """The chats whose answer was stopped."""
 
     async def run(self) -> int:
-        """Continue all chats; returns the exit code of the worst."""
+        """Continue all chats; returns the worst exit code."""
         waiting = iter(self._files)
         async with application() as app:
             try:
@@ -130,9 +130,9 @@ class _Batch:
                 self._tell(outcome)
 
     def _forget(self) -> None:
-        """Free a chat's memory; the command for a single chat does that at its end.
+        """Free a chat's memory; with a single chat, the end of the process does that.
 
-        After the first chat, the collector skips the SDK modules, which stay loaded.
+        After the first chat, exclude the SDKs from garbage collection, because they stay loaded.
         """
         if not self._outcomes:
             gc.freeze()
@@ -177,7 +177,7 @@ class _Batch:
                 await document.settle()
 
     def show(self, file: str, text: str) -> None:
-        """Draw the progress of all chats, and the status of one."""
+        """Draw the overall progress, and one chat's status."""
         self._doing[file] = text
         ends = Counter(kind_of(outcome.code) for outcome in self._outcomes if outcome.code)
         through, count = len(self._outcomes), len(self._files)
@@ -204,14 +204,14 @@ class _Batch:
 
 
 class _BatchReport(Report):
-    """The report on one of several chats to people: only its status; the text is in the file."""
+    """Reports one of several chats to people: only its status, because the text is in the file."""
 
     def __init__(self, batch: _Batch, file: str) -> None:
         super().__init__()
         self._batch, self._file = batch, file
 
     def text(self, piece: str) -> None:
-        """Ignore the text: several answers arrive at once."""
+        """Ignore the text, because several answers arrive at once."""
 
     def status(self, text: str) -> None:
         """Show the status."""
@@ -227,7 +227,7 @@ class _BatchReport(Report):
 
 
 class _JsonReport(JsonReport):
-    """The report on one of several chats to a program: each line names its file."""
+    """Reports one of several chats to a program: each line names the file."""
 
     def __init__(self, file: str) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """`parley chat`: a conversation in the terminal, kept in a file.
 
-A question is in the file before it is sent, and each turn reads the file again, so it continues
-from an editor's changes. Nothing else runs here while the user types.
+A question is saved in the file before it is sent. Each turn reads the file again and thus includes
+an editor's changes. Nothing else runs in this process while the user types.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Conversation:
             remark(f"{rest}: /go continues")
 
     def _transcript(self) -> Transcript:
-        """The current chat. Raises ParleyError."""
+        """The chat, as its file is now. Raises ParleyError."""
         return parse(text_of(Path(self._arguments.file)))
 
     def run(self) -> int:
@@ -129,11 +129,11 @@ class _Conversation:
                 except EOFError:
                     say("")
                     self._is_over = True
-                screen().has_failure = False  # it is reported, and the conversation continues
+                screen().has_failure = False  # the failure is reported, and the conversation continues
         return self._code
 
     def _obey(self, word: str, _: str, rest: str) -> None:
-        """Carry out a command. Raises ParleyError."""
+        """Run a command. Raises ParleyError."""
         match word, rest.strip():
             case ("/quit", ""):
                 self._is_over = True
@@ -161,11 +161,11 @@ class _Conversation:
         try:
             self._run(work_in_file(self._app, arguments, work_on(arguments), _stopped, report))
         finally:
-            forget_typed(sys.stdin.fileno())  # keys typed during the answer are not a question
+            forget_typed(sys.stdin.fileno())  # input typed during the answer is not a question
         say("")
 
     def _choose_agent(self, name: str) -> None:
-        """Have another agent answer; without a name, list the agents. Raises ParleyError."""
+        """Switch to another agent; without a name, list the agents. Raises ParleyError."""
         check_agent(name, self._app.settings)
         self._arguments.agent = name or self._arguments.agent
         current = self._app.agent_name(self._transcript(), self._arguments.agent)
@@ -176,7 +176,7 @@ class _Conversation:
         )
 
     def _end(self, *_: object) -> None:
-        """End the conversation on a signal that ends programs; stop an answer as Ctrl-C does."""
+        """End the conversation after a signal that ends programs; stop an answer like Ctrl-C."""
         self._is_over, self._code = True, CTRL_C
         signal.raise_signal(signal.SIGINT)
 
@@ -187,7 +187,7 @@ async def _stopped(ports: engine.Ports) -> str:
 
 
 def _typed() -> tuple[str, bool]:
-    """The typed line, or the lines between quotes, and whether it is a command."""
+    """Read a line, or the lines between quotes; returns them, and whether they are a command."""
     line = input(_PROMPT)
     if not line.startswith(_QUOTES):
         return line.strip(), line.startswith("/")
@@ -200,7 +200,7 @@ def _typed() -> tuple[str, bool]:
 def _prepare_line(questions: Sequence[str]) -> None:
     """Make the chat's questions the line history, and read pasted text as one line.
 
-    A Python without readline has neither. A byte that is not text does not end the conversation.
+    Python without readline can do neither. Bytes that are not text do not end the conversation.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")
@@ -209,12 +209,12 @@ def _prepare_line(questions: Sequence[str]) -> None:
 
         readline.parse_and_bind("set enable-bracketed-paste on")  # Python disables it
         for question in questions:
-            if "\n" not in question and visible(question) == question:  # readline escapes nothing
+            if "\n" not in question and visible(question) == question:  # readline does not escape it
                 readline.add_history(question)
 
 
 def _is_unanswered(transcript: Transcript) -> bool:
-    """Whether the last question exists and has no answer."""
+    """Whether there is a last question without an answer."""
     *_, last = transcript.exchanges or (None,)
     return (
         last is not None
@@ -225,7 +225,7 @@ def _is_unanswered(transcript: Transcript) -> bool:
 
 
 def _unfinished(transcript: Transcript) -> str:
-    """The unfinished part of a chat, in words; "" for none."""
+    """A sentence about the unfinished part of a chat; "" if there is none."""
     *_, last = transcript.exchanges or (None,)
     if _is_unanswered(transcript):
         return "the last question has no answer"

@@ -1,4 +1,4 @@
-"""`parley check`: the problems in chats. Imports little, because editors run it at every save."""
+"""`parley check`: lists problems in chats. Imports little: editors run it at every save."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_QUESTION = Problem(0, 0, "warning", f"no question: no line begins with {MARK
 
 
 def problem_facts(problem: Problem) -> dict[str, Any]:
-    """A problem as JSON, with line and column counted from 1."""
+    """A problem as JSON; line and column start at 1."""
     return {**plain(problem), "line": problem.line + 1, "column": problem.column + 1}
 
 
@@ -53,7 +53,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def _cautions(path: str, transcript: Transcript) -> list[Problem]:
-    """Warnings about waiting calls that may have run, according to this machine's ledger."""
+    """Warnings about waiting calls that, according to this machine's ledger, may have run."""
     if not (keys := open_keys(transcript)):
         return []
     from parley.storage.ledger import shell_ledger

@@ -1,8 +1,8 @@
 """A script's choices: `--choose`, compared with the waiting calls that an earlier run printed.
 
-An approval decides only on a call that an earlier run has printed with the same arguments. An id
-alone proves nothing: the file or the model chose it. The ledger records the printed calls, each
-with its tool's definition.
+An approval counts only for a call that an earlier run has printed with the same arguments. An id
+alone proves nothing, because the file or the model chose the id. The ledger records the printed
+calls, each with its tool's definition.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEEN = "seen "
 
 @dataclass(frozen=True, slots=True)
 class ScriptedChoice:
-    """One `--choose`: a key, and the id of its call, "" for all waiting calls."""
+    """One `--choose`: a key, and the call's id ("" for all waiting calls)."""
 
     key: Choice
     call: str = ""
@@ -42,7 +42,7 @@ class ScriptedChoice:
 
 
 class Script:
-    """The choices of one command, in order, except that choices with an id come first."""
+    """A command's choices: first those with an id, then the others, each in order."""
 
     def __init__(self, choices: Iterable[ScriptedChoice], reason: str = "") -> None:
         self._choices = sorted(choices, key=lambda choice: not choice.call)
@@ -68,7 +68,7 @@ class Script:
                 raise ParleyError(f"{choice}: {why}; nothing was asked")
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
-        """Make the next choice; False if there is none, or it was refused."""
+        """Make the next choice; False if no choice is left, or if it was refused."""
         if not self._choices:
             return False
         seen, choice = await engine.observe(ports, resolve), self._choices[0]
@@ -93,7 +93,7 @@ class Script:
 
     @property
     def unused(self) -> str:
-        """A message that names the choices without a waiting call; "" if there are none."""
+        """A message with the choices that found no waiting call; "" if there are none."""
         names = ", ".join(map(str, self._choices))
         return (
             f"not used, because no call was waiting: {names}" if names and not self.refusal else ""
@@ -112,7 +112,7 @@ def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
 
 
 def sightings(seen: engine.Observation) -> Seen:
-    """The sightings of waiting calls that an earlier run printed."""
+    """The sightings of the waiting calls that an earlier run printed."""
     approvals = seen.situation.approvals
     written = (
         replace(sighting(call, approvals), digest=what.removeprefix(_SEEN))
@@ -130,7 +130,7 @@ def _is_named(call: Proposal | Broken, name: str) -> bool:
 
 
 def _refusal(choice: ScriptedChoice, outcome: engine.ChoiceMade) -> str:
-    """Why a choice was refused, in the shell's words."""
+    """Why a choice was refused, worded for the shell."""
     if any(doubt.kind == "unseen" for doubt in outcome.doubts):
         return (
             f"{choice} decides only on calls that an earlier run printed: "

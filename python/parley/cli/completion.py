@@ -1,7 +1,7 @@
 """`parley completion`: scripts that complete `parley` commands in bash, zsh and fish.
 
-They are generated from the command table, so they match the help. Only the agent names are looked
-up during completion, because they are in the user's settings.
+The scripts are generated from the command table, so they match the help. Only agent names are
+looked up during completion, because they come from the user's settings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AGENTS = "parley agents 2>/dev/null | sed -e 's/^..//' -e 's/  .*//'"
 
 
 class _Kind(Enum):
-    """The kind of a value without a fixed list."""
+    """Kinds of values without a fixed list."""
 
     NOTHING, CHAT, FILE, AGENT = range(4)
 
@@ -288,12 +288,12 @@ def _fish_value(action: argparse.Action) -> str:
 
 
 def _fish_text(text: str) -> str:
-    """A text in fish quotes: a backslash escapes quotes and backslashes."""
+    """A text in fish quotes, with backslashes before quotes and backslashes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _filled(script: str, **parts: Iterable[str]) -> str:
-    """The script with its parts filled in, at the indentation of their placeholders."""
+    """The script with its placeholders replaced by lines, at the same indentation."""
     for name, lines in parts.items():
         before, _, after = script.partition(f"@{name}@")
         indent = before[len(before.rstrip(" ")) :]

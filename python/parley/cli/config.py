@@ -1,4 +1,4 @@
-"""`parley agents` and `parley config`: agents, and settings with origins. Never prints a key."""
+"""`parley agents` and `parley config`: list agents, and settings with origins, but never keys."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _cells(agent: Agent) -> tuple[str, ...]:
 
 
 def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
-    """Whether an agent has its key, and where Parley looks for the key, in words."""
+    """Whether an agent has its key, and a phrase that says where Parley looks for the key."""
     provider = known.provider(agent.provider)
     assert provider is not None, "the settings have no agent without a provider"
     missing = known.missing_key(agent, os.environ)
@@ -58,7 +58,7 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
 
 
 def _package(provider: ProviderSettings) -> str:
-    """The package of a provider, or why there is none."""
+    """A phrase with the provider's package, or the reason why there is none."""
     try:
         return f"from the package {offer(PROVIDER_GROUP, provider.name).package}"
     except EntryPointError as error:
@@ -85,7 +85,7 @@ def config(arguments: argparse.Namespace) -> int:
 
 
 def _below(key: str, rows: Sequence[SettingOrigin]) -> Sequence[SettingOrigin]:
-    """The setting or the table's settings with this name; all for "". Raises ParleyError."""
+    """The setting or table with this name; all settings for "". Raises ParleyError."""
     below = [
         row
         for row in rows

@@ -23,7 +23,7 @@ from parley.storage.chats import chat_folder, new_chat, remove_unchanged
 _BY_ITSELF = ("nvim", "+")
 """Neovim, with the cursor on the last line."""
 _COMMANDS = ("-", "+")
-"""First characters of arguments that an editor takes for options or vi commands, not files."""
+"""An editor takes arguments that start with these for options or vi commands, not for files."""
 _STANDARD_INPUT = 0
 _NONE = "no editor found. Set VISUAL or EDITOR, or install Neovim"
 
@@ -33,7 +33,7 @@ def edit(arguments: argparse.Namespace) -> int:
     if arguments.file:
         open_editor(Path(arguments.file), os.environ)
         return COMPLETE
-    command(os.environ)  # fail before a file is created if there is no editor
+    command(os.environ)  # if there is no editor, fail before creating a file
     text = new_text()
     path = new_chat(chat_folder(settings().chat_dir, os.environ), text)
     try:
@@ -59,7 +59,7 @@ def open_editor(path: Path, environ: Mapping[str, str]) -> None:
 
 
 def command(environ: Mapping[str, str]) -> list[str]:
-    """The command line in VISUAL, otherwise EDITOR, split as in a shell; otherwise Neovim.
+    """The command line from VISUAL or EDITOR, split like in a shell; otherwise Neovim.
 
     Raises ParleyError.
     """
@@ -78,7 +78,7 @@ def command(environ: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def _lent_terminal() -> Iterator[None]:
-    """Restore the terminal after the editor exits; until then, Ctrl-C belongs to the editor."""
+    """Restore the terminal after the editor exits; until then, leave Ctrl-C to the editor."""
     modes = None
     with suppress(termios.error):  # there is no terminal
         modes = termios.tcgetattr(_STANDARD_INPUT)

@@ -1,4 +1,4 @@
-"""The exit codes: one table, which the help prints and doc/shell.md repeats word for word."""
+"""The exit codes, in one table for the help; doc/shell.md repeats it word for word."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ EXITS = {
 """The name of each exit code in JSON, and its meaning."""
 
 _WORST = (COMPLETE, WAITING, STOPPED, MISSING, FAILED, USAGE, CTRL_C)
-"""The exit codes, best first."""
+"""The exit codes, from best to worst."""
 
 
 def worst(*codes: int) -> int:
-    """The worst of several exit codes, which becomes the command's."""
+    """The worst of several exit codes: the command's exit code."""
     return max(codes, key=_WORST.index)
 
 

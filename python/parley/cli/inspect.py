@@ -96,7 +96,7 @@ async def onlooker(*, with_tools: bool) -> AsyncIterator[App]:
 async def look(
     app: App, text: str, path: str, agent: str | None, *, with_tools: bool
 ) -> tuple[engine.Ports, engine.Observation]:
-    """Observe a chat as for its next request; without tools, no server starts."""
+    """Observe a chat as if for its next request; without tools, start no servers."""
     from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import TextDocument
 
@@ -108,7 +108,7 @@ async def look(
 
 
 def _tell(what: engine.TurnEvent) -> None:
-    """Report on standard error which servers we wait for, and what the request lacks."""
+    """Report, on standard error, awaited servers and anything missing from the request."""
     match what:
         case engine.ServerWait(servers):
             screen().status(waiting_for(servers) if servers else "")
@@ -119,7 +119,7 @@ def _tell(what: engine.TurnEvent) -> None:
 
 
 class _NoTools:
-    """No servers: a request is shown without starting any."""
+    """A tool port without servers: Parley shows a request without starting any."""
 
     async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
         return Catalogue()
@@ -135,7 +135,7 @@ class _NoTools:
 
 
 def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
-    """The named agent; if only a format is named, the first agent with that format."""
+    """The named agent; if only a format is named, the first agent with this format."""
     if arguments.agent or not arguments.provider:
         return arguments.agent or None
     kind = format_for(arguments.provider).kind
@@ -154,7 +154,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _tree(value: Any) -> Any:
-    """A transcript value as plain JSON: its kind, its lines counted from 1, and its fields."""
+    """A transcript value as plain JSON: its kind, its lines (from 1) and its fields."""
     if isinstance(value, tuple):
         return [_tree(item) for item in value]
     if not is_dataclass(value):
@@ -177,7 +177,7 @@ def log(arguments: argparse.Namespace) -> int:
     with shell_ledger(os.environ) as ledger:
         history = ledger.chat(arguments.file).history() if ledger else []
     if not history:
-        content(Path(arguments.file))  # report a mistyped name, but show a deleted chat's log
+        content(Path(arguments.file))  # report a mistyped name; a deleted chat with a log does not get here
     for at, kind, facts in history:
         when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
         if arguments.json:
@@ -199,7 +199,7 @@ def log(arguments: argparse.Namespace) -> int:
 
 
 def _short(value: Any) -> str:
-    """A fact for one line, without counts of 0."""
+    """A fact as one word, without zero counts."""
     if isinstance(value, dict):
         return ",".join(f"{name}:{count}" for name, count in value.items() if count)
     return str(value)

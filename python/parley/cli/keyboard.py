@@ -1,8 +1,8 @@
-"""Reads single keys from a terminal; does not know their meaning.
+"""Reads single keys from a terminal; does not know what they mean.
 
-Restores the terminal whenever no key is awaited: after an exception, after a signal that ends the
-program, and while the program is stopped (Ctrl-Z). Discards input from before the wait. Pasted text
-is one key if the terminal marks it: the user did not type it.
+Restores the terminal whenever it does not wait for a key: after an exception, after a signal that
+ends the program, and while the program is stopped (Ctrl-Z). Discards input from before the wait. If
+the terminal marks pasted text, it counts as one key, because the user did not type it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Attributes: TypeAlias = list[Any]
 """The result of `termios.tcgetattr`."""
 
 _originals = dict[int, Attributes]()
-"""The attributes of terminals before `hushed`, by handle."""
+"""Each terminal's attributes before `hushed`, by handle."""
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def hushed(
 
     def put(attributes: Attributes) -> None:
         with suppress(termios.error, OSError):  # the terminal is gone
-            if os.tcgetpgrp(handle) == os.getpgrp():  # in the background it is the shell's
+            if os.tcgetpgrp(handle) == os.getpgrp():  # in the background, the terminal belongs to the shell
                 termios.tcsetattr(handle, termios.TCSANOW, attributes)
 
     def give_back() -> None:
@@ -98,11 +98,11 @@ def hushed(
 def _stop(
     on_stop: Callable[[], None], give_back: Callable[[], None], go_on: Callable[[], None]
 ) -> None:
-    """Stop the program with the terminal restored; nothing is drawn until `go_on`."""
+    """Restore the terminal and stop the program; draw nothing until `go_on`."""
     on_stop()
     give_back()
     with handlers({signal.SIGCONT: lambda *_: None}):
-        os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT comes next
+        os.kill(os.getpid(), signal.SIGSTOP)  # returns after SIGCONT
     go_on()
 
 
@@ -116,7 +116,7 @@ class Keyboard:
     """The keyboard of a terminal."""
 
     def __init__(self, handle: int, terminal: int | None = None) -> None:
-        """`terminal` is the handle that is told to mark pasted text; None if it cannot do that."""
+        """`terminal` is the handle of a terminal that can mark pasted text; None if it cannot."""
         self._handle = handle
         self._terminal = terminal
         self._keys = deque[str]()
@@ -159,9 +159,9 @@ class Keyboard:
                 self._set(before, _NO_MARKS)
 
     def clear(self) -> None:
-        """Discard the typed keys: the user has not seen the question yet.
+        """Discard the typed keys, because the user has not seen the question yet.
 
-        Read them anyway, because the end of pasted text may still arrive.
+        Still read them: they may contain the start of pasted text whose end arrives later.
         """
         is_open = True
         while is_open and select([self._handle], [], [], 0)[0]:
@@ -187,14 +187,14 @@ class Keyboard:
         self._news.set()
 
     def _take(self) -> bool:
-        """Read the available input; False at its end."""
+        """Read the available input; returns False at the end of input."""
         try:
             content = os.read(self._handle, 4096)
         except BlockingIOError:
             return True
         except OSError:  # the terminal is gone
             content = b""
-        if not content.strip(b"\x03"):  # only Ctrl-C, or the end: drop a started key
+        if not content.strip(b"\x03"):  # only Ctrl-C, or the end of input: drop an incomplete key
             self._rest = ""
         text = self._rest + self._decoder.decode(content)
         self._rest = _begun(text)
@@ -221,7 +221,7 @@ def _name(match: re.Match[str]) -> str:
 
 
 def _by_key(before: Attributes) -> Attributes:
-    """Attributes for a terminal that sends each key at once, without echo; Ctrl-C is a key, too."""
+    """Attributes that make a terminal send each key at once, including Ctrl-C, without echo."""
     modes, controls = before[:6], list(before[6])
     modes[3] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
     controls[termios.VMIN], controls[termios.VTIME] = 1, 0

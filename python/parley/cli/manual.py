@@ -1,4 +1,4 @@
-"""`parley man`: the manual page, made from the help's texts."""
+"""`parley man`: the manual page, made from the help."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILES = {
     ),
 }
 _ONE_LINE = 10_000
-"""Cells wider than any usage: line breaks would depend on the Python version."""
+"""More cells than any usage line has, because line breaks depend on the Python version."""
 
 
 def man(arguments: argparse.Namespace) -> int:
@@ -88,7 +88,7 @@ def _sentence(text: str | None) -> str:
 
 
 def _text(text: str) -> str:
-    """A text escaped for man(7): it contains no commands."""
+    """A text escaped for man(7), so that none of it is read as a command."""
     escaped = (
         text.replace("\\", r"\e").replace("-", r"\-").replace("`", r"\(ga").replace("'", r"\(aq")
     )

@@ -1,4 +1,4 @@
-"""Shows a full-screen page on a terminal, and then restores the earlier content."""
+"""Shows a full-screen page on a terminal, and restores the terminal's content afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pager:
         rows: Callable[[int], Sequence[str]],
         on_read: Callable[[], None] = lambda: None,
     ) -> None:
-        """`rows` returns the rows for a width; `on_read` is called once all have been shown."""
+        """`rows` returns the rows for a width; `on_read` is called when all rows have been shown."""
         self._keyboard = keyboard
         self._rows = lru_cache(maxsize=1)(rows)
         self._on_read = on_read

@@ -1,7 +1,7 @@
 """`parley respond -`: continues a chat from standard input, and writes it to standard output.
 
-Always writes the chat: unchanged if nothing was sent. Without a file, calls cannot have been
-approved earlier, and nothing is recorded.
+Always writes the chat, unchanged if Parley sent nothing. Because there is no file, earlier
+approvals do not exist, and nothing is recorded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`parley replay`: replays a chat from its own replies and results, to find differences today."""
+"""`parley replay`: replays a chat from its own replies and results, and finds differences."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reports a running turn: to a person at a terminal, into a pipe, or to a program.
+"""Reports a running turn to a person at a terminal, to a pipe, or to a program.
 
-Knows the place of each text, but not how a turn runs. `report_for` chooses the report.
+Knows where each text is printed, but not how a turn runs. `report_for` chooses the report.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAITS = (
 )
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
-"""Lines of a result on a terminal, by its status; the file has all lines."""
+"""The most lines of a result on a terminal, by its status; the file has all lines."""
 
 
 def report_for(*, as_json: bool) -> Report:
@@ -48,7 +48,7 @@ def report_for(*, as_json: bool) -> Report:
 
 
 def _waiting_calls(seen: engine.Observation) -> Iterator[tuple[Proposal | Broken, str, str]]:
-    """Each waiting call, its full readable text, and a warning about it."""
+    """Each waiting call, its full text in readable form, and a warning about it."""
     approvals = seen.situation.approvals
     for call in seen.undecided():
         if isinstance(call, Proposal):
@@ -64,12 +64,12 @@ def _call_lines(seen: engine.Observation) -> Iterator[list[str]]:
 
 
 class Report:
-    """The report into a pipe: the answer as in the file, and the calls that run."""
+    """The report for a pipe: the answer as in the file, and the calls that run."""
 
     def __init__(self) -> None:
         self._in_line = False
         self._is_held = False
-        """Whether the turn waits for the rate limit, and a note says so."""
+        """Whether the turn waits for the rate limit."""
         self._names = dict[tuple[str, str], tuple[str, str]]()
         """Tool and server of each known call, by its id and arguments."""
 
@@ -85,7 +85,7 @@ class Report:
         self._note_wait(text)
 
     def _note_wait(self, text: str) -> None:
-        """Note once that the turn waits for the rate limit, unless the status shows it."""
+        """Print one note per wait for the rate limit, unless the status shows it."""
         is_held = is_rate_limited(text)
         if is_held and not self._is_held and not screen().shows_status:
             remark(f"{text.removesuffix('...')} (safety.rate_limit_per_minute)")
@@ -120,7 +120,7 @@ class Report:
         say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")
 
     def _write_result(self, proposal: Proposal, text: str) -> None:
-        """Several calls run at once, so a result names its call."""
+        """Write a result with its call's name, because several calls run at once."""
         say_line(f"{_RESULT} {proposal.call.name}")
         say(f"{text}\n")
 
@@ -131,7 +131,7 @@ class Report:
         self._end_line()
 
     def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
-        """Record the rows of calls that the user approved."""
+        """Write the rows of calls on which the user has decided."""
         screen().record([self._row(replace(call, choice=key)) for call in calls])
 
     def _row(self, proposal: Proposal) -> str:
@@ -170,13 +170,13 @@ class Report:
 
 
 class SilentReport(Report):
-    """The report if standard output has another use: waiting calls go to standard error."""
+    """The report if standard output is used otherwise: waiting calls go to standard error."""
 
     def text(self, piece: str) -> None:
-        """Ignore the text: it is written when it is complete."""
+        """Ignore the text, because the chat is written when it is complete."""
 
     def _on_call(self, what: engine.TurnEvent) -> None:
-        """Ignore the call: it is in the chat."""
+        """Ignore the call, because it is in the chat."""
 
     def waiting(self, seen: engine.Observation) -> None:
         """Print the waiting calls in full."""
@@ -188,7 +188,7 @@ class JsonReport(Report):
     """The report for a program: one object per line."""
 
     def text(self, piece: str) -> None:
-        """Ignore the text: the pieces arrive as events, too."""
+        """Ignore the text, because the pieces also arrive as events."""
 
     def status(self, text: str) -> None:
         """Report the status."""
@@ -208,12 +208,12 @@ class JsonReport(Report):
             emit("call_waiting", text=text, caution=note, call=facts)
 
     def end(self, end: engine.End) -> None:
-        """Report how the turn ended, if its exit code does not."""
+        """Print the message of the turn's end; the exit code tells the rest."""
         _say_why(end)
 
 
 class TerminalReport(Report):
-    """The report to a person: calls as rows, as in the editor, and the start of their results."""
+    """The report for a person: calls as rows, as in the editor, and the start of each result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,18 +242,18 @@ class TerminalReport(Report):
                 pass
 
     def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
-        """Do the same, after a blank line."""
+        """Prepare to ask, and leave a blank line."""
         super().asking(calls, catalogue)
         self._apart("row")
 
     def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
-        """Do the same, and remember that their rows are drawn."""
+        """Write the calls' rows, and remember that they are on the terminal."""
         self._drawn.update(map(_key, calls))
         self._last = "row"
         super().decided(calls, key)
 
     def left(self, seen: engine.Observation) -> None:
-        """Record the rows of the calls, which the user has seen."""
+        """Write the calls' rows only, because the user has seen the calls."""
         self._record([self._row(call) for call in seen.undecided() if isinstance(call, Proposal)])
 
     def end(self, end: engine.End) -> None:

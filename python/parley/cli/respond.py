@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 OnStop: TypeAlias = Callable[[engine.Ports], Awaitable[str]]
 Work: TypeAlias = Callable[["App", engine.Ports, Report], Awaitable[engine.End]]
 Decide: TypeAlias = Callable[[engine.Ports, engine.Resolve], Awaitable[bool]]
-"""Decides on waiting calls; returns whether any was decided."""
+"""Decides on waiting calls; returns False if it leaves them undecided."""
 
 _WITHOUT = "--without-missing"
 
@@ -51,7 +51,7 @@ def respond(arguments: argparse.Namespace) -> int:
 
 
 def answering(arguments: argparse.Namespace) -> Work:
-    """The work on a chat's last question: run turns until it is answered or calls stay
+    """The work on a chat's last question: run turns until the answer is complete or calls stay
     undecided.
     """
 
@@ -86,13 +86,13 @@ def go_on(arguments: argparse.Namespace) -> str:
 
 
 async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:
-    """Fill in a complete chat's topic, if the settings say so."""
+    """If the settings say so, fill in the topic of a chat with a complete answer."""
     if end.kind == "complete" and app.settings.fill_topic:
         await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
 
 
 def write_waiting(ports: engine.Ports, seen: engine.Observation, report: Report) -> None:
-    """Print the waiting calls, and record that they were printed if all output was written."""
+    """Print the waiting calls. If all output was written, record that they were printed."""
     report.waiting(seen)
     if screen().has_shown_all:
         record_sightings(ports, seen)
@@ -128,12 +128,11 @@ def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
 
 
 def undisturbed() -> AbstractContextManager[None]:
-    """Keep typed text out of the drawing.
+    """Keep typed text off the drawn rows.
 
-    Draw the rows below again when the command continues after Ctrl-Z, because the shell wrote
-    there.
+    When the command continues after Ctrl-Z, draw the rows again, because the shell wrote over them.
     """
-    if screen().draws and screen().is_terminal and screen().can_ask:  # not while a pager reads keys
+    if screen().draws and screen().is_terminal and screen().can_ask:  # otherwise a pager may read keys
         return hushed(sys.stdin.fileno(), screen().give_way, screen().go_on)
     return handlers({signal.SIGCONT: soon(asyncio.get_running_loop(), screen().go_on)})
 
@@ -145,9 +144,9 @@ async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> i
 
 @asynccontextmanager
 async def application(*, has_file: bool = True) -> AsyncIterator[App]:
-    """The application for turns in a shell; warns about the project's servers.
+    """Open the application for turns in a shell; warn about the project's servers.
 
-    Without `has_file`, nothing is recorded.
+    If `has_file` is false, nothing is recorded.
     """
     from parley.runtime.app import App
     from parley.settings.load import settings_file
@@ -172,7 +171,7 @@ async def work_in_file(
     report: Report,
     document: TextDocument | None = None,
 ) -> int:
-    """Do the work in the chat's file, or in a `document` without a file.
+    """Work in the chat's file, or in a `document` without a file.
 
     If the work is stopped, `on_stop` leaves the document valid and returns a message.
     """
@@ -205,7 +204,7 @@ async def work_in_file(
 async def open_chat(
     app: App, arguments: argparse.Namespace, document: TextDocument, path: str, report: Report
 ) -> engine.Ports:
-    """The ports for turns in a chat. Raises ParleyError if no turn may begin."""
+    """Open a chat; returns its turns' ports. Raises ParleyError if no turn may begin."""
     from parley.runtime.tasks import Callbacks
 
     transcript = (await document.read()).transcript
@@ -216,7 +215,7 @@ async def open_chat(
 
 
 def _frugal(settings: Settings) -> Settings:
-    """The settings without model-written status texts, unless the status is shown."""
+    """If the status is not shown, the settings without model-written status texts."""
     return (
         settings
         if screen().shows_status
@@ -262,7 +261,7 @@ class MissingError(ParleyError):
 async def check_tools(
     ports: engine.Ports, resolve: engine.Resolve, arguments: argparse.Namespace
 ) -> bool:
-    """Whether there is work to do. Raises MissingError if tools that it may need are missing."""
+    """Whether there is work to do. Raises MissingError if the work may need missing tools."""
     seen = await engine.observe(ports, resolve)
     is_over = isinstance(next_step(seen.situation), AwaitQuestion | Complete)
     if seen.catalogue.missing and not is_over and not arguments.without_missing:

@@ -24,25 +24,25 @@ _COLOURS: Mapping[str, str] = {
     "ParleyProposal": "2",
     "ParleyCurrent": "1",
 }
-"""The SGR parameters of each group: only the sixteen colours of the terminal's own palette."""
+"""SGR parameters for each highlight group, with colours from the terminal's own palette only."""
 _LEAST = 6
 _MOST_ROWS_OF_NOTE = 4
 _INDENT = "    "
 _WIDEST = 2
-"""The cells of the widest character."""
+"""The widest character's width in cells."""
 _MOST_IN_CELL = 8
-"""The most characters in one cell: `text.contained` ensures that."""
+"""The most characters in one cell; `text.contained` ensures this limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """Writes styled text within a terminal's abilities."""
+    """Writes styled text with the escapes that a terminal supports."""
 
     has_styles: bool = True
     has_colours: bool = True
 
     def write(self, chunks: Chunks) -> str:
-        """Chunks as text with escapes for their styles."""
+        """The chunks as text, with escapes for their styles."""
         return "".join(self._styled(chunk[0], chunk[1]) for chunk in chunks)
 
     def _styled(self, text: str, group: str) -> str:
@@ -52,7 +52,7 @@ class Pen:
 
 
 def is_cut(chunks: Chunks) -> bool:
-    """Whether text is missing: in text from models and servers, an ellipsis is escaped."""
+    """Whether chunks were cut. Only Parley writes ellipses: foreign text has them escaped."""
     return any("…" in chunk[0] for chunk in chunks)
 
 
@@ -60,7 +60,7 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
     """Chunks cut to a width, with an ellipsis for each missing text.
 
     Sizes are dropped first. Chunks with a third part may be cut: they share the room, so a long
-    chunk hides no other.
+    chunk does not displace others.
     """
     chunks = _without_sizes(chunks, width)
     lengths = [cell_len(chunk[0]) for chunk in chunks]
@@ -84,7 +84,7 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
 
 
 def _without_sizes(chunks: Chunks, width: int) -> list[Chunk]:
-    """Chunks without the sizes that do not fit, starting with the last."""
+    """The chunks without those sizes that do not fit; the last sizes are dropped first."""
     kept, used = list[Chunk](), sum(cell_len(chunk[0]) for chunk in chunks)
     for chunk in reversed(chunks):
         text = chunk[0]
@@ -103,7 +103,7 @@ def _shortened(chunk: Chunk, width: int) -> str:
 
 
 def _share(lengths: Sequence[int], room: int) -> int:
-    """The limit for each length with which all lengths fit into the room."""
+    """The highest limit for each length that lets all lengths fit into the room."""
     for number, length in enumerate(sorted(lengths)):
         share = room // (len(lengths) - number)
         if length > share:
@@ -113,7 +113,7 @@ def _share(lengths: Sequence[int], room: int) -> int:
 
 
 def cut(text: str, width: int, end: str = "") -> str:
-    """Text cut to a width: if text is missing, an ellipsis and `end` follow."""
+    """Text cut to a width; if part of it is missing, an ellipsis and `end` follow."""
     if cell_len(text) <= width:
         return text
     room = max(width - len(end) - 1, 0)
@@ -121,7 +121,7 @@ def cut(text: str, width: int, end: str = "") -> str:
 
 
 def cut_start(text: str, width: int) -> str:
-    """Text cut to a width: its first character, an ellipsis if text is missing, and its end."""
+    """Text cut to a width: the first character, an ellipsis if text is missing, and the end."""
     if cell_len(text) <= width:
         return text
     head = text[:1] if cell_len(text[:1]) == 1 < width else ""
@@ -134,9 +134,9 @@ def cut_start(text: str, width: int) -> str:
 
 
 def rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
-    """All chunks, on as many rows as they need; rows after the first are indented.
+    """All chunks on as many rows as they need; rows after the first are indented.
 
-    If the width has no room for a character after the indent, the rows are wider.
+    If a character after the indent does not fit into the width, the rows are wider.
     """
     width = max(width, len(_INDENT) + _WIDEST)
     lines, used = [list[Chunk]()], 0
@@ -157,7 +157,7 @@ def _fits(text: str, cells: int) -> bool:
 
 
 def _break(text: str, cells: int) -> int:
-    """The number of characters that fit into some cells; breaks at a space near the end."""
+    """How many characters to put into this number of cells: up to a space near the end, if any."""
     start = text[: cells * _MOST_IN_CELL]
     fitting = len(next(iter(chop_cells(start, cells)), "")) if cells > 1 else 0
     blank = text.rfind(" ", 0, fitting)
@@ -165,7 +165,7 @@ def _break(text: str, cells: int) -> int:
 
 
 def note_rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
-    """A note on a few rows, cut if it is longer than a note should be."""
+    """A note on a few rows, cut if it needs more."""
     lines = rows(chunks, width)
     rest = [
         chunk for line in lines[_MOST_ROWS_OF_NOTE - 1 :] for chunk in line if chunk[0] != _INDENT
@@ -176,7 +176,7 @@ def note_rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
 
 
 def markdown_rows(lines: Sequence[str], width: int) -> Iterator[list[Chunk]]:
-    """A call's details, which are Parley's own Markdown, as rows: titles and code blocks."""
+    """A call's details, written by Parley in Markdown, as rows: titles and code blocks."""
     ticks = ""
     for line in lines:
         if ticks:

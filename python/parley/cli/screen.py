@@ -1,8 +1,8 @@
-"""Standard output and standard error: escapes foreign text on a terminal, pipes it unchanged.
+"""Standard output and standard error: escapes foreign text, but only on a terminal.
 
-Both may be the same terminal, so one object writes to both. It knows the changing rows below the
-output: the end of an unfinished answer, the status, or a question to the user. If output cannot be
-written, the command continues, and reports that at its end.
+Both may be the same terminal, so one object writes to both. It keeps the changing rows below the
+output: the end of an unfinished answer, the status, or a question to the user. If it cannot write
+the output, the command continues, and reports the error at its end.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from parley.cli.answer import AnswerText
 
 _FRAME_S = 0.03
-"""Seconds between two drawings of fast changes."""
+"""The fewest seconds between two drawings while text arrives."""
 _HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Surrogates, except the range for undecodable bytes (PEP 383): UTF-8 cannot encode them."""
+"""Surrogates, which UTF-8 cannot encode, except the range for undecodable bytes (PEP 383)."""
 _FULL_SCREEN, _BACK = "\x1b[?1049h\x1b[H\x1b[2J", "\x1b[?1049l"
 
 
@@ -43,7 +43,7 @@ class Screen:
         self.draws = environ.get("TERM", "dumb") != "dumb" and (
             self._out_is_terminal or self._err_is_terminal
         )
-        """Whether the terminal can be drawn over and shows styles."""
+        """Whether rows on the terminal can be redrawn and have styles."""
         self.has_colours = self.draws and not environ.get("NO_COLOR")
         self._formats = self.draws and self._out_is_terminal and _is_utf_8(out)
         self._is_pipe = _is_pipe(out)
@@ -61,13 +61,13 @@ class Screen:
         self._failure = ""
         self._is_cut = False
         self.as_json = False
-        """Whether a program reads the output: then each text is a JSON line on standard output."""
+        """Whether a program reads the output. If so, each text is a JSON line on standard output."""
         self.is_conversation = False
-        """Whether messages name the commands of `parley chat`."""
+        """Whether messages use the commands of `parley chat`."""
         self.is_quiet = False
         """Whether only the requested output and errors are printed."""
         self.has_failure = False
-        """Whether an error was reported: then the command does not exit with 0."""
+        """Whether an error was reported. If so, the command does not exit with 0."""
         _prepare(out, self._out_is_terminal)
         _prepare(err, True)
 
@@ -93,18 +93,18 @@ class Screen:
 
     @property
     def terminal(self) -> int | None:
-        """The terminal's handle, None if nothing is drawn on a terminal."""
+        """The handle of the terminal with the drawn rows; None if nothing is drawn."""
         stream = self._out if self._out_is_terminal else self._err
         return stream.fileno() if self.draws and stream is not None else None
 
     @property
     def width(self) -> int:
-        """The cells of a row."""
+        """A row's width in cells."""
         return self._columns()
 
     @property
     def height(self) -> int:
-        """The rows of the terminal."""
+        """The terminal's height in rows."""
         return self._size().lines or 24
 
     def say(self, text: str) -> None:
@@ -115,7 +115,7 @@ class Screen:
         self._draw()
 
     def stream(self, piece: str) -> None:
-        """Write a piece of a text that arrives in pieces; on a terminal, the text is Markdown."""
+        """Write a piece of a text that arrives in pieces; on a terminal, format it as Markdown."""
         if not self._out_is_terminal:
             self._write_out(piece)
             return
@@ -134,7 +134,7 @@ class Screen:
             self._draw_soon()
 
     def end_text(self) -> None:
-        """End the text that arrived in pieces, so the next output starts a line."""
+        """End the text that arrived in pieces; the next output starts on a new line."""
         if self._out_is_terminal:
             self._write_out(self._end_of_text())
             self._write_out("" if self._at_start else "\n")
@@ -161,7 +161,7 @@ class Screen:
         self._draw()
 
     def line(self, question: str) -> str:
-        """Ask for a line; returns the user's text. Discards earlier input."""
+        """Ask for a line, and return the user's text. Discards earlier input."""
         with suppress(termios.error, OSError, ValueError):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         self._erase()
@@ -171,7 +171,7 @@ class Screen:
         return typed.strip()
 
     def complain(self, text: str) -> None:
-        """Write a line to standard error; on a terminal, on a new line, broken at spaces."""
+        """Write a line to standard error; on a terminal, start a new line and break it at spaces."""
         self._erase()
         begin = "\n" if self._err_is_terminal and not self._at_start else ""
         line = visible(text).replace("\n", "\\n")
@@ -185,31 +185,31 @@ class Screen:
         self._draw()
 
     def status(self, text: str) -> None:
-        """Show the status on a line of its own on a terminal; "" for none."""
+        """Show the status on a line of its own on a terminal; "" removes it."""
         self._status = one_line(text) if self.shows_status else ""
         self._draw()
 
     def turn_page(self, *, is_open: bool) -> None:
-        """Use the whole terminal for pages, or restore it."""
+        """Use the whole terminal for a page, or restore its content."""
         self._live(_FULL_SCREEN if is_open else _BACK)
 
     def page(self, rows: Sequence[str]) -> None:
-        """Draw one page on the whole terminal."""
+        """Draw a page on the whole terminal."""
         self._live("\x1b[H" + "\n".join(f"{row}\x1b[K" for row in rows) + "\x1b[J")
 
     def give_way(self) -> None:
-        """Remove the rows below until `go_on`: other programs are about to write."""
+        """Remove the rows below the output until `go_on`, because other programs are about to write."""
         self._erase()
 
     def go_on(self) -> None:
-        """Draw the rows below at the cursor again, after other programs wrote."""
+        """Draw the rows below the output again, at the cursor, after other programs wrote there."""
         self._below = []
         if self.draws:
             self._live("\r\x1b[J")
             self._draw()
 
     def end(self, code: int) -> int:
-        """The exit code, which reports errors and lost output."""
+        """Finish the output; returns the exit code, changed if there were errors or lost output."""
         code = code or (FAILED if self.has_failure else COMPLETE)
         self._status, self._dialog = "", []
         if self._out_is_terminal:
@@ -248,14 +248,14 @@ class Screen:
             self._err = None
 
     def _live(self, text: str) -> None:
-        """Write changing rows: to the answer's terminal, if there is one."""
+        """Write changing rows: to standard output if it is a terminal, otherwise to standard error."""
         if self._out_is_terminal and self._out is not None:
             _write(self._out, text)
         else:
             self._write_err(text)
 
     def _columns(self, stream: TextIO | None = None) -> int:
-        """The cells of a row: at least two, because the last stays free."""
+        """A row's width in cells: at least 2, because the last cell stays free."""
         return max(self._size(stream).columns or 80, 2)
 
     def _size(self, stream: TextIO | None = None) -> os.terminal_size:
@@ -276,10 +276,14 @@ class Screen:
         return [*tail, *below]
 
     def _draw(self) -> None:
-        """Update the rows below the output, and write only the changed ones."""
+        """Update the rows below the output; write only from the first changed row.
+
+        Between drawings, the cursor stays in the last row, without a line break: otherwise the
+        terminal would scroll when the rows fill it. Thus the first row is `len - 1` rows above.
+        """
         rows, before = self._rows() if self.draws else [], self._below
         if not self.draws and self._dialog:
-            self._live("\n".join(self._dialog) + "\n")
+            self._live("\n".join(self._dialog) + "\n")  # a plain terminal: print the question
         same = next(
             (n for n, pair in enumerate(zip(rows, before, strict=False)) if pair[0] != pair[1]),
             None,
@@ -290,6 +294,8 @@ class Screen:
         if not rows:
             self._erase()
             return
+        # Start in a row that both drawings have: a line break from it creates any added row, and
+        # the erasure below the last row needs the cursor there.
         start = min(same, len(rows) - 1, max(len(before) - 1, 0))
         up = len(before) - 1 - start
         text = (f"\x1b[{up}A" if up > 0 else "") + "\r\x1b[K"
@@ -300,7 +306,7 @@ class Screen:
         self._below, self._drawn_at = rows, time.monotonic()
 
     def _draw_soon(self) -> None:
-        """Draw, but not more often than people can see."""
+        """Draw, at most as often as people can see."""
         wait = self._drawn_at + _FRAME_S - time.monotonic()
         if wait <= 0:
             self._draw()
@@ -310,7 +316,7 @@ class Screen:
             try:
                 asyncio.get_running_loop().call_later(wait, self._draw_frame)
                 self._awaits_frame = True
-            except RuntimeError:  # no event loop would draw it later
+            except RuntimeError:  # without an event loop, draw now
                 self._draw()
 
     def _draw_frame(self) -> None:
@@ -347,7 +353,7 @@ def _is_utf_8(stream: TextIO | None) -> bool:
 
 
 def _prepare(stream: TextIO | None, for_people: bool) -> None:
-    """Escape characters that a terminal's encoding lacks; write the original bytes to programs."""
+    """For people, escape characters that the encoding lacks; for programs, keep the bytes."""
     if not isinstance(stream, io.TextIOWrapper):
         return
     if for_people:
@@ -357,7 +363,7 @@ def _prepare(stream: TextIO | None, for_people: bool) -> None:
 
 
 def _write(stream: TextIO, text: str) -> str | None:
-    """Write at once; returns None, or the error, "" if the reader closed the pipe."""
+    """Write at once; returns None, or an error text ("" if the reader closed the pipe)."""
     try:
         stream.write(text)
         stream.flush()
@@ -369,7 +375,7 @@ def _write(stream: TextIO, text: str) -> str | None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Discard the stream's buffer, or the interpreter would fail to flush it at exit."""
+    """Discard the stream's buffer; otherwise the interpreter would fail to flush it at exit."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -379,7 +385,7 @@ def _discard(stream: TextIO) -> None:
 
 
 def _cut(text: str, cells: int) -> str:
-    """The start of a text that fits into this number of terminal cells."""
+    """The start of a text, as far as it fits into this number of cells."""
     for at, character in enumerate(text):
         if unicodedata.category(character) not in ("Mn", "Me"):
             cells -= 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _YES = ("y", "yes")
 RESOURCES_SHOWN = 20
-"""The most resources, and templates, that a server's list shows to a person."""
+"""The most resources, and the most templates, that a person sees for a server."""
 
 
 def convert(arguments: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def tools(arguments: argparse.Namespace) -> int:
 
 @asynccontextmanager
 async def _application() -> AsyncIterator[App]:
-    """The application with its servers; warns about the project's servers."""
+    """Open the application with its servers; warn about the project's servers."""
     from parley.runtime.app import App
 
     app = App(settings(), os.environ)
@@ -96,7 +96,7 @@ async def _list(app: App, *, as_json: bool) -> int:
     """Start the servers and list their tools and resources; returns the exit code."""
     await app.servers.catalogue()
     status, resources = app.servers.status(), await app.servers.resources()
-    if app.has_unreadable_file:  # the mock would look like the user's server
+    if app.has_unreadable_file:  # the mock server would look like the user's
         status = tuple(server for server in status if server.name != RESERVED)
     is_missing = app.has_unreadable_file or any(server.state == "failed" for server in status)
     code = MISSING if is_missing else COMPLETE
@@ -152,7 +152,7 @@ async def _add(new: NewServer) -> int:
 
 
 def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
-    """Print the first resources and the number of the others: there may be a thousand."""
+    """Print the first resources, and how many more there are; there may be a thousand."""
     for resource in resources[:RESOURCES_SHOWN]:
         say_line(f"  {kind} {one_line(resource.uri)}: {resource.about[:90]}")
     if (more := len(resources) - RESOURCES_SHOWN) > 0:
@@ -177,7 +177,7 @@ async def _login(server: str) -> int:
 
 
 def _open(url: str) -> None:
-    """Open an address on the desktop, if there is one."""
+    """Open an address with the desktop's browser, if there is a desktop."""
     has_desktop = (
         sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
     )
@@ -185,7 +185,7 @@ def _open(url: str) -> None:
     if has_desktop and opener:
         nowhere = subprocess.DEVNULL
         with suppress(OSError):
-            subprocess.Popen(  # it may keep running, like the browser
+            subprocess.Popen(  # do not wait: it may run as long as the browser
                 [opener, url],
                 stdin=nowhere,
                 stdout=nowhere,
@@ -245,7 +245,7 @@ def _describe(file: ServersFile, path: Path) -> None:
 
 
 def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
-    """The message about the recorded trust, and about changes that end it."""
+    """The message that trust was recorded, and which changes end it."""
     from parley.storage.trust import programs
     from parley.tools.mcp_files import project_of
 

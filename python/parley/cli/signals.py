@@ -1,4 +1,4 @@
-"""Signal handlers for the duration of a task; afterwards the earlier handlers return."""
+"""Signal handlers for the duration of a task; restores the earlier handlers afterwards."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def soon(loop: AbstractEventLoop, handler: Callable[[], None]) -> Callable[..., 
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """Treat other ending signals, such as a closed terminal, like Ctrl-C: the answer so far stays.
+    """Treat other ending signals, such as SIGHUP, like Ctrl-C: the answer so far stays.
 
-    A script's shell makes background commands ignore Ctrl-C, so restore its handler first.
+    A shell script makes background commands ignore Ctrl-C, so restore the default handler first.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The commands' common functions: read settings and files, print results and messages."""
+"""Functions that the commands share: read settings and files, print results and messages."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _IN_THE_SHELL = {
     " before you start Neovim": " in this shell",
     "then press --choose": "then pass --choose",
 }
-"""The shell's words for remedies in messages that the editor shows, too."""
+"""The shell's wording of remedies in messages that the editor also shows."""
 _IN_A_CONVERSATION = {
     ":ParleyRespond": "/go",
     ":ParleyAgent": "/agent NAME",
     ":ParleyApprove": "/go",
     "--agent": "/agent",
 }
-"""The words for the same remedies in `parley chat`."""
+"""The wording of these remedies in `parley chat`."""
 _BYTES = re.compile("([\udc80-\udcff]+)")
-"""Bytes of a path that are not UTF-8 (PEP 383)."""
+"""Bytes in a path that are not UTF-8 (PEP 383)."""
 _STANDARD_INPUT = "standard input"
 _SLOW_S = 0.5
 PIPE = "-"
@@ -74,7 +74,7 @@ def say(text: str, end: str = "\n") -> None:
 
 
 def say_line(text: str) -> None:
-    """Write one line to standard output, escaping hidden characters; a path keeps its bytes."""
+    """Write one line to standard output with hidden characters escaped; paths keep their bytes."""
     pieces = _BYTES.split(text.replace("\n", "\\n"))
     say("".join(piece if at % 2 else visible(piece) for at, piece in enumerate(pieces)))
 
@@ -96,13 +96,13 @@ def about(file: str) -> Iterator[None]:
 
 
 def emit(kind: str, /, **facts: Any) -> None:
-    """Write one line of JSON, for programs; `type` is its kind."""
+    """Write one line of JSON for programs, with `kind` as its `type`."""
     file = {"file": _file.get()} if _file.get() else {}
     say(json.dumps({"type": kind, **file, **_numbered(facts)}))
 
 
 def _numbered(value: Any) -> Any:
-    """A value with null for NaN and infinity, which a server's schema may have but JSON lacks."""
+    """A value with null for NaN and infinity, which a server's schema may contain but JSON lacks."""
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -115,7 +115,7 @@ def _numbered(value: Any) -> Any:
 
 
 def snake_case(kind: type) -> str:
-    """The name of a class in JSON."""
+    """A class's name in JSON."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -144,12 +144,12 @@ def _tell(kind: str, text: str) -> None:
 
 
 def in_the_shell(message: str) -> str:
-    """A message that the editor shows too, with its remedy in the shell's words."""
+    """A message that the editor also shows, with its remedy reworded for the shell."""
     return _replaced(message, _IN_THE_SHELL)
 
 
 def in_a_conversation(message: str) -> str:
-    """The same in the words of `parley chat`."""
+    """A message with its remedy reworded for `parley chat`."""
     return _replaced(message, {**_IN_THE_SHELL, **_IN_A_CONVERSATION})
 
 
@@ -158,7 +158,7 @@ def _replaced(message: str, words: Mapping[str, str]) -> str:
 
 
 def settings(file: SettingsFile | None = None) -> Settings:
-    """The shell's settings, from `file` or from the user's file; prints their problems."""
+    """Load the shell's settings from `file` or from the user's file; print their problems."""
     from parley.settings.load import load_settings
 
     loaded, problems = load_settings(os.environ, file=file)
@@ -168,7 +168,7 @@ def settings(file: SettingsFile | None = None) -> Settings:
 
 
 def check_agent(name: str | None, known: Settings) -> None:
-    """Raises ParleyError for a name that no agent has."""
+    """Raises ParleyError if no agent has this name."""
     from parley.settings.start import no_such_agent
 
     if name and known.named_agent(name) is None:
@@ -176,7 +176,7 @@ def check_agent(name: str | None, known: Settings) -> None:
 
 
 def warn_of_project(app: App) -> None:
-    """Print problems of the project's server file, or that you have not trusted it."""
+    """Print the project's server files that the user has not trusted, and problems in the others."""
     for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
         remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")
@@ -185,24 +185,24 @@ def warn_of_project(app: App) -> None:
 
 
 def read(path: str) -> str:
-    """The text of a file, `-` for standard input. Raises ParleyError."""
+    """The text of a file or, for `-`, of standard input. Raises ParleyError."""
     from parley.storage.content import decoded, text_of
 
     return decoded(_standard_input()) if path == PIPE else text_of(Path(path))
 
 
 def chat_path(file: str) -> str:
-    """The path of a chat's file, "" for standard input."""
+    """The path of a chat's file; "" for standard input."""
     return "" if file == PIPE else file
 
 
 def file_name(file: str) -> str:
-    """The name of a file in messages."""
+    """A file's name in messages."""
     return _STANDARD_INPUT if file == PIPE else file
 
 
 def piped(*, is_needed: bool) -> bytes:
-    """The bytes of standard input, if it is not a terminal or `is_needed`. Raises ParleyError."""
+    """Standard input, if it `is_needed` or not a terminal, else b"". Raises ParleyError."""
     return (
         _standard_input()
         if is_needed or (sys.stdin is not None and not sys.stdin.isatty())
@@ -227,7 +227,7 @@ def _standard_input() -> bytes:
 
 @contextmanager
 def _status_if_slow(text: str) -> Iterator[None]:
-    """Show a status once reading takes long, unless the user types the input."""
+    """Show a status if reading takes long, unless the user types the input."""
     from threading import Timer
 
     if screen().as_json or not screen().shows_status or sys.stdin.isatty():
@@ -245,7 +245,7 @@ def _status_if_slow(text: str) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """A Parley value as plain JSON: its fields by name, without positions and spellings."""
+    """A Parley value as plain JSON: its fields by name, except positions and spellings."""
     if is_dataclass(value):
         shared = [f.name for f in fields(value) if f.compare]
         return {name: plain(getattr(value, name)) for name in shared}

@@ -1,4 +1,4 @@
-"""`parley export` and `parley import`: chats in other forms, and from other programs."""
+"""`parley export` and `parley import`: print chats in other forms, and import foreign chats."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _write(path: Path, chat: ImportedChat) -> None:
 
 
 def _target(arguments: argparse.Namespace, number: int, count: int) -> Path | None:
-    """The file for a chat, None for standard output. Raises ParleyError for several in one file."""
+    """A chat's file; None for standard output. Raises ParleyError for several chats in one file."""
     target = Path(arguments.to) if arguments.to else None
     if target and _is_folder(target):
         stem = "chat" if arguments.file == PIPE else Path(arguments.file).stem
@@ -103,7 +103,7 @@ def _target(arguments: argparse.Namespace, number: int, count: int) -> Path | No
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # a name that is too long
+    except OSError:  # the name is too long
         return False
 
 

@@ -1,4 +1,4 @@
-"""`parley verify`: whether a chat still matches the requests that its models saw."""
+"""`parley verify`: checks whether a chat still matches the requests that its models saw."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from parley.text import one_line
 def verify(arguments: argparse.Namespace) -> int:
     """Report edits to a chat since its models saw it, and settings that have changed."""
     path = arguments.file
-    text = text_of(Path(path))  # there is no record for standard input
+    text = text_of(Path(path))  # standard input has no records
     transcript, records = parse(text), _records(path)
     if not transcript.exchanges:
         raise ParleyError(f"{path}: it has no question")
@@ -68,7 +68,7 @@ def _records(path: str) -> list[RequestRecord]:
 
 
 def _attachments(path: str, transcript: Transcript) -> list[LaterEdit]:
-    """Attachments with changed bytes."""
+    """Attachments whose bytes have changed."""
     problems = ChatAttachments(path).problems(transcript)
     return [
         LaterEdit(
@@ -85,11 +85,11 @@ def _exchange_at(transcript: Transcript, line: int) -> int:
 
 
 async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list[str]:
-    """Changes of the settings since the last recorded request."""
+    """Changes in the settings since the last recorded request."""
     async with onlooker(with_tools=arguments.tools) as app:
-        # If the front matter named no agent, provider or model, the agent was the default or the
-        # user's choice, which is not recorded. For a chosen agent, the front matter sets no
-        # provider or model.
+        # If the front matter named no agent, provider or model, the agent was either the default or
+        # the user's choice: the record does not tell which. A chosen agent ignores the front
+        # matter's provider and model.
         is_free = not then["front"].keys() & {"agent", "provider", "model"}
         agent = then["agent"] if is_free and app.settings.named_agent(then["agent"]) else None
         _, seen = await look(app, text, arguments.file, agent, with_tools=arguments.tools)
