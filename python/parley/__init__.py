@@ -8,7 +8,7 @@ As a library: a `Session` is a conversation in memory. `doc/library.md` has exam
         print(session.ask("What is a monad?"))
 
 The names in `__all__`, with their parameters, fields and values, follow semantic versioning;
-whatever else is in the package may change at any time.
+everything else in the package may change at any time.
 """
 
 from importlib import import_module
@@ -151,9 +151,9 @@ _HOMES = {
     "tools.catalogue": ("Tool",),
     "tools.servers": ("ServerSettings",),
 }
-"""The names of the library by module, imported when used: the editor's host must start at once."""
+"""The library's names by module, imported when used: the editor's host must start quickly."""
 
-if not TYPE_CHECKING:  # or every name were there, and of any type
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name):
         home = next((home for home, names in _HOMES.items() if name in names), None)

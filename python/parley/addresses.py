@@ -1,4 +1,4 @@
-"""Flaws in a provider's or a server's address, found before anything is sent to it."""
+"""Finds flaws in a provider's or server's address before anything is sent there."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SECRET_FIELD = re.compile(
 
 
 def shown_address(url: str) -> str:
-    """An address for display: without login, and without secrets in its query."""
+    """An address for display, without login and without secrets in its query."""
     return _SECRET_FIELD.sub(rf"\1{MASK}", _LOGIN.sub(f"{MASK}@", url))
 
 
 def flaw(url: str) -> str:
-    """The reason why this address cannot be reached, "" if it may be reachable."""
+    """Why this address cannot be reached; "" if it may be reachable."""
     address = one_line(shown_address(url))[:_MOST_SHOWN]
     try:
         parts = urlsplit(url)

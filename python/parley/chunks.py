@@ -1,7 +1,7 @@
-"""Chunks of an answer, as the library yields them, and the chunks that each event becomes.
+"""The chunks of an answer that the library yields, and their creation from events.
 
-They are plain tables that can be dumped as JSON, distinguished by their `type`. Their messages are
-worded for the library. Knows the engine's events, but not who runs it.
+Chunks are plain tables that can be dumped as JSON and differ in their `type`. Their messages are
+worded for the library. This module knows the engine's events, but not who runs the engine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parley.models.events import Finished, TextDelta, ThinkingDelta, Usage
 
 
 class TextChunk(TypedDict):
-    """A piece of the answer (`content`) or of its thinking, or information: a hint, a status."""
+    """A piece of the answer (`content`) or of the model's thinking, or a hint, or a status."""
 
     type: Literal["thinking", "content", "hint", "status"]
     content: str
@@ -32,7 +32,7 @@ class CallChunk(TypedDict):
 
 
 class ResultChunk(TypedDict):
-    """The result of a call; a `refused` call never ran, and is also an error."""
+    """A call's result; if a call was `refused`, it never ran, and `is_error` is true."""
 
     type: Literal["tool_result"]
     content: str
@@ -43,7 +43,7 @@ class ResultChunk(TypedDict):
 
 
 class ErrorChunk(TypedDict):
-    """A failure: with an `id`, why this call was refused; without, why the answer is incomplete."""
+    """A failure: with an `id`, why the call was refused; else why the answer is incomplete."""
 
     type: Literal["error"]
     error: str
@@ -61,7 +61,7 @@ class TokenCounts(TypedDict):
 
 
 class UsageChunk(TypedDict):
-    """The tokens of one request, sent when its reply is complete."""
+    """The tokens of one request; yielded when the reply is complete."""
 
     type: Literal["usage"]
     usage: TokenCounts
@@ -94,24 +94,24 @@ _IN_PYTHON = {
     " before you start Neovim": " in the environment",
     ", then press ": ", then give ",
 }
-"""The editor's remedies in messages, and the words for a Python program."""
+"""The editor's wording of remedies, and the wording for Python programs."""
 
 
 def in_python(text: str) -> str:
-    """A message for users of the library."""
+    """A message, reworded for users of the library."""
     for editors, own in _IN_PYTHON.items():
         text = text.replace(editors, own)
     return text
 
 
 class Chunks:
-    """Makes chunks of the events of one turn."""
+    """Converts a turn's events to chunks."""
 
     def __init__(self) -> None:
         self._usage: Usage | None = None
 
     def of(self, what: engine.TurnEvent) -> Iterator[Chunk]:
-        """The chunks of an event; many events have none."""
+        """The chunks for an event; many events have none."""
         match what:
             case TextDelta(text):
                 yield {"type": "content", "content": text}

@@ -1,7 +1,8 @@
 """A clock that stops while Parley waits for the user, a rate limit, or a progressing server.
 
-Each turn has a clock, and so does each connection to a server. The clocks of the turns whose calls
-the server runs stop with the connection's clock, since the server asks the user for one of them.
+Each turn has a clock, and each connection to a server has one. When the server asks the user
+something, the connection's clock stops, and so do the clocks of all turns whose calls the server
+runs, because the server asks on behalf of one of them.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ T = TypeVar("T")
 Renew: TypeAlias = Callable[[], None]
 
 _WORTH_IT = 0.01
-"""A frequently renewed limit is only reset after this fraction of it has passed."""
+"""Restart a limit only after this fraction has passed, because renewals may be frequent."""
 
 
 class PausableClock:
-    """A clock, and the limits measured on it."""
+    """A clock, and the time limits that it measures."""
 
     def __init__(self) -> None:
         self._limits: dict[asyncio.Timeout, float] = {}
@@ -30,14 +31,14 @@ class PausableClock:
         self._over = asyncio.Event()
 
     def now(self) -> float:
-        """Elapsed seconds, from an arbitrary start."""
+        """Elapsed seconds since an arbitrary start."""
         return (self._since if self._waits else _ticks()) - self._stood
 
     @asynccontextmanager
     async def limit(self, seconds: float, most_s: float | None = None) -> AsyncIterator[Renew]:
         """Raises TimeoutError after `seconds`; calling the yielded function restarts the limit.
 
-        The total time is at most `most_s`.
+        With restarts, the total is at most `most_s` seconds.
         """
         start = self.now()
 
@@ -61,7 +62,7 @@ class PausableClock:
 
     @contextmanager
     def followed_by(self, other: PausableClock) -> Iterator[None]:
-        """During this, the other clock also stops whenever this clock does."""
+        """Inside this context, the other clock also stops whenever this clock stops."""
         self._followers.append(other)
         try:
             yield
@@ -70,7 +71,7 @@ class PausableClock:
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        """Stops the clock during a wait; it continues when the last wait is over."""
+        """Stop the clock inside this context; it continues when the last wait is over."""
         with ExitStack() as others:
             for other in self._followers:
                 others.enter_context(other.standing_still())
@@ -95,7 +96,7 @@ class PausableClock:
                 limit.reschedule(end + self._stood)
 
     async def while_wanted(self, asking: Coroutine[Any, Any, T]) -> T | None:
-        """The user's answer; None, and the question is withdrawn, once no request needs it."""
+        """The user's answer; when no request needs it any more, withdraw the question: None."""
         answer, over = asyncio.ensure_future(asking), asyncio.ensure_future(self._over.wait())
         try:
             await asyncio.wait({answer, over}, return_when=asyncio.FIRST_COMPLETED)

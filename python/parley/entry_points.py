@@ -1,7 +1,7 @@
-"""Entry points: the offers of installed packages to Parley, by group and name.
+"""Entry points: what installed packages offer to Parley, by group and name.
 
-Reads package metadata, and runs nothing from packages before `load`. A package is trusted code,
-like all installed code; settings decide which packages are used.
+Reads package metadata, and runs no code from packages before `load`. Packages are trusted, like
+all installed code; the settings decide which packages Parley uses.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class EntryPointError(ParleyError):
 
 @dataclass(frozen=True, slots=True)
 class PackageOffer:
-    """A package's offer: `package` is its name and version, `target` a module or an object.
+    """A package's offer: `package` is its name and version; `target` is a module or an object.
 
-    `load` imports it, which may fail in any way.
+    `load` imports the target, and may raise any exception.
     """
 
     name: str
@@ -44,7 +44,7 @@ class PackageOffer:
 
 
 def offer(group: str, name: str) -> PackageOffer:
-    """The offer of this name in a group. Raises EntryPointError for none or several."""
+    """The offer with this name in a group. Raises EntryPointError unless there is exactly one."""
     every = list(_offers(group))
     offers = [each for each in every if each.name == name]
     what = f"{_KINDS[group]} called {_short(name)!r}"
@@ -61,9 +61,9 @@ def offer(group: str, name: str) -> PackageOffer:
 
 
 def folder(group: str, name: str) -> Path:
-    """The folder of the Python package that an offer names; nothing in it is imported.
+    """The folder of the Python package that an offer names; does not import the package.
 
-    Raises EntryPointError, also if the folder does not exist.
+    Raises EntryPointError, including if the folder does not exist.
     """
     found = offer(group, name)
     top, *below = found.target.split(".")
@@ -78,7 +78,7 @@ def folder(group: str, name: str) -> Path:
 
 
 def _offers(group: str) -> Iterator[PackageOffer]:
-    """All packages' offers; if a package exists twice, those of the first, which is imported."""
+    """All packages' offers. If a package is installed twice, Python imports the first: use that."""
     from importlib import metadata  # takes 35 ms, and is rarely needed
 
     names = set[str]()
@@ -93,10 +93,10 @@ def _offers(group: str) -> Iterator[PackageOffer]:
 
 
 def _points(package: Distribution, group: str) -> tuple[str, tuple[EntryPoint, ...]]:
-    """The name and the entry points of a package; none if its metadata are broken."""
+    """A package's name and entry points; none if the metadata is broken."""
     try:
         return package.metadata["Name"], tuple(package.entry_points.select(group=group))
-    except Exception:  # noqa: BLE001 - of metadata anything may be missing, or no text
+    except Exception:  # noqa: BLE001 - metadata may be incomplete or damaged
         return "", ()
 
 

@@ -1,4 +1,4 @@
-"""Parley's errors: one base, leaves with the facts, messages that tell the user what to do.
+"""Parley's errors: one base class, and subclasses with facts; messages include the remedy.
 
 Errors in the user's input are data (`Problem`), not exceptions. An exception means that Parley
 cannot continue.
@@ -6,28 +6,28 @@ cannot continue.
 
 
 class ParleyError(Exception):
-    """The base of all of Parley's own errors; its text may be shown to the user."""
+    """The base class of Parley's own errors; the text may be shown to the user."""
 
 
 class SettingsError(ParleyError):
-    """A setting is wrong; the text names its path, the expected and the actual value."""
+    """A setting is wrong; the text contains its path, the expected value and the actual value."""
 
 
 class ServerError(ParleyError):
-    """An MCP server could not be started or answered incorrectly; ends nothing but that server."""
+    """An MCP server did not start, or answered incorrectly; only this server ends."""
 
 
 class PendingError(ParleyError):
-    """A call still runs at its server, which is unreachable now: collect its result later."""
+    """A call still runs on a server that is unreachable now: collect the result later."""
 
 
 class ModelError(ParleyError):
     """A provider refused or failed: `ModelError(message, reason=...)`.
 
     The `message` is for the user; `reason` is one short line for the notice in the file.
-    `retryable` says whether a retry may help; `retry_after` is the delay in seconds, or None if the
-    provider named no time. `status` is the HTTP status, None for a connection failure; `words` are
-    the provider's own words for a refusal.
+    `retryable` is true if a retry may help; `retry_after` is the delay in seconds, or None if the
+    provider did not give one. `status` is the HTTP status, or None if the connection failed;
+    `words` is the provider's own text about a refusal.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class ModelError(ParleyError):
 
 
 class GoneError(ParleyError):
-    """The document or the current answer is gone (wiped, undone, deleted): the turn just ends."""
+    """The document or the answer is gone (wiped, undone, deleted); the turn ends silently."""
 
 
-class UserCancelled(ParleyError):  # noqa: N818 - its name is what it says: this is no failure
+class UserCancelled(ParleyError):  # noqa: N818 - not an error
     """The user ended the turn."""
 
     def __init__(self) -> None:
@@ -60,4 +60,4 @@ class UserCancelled(ParleyError):  # noqa: N818 - its name is what it says: this
 
 
 class BusyError(ParleyError):
-    """Another turn is running in the same chat: in this session, or in another process."""
+    """Another turn is running in the same chat, in this session or in another process."""

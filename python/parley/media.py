@@ -1,6 +1,6 @@
-"""Kinds of files that a model can view: by first bytes, file extension and media type.
+"""Kinds of files that a model can view: their first bytes, file extensions and media types.
 
-Claims about a file's type are ignored: a server may call it anything.
+A server may declare any type for a file, so only the bytes count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TYPES = {
 """The media type of each kind, by file extension."""
 PDF = TYPES["pdf"]
 PICTURE_BYTES = 32_000_000
-"""The size limit of a stored picture: no provider accepts more."""
+"""The size limit for a stored picture, in bytes; providers do not accept larger pictures."""
 
 _BEGINNINGS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif", b"%PDF-": "pdf"}
 

@@ -1,8 +1,8 @@
 """A real MCP server with made-up answers: the default tools of new installations and tests.
 
-Runs in the host's own process, or over stdio as `python -m parley.mock_server [--extra]`; `--extra`
-adds tools that fail, are slow, write, and return long, hostile or binary content. Knows nothing of
-other rooms.
+Runs in the host's own process, or over stdio as `python -m parley.mock_server [--extra]`. With
+`--extra`, it also has tools that fail, are slow, write, or return long, hostile or binary content.
+Does not know other rooms.
 """
 
 import argparse
@@ -46,7 +46,7 @@ HOSTILE = "\n".join(
     ]
 )
 
-# One transparent pixel.
+# A picture with one transparent pixel.
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000b4944415478da636000"
     "020000050001e9fadcd80000000049454e44ae426082"
@@ -62,7 +62,7 @@ def create_server(extra: bool = False) -> MCPServer:
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server = MCPServer("parley-mock", title="Parley mock server", log_level="WARNING")
-    # The SDK sets up logging for the whole process, but that is the host's choice.
+    # The SDK sets up logging for the whole process; undo that, because it is the host's choice.
     root.handlers[:], root.level = before
     server.add_tool(
         web_search,
@@ -90,7 +90,7 @@ def _add_extra(server: MCPServer) -> None:
         server.add_tool(tool, title=title, annotations=annotations, structured_output=False)
 
 
-# All tools are coroutines: the SDK runs plain functions in threads.
+# All tools are coroutines, because the SDK runs plain functions in threads.
 
 
 async def web_search(query: str) -> str:
@@ -147,7 +147,7 @@ def _name(ticker: str) -> str:
 
 
 def _made_up(query: str) -> str:
-    """The same match for the same query on every machine."""
+    """A made-up match, which is the same for a query on every machine."""
     digest = hashlib.sha256(" ".join(query.lower().split()).encode("utf-8", "replace")).digest()
     ticker = "".join(string.ascii_uppercase[byte % 26] for byte in digest[:4])
     price = int.from_bytes(digest[4:6]) % 990 + 10

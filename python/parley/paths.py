@@ -10,7 +10,7 @@ _OTHERS = 0o077
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:
-    """The folder for data that outlives a process: the same for editor and shell."""
+    """The folder for data that outlives a process; editor and shell share it."""
     state = environ.get("XDG_STATE_HOME") or str(
         Path(environ.get("HOME", "~")).expanduser() / ".local/state"
     )
@@ -30,7 +30,7 @@ def chats_folder(environ: Mapping[str, str]) -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, created if necessary, and closed to other users. Raises OSError."""
+    """Create a folder if necessary, and deny other users access. Raises OSError."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     if path.stat().st_mode & _OTHERS:
         path.chmod(_FOLDER)
@@ -38,7 +38,7 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """The file, created if necessary, and closed to other users. Raises OSError."""
+    """Create a file if necessary, and deny other users access. Raises OSError."""
     path.touch(mode=_FILE)
     if path.stat().st_mode & _OTHERS:
         path.chmod(_FILE)

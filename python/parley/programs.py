@@ -1,7 +1,7 @@
-"""The programs that Parley starts: their files, their PATH and the folder where they start.
+"""Programs that Parley starts: their files, their PATH and their working directory.
 
-The user's working folder may be a stranger's. So neither that folder nor the parts of PATH that
-depend on it ("", ".", "bin") decide which program runs. Knows nothing of the programs.
+A stranger may have written the files in the user's working directory. So neither this directory nor
+relative parts of PATH ("", ".", "bin") decide which program runs. Does not know the programs.
 """
 
 from __future__ import annotations
@@ -38,16 +38,15 @@ _PASSED_ON = frozenset(
     )
 )
 _PASSED_ON_BEGIN = ("LC_", "XDG_")
-"""Variables that say where a program is, and how it reaches the network; none is ever an API key.
-"""
+"""Variables that describe the system and its network access; none ever contains an API key."""
 
 
 _PROGRAM = re.compile(r"(?:~?/|\./).*|[a-z][a-z._-]{0,30}")
-"""Words that are programs, and unlikely to be keys."""
+"""Words that are probably programs, not keys."""
 
 
 def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a stranger's program receives, besides `PATH`, `HOME` and the like."""
+    """The variables, besides `PATH`, `HOME` and the like, that a stranger's program receives."""
     return {
         name: value
         for name, value in environ.items()
@@ -56,16 +55,16 @@ def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def search_path(path: str | None = None) -> str:
-    """The absolute folders of a PATH, by default this process's PATH."""
+    """The absolute folders in a PATH, by default in this process's PATH."""
     elements = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
     return os.pathsep.join(element for element in elements if Path(element).is_absolute())
 
 
 def program(command: str, path: str | None = None, folder: Path | None = None) -> str | None:
-    """The path of a program, None if there is no executable one.
+    """The path of a program; None if there is no executable file.
 
-    A plain name is searched in the absolute folders of `path`. A relative path is relative to
-    `folder`, and finds nothing without it.
+    Searches for a plain name in the absolute folders of `path`. A relative path is relative to
+    `folder`; if `folder` is None, it finds nothing.
     """
     place = Path(command).expanduser() if command.startswith("~/") else Path(command)
     if os.path.dirname(command) and not place.is_absolute():  # noqa: PTH120 - pathlib drops a leading "./"
@@ -76,12 +75,12 @@ def program(command: str, path: str | None = None, folder: Path | None = None) -
 
 
 def program_name(command: Sequence[str]) -> str:
-    """A command's program, for people; a word that may be a mistyped secret is hidden."""
+    """A command's program, for display; hides a word that may be a mistyped secret."""
     return command[0] if _PROGRAM.fullmatch(command[0]) else MASK
 
 
 def start_folder(setting: str, folder: Path) -> Path | None:
-    """The start folder that a setting names, relative to `folder`; None if its home is unknown."""
+    """The folder that a setting names, relative to `folder`; None if `~user` has no known home."""
     try:
         return folder / Path(setting).expanduser()
     except RuntimeError:
@@ -89,7 +88,7 @@ def start_folder(setting: str, folder: Path) -> Path | None:
 
 
 def working_folder(environ: Mapping[str, str]) -> str:
-    """Parley's own folder in which programs start; the root if it cannot be created."""
+    """The folder where programs start: Parley's own, or `/` if it cannot be created."""
     try:
         return str(private_folder(private_folder(state_folder(environ)) / "work"))
     except OSError:

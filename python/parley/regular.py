@@ -1,6 +1,6 @@
-"""Reads bounded regular files: a pipe or a device may never end, or may wait for a writer.
+"""Reads only regular files of limited size: a pipe or device may never end, or block.
 
-Knows nothing of their content. Raises OSError, whose `strerror` gives the reason.
+Does not know their content. Raises OSError, with the reason in `strerror`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 
 MOST_SETTINGS = 10_000_000
-"""More bytes than any settings file has."""
+"""More bytes than in any settings file."""
 
 _PIECE = 1_000_000
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
@@ -20,7 +20,7 @@ _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 def beginning(path: Path, size: int) -> bytes:
     """The first bytes of a regular file, however large."""
-    _check(path, path.stat())  # before opening it, which alone moves some devices
+    _check(path, path.stat())  # before opening it: some devices react to that
     with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
         _check(path, os.fstat(file.fileno()))
         return file.read(size)
@@ -35,7 +35,7 @@ def whole(path: Path, most: int = MOST_SETTINGS) -> bytes:
 
 
 def sha256(path: Path, most: int) -> str:
-    """The hexadecimal digest of a regular file with at most `most` bytes; read in pieces."""
+    """The hexadecimal digest of a regular file with at most `most` bytes. Reads it in pieces."""
     _check(path, path.stat())
     with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
         _check(path, os.fstat(file.fileno()))

@@ -1,6 +1,6 @@
-"""Secrets (keys, tokens) from variables and commands, and all secrets of this process.
+"""Secrets (keys, tokens) from variables and commands, and the list of secrets in use.
 
-Knows no provider and no server. A secret never appears in an error, a log or an argument list.
+Does not know providers or servers. Secrets never appear in errors, logs or argument lists.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Mapping, Sequence
 from parley.programs import program, program_name, search_path, working_folder
 
 COMMAND_WAIT_S = 30.0
-"""A command may have to ask for a passphrase."""
+"""Seconds to wait for a command, which may have to ask for a passphrase."""
 
 OUTPUT_BYTES = 65_536
-"""No key is longer, and a command may print endlessly."""
+"""The most bytes to read from a command: keys are shorter, and output may be endless."""
 
 
 HANDED_OUT = dict[str, str]()
-"""Every key of this process, with its source: logs contain none of them."""
+"""Every key that this process has used, with its source; logs never contain these keys."""
 
 
 class SecretError(Exception):
-    """A variable or command yields no secret; the text says why."""
+    """A variable or command does not yield a secret; the text gives the reason."""
 
 
 async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """The secret that a command prints; it starts in Parley's own folder. Raises SecretError."""
+    """Run a command in Parley's own folder; returns the secret it prints. Raises SecretError."""
     path, name = program(command[0]), program_name(command)
     if path is None:
         raise SecretError(f"{name}: program not found. Give its full path, or add it to the PATH")
@@ -60,9 +60,9 @@ async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill a process, and wait for its end.
 
-    First closes its pipe: asyncio considers a process ended only when its pipes have ended. A pipe
-    that nobody reads, or that a child process holds, never ends (Python 3.11, base_subprocess.py).
-    No public call closes it.
+    Closes the process's pipe first, because asyncio considers a process ended only when its pipes
+    have ended. A pipe never ends if Parley has stopped reading it, or if a child process holds it
+    (Python 3.11, base_subprocess.py). No public function closes it.
     """
     process.kill()
     vars(process)["_transport"].close()
@@ -70,7 +70,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
-    """All output of a process. Raises SecretError if it is longer than any key."""
+    """A process's complete output. Raises SecretError if it is longer than any key."""
     assert process.stdout
     output = bytearray()
     while piece := await process.stdout.read(OUTPUT_BYTES):
@@ -81,7 +81,7 @@ async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
 
 
 def sound_secret(key: str, origin: str) -> str:
-    """The secret without the final newline of files and commands. Raises SecretError."""
+    """A secret without the final newline that files and commands add. Raises SecretError."""
     key = key.strip()
     if not key:
         raise SecretError

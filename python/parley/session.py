@@ -1,4 +1,4 @@
-"""Parley as a library: a conversation in memory, driven by the same engine as the editor's.
+"""Parley as a library: a conversation in memory, run by the same engine as in the editor.
 
 async with Session(agent="Claude") as session:
     async for chunk in session.send_message_stream("What is the price of GOOGL?"):
@@ -45,23 +45,23 @@ from parley.tools.servers import RESERVED, ServerSettings
 
 No: TypeAlias = Literal[False, "yn", "yN"]
 Decision: TypeAlias = bool | Choice | tuple[No, str]
-"""A yes or no to one call, a choice as in a chat, or a no with a reason that the model reads."""
+"""Approval of one call (True or False), a choice key, or a no with a reason for the model."""
 Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
-"""Decides on a call; may be asynchronous."""
+"""A function that decides on a call; may be asynchronous."""
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _LONGEST = 100
 REQUEST_TIMES = list[float]()
-"""The times of all sessions' requests in this process, which share one rate limit."""
+"""The times of all requests in this process, because its sessions share one rate limit."""
 _DECISIONS = (
     f"True, False, a choice ({', '.join(CHOICES)}) or a no with a reason, such as (False, 'why')"
 )
 
 
 class Session:
-    """A conversation with a model: its messages, its tools, its transcript.
+    """A conversation with a model: messages, tools, and a transcript.
 
-    If a transcript cannot be read, or names an agent that is not yours, messages are refused.
+    If the transcript is unreadable, or names an agent that you do not have, messages are refused.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class Session:
         `agent` is the name of the agent that answers. `approve` decides on tool calls; without it,
         calls that no rule approves are declined. `on_status` receives each status, and "" when the
         session is idle. `tools` are functions that the model may call; `servers` are MCP servers in
-        this process, by name. `transcript` is a chat to continue. `environ` contains the keys; its
+        this process, by name. `transcript` is a chat to continue. `environ` contains the keys; the
         default is this process's environment. `references` is the folder whose files a question may
         include with `@@path@@`; without it, references stay plain text. `provider` generates the
-        replies of the agents that name it; if there are none, of an added agent with its name.
+        replies for agents that name it; if there are none, Parley adds an agent with its name.
 
-        Raises SettingsError if the settings, or files that they name, are faulty, or if a tool
-        cannot be made from a function.
+        Raises SettingsError if the settings, or files that they name, are faulty, or if a function
+        cannot become a tool.
         """
         name = _name_of(provider)
         settings = _complete(
@@ -119,11 +119,11 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Runner | None = None
         self._tokens: Usage | None = None
-        """The total of all tokens, once the session is closed."""
+        """The total of all tokens, set when the session is closed."""
 
     @property
     def transcript(self) -> str:
-        """The conversation as the text of a chat file: save it to continue another day."""
+        """The conversation as the text of a chat file. Save it to continue later."""
         return self._document.text
 
     @property
@@ -137,17 +137,17 @@ class Session:
 
     @property
     def calls_left(self) -> int | None:
-        """The number of tool calls that may still run, now or next; None: no limit."""
+        """How many more tool calls may run in the current or next answer; None if unlimited."""
         transcript = engine.Snapshot.of(self.transcript, 0).transcript
         is_answering = self._turn is not None and not self._turn.is_over
         in_hand = transcript.exchanges[-1].answers if is_answering and transcript.exchanges else ()
         return calls_left(self._app.resolve(self._agent)(transcript).limits, in_hand, transcript)
 
     def send_message_stream(self, text: str) -> AsyncGenerator[Chunk, None]:
-        """Ask, and yield events until the answer is complete; the last one is `done`.
+        """Ask, and yield chunks until the answer is complete; the last chunk is `done`.
 
-        If the consumer stops early, the answer ends: its calls are cancelled, and a notice in the
-        transcript says so. Raises BusyError if another message is being answered.
+        If the consumer stops early, the answer ends: Parley cancels its calls, and adds a notice to
+        the transcript. Raises BusyError while another message is being answered.
         """
         return self._stream(text, _Turn())
 
@@ -157,7 +157,7 @@ class Session:
         return stream
 
     async def process_message(self, text: str) -> str:
-        """Ask, and return the text of the complete answer. Raises ParleyError without one."""
+        """Ask, and return the complete answer's text. Raises ParleyError if the answer fails."""
         turn = _Turn()
         async for _ in self._stream(text, turn):
             pass
@@ -171,9 +171,9 @@ class Session:
         return "\n\n".join(segment.text for segment in segments if isinstance(segment, Text))
 
     def ask(self, text: str) -> str:
-        """Ask, wait, and return the complete answer: for programs without an event loop.
+        """Ask, wait, and return the complete answer. For programs without an event loop.
 
-        Raises ParleyError if there is no complete answer, or if an event loop is running: the call
+        Raises ParleyError if the answer fails, or if an event loop is running, because this call
         would block it.
         """
         self._must_be_open()
@@ -182,7 +182,7 @@ class Session:
         return self._runner.run(self.process_message(text))
 
     async def stop(self) -> None:
-        """End the current answer, if any, and return when the transcript says so."""
+        """End the current answer, if any, and return when the transcript contains the notice."""
         if self._turn and not self._turn.is_over:
             await self._turn.stop()
 
@@ -194,7 +194,7 @@ class Session:
             await self._app.close()
 
     def close(self) -> None:
-        """Do the same as `aclose`, after `ask`. Raises ParleyError if an event loop is running."""
+        """Close the session after `ask`. Raises ParleyError if an event loop is running."""
         _must_not_wait("close()", "aclose()")
         if self._tokens is not None:
             return
@@ -232,11 +232,11 @@ class Session:
         finally:
             await turn.stop()
         if not task.cancelled():
-            task.result()  # any other error is a bug, and must not be hidden
+            task.result()  # raise any other error: it is a bug
         yield {"type": "done"}
 
     async def _take_turn(self, turn: _Turn) -> None:
-        """Wait until no other turn runs; end a turn whose reader has left. Raises BusyError."""
+        """Start this turn, after ending a turn that is no longer read. Raises BusyError."""
         self._must_be_open()
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
@@ -256,7 +256,7 @@ class Session:
             )
 
     async def _answer(self, text: str, turn: _Turn) -> None:
-        """Run the turn of a message; every outcome leaves a valid transcript."""
+        """Run the turn for a message; every outcome leaves a valid transcript."""
         before = list(self._document.lines)
         try:
             if hint := self._begin(text):
@@ -283,10 +283,10 @@ class Session:
             raise
         finally:
             if not (await self._document.read()).exchange.answers:
-                self._document.lines = before  # the text to send again contains the question
+                self._document.lines = before  # the caller sends the question again
 
     def _begin(self, text: str) -> str:
-        """A hint for the user, "" for none. Raises ParleyError if no turn may begin."""
+        """A hint for the user, or "". Raises ParleyError if no turn may begin."""
         transcript, agent = engine.Snapshot.of(self.transcript, 0).transcript, self._settings.agent
         if agent and not self._agent and self._settings.named_agent(agent) is None:
             raise ParleyError(no_such_agent(agent, self._settings))
@@ -306,7 +306,7 @@ class Session:
 
         def status(text: str) -> None:
             if not turn.is_mute:
-                turn.is_mute = True  # after a failure, never called again; the turn ends normally
+                turn.is_mute = True  # if the call fails, do not call again; the turn ends normally
                 self._on_status(text)
                 turn.is_mute = False
             if text:
@@ -351,13 +351,13 @@ class Session:
                 raise TypeError(f"approve must return {_DECISIONS}; it returned {decision!r}")
 
     async def _interrupted(self, ports: engine.Ports, reason: str) -> None:
-        """Say in the transcript why the answer is incomplete, unless it already says so."""
+        """Add to the transcript why the answer is incomplete, unless a notice is already there."""
         answers = (await self._document.read()).exchange.answers
         if answers and last_notice(answers[-1]) in (None, UNFINISHED):
             await end_unfinished(ports, "Interrupted", one_line(reason))
 
     def _ask(self, text: str) -> None:
-        """Add the question at the end; an empty question at the end is filled."""
+        """Append the question, or fill an empty question at the end."""
         lines = self._document.lines
         question = join_blocks(question_blocks(Question((Text(fit(without_blank_edges(text))),))))
         exchanges = engine.Snapshot.of(self.transcript, 0).transcript.exchanges
@@ -368,29 +368,29 @@ class Session:
 
 
 class _Turn:
-    """The turn of one message: its unread chunks, and their reader."""
+    """The turn for one message: its unread chunks, and their reader."""
 
     def __init__(self) -> None:
         self.queue = asyncio.Queue[Chunk | None]()
         self.tell = self.queue.put_nowait
         self.reader: Callable[[], object] = lambda: None
-        """Returns the stream, or None once it is no longer referenced."""
+        """Returns the stream, or None if the stream is no longer referenced."""
         self.is_mute = False
-        """Whether statuses are suppressed, because reporting one has failed."""
+        """Whether statuses are suppressed because `on_status` has failed."""
         self.failure: ParleyError | None = None
         """The reason for an incomplete answer."""
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
 
     def start(self, work: Awaitable[None]) -> asyncio.Future[None]:
-        """Begin the work; the queue ends with it."""
+        """Begin the work; when it ends, end the queue."""
         self._task = asyncio.ensure_future(work)
         self._task.add_done_callback(lambda _: self.tell(None))
         return self._task
 
     @property
     def is_over(self) -> bool:
-        """Whether everything is written."""
+        """Whether the turn has ended, and its transcript is complete."""
         return self._task is not None and self._task.done()
 
     @property
@@ -405,7 +405,7 @@ class _Turn:
         self.tell({"type": "error", "error": str(error)})
 
     async def stop(self) -> None:
-        """End the work, unless it is over, and return when everything is written."""
+        """End the work unless it is over, and return when everything is written."""
         self._is_stopped = True
         if self._task and not self._task.done():
             self._task.cancel()
@@ -420,7 +420,7 @@ def _must_not_wait(what: str, instead: str) -> None:
 
 
 def _read(table: Mapping[str, object], provider: str) -> Settings:
-    """The settings in a table, in which agents may name this provider. Raises SettingsError."""
+    """The settings in a table; its agents may name this provider. Raises SettingsError."""
     known = table.get("providers", {})
     if (
         provider
@@ -446,7 +446,7 @@ def _folder(references: str | os.PathLike[str] | None) -> Callable[[], Path] | N
 
 
 def _complete(settings: Settings) -> Settings:
-    """The settings with the content of the files that they name. Raises SettingsError."""
+    """The settings, including the content of files that they name. Raises SettingsError."""
     settings, problems = with_files(settings)
     if problems:
         raise SettingsError("\n".join(problems))
@@ -454,7 +454,7 @@ def _complete(settings: Settings) -> Settings:
 
 
 def _name_of(provider: Provider | None) -> str:
-    """The name of a provider, "" without one. Raises SettingsError for an invalid name."""
+    """A provider's name; "" if there is none. Raises SettingsError if the name is invalid."""
     name: object = provider.name if provider else ""
     if provider and not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise SettingsError(
@@ -476,7 +476,7 @@ def _with_provider(settings: Settings, name: str) -> Settings:
 
 
 def _with_objects(settings: Settings, names: Sequence[str]) -> Settings:
-    """The settings with in-process servers of these names. Raises SettingsError if one is taken."""
+    """The settings with these in-process servers. Raises SettingsError if a name is taken."""
     for number, name in enumerate(names):
         if name == RESERVED or name in settings.mcp.servers or name in names[:number]:
             raise SettingsError(f"servers: the name {name!r} is taken")

@@ -1,8 +1,8 @@
 """Reads users' tables (settings, front matter, templates, server files) into dataclasses.
 
-The types of the fields are the schema; a `Rule` for a field adds what its type cannot say. A value
-that does not fit is a flaw with its path, and the default replaces it. Knows neither files nor the
-meaning of a table.
+The fields' types are the schema; a field's `Rule` adds what its type cannot express. If a value
+does not fit, the default replaces it, and its path is reported as a flaw. Knows neither files nor
+the meaning of a table.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST = 2**53
-"""Lua and JSON readers round larger numbers; an unbounded number cannot even be printed."""
+"""Lua and JSON readers round larger numbers, and Python does not print very large ones."""
 NO_VALUE: Final = object()
 """Replaces a value that does not fit."""
 
 _MOST_SHOWN = 80
-_WORD_SHOWN = 128  # a name may have any length, and comparing takes time in proportion
+_WORD_SHOWN = 128  # a name may have any length, and comparisons take proportional time
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Facts about a field that its type does not express.
 
-    `name`: its name in tables, if that is not a Python name. `noun`: its description in messages.
+    `name`: the field's name in tables, if it differs. `noun`: its description in messages.
     `least`: a number's minimum. `is_short`: a value that is not a table stands for a table with
-    only this field. `is_secret`: its value is never shown. `is_strict`: an item with any flaw is
-    left out. `is_internal`: Parley sets it, and tables cannot.
+    only this field. `is_secret`: the value is never shown. `is_strict`: an item with any flaw is
+    left out. `is_internal`: Parley sets the field, and tables cannot.
     """
 
     name: str = ""
@@ -62,7 +62,7 @@ def rule(
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One flaw of a table, and its place: `loop.max_iterations`, `agents[1].name`."""
+    """A flaw in a table, and its path, such as `loop.max_iterations` or `agents[1].name`."""
 
     path: str
     text: str
@@ -73,7 +73,7 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of plain values: its nouns, and how to convert a raw value; UNFIT if that fails."""
+    """A type of plain values: its nouns, and a function that converts a raw value (or NO_VALUE)."""
 
     nouns: tuple[str, ...]
     read: Callable[[Any], Any]
@@ -107,9 +107,9 @@ class TableReader:
     """Reads tables into dataclasses by their type hints, and collects the flaws.
 
     `unknown` is the message for a name that is not a field; None allows such names. `kinds` are
-    further types of plain values. An overlay yields tables without defaults, with only the given
-    values, to be laid over another value. Since it may narrow that value, it accepts neither null
-    nor a list as an empty table.
+    further types of plain values. An overlay yields tables with only the given values, without
+    defaults, to override parts of another value. Because it may narrow that value, it accepts
+    neither null nor a list as an empty table.
     """
 
     def __init__(
@@ -125,12 +125,12 @@ class TableReader:
         self._is_overlay = is_overlay
 
     def flaw(self, path: str, text: str) -> Any:
-        """Record a flaw, and return UNFIT."""
+        """Record a flaw, and return NO_VALUE."""
         self.flaws.append(Flaw(path, text))
         return NO_VALUE
 
     def record(self, cls: type, raw: Any, path: str = "") -> Any:
-        """The dataclass for a table, UNFIT if it cannot be made."""
+        """The dataclass for a table; NO_VALUE if it cannot be created."""
         values = self.values(cls, raw, path)
         if values is NO_VALUE or self._is_overlay:
             return values
@@ -145,7 +145,7 @@ class TableReader:
         return NO_VALUE if missing else cls(**values)
 
     def values(self, cls: type, raw: Any, path: str = "") -> Any:
-        """The table's valid values, by the dataclass's field names; UNFIT for other values."""
+        """The table's valid values, by the dataclass's fields; NO_VALUE if `raw` is not a table."""
         known, hints = _fields(cls), get_type_hints(cls, include_extras=True)
         if raw in ([], ()) and not self._is_overlay:
             raw = {}  # Lua's empty table
@@ -163,7 +163,7 @@ class TableReader:
     def _short(
         self, known: Mapping[str, Field[Any]], hints: Mapping[str, Any], raw: Any, path: str
     ) -> Any:
-        """The values of a table in its short spelling."""
+        """The values of a table that has its short spelling."""
         field = next((field for field in known.values() if _rule(field).is_short), None)
         if field is None:
             return self.flaw(path, expected("a table", raw))
@@ -213,7 +213,7 @@ class TableReader:
                     own.noun or f"a table{_of(item) if item is str else ''}", raw, own.is_secret
                 ),
             )
-        if is_dataclass(item):  # a value that is named by its key knows its name
+        if is_dataclass(item):  # the key is the value's name
             raw = {
                 key: {**dict(entry), "name": str(key)}
                 if isinstance(entry, Mapping) or entry == []
@@ -247,7 +247,7 @@ def names(cls: type) -> tuple[str, ...]:
 
 
 def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] = ()) -> str:
-    """A message: what was expected, what was found, and the likely one of the `known` names."""
+    """A message with the expected and the actual value, and the most similar `known` name."""
     if is_secret:
         return f"expected {noun}, got {_kind_of(raw)}"
     return (
@@ -258,7 +258,7 @@ def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] 
 
 def brief(value: Any) -> str:
     """A value on one short line."""
-    is_json = isinstance(value, str | bool) or value is None  # the readers do not write Python
+    is_json = isinstance(value, str | bool) or value is None  # users do not know Python's spelling
     text = json.dumps(value, ensure_ascii=False) if is_json else _SHORT.repr(value)
     return text[:_MOST_SHOWN]
 
@@ -281,7 +281,7 @@ def _kind_of(value: Any) -> str:
 
 
 class _Short(reprlib.Repr):
-    """A short representation; an integer in TOML may have more digits than Python prints."""
+    """Short representations; a TOML integer may have more digits than Python prints."""
 
     def repr_int(self, x: int, level: int) -> str:
         return super().repr_int(x, level) if abs(x) <= LARGEST else "a number too large"
@@ -306,13 +306,13 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
 
 
 def any_of(*nouns: str) -> str:
-    """Alternatives in words: `a, b or c`."""
+    """Alternatives as text: `a, b or c`."""
     *others, last = nouns
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def listed(nouns: Iterable[str]) -> str:
-    """A list in words: `a, b and c`."""
+    """A list as text: `a, b and c`."""
     *others, last = nouns
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -347,10 +347,10 @@ def _of(item: Any) -> str:
 
 
 def _choices(hint: Any) -> tuple[str, ...]:
-    """The texts that a type allows; none for a type that is not a choice of texts."""
+    """The texts that a type allows; none if the type is not a choice of texts."""
     if get_origin(hint) is Literal:
         return get_args(hint)
-    if get_origin(hint) is Annotated:  # by a function that reads a table of choices
+    if get_origin(hint) is Annotated:  # its metadata is a function that returns the choices
         return tuple(get_args(hint)[1]())
     return ()
 

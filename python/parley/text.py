@@ -1,7 +1,7 @@
-"""Strangers' text made safe to show: in a file, on a screen, in a terminal, in a message.
+"""Makes strangers' text safe to show in files, on screens, in terminals and in messages.
 
-Knows the one table of characters that are not shown as what they are; knows nothing of Parley. Text
-from a model, a server, a file or a user's settings passes through here before anyone is shown it.
+Contains the only table of hidden characters; knows nothing about Parley. Text from a model, a
+server, a file or a user's settings passes through here before Parley shows it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that are invisible, or reorder the text around them.
+"""Characters that are invisible, or that reorder the text around them.
 
 Unicode 17.0, DerivedCoreProperties.txt: all of Default_Ignorable_Code_Point, which contains all of
-Bidi_Control (PropList.txt). The ranges include code points reserved for further such characters
-(UAX #44).
+Bidi_Control (PropList.txt). The ranges include code points that are reserved for more such
+characters (UAX #44).
 """
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode's general categories (UnicodeData.txt in this Python's version) that are not letters,
@@ -27,19 +27,19 @@ _PICTOGRAPH = re.compile("[\U0001f000-\U0001faff]")
 """Pictures newer than this Python's Unicode are shown: in emoji-data.txt, the whole range is
 Extended_Pictographic, including unassigned code points."""
 _BLANK = frozenset("\u2800")
-"""Signs that are drawn as a blank: the Braille pattern without dots."""
+"""Signs that look like a blank: the Braille pattern without dots."""
 
 _STYLED = re.compile(
     "((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵⬀-⯿〰〽㊗㊙]|[\U0001f000-\U0001faff])[\ufe0e\ufe0f])"
 )
-"""A sign with the selector for or against its picture form, as in emoji-variation-sequences.txt:
+"""A sign with a selector for or against its picture form (emoji-variation-sequences.txt):
 one each."""
 
 
 def is_hidden(character: str) -> bool:
-    """Whether a character is not shown as what it is: a control, invisible, or reordering text.
+    """Whether a character is a control, is invisible, or reorders text.
 
-    Further such characters go into `_IGNORABLE` if Unicode calls them ignorable, else into
+    To add such a character, put it into `_IGNORABLE` if Unicode calls it ignorable, else into
     `_BLANK`.
     """
     if _IGNORABLE.match(character) or character in _BLANK:
@@ -51,7 +51,7 @@ def is_hidden(character: str) -> bool:
 
 
 class _Table(dict[int, str]):
-    """For `str.translate`: each character's replacement, computed when it is first needed."""
+    """A table for `str.translate`: computes each character's replacement when first needed."""
 
     def __init__(self, stand_in: Callable[[str], str]) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ _ESCAPES, _JSON_ESCAPES = _Table(_escape), _Table(_json_escape)
 
 
 def visible(text: str) -> str:
-    r"""`text` with hidden characters as escapes (`\x1b`, `\u202e`), lone surrogates as U+FFFD.
+    r"""`text` with escapes for hidden characters (`\x1b`), and U+FFFD for lone surrogates.
 
     Line ends become `\n`; a lone carriage return is a control character. Line ends and tabs stay.
     """
@@ -95,7 +95,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """`text` on one line, without runs of blanks or hidden characters, cut to `most`."""
+    """`text` on one line, cut to `most` characters, without runs of blanks or hidden characters."""
     line = " ".join(text.split())
     return visible(line if most is None or len(line) <= most else line[: most - 1] + "…")
 
@@ -104,7 +104,7 @@ _FRAME = re.compile(r"^[\s\u2500-\u259f]+|[\s\u2500-\u259f]+$")
 
 
 def last_words(lines: Iterable[str]) -> list[str]:
-    """The last line with a letter or a digit, without its frame; none without such a line."""
+    """The last line that contains a letter or digit, without its frame; or an empty list."""
     spoken = [line for line in lines if any(map(str.isalnum, line))]
     return [_FRAME.sub("", line) for line in spoken[-1:]]
 
@@ -112,21 +112,21 @@ def last_words(lines: Iterable[str]) -> list[str]:
 def legible(json_text: str) -> str:
     r"""One line of JSON, or any text, with hidden characters as `\uXXXX`.
 
-    Also escapes backticks, since backticks enclose such a line, and all blanks except the ordinary
-    space. The meaning of JSON stays the same.
+    Also escapes backticks, because backticks enclose such a line, and all blanks except the
+    ordinary space. The JSON keeps its meaning.
     """
     return json_text.translate(_JSON_ESCAPES)
 
 
 class VisiblePieces:
-    """`visible` for a text in pieces: the output does not depend on the cuts."""
+    """`visible` for a text that arrives in pieces; the cuts do not change the output."""
 
     def __init__(self) -> None:
         self._last = ""
         self._rest = ""
 
     def feed(self, piece: str) -> str:
-        """The next piece as shown; a carriage return at its end waits for the next piece."""
+        """The next visible piece; holds a carriage return at its end back until the next call."""
         text = self._rest + piece
         self._rest = "\r" if text.endswith("\r") else ""
         text = text.removesuffix("\r") if self._rest else text
@@ -135,39 +135,40 @@ class VisiblePieces:
         return piece
 
     def end(self) -> str:
-        """The rest that was held back; a new text may begin afterwards."""
+        """The text that was held back. A new text may follow."""
         rest, self._rest, self._last = visible(self._rest), "", ""
         return rest
 
 
 _MOST_MARKS = 3
-"""Marks above and below one letter: Hebrew and Vietnamese need two, Thai and a stressed letter
-three."""
+"""The most marks on one letter: Hebrew and Vietnamese need two; Thai, and letters with stress
+marks, need three."""
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 """The Unicode Bidi_Class values that change the direction of surrounding text (UAX #9, table 4)."""
 
 
 _MOST_JOINED = 6
-"""The most characters that share a cell with the one before them. Neovim draws only some of more
-(MAX_MCO of 0.10, the 32 bytes of MAX_SCHAR_SIZE later; its src/nvim/grid_defs.h and mbyte.c)."""
+"""The most characters that share a cell with the character before them. Neovim does not draw all
+of a longer sequence (0.10: MAX_MCO; later: the 32 bytes of MAX_SCHAR_SIZE; src/nvim/grid_defs.h and
+mbyte.c)."""
 _LEADS = re.compile("[\u1100-\u115f\ua960-\ua97f]")
 _FOLLOWS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\uff9e\uff9f\U0001f3fb-\U0001f3ff]")
 _PREPENDS = re.compile(
     "[\u0d4e\U0001193f\U00011941\U000111c2\U000111c3\U000113d1\U00011a3a\U00011a84-\U00011a89"
     "\U00011d46\U00011f02]"
 )
-"""Of one grapheme cluster, beside marks: leading consonants of Hangul, what follows such and
-others, and what goes with the character behind it (UAX #29, GB6 to GB9c;
-GraphemeBreakProperty.txt of Unicode 17.0).
+"""Parts of a grapheme cluster other than marks: leading Hangul consonants, characters that join
+the character before them, and characters that join the character after them (UAX #29, GB6 to GB9c;
+GraphemeBreakProperty.txt in Unicode 17.0).
 """
 _VIRAMA = 9
 """Canonical_Combining_Class of a mark that joins two consonants."""
 
 
 def contained(text: str) -> str:
-    r"""`text` whose marks stay with their letters: stray and excessive marks become escapes.
+    r"""`text` with escapes for marks without a letter, and for excessive marks.
 
-    So do characters that would share a cell with too many others.
+    Characters that would share a cell with too many others also become escapes.
     """
     if text.isascii():
         return text
@@ -193,7 +194,7 @@ def contained(text: str) -> str:
 
 
 def _is_joined(before: str, character: str, category: str, *, is_linked: bool) -> bool:
-    """Whether a character may be drawn in one cell with the one before it."""
+    """Whether a character may share a cell with the character before it."""
     return bool(
         category[0] == "M"
         or _FOLLOWS.match(character)
@@ -204,7 +205,7 @@ def _is_joined(before: str, character: str, category: str, *, is_linked: bool) -
 
 
 def upright(text: str) -> str:
-    """Contained `text` in which right-to-left letters are escapes, too."""
+    """Contained `text` with escapes for right-to-left letters."""
     text = contained(text)
     if text.isascii():
         return text
@@ -220,13 +221,13 @@ _WORD = re.compile(r"[^\W\d_]+")
 _TOGETHER = frozenset(
     {"LATIN", "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"}
 )
-"""Scripts that are mixed within a word; UTS #39, 5.2, calls this highly restrictive."""
+"""Scripts that may be mixed within a word (UTS #39, 5.2: Highly Restrictive)."""
 
 
 def mixed_scripts(name: str) -> str:
-    """What is odd about a name with letters of several scripts in one word, which can look alike.
+    """A phrase that names an odd letter if a word mixes scripts with similar letters, else "".
 
-    "" if nothing is. A script is the first word of a letter's Unicode name.
+    The first word in a letter's Unicode name is its script.
     """
     for word in _WORD.findall(name):
         letters = {unicodedata.name(c, "UNKNOWN").partition(" ")[0]: c for c in reversed(word)}
@@ -238,12 +239,12 @@ def mixed_scripts(name: str) -> str:
 
 
 def fence(text: str) -> str:
-    """Enough backticks for a fence that nothing in the text can close."""
+    """A fence of backticks that is longer than any in the text."""
     return "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
 
 
 def size_text(size: int) -> str:
-    """A number of bytes for people: `512 B`, `12 kB`, `3.4 MB`."""
+    """A size in bytes in readable form: `512 B`, `12 kB`, `3.4 MB`."""
     if size < 1000:
         return f"{size} B"
     if size < 1_000_000:

@@ -76,7 +76,7 @@ class AnswerText:
         self._before: _Block | None = None
 
     def feed(self, piece: str, width: int) -> str:
-        """The blocks that this piece finished, in lines of at most `width` cells; "" if there are none."""
+        """The blocks that this piece finished, if any, in lines of at most `width` cells."""
         self._rest += piece
         if "\n" not in piece or (
             len(self._rest) < self._wait and not _FENCE.search(self._rest[-_NEAR:])
@@ -272,7 +272,7 @@ class _Page(markdown.Markdown):
                 token.type = "hardbreak"
 
     def characters(self) -> Counter[str]:
-        """The characters that must be on the terminal, because the library may drop words on a narrow
+        """The characters that must be visible, because the library may drop words on a narrow
         terminal.
         """
         return _characters(

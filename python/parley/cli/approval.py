@@ -222,7 +222,7 @@ class _Dialog:
                 await self._show_all()
             elif key.startswith(PASTED):
                 self._message = _PASTED
-            if not self._typed or screen().draws:  # if rows cannot be redrawn, print them only after a whole choice
+            if not self._typed or screen().draws:  # a plain terminal prints all rows again
                 self.draw()
 
     async def _line(self, prompt: str) -> str | None:

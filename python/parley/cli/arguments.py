@@ -159,7 +159,7 @@ def _ask(command: Parser) -> None:
 
 def _talk(command: Parser) -> None:
     _conversation(command)
-    place = command.add_mutually_exclusive_group()  # adjacent, because Python before 3.14 needs that for the usage
+    place = command.add_mutually_exclusive_group()  # adjacent, for the usage before Python 3.14
     _last(place)
     place.add_argument(
         "chat", nargs="?", default="", metavar="FILE", help="a chat; default: a new one"

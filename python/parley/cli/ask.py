@@ -62,7 +62,7 @@ def _question(arguments: argparse.Namespace) -> tuple[str, list[NamedPicture]]:
     content = piped(is_needed=PIPE in (*arguments.contents, *arguments.question))
     contents = [piped_content(content)] if content else []
     if contents and not words and isinstance(contents[0], ReferenceText):
-        words, contents = without_blank_edges(contents[0].text), []  # standard input alone is the question
+        words, contents = without_blank_edges(contents[0].text), []  # lone text is the question
     contents += named_contents(Path.cwd(), [name for name in arguments.contents if name != PIPE])
     for part in contents:
         if isinstance(part, ReferenceText) and part.kind == "partial":

@@ -129,7 +129,7 @@ class _Conversation:
                 except EOFError:
                     say("")
                     self._is_over = True
-                screen().has_failure = False  # the failure is reported, and the conversation continues
+                screen().has_failure = False  # reported: the conversation continues
         return self._code
 
     def _obey(self, word: str, _: str, rest: str) -> None:
@@ -209,7 +209,7 @@ def _prepare_line(questions: Sequence[str]) -> None:
 
         readline.parse_and_bind("set enable-bracketed-paste on")  # Python disables it
         for question in questions:
-            if "\n" not in question and visible(question) == question:  # readline does not escape it
+            if "\n" not in question and visible(question) == question:  # not escaped by readline
                 readline.add_history(question)
 
 

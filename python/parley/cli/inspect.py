@@ -177,7 +177,7 @@ def log(arguments: argparse.Namespace) -> int:
     with shell_ledger(os.environ) as ledger:
         history = ledger.chat(arguments.file).history() if ledger else []
     if not history:
-        content(Path(arguments.file))  # report a mistyped name; a deleted chat with a log does not get here
+        content(Path(arguments.file))  # report a mistyped name, but show a deleted chat's log
     for at, kind, facts in history:
         when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
         if arguments.json:
@@ -199,7 +199,7 @@ def log(arguments: argparse.Namespace) -> int:
 
 
 def _short(value: Any) -> str:
-    """A fact as one word, without zero counts."""
+    """A fact on one line, without zero counts."""
     if isinstance(value, dict):
         return ",".join(f"{name}:{count}" for name, count in value.items() if count)
     return str(value)

@@ -69,7 +69,7 @@ def hushed(
 
     def put(attributes: Attributes) -> None:
         with suppress(termios.error, OSError):  # the terminal is gone
-            if os.tcgetpgrp(handle) == os.getpgrp():  # in the background, the terminal belongs to the shell
+            if os.tcgetpgrp(handle) == os.getpgrp():  # in the background, it is the shell's
                 termios.tcsetattr(handle, termios.TCSANOW, attributes)
 
     def give_back() -> None:

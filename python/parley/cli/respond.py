@@ -132,7 +132,7 @@ def undisturbed() -> AbstractContextManager[None]:
 
     When the command continues after Ctrl-Z, draw the rows again, because the shell wrote over them.
     """
-    if screen().draws and screen().is_terminal and screen().can_ask:  # otherwise a pager may read keys
+    if screen().draws and screen().is_terminal and screen().can_ask:  # a pager may read keys
         return hushed(sys.stdin.fileno(), screen().give_way, screen().go_on)
     return handlers({signal.SIGCONT: soon(asyncio.get_running_loop(), screen().go_on)})
 

@@ -61,7 +61,7 @@ class Screen:
         self._failure = ""
         self._is_cut = False
         self.as_json = False
-        """Whether a program reads the output. If so, each text is a JSON line on standard output."""
+        """Whether a program reads the output: if so, every text is JSON on standard output."""
         self.is_conversation = False
         """Whether messages use the commands of `parley chat`."""
         self.is_quiet = False
@@ -171,7 +171,7 @@ class Screen:
         return typed.strip()
 
     def complain(self, text: str) -> None:
-        """Write a line to standard error; on a terminal, start a new line and break it at spaces."""
+        """Write a line to standard error; on a terminal, start a new line and break at spaces."""
         self._erase()
         begin = "\n" if self._err_is_terminal and not self._at_start else ""
         line = visible(text).replace("\n", "\\n")
@@ -198,7 +198,7 @@ class Screen:
         self._live("\x1b[H" + "\n".join(f"{row}\x1b[K" for row in rows) + "\x1b[J")
 
     def give_way(self) -> None:
-        """Remove the rows below the output until `go_on`, because other programs are about to write."""
+        """Remove the rows below the output until `go_on`, so other programs can write."""
         self._erase()
 
     def go_on(self) -> None:
@@ -248,7 +248,7 @@ class Screen:
             self._err = None
 
     def _live(self, text: str) -> None:
-        """Write changing rows: to standard output if it is a terminal, otherwise to standard error."""
+        """Write changing rows to standard output if it is a terminal, else to standard error."""
         if self._out_is_terminal and self._out is not None:
             _write(self._out, text)
         else:

@@ -102,7 +102,7 @@ def emit(kind: str, /, **facts: Any) -> None:
 
 
 def _numbered(value: Any) -> Any:
-    """A value with null for NaN and infinity, which a server's schema may contain but JSON lacks."""
+    """A value without NaN and infinity, which a server's schema may have but JSON lacks."""
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -176,7 +176,7 @@ def check_agent(name: str | None, known: Settings) -> None:
 
 
 def warn_of_project(app: App) -> None:
-    """Print the project's server files that the user has not trusted, and problems in the others."""
+    """Print the project's server files without the user's trust, and problems in the others."""
     for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
         remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")

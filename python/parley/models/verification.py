@@ -267,15 +267,21 @@ def _places(transcript: Transcript) -> Iterator[_Place]:
 def _pairs(
     places: Sequence[_Place], records: Sequence[RequestRecord]
 ) -> list[tuple[RequestRecord, _Place]]:
-    """The known requests, each with the reply that it led to, in file order."""
-    partner = dict[int, int]()  # of a place, by its number
+    """The requests that led to a reply in the file, each with this reply, in file order.
+
+    Neither replies nor requests have an id, and replies may be edited, moved, deleted or copied. So
+    the surest matches come first, because each request has only one reply.
+    """
+    partner = dict[int, int]()  # a place's number: its record's number
+    # 1. Reply and request are unchanged.
     free = dict.fromkeys(range(len(records)))
-    for place in reversed(range(len(places))):  # for a reply requested twice, the later counts
+    for place in reversed(range(len(places))):  # from the end: the latest of equal requests counts
         number = next(filter(lambda n: _is_same(records[n], places[place]), reversed(free)), None)
         _join(partner, free, place, number)
     rest = [
         number for number, place in enumerate(places) if number not in partner and not place.is_cut
     ]
+    # 2. Only the request is edited: equal replies in the same order.
     numbers = list(free)
     matcher = SequenceMatcher(
         None,
@@ -286,9 +292,11 @@ def _pairs(
     for start, begin, size in matcher.get_matching_blocks():
         for step in range(size):
             _join(partner, free, rest[begin + step], numbers[start + step])
+    # 3. Equal replies that have moved.
     for place in [place for place in rest if place not in partner]:
         reply = places[place].reply_units
         _join(partner, free, place, next((n for n in free if records[n].reply == reply), None))
+    # 4. Edited replies: only their neighbours and their questions can identify the request.
     for place in reversed([place for place in rest if place not in partner]):
         _join(partner, free, place, _between(place, partner, free, places, records))
     return [(records[number], places[place]) for place, number in sorted(partner.items())]

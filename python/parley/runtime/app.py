@@ -1,6 +1,6 @@
 """The application, which outlives chats: settings, provider connections, MCP servers, ledger, demo.
 
-Each part starts when first needed; one app serves all chats of a process.
+Each part starts when it is first needed; one app serves all chats in a process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class App:
-    """One for each process, closed at its end."""
+    """The application: one for each process, closed when the process ends."""
 
     def __init__(
         self,
@@ -72,15 +72,15 @@ class App:
         provider: Provider | None = None,
         request_times: list[float] | None = None,
     ) -> None:
-        """`folder` returns the folder of a project's server file; `trust`, or the ledger, records
-        its trust.
+        """`folder` returns the folder that may contain a project's server file. `trust`, by default
+        the ledger, records the user's trust in this file.
 
-        `may_read` asks about a file outside the working directory that a question refers to.
-        `in_process` has servers that are objects of this process, by their names in the settings.
-        `patience` is `TextToolCaller`'s: only if shown text can be withdrawn. Servers of the app
-        `before`, which is about to close, continue here if their settings are unchanged. With a
-        `fault` in the settings, no turn begins. `provider` is an object that makes replies, by its
-        name in the settings. Apps with the same `request_times` share one rate limit.
+        `may_read` asks the user about a referenced file outside the working directory.
+        `in_process` has servers that are objects in this process, by their names in the settings.
+        `patience` is passed to `TextToolCaller`; use it only if shown text can be withdrawn. If
+        the app `before` is about to close, its servers with unchanged settings continue here.
+        If the settings have a `fault`, no turn begins. `provider` is an object that makes replies;
+        the settings contain its name. Apps with the same `request_times` share one rate limit.
         """
         self.settings = self._own = settings
         self.environ = environ
@@ -104,7 +104,7 @@ class App:
         self._has_given_hint = False
         self._warm = set[tuple[str, bool, bool]]()
         self._notices: dict[str, set[str]] = {}
-        """The notices already given about each chat's requests."""
+        """The notices that each chat's requests have caused so far."""
         self._may_read = may_read
         self._attachments = AttachmentCache()
         self._config_file = ConfigFile()
@@ -121,10 +121,9 @@ class App:
         self._demo: asyncio.Task[DemoServer] | None = None
 
     def hand_over(self, settings: Settings) -> Servers | None:
-        """The servers, for an app with these settings that takes them over; None if it needs
-        others.
+        """Hand the servers to another app with these settings; returns None if they do not suit.
 
-        The elicitor and the folder stay the same.
+        The servers keep their elicitor and folder.
         """
         if settings.loop.result_max_bytes != self.servers.max_bytes:
             return None
@@ -134,38 +133,37 @@ class App:
     def untrusted(self) -> list[Path]:
         """The working directory's current server files that the user has not trusted.
 
-        Show them, then pass them to `trust`. This looks again: files trusted elsewhere since are
-        used from now on.
+        Show them to the user, then pass them to `trust`. This method reads the folder again:
+        Parley now also uses files that the user has trusted elsewhere.
         """
         self._look_at_project()
         return list(self._project.untrusted)
 
     def trusted(self) -> list[Path]:
-        """The working directory's server files that are in use, as of the last look."""
+        """The working directory's server files in use, as last read."""
         return list(self._project.trusted)
 
     def seen(self, path: Path) -> bytes:
-        """The content of an untrusted file at the last look, to show to the user."""
+        """The content of an untrusted file, as last read, to show to the user."""
         return self._project.seen(path)
 
     def trust(self, path: Path, content: bytes | None = None, *, pinned: bool = False) -> None:
-        """Trust `content`, by default the content that `untrusted` saw last; its servers are used
-        now.
+        """Trust `content`, by default the content that `untrusted` read last, and use its servers.
 
-        `pinned`: includes the project's programs that it names, as they are now. Raises ParleyError
-        if the file has changed.
+        `pinned` extends the trust to the current versions of the project's own programs that the
+        file names. Raises ParleyError if the file has changed.
         """
         self._project.trust(path, content, pinned=pinned)
         self._look_at_project()
 
     def problems(self) -> tuple[str, ...]:
-        """The problems of the project's server files and of an edited `mcp.config_file`, one line
+        """The problems in the project's server files and in an edited `mcp.config_file`, one line
         each."""
         return (*self._config_file.problems, *self._project.file.problems)
 
     @property
     def has_unreadable_file(self) -> bool:
-        """Whether `mcp.config_file` cannot be read, so that the user's own servers are missing."""
+        """Whether `mcp.config_file` is unreadable, and the user's own servers are missing."""
         return self._config_file.is_unreadable
 
     def _look_at_project(self) -> None:
@@ -180,7 +178,7 @@ class App:
         return [agent.name for agent in self.settings.all_agents()]
 
     def agent(self, transcript: Transcript, chosen: str | None) -> Agent:
-        """A chat's agent; `chosen` was picked by the user in this session."""
+        """A chat's agent; `chosen` is the user's choice in this session."""
         return resolve.agent_of(transcript, self.settings, self.environ, chosen)
 
     def agent_name(self, transcript: Transcript, chosen: str | None) -> str:
@@ -196,11 +194,10 @@ class App:
         is_typed: bool = False,
         question: str | None = None,
     ) -> Ready | Refusal:
-        """Whether a turn may begin in the chat in the file at this path; the hint is given only the
-        first time.
+        """Whether a turn may begin in the chat at this path; the hint is given only the first time.
 
-        In a chat made here, the user has agreed to a wish that `is_typed`: it was not in the file
-        when that was read.
+        If `is_typed`, the user has typed the chat's wish for an agent since the file was read. In
+        a chat that was created here, that counts as the user's agreement.
         """
         if self._fault:
             return Refusal("unreadable settings", self._fault)
@@ -214,13 +211,13 @@ class App:
         return outcome
 
     def confirm(self, transcript: Transcript, chat: str) -> None:
-        """Record that the user agrees to a file's wishes."""
+        """Record that the user agrees to the agent, provider and model that a file asks for."""
         if agent := wanted_agent(transcript):
             self.ledger(chat).confirm(agent)
 
     def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:
         """The function that makes a chat's settings from its text; a `fixed` agent overrides the
-        text's."""
+        agent in the text."""
 
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)
@@ -232,8 +229,8 @@ class App:
         return settings_of
 
     def prepare(self, transcript: Transcript, chosen: str | None) -> None:
-        """Prepare the parts of the next request that come from earlier exchanges, and cache them
-        there."""
+        """Prepare the parts of the next request that come from earlier exchanges; the transcript
+        caches them."""
         if transcript.exchanges:
             with suppress(ParleyError):  # the turn itself will report it
                 request = self.resolve(chosen)(transcript).request
@@ -241,7 +238,7 @@ class App:
                 encoded(wire_format(self.provider(request.provider), request).body(request))
 
     def ledger(self, chat: str) -> ChatLedger:
-        """The decisions in the chat in the file at this path."""
+        """The ledger of the chat at this path."""
         return self._ledger_file().chat(chat)
 
     def _ledger_file(self) -> LedgerFile:
@@ -260,11 +257,11 @@ class App:
         folder: Callable[[], Path] | None = Path.cwd,
         editor: EditorTexts = no_editor,
     ) -> engine.Ports:
-        """The ports of a turn in the chat whose file has this path.
+        """The ports for a turn in the chat at this path.
 
-        `folder` returns the user's working directory, whose files questions may refer to; None
-        leaves references as typed. `editor` returns the texts that a question includes from an
-        editor.
+        `folder` returns the user's working directory, because questions may refer to its files;
+        if it is None, references stay plain text. `editor` returns the texts that a question
+        includes from an editor.
         """
         ledger, clock = self.ledger(chat), PausableClock()
         audited = AuditedObserver(observer, ledger)
@@ -288,11 +285,11 @@ class App:
         )
 
     def attachments(self, chat: str) -> ChatAttachments:
-        """The files next to the chat in the file at this path."""
+        """The files next to the chat at this path."""
         return ChatAttachments(chat, self._attachments)
 
     async def title(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
-        """A title for a chat, made by a model; "" if it fails or no model may be asked."""
+        """A chat's title, written by a model; "" if that fails or Parley may not ask a model."""
         request, prompt = self.resolve(chosen)(transcript).request, topic.title_prompt(transcript)
         provider, status = self.provider(request.provider), self.settings.status
         if not prompt or not status.llm or provider.builtin:
@@ -309,21 +306,21 @@ class App:
         return topic.title(reply)
 
     def provider(self, name: str) -> ProviderSettings:
-        """The provider of an agent."""
+        """The settings of the provider with this name."""
         return self.settings.provider(name) or ProviderSettings(name)
 
     async def _has_tools(self, request: Request) -> bool:
         return await self.client.supports_tools(self.provider(request.provider), request.model)
 
     def _sampled(self) -> tuple[Agent, ProviderSettings]:
-        """The agent that replies to servers: their requests do not name a chat."""
+        """The agent that replies to servers: the default, because their requests name no chat."""
         agent = self.settings.default_agent(self.environ)
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
-        """Start slow imports once, in a thread: the SDKs that a turn of this agent needs.
+        """Import, once and in a thread, the slow SDKs that this agent's turns need.
 
-        Their objects stay until the end, and garbage collection skips them.
+        Their objects live as long as the process, so exclude them from garbage collection.
         """
         provider = self.provider(agent.provider)
         has_tools = (agent.tool_mode or self.settings.tool_mode) != "off"
@@ -335,13 +332,13 @@ class App:
 
     @property
     def least_seen_s(self) -> float:
-        """Seconds that a call must be on the screen before an approval counts; tests press at
-        once."""
+        """How many seconds a call must be on the screen before an approval counts. Tests set the
+        variable, because they press keys at once."""
         return float(self.environ.get("PARLEY_LEAST_SEEN_S", LEAST_SEEN_S))
 
     async def _demo_url(self) -> str:
         if self._demo is None:
-            from parley.demo import server  # only the demo pays for its HTTP server
+            from parley.demo import server  # load the HTTP server only for the demo
 
             pace = float(self.environ.get("PARLEY_DEMO_PACE", server.PACE))
             strict = self.environ.get("PARLEY_DEMO_STRICT", "") not in ("", "0")

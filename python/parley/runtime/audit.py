@@ -1,6 +1,6 @@
 """Records each request and each call: its time, duration, outcome and usage.
 
-Sits between the loop and its observer, and passes everything on.
+Wraps the loop's observer, and forwards everything to it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ T = TypeVar("T")
 
 
 class AuditLog(Protocol):
-    """The destination of records."""
+    """The log that receives the records."""
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
-        """Keep a record of something that began at this time (seconds since 1970), or now."""
+        """Record an event that began at this time (seconds since 1970), by default now."""
         ...
 
     def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
-        """Hold the fingerprint of a request that a turn sent."""
+        """Keep the fingerprint of a request that a turn sent."""
         ...
 
     def view(self) -> LedgerView:
-        """The decisions, each with its rule."""
+        """The decisions, each with the rule that made it."""
         ...
 
     def news(self) -> list[str]:
-        """Reports on problems with the records, each once, for the user."""
+        """Messages for the user about problems with the records, each returned once."""
         ...
 
 
@@ -81,7 +81,7 @@ class AuditedObserver:
         self._audit.note("call", facts, began.at)
 
     def _rule(self, call: ToolCall) -> str:
-        """The rule of the approval that this call used up."""
+        """The rule behind the approval that this call used up."""
         same = (
             e
             for e in self._audit.view().entries
@@ -93,7 +93,7 @@ class AuditedObserver:
 async def recorded(
     events: AsyncIterator[Event], request: Request, audit: AuditLog, purpose: str = ""
 ) -> AsyncIterator[Event]:
-    """The events of a request, recorded with its purpose when it ends, however it ends."""
+    """Yield a request's events; record the request and its purpose when it ends in any way."""
     began, usage, outcome = _Began(request.provider), Usage(), "cut"
     try:
         async with closing(events) as stream:
@@ -125,7 +125,7 @@ async def recorded(
 
 
 class _Began:
-    """Something that began now: its start time and its duration."""
+    """A call or request that begins now; measures its duration."""
 
     def __init__(self, what: str) -> None:
         self.what = what

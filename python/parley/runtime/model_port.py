@@ -1,4 +1,4 @@
-"""The model port of a turn: rate limit, record, text tools. Knows only their order."""
+"""A turn's model port: rate limit, records, text tools. Knows only their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from parley.settings.values import ProviderSettings
 from parley.tools.catalogue import canonical
 
 _FULL = 0.8
-"""The part of the window at which Parley offers to summarize older exchanges."""
+"""If a request fills this part of the window, Parley offers to summarize older exchanges."""
 
 
 class ModelPort:
@@ -40,8 +40,8 @@ class ModelPort:
         text_tools: TextToolCaller,
         notices: set[str],
     ) -> None:
-        """`provider` finds a request's provider; `notices` has the notices already given about this
-        chat."""
+        """`provider` finds a request's provider; `notices` contains the notices that this chat has
+        shown so far."""
         self._client = client
         self._provider = provider
         self._observer = observer
@@ -52,7 +52,7 @@ class ModelPort:
         self._notices = notices
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """The events of a reply, in as many requests as needed; the outermost layer is last."""
+        """A reply's events, from as many requests as needed. The last call is the outer layer."""
 
         def send(one: Request) -> AsyncIterator[Event]:
             events = self._client.stream(
@@ -65,7 +65,7 @@ class ModelPort:
         )
 
     async def _within_rate(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """The events, once the rate limit allows another request."""
+        """Wait until the rate limit allows another request, then yield the events."""
         loop, doing = asyncio.get_running_loop(), self._observer.doing
         with self._clock.standing_still():
             while (seconds := self._rate.wait(loop.time())) > 0:
@@ -80,11 +80,11 @@ class ModelPort:
     async def _with_notices(
         self, events: AsyncIterator[Event], request: Request
     ) -> AsyncIterator[Event]:
-        """The events, with a notice about the parts of a long chat that were not sent: once, unless
-        there are more.
+        """Yield the events, and a notice about the parts of a long chat that were not sent. The
+        notice comes once, and again if more parts are left out.
 
-        It comes while the model is working, when the window is known. At the end, the fingerprint
-        of the accepted request is recorded.
+        It comes while the model is working, because the window is known only then. At the end,
+        record the fingerprint of the accepted request.
         """
         has_begun, doing = False, self._observer.doing
         async with closing(events):
@@ -100,8 +100,7 @@ class ModelPort:
         self._audit.hold_request(mark.digest, canonical(mark.header), mark.units)
 
     def _news(self, request: Request) -> Iterator[Aside]:
-        """A notice on the chat's length for its model, unless one with the same words was given
-        before."""
+        """A notice that the chat is long for its model, unless the same notice was given before."""
         notice, fullness = crowding(request), request.fullness()
         key = re.sub(r"\d+", "", notice) or "full"
         if key in self._notices or not (notice or fullness >= _FULL):

@@ -1,7 +1,7 @@
 """Replays a chat: a model repeats the file's answers, and tools return the file's results.
 
-It sends nothing, needs no server and does not change the file. It compares the meaning of the file
-with the outcome of today's engine and settings.
+A replay sends nothing, needs no server and does not change the file. It compares the file's meaning
+with the outcome from the current engine and settings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _UNFIT = (limits.UNKNOWN_TOOL, limits.INVALID_ARGUMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The outcome: the number of requests, and the `diff` from the file, "" if they agree."""
+    """The outcome: the number of requests, and the `diff` from the file ("" if both agree)."""
 
     requests: int
     diff: str
@@ -63,9 +63,9 @@ async def replay(
     attachments: engine.Attachments,
     on_request: Callable[[int, Request], None],
 ) -> Replay:
-    """Ask all of a chat's questions again. The `ledger` must not be stored.
+    """Ask all of a chat's questions again. The `ledger` must be one that is not stored.
 
-    `on_request` gets each request with the number of its exchange, from 1.
+    `on_request` receives each request and its exchange's number, from 1.
     """
     document = TextDocument(render(replace(transcript, exchanges=())), 0)
     tools, requests = _Tools(transcript), 0
@@ -101,7 +101,7 @@ def _ports(
 
 
 def _put(document: TextDocument, blocks: Sequence[Sequence[str]]) -> None:
-    """Append blocks to the text, and make their exchange the current one."""
+    """Append blocks to the text, and make their exchange the current exchange."""
     lines, added = document.lines, join_blocks(blocks)
     document.lines = [*lines, *([""] if lines and lines[-1] and added else []), *added]
     document.anchor = len(document.lines)
@@ -117,7 +117,7 @@ async def _close(document: TextDocument, number: int) -> None:
 async def _answer(
     ports: engine.Ports, resolve: engine.Resolve, answer: Answer, model: _Model
 ) -> None:
-    """Run turns until the answer is used up, or until it waits as in the file."""
+    """Run turns until the recorded answer is used up, or until it waits like in the file."""
     resumptions = sum(map(is_resumption, answer.segments))
     while True:
         try:
@@ -138,10 +138,10 @@ async def _answer(
 
 
 async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) -> bool:
-    """Decide a waiting call as the file does; False if the file has no decision, or it is rejected.
+    """Make the file's choice on a waiting call; False if there is none, or it is rejected.
 
-    A call that was refused without asking is refused again, for example if it does not fit a schema
-    that is unknown here.
+    If Parley refused a call without asking, refuse it again. The reason may be unknown here: for
+    example, the call did not fit its tool's schema.
     """
     observation = await engine.observe(ports, resolve)
     places = [proposal.span for proposal in observation.snapshot.answer.proposals]
@@ -175,7 +175,7 @@ def _is_refused(proposal: Proposal) -> bool:
 
 
 def _choice(proposal: Proposal) -> tuple[Choice, str]:
-    """The choice for this call alone, and the reason for a no."""
+    """The choice for this call alone, and the reason if the user declined."""
     if proposal.choice is None or proposal.choice in YES:
         return "yo", ""
     body = proposal.result.body if proposal.result else ""
@@ -183,7 +183,7 @@ def _choice(proposal: Proposal) -> tuple[Choice, str]:
 
 
 class _StoppedError(Exception):
-    """The user stops here."""
+    """The user stopped the answer here."""
 
 
 class _OverError(Exception):
@@ -192,7 +192,7 @@ class _OverError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """The model's reply in a round, and how often the turn had been resumed before."""
+    """The reply in a round, and how often the answer had been resumed before it."""
 
     round: Round
     resumptions: int
@@ -236,7 +236,7 @@ class _Model:
         yield Finished("tool_calls" if reply.proposals else "complete")
 
     def _failure(self) -> Exception:
-        """The end of the answer, as recorded in the file."""
+        """The exception that ends the answer as recorded in the file."""
         match self._end:
             case Notice("Stopped"):
                 return _StoppedError()
@@ -265,14 +265,14 @@ def _events(reply: Round) -> Iterator[Event]:
 
 
 class _Tools:
-    """The tools that the chat's calls use, without unknown ones; results come from the file."""
+    """The known tools among those that the chat's calls name; results come from the file."""
 
     def __init__(self, transcript: Transcript) -> None:
         proposals = (
             p for e in transcript.exchanges for answer in e.answers for p in answer.proposals
         )
         offered = {proposal.call.name for proposal in proposals if not limits.is_unknown(proposal)}
-        names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # without a tool, no call is read
+        names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # no tools: no parsed calls
         self._catalogue = Catalogue(tuple((name, Tool(_SERVER, name)) for name in names))
         self._results = dict[tuple[str, str], deque[Result]]()
 
@@ -314,7 +314,7 @@ def _difference(one: Transcript, other: Transcript) -> str:
 
 
 def _normal(transcript: Transcript) -> Transcript:
-    """The chat without the user's own parts, and without differences between machines."""
+    """The chat without the user's parts, and without text that differs between machines."""
     exchanges = [
         replace(e, answers=tuple(map(_normal_answer, e.answers))) for e in transcript.exchanges
     ]
@@ -352,7 +352,7 @@ def _normal_segments(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def _normal_result(result: Result) -> Result:
-    """A result in a comparable form: calls that a server's tools would reject are refused in other
-    words here."""
+    """A result in comparable form: a refusal because of a tool's schema has other words here,
+    because the schema is unknown."""
     is_unfit = result.status == "refused" and result.body.startswith(_UNFIT)
     return Result(result.status, _UNFIT[0] if is_unfit else result.body, result.attachments)

@@ -1,4 +1,4 @@
-"""A small request in addition to the chat's own, for a few optional words: a status, a title."""
+"""Small additional requests for a few optional words: a status, a title."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from parley.runtime.audit import AuditLog, recorded
 from parley.settings.values import ProviderSettings
 
 _ENOUGH_LEFT = 0.2
-"""The part of the rate window that must be free for such a request."""
+"""The part of the rate limit that must be free for a small request."""
 
 
 def short_request(request: Request, prompt: str, model: str | None, tokens: int) -> Request:
-    """A separate request to another request's provider, with only the prompt."""
+    """A request to the same provider that contains only the prompt."""
     return Request(
         Transcript((Exchange(Question((Text(prompt),))),)),
         0,
@@ -42,7 +42,7 @@ async def short_reply(
     purpose: str,
     limit_s: float,
 ) -> str:
-    """The text of a reply; "" if few requests are left this minute, or none arrives in time."""
+    """The reply's text; "" if it does not arrive in time, or few requests are left this minute."""
     now = asyncio.get_running_loop().time()
     if rate.left(now) < _ENOUGH_LEFT:
         return ""

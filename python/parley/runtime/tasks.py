@@ -1,4 +1,4 @@
-"""Tasks in asyncio, and an observer for programs without a screen of their own."""
+"""Concurrent tasks in asyncio, and an observer for callers without a screen."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def together(
 
 
 class TurnClock:
-    """Implements the engine's clock with one that can pause."""
+    """Implements the engine's clock with a pausable clock."""
 
     def __init__(self, clock: PausableClock) -> None:
         self._clock = clock

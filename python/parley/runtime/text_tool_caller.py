@@ -1,8 +1,8 @@
 """Requests to models that may lack tools: tries the provider's own tools first, and retries failed
 calls.
 
-Sends nothing itself; `models.attempts` decides how each retry differs. Remembers, while the process
-runs, which models have no tools.
+The caller's function sends the requests; `models.attempts` decides how each retry differs. While
+the process runs, this module remembers which models have no tools.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _REFUSALS = (
     "requires --enable-auto-tool-choice",  # vLLM
     "tools param requires --jinja",  # llama.cpp
 )
-"""Servers' phrases for a model, or a server's configuration, without tools."""
+"""Error messages of servers whose model or configuration does not support tools."""
 
 
 async def _as_the_provider_says(_: Request) -> bool:
-    """Assume tools until the provider refuses them."""
+    """Assume that the model has tools until the provider refuses them."""
     return True
 
 
 class TextToolCaller:
     """Gets replies with tool calls from any model, with or without tools. One for each process.
 
-    `records` is a file that gets a JSON line for each reply that was corrected after failures.
-    `patience` is the number of characters after which a reply is shown although it may still fail;
-    None if shown text cannot be withdrawn. `has_tools` says whether a request's model may have
-    tools, if that can be known.
+    `records` is a file that receives a line of JSON for each reply that was corrected after
+    failures. After `patience` characters, a reply is shown although it may still fail; None if
+    shown text cannot be withdrawn. `has_tools` returns False for a request whose model is known to
+    have no tools.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class TextToolCaller:
         self._without_tools = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
-        """The request in the mode that is known to suit its model."""
+        """The request, with tools as text if its model is known to have no tools."""
         text_tools = request.text_tools
         if text_tools is None or text_tools.mode != "auto":
             return request
@@ -84,7 +84,7 @@ class TextToolCaller:
         )
 
     def stream(self, send: Send, request: Request, tell: Tell) -> AsyncIterator[Event]:
-        """The model's events, through `send`. Raises ModelError, also if all tries failed."""
+        """The model's events, through `send`. Raises ModelError, including after the last try."""
         request = self.settled(request)
         match request.text_tools:
             case None:
@@ -149,7 +149,7 @@ class TextToolCaller:
             await self._sleep(attempts.delay_s(self._luck()))
 
     def _record(self, request: Request, failures: list[TryFailed], events: list[Event]) -> str:
-        """Record a corrected reply, if the user wants that; a notice for the user if it fails."""
+        """Record a corrected reply if the settings ask for it; returns a notice if that fails."""
         if not (self._records and failures):
             return ""
         calls = [event.call for event in events if isinstance(event, Call)]
@@ -175,7 +175,7 @@ class TextToolCaller:
 
 
 def _is_about_tools(request: Request) -> bool:
-    """Whether the model needs tools, to call one or to read past calls."""
+    """Whether the model needs tools, either for new calls or to read past calls."""
     calls = (turn.calls for turn in request.turns() if isinstance(turn, ModelTurn))
     return request.offers_tools or any(calls)
 

@@ -1,4 +1,4 @@
-"""The tool port of a turn: shows the tools' progress, or a model's words on their action."""
+"""A turn's tool port: shows the tools' progress, or a model's description of their work."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from parley.tools.schema import decode_arguments
 from parley.tools.tasks import TaskHandle
 
 _MOMENT_S = 0.3
-"""Shorter calls and waits are not shown."""
+"""Seconds: the status does not show shorter calls and waits."""
 _PROGRESS_SHOWN = 200
 _PROGRESS_S = 0.5
-"""A server may report progress a thousand times a second; the screen shows it this often."""
+"""Seconds between progress reports on the screen; a server may send a thousand a second."""
 
 
 class ToolsPort:
@@ -53,9 +53,9 @@ class ToolsPort:
         settings: Status,
         attachments: ChatAttachments,
     ) -> None:
-        """`client` asks the request's `provider` for the words on a call.
+        """`client` asks the request's `provider` to describe a call.
 
-        `attachments` keeps the non-text parts of results.
+        `attachments` saves the parts of results that are not text.
         """
         self._servers = servers
         self._client = client
@@ -72,14 +72,13 @@ class ToolsPort:
         self._passed = set[str]()
         """The servers that this turn no longer waits for."""
         self._missing = set[str]()
-        """The servers reported as missing in this turn."""
+        """The servers that were reported as missing in this turn."""
 
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
-        """The tools of all servers; at the beginning of the turn, failed servers are tried again.
+        """The tools of all servers; at the beginning of the turn, retry failed servers.
 
-        A turn that begins with calls whose tools are all known waits for no other server. If a
-        server's tools are missing, the user is told why once, and that they are missing in each
-        turn.
+        If a turn begins with calls whose tools are all known, it does not wait for other servers.
+        If a server's tools are missing, each turn reports that, but the reason only once.
         """
         known = narrow(self._servers.offered())
         is_choice = bool(calls) and not self._has_begun and all(map(known.get, calls))
@@ -122,8 +121,8 @@ class ToolsPort:
             wait.result()
 
     async def _settle(self, names: tuple[str, ...]) -> None:
-        """Wait until all have started or failed; the wait is shown if it takes longer than a
-        moment."""
+        """Wait until all servers have started or failed; if that takes longer than a moment, show
+        the wait."""
         while names:
             settled = await self._servers.settled(names, None if self._shows_wait else _MOMENT_S)
             names = tuple(name for name in names if name not in settled)
@@ -132,7 +131,7 @@ class ToolsPort:
                 self._observer.on_event(ServerWait(names))
 
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        """Run one call, or collect its result; at the same time, a model may describe it."""
+        """Run a call, or collect its result, while a model may describe the call."""
         try:
             decoded = decode_arguments(arguments)
         except ValueError as error:
@@ -151,12 +150,12 @@ class ToolsPort:
         return replace(result, note=_note(tool, await self._result_of(outcome.aside)))
 
     async def resources(self, server: str) -> Sequence[str]:
-        """The URIs of the resources that a server lists now; none if it cannot list them."""
+        """The URIs of a server's current resources; none if the server cannot list them."""
         lists = await self._servers.resources([server])
         return [resource.uri for each in lists.values() for resource in each.resources]
 
     async def _result_of(self, outcome: Outcome) -> Result:
-        """The result, with its other parts in files next to the chat, or as words if that fails."""
+        """The result; parts that are not text go into files, or become words if that fails."""
         attachments, texts = list[Attachment](), [outcome.text]
         contents = [(picture, kind_of(picture) or "") for picture in outcome.pictures]
         contents += [(outcome.whole.encode(), "txt")] if outcome.whole else []
@@ -170,7 +169,7 @@ class ToolsPort:
         return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
 
     def _progress_of(self, tool: Tool, arguments: str) -> Progress:
-        """Shows a call's progress, at intervals long enough to read it."""
+        """The function that shows a call's progress, at readable intervals."""
         next_time = 0.0
 
         def show(progress: float | None, total: float | None, message: str | None) -> None:
@@ -194,9 +193,9 @@ class ToolsPort:
         return show
 
     async def _describe(self, tool: Tool, arguments: str, call_request: Request) -> None:
-        """Show a sentence for a running call, if one arrives in time; nothing waits for it.
+        """Show a model's sentence about a running call if it arrives in time; nothing waits for it.
 
-        It is not requested for a short call, and only from a provider's own host: a local model
+        Do not request it for short calls, and only from a remote provider, because a local model
         would have to interrupt its work.
         """
         await asyncio.sleep(_MOMENT_S)
@@ -218,7 +217,7 @@ class ToolsPort:
 
 
 def _note(tool: Tool, aside: Result) -> str:
-    """The text of a note with a tool's message for the user only."""
+    """The text of a note with the parts of a result that are only for the user."""
     head = (
         f"for you alone, from {one_line(f'{tool.server}/{tool.name}')}; the model is not sent it:"
     )

@@ -1,6 +1,6 @@
-"""Totals of a chat's records: requests, tokens, and the outcomes of each tool's calls.
+"""Totals from a chat's records: requests, tokens, and the outcomes of each tool's calls.
 
-Knows the records' content, not their place.
+Knows the records' content, not where they are stored.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
 """A record: its time (seconds since 1970), kind and facts."""
 
 FOR_STATUS = "status"
-"""The purpose (`for`) of a request that only words a status."""
+"""The purpose (`for`) of a request for a status text."""
 FOR_TOPIC = "topic"
-"""The purpose of a request that only finds a title."""
+"""The purpose of a request for a title."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolTotals:
-    """The calls of one tool: how many ran, worked at the first try, failed or were refused; their
+    """A tool's calls: how many ran, worked at the first try, failed or were refused, and their
     time.
 
-    After a failed or refused call, another call of the same tool in the same answer is a further
-    try.
+    After a failed or refused call, another call of this tool in the same answer counts as a retry.
     """
 
     calls: int = 0
@@ -50,9 +49,9 @@ class ToolTotals:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A chat's requests (some for a status), their tokens and seconds, and its tools.
+    """A chat's requests (including those for a status), their tokens and seconds, and its tools.
 
-    `cost` covers the requests with a known price.
+    `cost` covers only requests with a known price.
     """
 
     requests: int = 0
@@ -82,7 +81,7 @@ def _rounded(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def totals(records: Iterable[Record]) -> Totals:
-    """The totals of records, oldest first."""
+    """The totals from records, which must be in order of time."""
     sums, tokens = Totals(), Counter[str]()
     tools, failed = dict[str, ToolTotals](), set[str]()
     for _, kind, facts in records:
@@ -98,7 +97,7 @@ def totals(records: Iterable[Record]) -> Totals:
                     cost=(sums.cost or 0.0) + facts["cost"] if "cost" in facts else sums.cost,
                 )
                 if facts["outcome"] == "complete" and not facts.get("for"):
-                    failed.clear()  # the answer is complete: the next request is a new question
+                    failed.clear()  # complete: the next request is a new question
             case "call" | "refused" | "declined":
                 name = facts["tool"]
                 tools[name] = tools.get(name, ToolTotals()).after(kind, facts, name in failed)
@@ -111,7 +110,7 @@ _HEADS = ("tool", "calls", "first try", "errors", "refused", "seconds")
 
 
 def totals_table(sums: Totals) -> list[str]:
-    """Totals as readable lines of Markdown."""
+    """The totals as readable lines of Markdown."""
     tokens = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sums.tokens.items()) or "none"
     beside = f" ({sums.for_status} for the status)" if sums.for_status else ""
     cost = "" if sums.cost is None else f" Cost: {sums.cost:.4f}."

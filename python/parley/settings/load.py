@@ -1,6 +1,6 @@
-"""The shell's settings: the TOML file, read into settings, with the server file that it may name.
+"""Loads the shell's settings from the TOML file and from the server file that it may name.
 
-The editor's setup tables go on top of it, key by key.
+The editor's setup table overrides them, key by key.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ABSENT: Final = object()
 """Stands for an unset value."""
 
 _MOST_SEARCHED = 64_000
-"""Characters of a settings file that are searched for a problem's line, statement by statement."""
+"""Search only settings files of at most this many characters for a problem's line."""
 _MOST_TRIED = 1_000_000
-"""Characters parsed for that search: a statement of many lines is parsed again with each line."""
+"""The most characters to parse in this search: each further line of a statement parses it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The settings file as it was read: its text, its table, and its problems."""
+    """The settings file as read: its text, its table, and its problems."""
 
     path: Path
     text: str = ""
@@ -43,9 +43,9 @@ class SettingsFile:
 
     @property
     def fault(self) -> str:
-        """Why Parley asks no model: the file is unreadable, so other settings would apply.
+        """Why Parley does not ask models: the file is unreadable, so other settings would apply.
 
-        "" if it is readable or missing.
+        "" if the file is readable or missing.
         """
         if not self.problems:
             return ""
@@ -59,7 +59,7 @@ class SettingsFile:
         return _value(self.table, path)
 
     def place(self, path: str) -> str:
-        """The place of a value in the file: `config.toml:3`."""
+        """The place of a value in the file, for example `config.toml:3`."""
         return f"{self.path.name}{_line(self.text, path)}"
 
 
@@ -78,9 +78,9 @@ def settings_file(environ: Mapping[str, str]) -> SettingsFile:
 def load_settings(
     environ: Mapping[str, str], setup: Any = None, file: SettingsFile | None = None
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The file's settings with `setup` on top, and the problems of both, a line each.
+    """The file's settings, overridden by `setup`, and the problems in both, one line each.
 
-    Reads the `file` if it is not given.
+    Reads the settings file if `file` is None.
     """
     file = file or settings_file(environ)
     setup_table = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
@@ -90,7 +90,7 @@ def load_settings(
     )
     settings = _placed(settings, file.path.parent)
     settings, others = with_files(settings)
-    # A Lua table has no order: its problems follow the file's, sorted by name.
+    # A Lua table has no order, so sort its problems, after the file's.
     wrong = tuple(
         sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else "")
     )
@@ -98,16 +98,16 @@ def load_settings(
 
 
 def with_files(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with the servers of their server file; problems in it, and in templates."""
+    """The settings with their server file's servers; and problems in this file and in templates."""
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)
     return settings.with_servers(more.servers), (*templates, *more.problems)
 
 
 class ConfigFile:
-    """The file that `mcp.config_file` names, read again when its content changes.
+    """The file named by `mcp.config_file`; Parley reads it again when its content changes.
 
-    While it is unreadable, the last readable servers stay.
+    While the file is unreadable, the servers from the last readable version stay.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class ConfigFile:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems of an edited file; the first look's were reported with the settings."""
+        """The problems in an edited file; the settings' problems include the original file's."""
         return self._file.problems if self._is_edited else ()
 
     @property
@@ -154,14 +154,14 @@ def _of_file(settings: Settings) -> Mapping[str, ServerSettings]:
 
 
 def _with_file(settings: Settings, file: ServersFile) -> Settings:
-    """The settings with these servers in place of the file's earlier ones."""
+    """The settings with these servers instead of the file's earlier servers."""
     old = _of_file(settings)
     own = {name: server for name, server in settings.mcp.servers.items() if name not in old}
     return replace(settings, mcp=replace(settings.mcp, servers=own)).with_servers(file.servers)
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
-    """The settings with relative paths seen from the file's folder, never the working directory."""
+    """The settings with paths relative to the file's folder, never to the working directory."""
 
     def place(path: str | None) -> str | None:
         return path if not path or path.startswith(("~", PACKAGE_PREFIX)) else str(folder / path)
@@ -174,7 +174,7 @@ def _placed(settings: Settings, folder: Path) -> Settings:
 
 
 def _place(path: str, setup: Any, file: SettingsFile) -> str:
-    """The place of a setting, or of the table that lacks it: `config.toml:3: `."""
+    """The place of a setting or, if it is missing, of its table, for example `config.toml:3: `."""
     while path:
         if _value(setup, path) is not ABSENT:
             return "setup: "
@@ -207,7 +207,7 @@ def _value(value: Any, path: str) -> Any:
 
 
 def _line(text: str, path: str) -> str:
-    """The line of a TOML text, as `:3`, where the statement that sets a path begins."""
+    """The line where the statement that sets a path begins in a TOML text, for example `:3`."""
     if len(text) > _MOST_SEARCHED:
         return ""
     lines, ends = text.split("\n"), _ends(text)
@@ -221,9 +221,9 @@ def _line(text: str, path: str) -> str:
 
 @lru_cache(1)
 def _ends(text: str) -> Sequence[int]:
-    """The lines after a TOML text's statements, counted from 0, preceded by the first line.
+    """The line numbers, from 0, after each statement in a TOML text, and 0 before them.
 
-    Statements below one that takes too long to parse are missing.
+    If a statement takes too long to parse, it and all later statements are missing.
     """
     lines, ends, room = text.split("\n"), [0], _MOST_TRIED
     for end in range(1, len(lines) + 1):
@@ -238,7 +238,7 @@ def _ends(text: str) -> Sequence[int]:
 
 
 def _servers(path: str | None) -> ServersFile:
-    """The servers of `mcp.config_file`."""
+    """The servers in the `mcp.config_file` at this path."""
     if not path:
         return ServersFile()
     try:
@@ -255,9 +255,9 @@ def _why(error: Exception) -> str:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables as one: nested tables are merged, for other values the upper one counts.
+    """Merge two tables and their nested tables; any other value of `above` replaces the lower one.
 
-    An empty list above a table is an empty Lua table.
+    In `above`, an empty list instead of a table is an empty Lua table.
     """
     both = dict(below)
     for key, value in above.items():

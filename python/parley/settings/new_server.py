@@ -1,6 +1,6 @@
-"""Adds an MCP server to `config.toml` without touching its comments and order.
+"""Adds an MCP server to `config.toml`; comments and order stay unchanged.
 
-Parses the new text before writing it: it must mean the same as the old text plus the server.
+Parses the new text before writing it: the text must mean the same as before, plus the server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPTIONS = ("--url", "--from")
 
 @dataclass(frozen=True, slots=True)
 class NewServer:
-    """The user's request: a name, and one of a command, an address, or another program's file."""
+    """The user's request: a name, and a command, an address, or another program's file."""
 
     name: str
     command: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class NewServer:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> NewServer:
-        """The request in a command line's words. Raises ParleyError."""
+        """Parse the request from a command line's words. Raises ParleyError."""
         match list(words):
             case [name, "--", *command] if command:
                 return cls(name, tuple(command))
@@ -111,7 +111,7 @@ def add_server(server: ServerSettings, environ: Mapping[str, str]) -> Path:
 def with_server(text: str, server: ServerSettings) -> str:
     """The text of a settings file with one more server. Raises ParleyError if that is impossible.
 
-    The server goes next to other servers if there are any, else to the end.
+    The server goes next to existing servers, else to the end of the file.
     """
     from tomlkit.exceptions import TOMLKitError
 
@@ -167,7 +167,7 @@ def _at_the_end(text: str, server: ServerSettings) -> str:
 
 
 def _block(server: ServerSettings) -> str:
-    """A server's lines as a table of its own."""
+    """A server's lines, as a separate table."""
     import tomlkit
 
     servers, mcp = tomlkit.table(is_super_table=True), tomlkit.table(is_super_table=True)
@@ -193,14 +193,14 @@ def _toml(server: ServerSettings) -> Any:
 
 
 def _keeps_comments(before: str, after: str) -> bool:
-    """Whether all lines of a file are kept, in their order."""
+    """Whether `after` contains all lines of `before` in the same order."""
     lines = iter(after.splitlines())
     return all(line in lines for line in before.splitlines())
 
 
 def _replace(path: Path, before: str | None, text: str) -> None:
     """Replace a file's text, unless another program has changed it since. Raises ParleyError."""
-    place = Path(os.path.realpath(path))  # a link into a dotfiles folder stays a link
+    place = Path(os.path.realpath(path))  # follow a link into a dotfiles folder, and keep it
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         now = whole(place).decode() if place.exists() else None

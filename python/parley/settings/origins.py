@@ -1,7 +1,6 @@
-"""Every setting with its value and origin: the default, a file, the environment.
+"""Every setting with its value and origin: the default, a file, or the environment.
 
-It contains no secret: where a value may hold one, it has the names, and a mark in place of the
-value.
+The result contains no secrets: possible secrets keep their names, but a mark replaces the values.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ _SECRETS = (
         r"(?=[\w.-]*\d)[\w.-]{16,}"
     ),
 )
-"""The secrets in an argument: values of secret names, an address's user part and query, and words
-that look like keys of providers and hosts. The group stays."""
+"""Secrets in an argument: values with secret names, an address's user part and query, and words
+that look like keys of providers and hosts. The text in the group stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +53,17 @@ class SettingOrigin:
 def entries(
     settings: Settings, file: SettingsFile, environ: Mapping[str, str]
 ) -> list[SettingOrigin]:
-    """All settings in effect in a shell with this environment.
+    """All settings that are in effect in a shell with this environment.
 
-    `settings` are the result of `load_settings` for the `file`.
+    `settings` must be the result of `load_settings` for the `file`.
     """
     all_entries = [*_below(settings, Settings(), "", file), *_addresses(settings, environ)]
-    by_name = {entry.name: entry for entry in all_entries}  # variables have precedence
+    by_name = {entry.name: entry for entry in all_entries}  # variables override files
     return [_in_effect(entry, settings, file, environ) for entry in by_name.values()]
 
 
 def address(url: str) -> str:
-    """An address for display: without user, password, query, and placeholders' defaults."""
+    """An address for display, without user, password, query, and the defaults of placeholders."""
     try:
         parts = urlsplit(_without_fallback(url))
     except ValueError:
@@ -75,9 +74,9 @@ def address(url: str) -> str:
 
 
 def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[SettingOrigin]:
-    """A table's settings; of a table that the user named, only those that differ from the default.
+    """A table's settings; in a table with a name from the user, only changed settings.
 
-    `default` is None for such a table, for example a server.
+    `default` is None for a table with a name from the user, for example a server.
     """
     for field in fields(value):
         rule: Rule = field.metadata.get("rule", _NO_RULE)
@@ -111,7 +110,7 @@ def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[
 def _item(
     item: Any, number: int, path: str, all_items: tuple[Any, ...], file: SettingsFile
 ) -> SettingOrigin:
-    """A list's table as one value. If tables were dropped for flaws, its number is uncertain."""
+    """A table in a list, as one value. Its number is uncertain if flawed tables were dropped."""
     written = file.value(path)
     is_sure = isinstance(written, list) and len(written) == len(all_items)
     name = f"{path}[{number}]"
@@ -136,7 +135,7 @@ def _table(item: Any) -> Any:
 
 
 def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
-    """A setting's path in the file, also in its short spelling; "" if the file does not set it."""
+    """A setting's path in the file, or its short spelling; "" if the file does not set it."""
     if file.value(path) is not ABSENT:
         return path
     above = path.rpartition(".")[0]
@@ -145,12 +144,12 @@ def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
 
 
 def _is_used(value: Any, field: Field[Any], raw: Any) -> bool:
-    """Whether a setting has the file's value: an invalid value is replaced by the default."""
+    """Whether a setting has the file's value; the default replaces an invalid value."""
     return bool(value != field.default or value == (tuple(raw) if isinstance(raw, list) else raw))
 
 
 def _elsewhere(path: str, file: SettingsFile) -> str:
-    """The origin of a server's setting that is not in the settings file."""
+    """The origin of a setting that is not in the settings file."""
     named = file.value("mcp.config_file")
     return named if path.startswith("mcp.servers.") and isinstance(named, str) else DEFAULT
 
@@ -179,7 +178,7 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
 
 
 def _secret(text: str) -> str:
-    """A possible secret, for display: shown only if all of it is filled in from variables."""
+    """A possible secret, for display: hidden unless it consists only of placeholders."""
     bare = _without_fallback(text)
     return bare if _FILLED_IN.fullmatch(bare) else HIDDEN
 
@@ -190,7 +189,7 @@ def _without_fallback(text: str) -> str:
 
 
 def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
-    """A program's arguments, without values of options that name a key, a token or the like."""
+    """A program's arguments, without the values of options that name a key, a token or the like."""
     is_secret = False
     for text in arguments:
         yield _secret(text) if is_secret else _argument(text)
@@ -209,7 +208,7 @@ def _argument(text: str) -> str:
 def _in_effect(
     entry: SettingOrigin, settings: Settings, file: SettingsFile, environ: Mapping[str, str]
 ) -> SettingOrigin:
-    """The same setting, with the value in effect if it is unset."""
+    """A setting with the value in effect, if the setting is unset."""
     if entry.name == "chat_dir" and not settings.chat_dir:
         origin = "environment XDG_DATA_HOME" if environ.get("XDG_DATA_HOME") else DEFAULT
         return SettingOrigin(entry.name, str(chats_folder(environ)), origin)
@@ -222,14 +221,14 @@ def _in_effect(
 
 
 def _key_origin(provider: ProviderSettings | None, file: SettingsFile) -> str:
-    """The origin of a provider's key, which makes its agent the default."""
+    """The origin of a provider's key; the key makes the provider's agent the default."""
     if provider and provider.api_key_command:
         return file.place(f"providers.{provider.name}.api_key_command")
     return f"environment {provider.key_variable}" if provider and provider.key_variable else DEFAULT
 
 
 def _addresses(settings: Settings, environ: Mapping[str, str]) -> Iterator[SettingOrigin]:
-    """Addresses of providers that a variable sets."""
+    """Providers' addresses that variables set."""
     for name, provider in {**PROVIDERS, **settings.providers}.items():
         if provider.base_url_env and (url := environ.get(provider.base_url_env)):
             yield SettingOrigin(

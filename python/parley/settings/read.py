@@ -1,7 +1,7 @@
 """Reads a user's table, from Lua or TOML, into settings, and checks that its values fit together.
 
-An invalid value is reported by its path and replaced by its default: a broken setting never stops
-Parley from starting. Knows nothing of the tables' origin.
+Reports an invalid value with its path, and uses the default instead: a broken setting never keeps
+Parley from starting. Does not know the tables' origin.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _KINDS = {
 def read_settings(
     table: Any, place: Callable[[str], str] = lambda _: ""
 ) -> tuple[Settings, tuple[str, ...]]:
-    """A table's settings, and its problems: one line each, with the path.
+    """A table's settings, and its problems, one line each with the path.
 
-    `place` returns the place of a path, to put before it.
+    `place` returns the place of a path, which precedes the path in the line.
     """
     reader = _Reader("there is no such setting", _KINDS)
     settings = reader.settings(table)
@@ -38,9 +38,9 @@ def read_settings(
 
 
 def _with_quirks(settings: Settings, table: Any) -> Settings:
-    """The same settings: a provider that replaces a built-in one keeps its quirks by default.
+    """The settings, with quirks for providers that replace built-in ones and do not set `quirks`.
 
-    It does not keep an official host's quirks if its address differs.
+    A provider with another address does not keep the official host's quirks.
     """
     providers = dict(settings.providers)
     for name, provider in settings.providers.items():
@@ -59,7 +59,7 @@ class _Reader(TableReader):
     """Reads settings, and then checks whether they fit together."""
 
     def settings(self, table: Any) -> Settings:
-        """The settings of a table, without unusable parts."""
+        """The settings in a table, without unusable parts."""
         values = self.values(Settings, table)
         if values is NO_VALUE:
             self.flaws = [replace(flaw, path="setup") for flaw in self.flaws]
@@ -79,7 +79,7 @@ class _Reader(TableReader):
         self.flaw(path, expected(noun, value, known=known))
 
     def _check_patterns(self, settings: Settings) -> None:
-        """Report invalid regular expressions. They stay in the settings: in doubt, they forbid."""
+        """Report invalid regular expressions. They stay: in doubt, they block calls."""
         for number, text in enumerate(settings.safety.blocked_tool_patterns, 1):
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
                 self._check_expression(f"safety.blocked_tool_patterns[{number}]", text[1:-1])
@@ -89,7 +89,7 @@ class _Reader(TableReader):
                     self._check_expression(f"approval.{name}[{number}].args.{key}", text)
 
     def _check_addresses(self, settings: Settings) -> None:
-        """Report invalid addresses; they stay, since a default would belong to another provider."""
+        """Report invalid addresses. They stay: a default would be another provider's address."""
         addresses = {
             f"providers.{n}.base_url": owner.base_url for n, owner in settings.providers.items()
         }
@@ -115,7 +115,7 @@ class _Reader(TableReader):
             self._wrong(path, f"a regular expression ({error})", text)
 
     def _is_sound(self, settings: Settings, agent: Agent, path: str) -> bool:
-        """Whether this agent is possible; reports its flaws."""
+        """Whether this agent is usable; reports its flaws."""
         before = len(self.flaws)
         known = [*settings.providers, *PROVIDERS]
         if not re.fullmatch(r"[^\]\x00-\x1f]+", agent.name):

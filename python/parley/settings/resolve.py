@@ -1,4 +1,4 @@
-"""Resolves a chat's settings: merges the user's, the agent's, and the front matter's.
+"""Resolves a chat's settings: merges those of the user, the agent and the front matter.
 
 The front matter chooses and narrows; it never widens what the settings allow. Pure.
 """
@@ -38,7 +38,7 @@ MOCK_SERVER = RESERVED
 def agent_of(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> Agent:
-    """The agent of a chat: the chosen agent, else the front matter's, else the default."""
+    """A chat's agent: the chosen agent, else the front matter's, else the default."""
     keys = read_front_matter(transcript.front_matter).keys
     named = settings.named_agent(chosen or keys.get("agent", ""))
     agent = named or settings.default_agent(environ)
@@ -52,7 +52,7 @@ def agent_of(
 def chat_settings(
     transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
 ) -> ChatSettings:
-    """The settings of a turn of this chat with this agent; built-in templates by default."""
+    """The settings for a turn in this chat with this agent; built-in templates by default."""
     front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
     safety, loop = settings.safety, settings.loop
@@ -115,7 +115,7 @@ def _ask(
 
 
 def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
-    """How tools are offered: as the file asks, else the agent, else the settings; off stays off."""
+    """The tool mode: the file's, else the agent's, else the settings'; off cannot be overridden."""
     configured = agent.tool_mode or settings.tool_mode
     mode: ToolMode = front.keys.get("tool_mode", configured)
     return "off" if configured == "off" else mode
@@ -128,10 +128,10 @@ def _with_tools(
     mode: ToolMode,
     templates: Templates,
 ) -> Request:
-    """The request with its room for tools, and the settings for tools described in words.
+    """The request with its room for tools, and the settings for tools as text.
 
-    Even with tools off, earlier calls may need words: a provider without tools knows no calls
-    either.
+    Even with tools off, earlier calls may have to be text, because providers without tools do not
+    understand calls.
     """
     request = replace(request, tool_room=_tool_room(request.model, settings, provider, mode))
     if mode == "native":
@@ -148,7 +148,7 @@ def _with_tools(
 def _tool_room(
     model: str, settings: Settings, provider: ProviderSettings, mode: ToolMode
 ) -> ToolRoom:
-    """The room that tools may take; depends only on the model's name, so it stays the same."""
+    """The room that tools may take; depends only on the model's name, so it does not change."""
     tokens, window = settings.tools.budget_tokens, known_window(model)
     if tokens is None:
         tokens = int(window * TOOLS_SHARE) if window else TOOLS_TOKENS
@@ -159,7 +159,7 @@ def _tool_room(
 
 
 def _call_limits(limits: CallLimits, front: FrontMatter) -> CallLimits:
-    """The lower value of each limit: a file can only lower them."""
+    """The lower value for each limit, because a file can only lower limits."""
     table = front.keys.get("max_tool_calls", {})
     return CallLimits(
         _lower(limits.per_message, table.get("per_message")),
@@ -172,14 +172,14 @@ def _lower(one: int | None, other: int | None) -> int | None:
 
 
 def names(wire: str, tool: Tool) -> tuple[str, ...]:
-    """The names by which a glob may call a tool."""
+    """The names of a tool that a glob may match."""
     return wire, tool.name, f"{tool.server}/{tool.name}"
 
 
 def _narrowing(
     settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter
 ) -> Any:
-    """The function that reduces the catalogue to this chat's tools; None if there are none."""
+    """The function that reduces the catalogue to this chat's tools; None if tools are off."""
     if tool_mode(settings, agent, front) == "off":
         return None
     globs = [g for g in (agent.tools, front.keys.get("tools")) if g is not None]

@@ -1,7 +1,7 @@
 """Whether a turn may begin: the conditions before anything is sent, for editor, shell and library.
 
-Each caller words the answer itself, and knows how its user agrees. Compares a chat with the agents
-and providers in the settings, so it is here and not in `policy`, which knows no settings. Pure.
+Each caller words the answer, and knows how its user agrees. This module compares a chat with the
+agents and providers in the settings. It is not in `policy`, which does not know settings. Pure.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A turn may begin; show `hint` before it, "" for none."""
+    """A turn may begin; show the `hint`, if any, before it."""
 
     hint: str
     previous: str = ""
-    """The agent that answered last, if another answers now without the user's or file's wish."""
+    """The agent that answered last, if neither user nor file chose the agent that answers now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """No turn may begin; `problem` is the reason, or a chat's wish for an unconfirmed agent."""
+    """No turn may begin; `problem` explains why, or is a chat's wish for an unconfirmed agent."""
 
     reason: Reason
     problem: str
@@ -68,10 +68,10 @@ def start(
     may_want: Callable[[str], bool],
     question: str | None = None,
 ) -> Ready | Refusal:
-    """Whether a turn of this chat may begin, with the agent that the user has `chosen`, if any.
+    """Whether a turn in this chat may begin, with the agent that the user has `chosen`, if any.
 
-    `may_want` returns whether the user has agreed to the file's wish; it is called only if this
-    alone is left to decide. `question` is not in the chat yet.
+    `may_want` returns whether the user has agreed to the file's wish; it is called only if
+    everything else allows the turn. `question` is not in the chat yet.
     """
     if chosen and settings.named_agent(chosen) is None:
         return Refusal("no such agent", no_such_agent(chosen, settings))
@@ -91,12 +91,12 @@ def start(
 
 
 def no_such_agent(name: str, settings: Settings) -> str:
-    """The message that this agent does not exist, with the existing ones."""
+    """The message that this agent does not exist; lists the existing agents."""
     return f"there is no agent {name!r}: choose one of {_agents(settings)}"
 
 
 def has_question(transcript: Transcript, question: str | None = None) -> bool:
-    """Whether there is a question to answer: in the chat, or a `question` that is not in it yet."""
+    """Whether there is a question to answer in the chat, or in `question` if it is given."""
     if question is None:
         return bool(transcript.exchanges)
     return not all(is_blank(line) for line in question.split("\n"))
@@ -109,7 +109,7 @@ def wanted_agent(transcript: Transcript) -> str:
 
 
 def _previous(transcript: Transcript, settings: Settings, environ: Mapping[str, str]) -> str:
-    """The configured agent that answered last; "" if the default agent is the same or a demo.
+    """The configured agent that answered last; "" if it is the default, or the default is a demo.
 
     A question to a demo agent stays on this machine.
     """
@@ -135,9 +135,9 @@ def _unknown_agent(transcript: Transcript, settings: Settings) -> str:
 
 
 def _misnamed_default(transcript: Transcript, settings: Settings) -> str:
-    """The problem if the settings' agent, for chats without their own, does not exist; else "".
+    """The problem if the settings' agent does not exist, but this chat needs it; else "".
 
-    No provider but the user's choice may read the question.
+    Only the provider that the user chose may read the question.
     """
     is_named = "agent" in read_front_matter(transcript.front_matter).keys
     if is_named or not settings.agent or settings.named_agent(settings.agent):
@@ -152,7 +152,7 @@ def _agents(settings: Settings) -> str:
 def _no_key(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> str:
-    """A hint for users who get the demo model for lack of a key; "" if they chose their agent."""
+    """A hint for users who get the demo model because they have no key; "" if they chose it."""
     agent = agent_of(transcript, settings, environ, chosen)
     keys = read_front_matter(transcript.front_matter).keys
     is_chosen = chosen or settings.agent or "agent" in keys or "provider" in keys

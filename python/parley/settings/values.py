@@ -1,6 +1,6 @@
-"""Every setting with its default: the one place where defaults live.
+"""Every setting with its default: the only place for defaults.
 
-Knows no files and no editor, and not how a user's table becomes these values.
+Does not know files or the editor, nor how a user's table becomes these values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parley.tables import rule
 from parley.tools.servers import ServerSettings
 
 Key = NewType("Key", str)
-"""A key as `vim.keymap.set` takes it, "" for none."""
+"""A key in the syntax of `vim.keymap.set`; "" for none."""
 
 SYSTEM_PROMPT = """\
 You are a helpful assistant. Answer in Markdown, as briefly as the question allows.
@@ -30,7 +30,7 @@ End each answer with a line that starts with 📝: and sums up question and answ
 
 
 TEXT_TOOLS_MAX_TOKENS = 4096
-"""The limit of `max_tokens` with tools as text, unless `safety.max_tokens_per_request` is set."""
+"""The most `max_tokens` with tools as text, unless `safety.max_tokens_per_request` is set."""
 
 
 HIDDEN = "…"
@@ -41,10 +41,10 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """A provider of models; `kind` is the wire format. Its key comes from a variable or a command.
+    """A provider of models; `kind` is the wire format. The key comes from a variable or a command.
 
-    `quirks` are its server's differences from the format maker's server; `official` marks that
-    server.
+    `quirks` are the differences between this server and the server of the format's maker;
+    `official` marks the maker's server.
     """
 
     name: str = ""
@@ -62,17 +62,17 @@ class ProviderSettings:
 
     @property
     def key_variable(self) -> str:
-        """The variable of its key, for display."""
+        """The name of the key's variable, for display."""
         return variable_name(self.api_key_env or "")
 
 
 def variable_name(text: str) -> str:
-    """A variable's name for display: an invalid name is hidden, since it may be a key."""
+    """A variable's name for display; an invalid name is hidden, because it may be a key."""
     return text if not text or _VARIABLE.fullmatch(text) else HIDDEN
 
 
 def key_source(provider: ProviderSettings) -> str:
-    """The source of a provider's key, if there is a key."""
+    """A phrase that names the source of a provider's key."""
     if provider.builtin:
         return "built in, needs no key"
     if provider.api_key_command:
@@ -82,7 +82,7 @@ def key_source(provider: ProviderSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent that a chat talks to. A field that is None falls back to the setting of its name."""
+    """An agent that answers chats. If a field is None, the setting with the same name applies."""
 
     name: str = ""
     provider: str = ""
@@ -98,7 +98,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The limits of an answer's loop of tool calls."""
+    """Limits for the tool calls in an answer."""
 
     max_iterations: int = field(default=10, metadata=rule(least=1))
     max_consecutive_errors: int = field(default=3, metadata=rule(least=1))
@@ -109,7 +109,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """Limits that no agent and no file can widen."""
+    """Limits that agents and files cannot raise."""
 
     max_tools_per_request: int = 5
     rate_limit_per_minute: int = field(default=30, metadata=rule(least=1))
@@ -120,21 +120,21 @@ class Safety:
 TOOLS_SHARE = 0.15
 """The share of a model's window that tools may take, unless `tools.budget_tokens` is set."""
 TOOLS_TOKENS = 8_000
-"""The same in tokens, for models with an unknown window."""
+"""How many tokens tools may take for a model whose window is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tokens that tools may take with schemas; of other tools, a model receives only names."""
+    """How many tokens tool schemas may take; for further tools, a model receives only names."""
 
     budget_tokens: int | None = field(default=None, metadata=rule(least=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Rules for deciding without asking; deny beats remembered beats auto.
+    """Rules for decisions without asking; `deny` beats the user's permissions, which beat `auto`.
 
-    With a slip in it, a rule of `auto` might allow more than intended: it is left out.
+    A flawed rule in `auto` is left out, because it might allow more than intended.
     """
 
     auto: tuple[Pattern, ...] = field(default=(), metadata=rule(is_strict=True))
@@ -144,10 +144,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class PromptTools:
-    """Tools that are described in words: how a failed call is retried.
+    """Tools as text: how to retry failed calls.
 
-    `records` is a file that gets each failed reply with the corrected one, as a line of JSON;
-    `templates` is a file or folder of your own prompt templates.
+    `records` is a file that receives failed replies with the corrected reply, as a line of JSON;
+    `templates` is a file or folder with your own prompt templates.
     """
 
     max_retries: int = 3
@@ -159,16 +159,16 @@ class PromptTools:
 
 @dataclass(frozen=True, slots=True)
 class Xml:
-    """Calls between tags: whether the first of a reply is its only one."""
+    """Calls between tags: `single` reads only the first call in a reply."""
 
     filter: Literal["single", "unlimited"] = "single"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`llm`: a model describes a running tool's work in a sentence; `model` is another one to ask.
+    """`llm`: a model describes a running tool's work in a sentence. `model`: the model for that.
 
-    `notify`: report a turn's end when no window shows its chat.
+    `notify`: report the end of a turn if no window shows its chat.
     """
 
     llm: bool = True
@@ -178,7 +178,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceKeys:
-    """The key of each choice, by its name; false or "" is none. `enabled` off means no keys."""
+    """The key for each choice; false or "" for none. If `enabled` is false, there are no keys."""
 
     enabled: bool = field(default=True, metadata=rule(is_short=True))
     ya: Key = Key("ya")
@@ -191,9 +191,9 @@ class ChoiceKeys:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`scope` selects how the choice keys are read; the others are keys, and false or "" is none.
+    """`scope`: what selects the calls that a choice key decides. The others are keys ("": none).
 
-    The key of a text object is the letter after `i` and `a`.
+    A text object's key is the letter after `i` and `a`.
     """
 
     scope: Scope = "letter"
@@ -219,9 +219,9 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class Mcp:
-    """The MCP servers; `config_file` names a file with more, `mock` offers the built-in one to all.
+    """The MCP servers; `config_file` names a file with more; `mock` offers the mock server to all.
 
-    `start`: at the first question, or when a chat is opened.
+    `start`: when to start servers, at the first question or when a chat is opened.
     """
 
     servers: Mapping[str, ServerSettings] = field(default_factory=dict)
@@ -313,20 +313,20 @@ class Settings:
         return replace(self, mcp=replace(self.mcp, servers={**more, **self.mcp.servers}))
 
     def provider(self, name: str) -> ProviderSettings | None:
-        """The user's provider of this name, else the built-in one."""
+        """The user's provider with this name, else the built-in provider; None if there is none."""
         return self.providers.get(name) or PROVIDERS.get(name)
 
     def all_agents(self) -> tuple[Agent, ...]:
-        """The user's agents, then the built-in ones with other names."""
+        """The user's agents, then the built-in agents with other names."""
         own = {agent.name for agent in self.agents}
         return (*self.agents, *(agent for agent in AGENTS if agent.name not in own))
 
     def named_agent(self, name: str) -> Agent | None:
-        """The agent of this name, None if there is none."""
+        """The agent with this name; None if there is none."""
         return next((agent for agent in self.all_agents() if agent.name == name), None)
 
     def default_agent(self, environ: Mapping[str, str]) -> Agent:
-        """The agent in the settings; else the first one with a key; else the demo."""
+        """The agent in the settings; else the first agent with a key; else the demo."""
         if self.agent and (agent := self.named_agent(self.agent)):
             return agent
         usable = (agent for agent in self.all_agents() if self._has_key(agent, environ))
@@ -335,7 +335,7 @@ class Settings:
         return next(usable, demo)
 
     def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
-        """The name, for display, of the variable that lacks this agent's key; "" if none does."""
+        """The name, for display, of the unset variable for this agent's key; "" if it has a key."""
         provider = self.provider(agent.provider)
         if (
             provider is None
