@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 Left: TypeAlias = Literal["decline", "cancel"]
-"""How the user left a form or an unopened page: by declining it, or without a choice."""
+"""How the user left a form or an unopened page: declined it, or just left."""
 
 
 Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
@@ -60,7 +60,7 @@ class Elicitor(Protocol):
         ...
 
     def visit(self, server: str, page: Visit) -> Coroutine[Any, Any, Literal["accept"] | Left]:
-        """Whether the user opened a server's page; Parley never opens one in any other way."""
+        """Whether the user opened a server's page; Parley never opens pages in any other way."""
         ...
 
     def finish(self, server: str, page: Visit) -> Coroutine[Any, Any, bool]:

@@ -98,9 +98,9 @@ class SdkSession:
         self._first = await self.tools()
 
     async def tools(self) -> tuple[Tool, ...]:
-        """The tools from all pages, except those that the settings exclude.
+        """The tools that the settings enable, from all pages.
 
-        Also leaves out broken definitions, tools beyond the limits, and tools that only run as
+        Leaves out broken definitions, tools beyond the limits, and tools that only run as
         tasks if the server does not take tasks; `left_out` names these.
         """
         first, self._first = self._first, None

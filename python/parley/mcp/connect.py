@@ -44,7 +44,7 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())  # else junk prints t
 
 
 class Connector:
-    """Connects to servers; `reaper` ends the local ones with this process."""
+    """Connects to servers; `reaper` ends local servers with this process."""
 
     def __init__(
         self,

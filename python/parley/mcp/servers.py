@@ -39,9 +39,9 @@ _LIST_S = 10.0
 class Servers:
     """The servers in the settings. Each has its own supervisor, and starts when first needed.
 
-    `elicitor` fills in servers' forms; `sample` replies to servers that may use the model; either
-    may be None. `folder` returns the user's working directory. `in_process` has the servers that
-    are objects in this process, by their names in the settings.
+    `elicitor` fills in servers' forms, and `sample` replies to servers that may use the model.
+    Either may be None. `folder` returns the user's working directory. `in_process` has the servers
+    that are objects in this process, by their names in the settings.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Servers:
         progress: Progress | None = None,
         clock: PausableClock | None = None,
     ) -> Outcome:
-        """The result of a call, an error for any failure; cancellation also reaches the server.
+        """A call's result, or an error for any failure. Cancellation also cancels it at the server.
 
         While the tool runs, `progress` receives progress, total and message, each possibly None.
         `clock` pauses while the server asks the user. If the call already runs as a `task`, this

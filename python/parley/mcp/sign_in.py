@@ -377,7 +377,7 @@ def _provider(
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's provider, but one that ignores an issuer's trailing slash.
+    """The SDK's provider, changed to ignore an issuer's trailing slash.
 
     The SDK itself ignores the slash only without a server's metadata, and for credentials (mcp
     2.3.0, 2026-11-24).

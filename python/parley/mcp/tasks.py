@@ -65,7 +65,7 @@ class TaskRequests:
         answered = set[str]()
         try:
             while not task.is_over:
-                if task.status != "unknown":  # an unknown status is no progress report
+                if task.status != "unknown":  # an unknown status must not count as a report
                     tell(task.message)
                 if task.status == "input_required" and self._is_newest:
                     await self._answer(task, answered)

@@ -54,8 +54,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """The ledger's records of one chat. `proposals` are those that Parley wrote into the file, once
-    for each time."""
+    """The ledger's records of one chat. `proposals` has each proposal as often as Parley wrote it
+    into the file."""
 
     entries: tuple[Entry, ...] = ()
     proposals: Collection[tuple[str, str, str]] = ()

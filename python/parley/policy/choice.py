@@ -49,8 +49,8 @@ def exchange_at(transcript: Transcript, line: int) -> int | None:
 
 
 def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
-    """The calls in an exchange that may be decided, or decided again: those in its last round that
-    have no result."""
+    """The calls in an exchange that may be decided, or decided again: all calls in its last round
+    without a result."""
     return waiting(exchange.answers[-1]) if exchange.answers else []
 
 

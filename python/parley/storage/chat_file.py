@@ -203,9 +203,7 @@ class FileDocument(TextDocument):
 
 
 def in_hand(text: str) -> int:
-    """A line in the exchange to continue: the last, or one with an unfinished answer above an empty
-    question.
-    """
+    """A line in the exchange to continue: the last, or an unfinished one above an empty question."""
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
             is_unfinished(last) and not below.text.strip()

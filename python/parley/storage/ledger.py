@@ -93,8 +93,8 @@ CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
 """A new ledger's tables; existing tables stay unchanged, without columns added here.
 
 So put new data into its own table, which old ledgers receive when they are opened. A new column in
-an old table needs an `ALTER TABLE` with a default after this script in `Database._open`, in one
-transaction with the check for the column, since two processes may open the ledger at once.
+an old table needs an `ALTER TABLE` with a default after this script in `Database._open`. Check for
+the column in the same transaction, since two processes may open the ledger at once.
 """
 IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
@@ -355,7 +355,7 @@ class LedgerFile(Database):
 
 
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
-    """Keep the definition that a tool's digest stands for, to show later what has changed."""
+    """Keep the definition with a tool's digest, to show later how it has changed."""
     if key.definition:
         row = _stored(key.digest), _stored(key.definition)
         db.execute("INSERT OR IGNORE INTO definitions (digest, definition) VALUES (?, ?)", row)

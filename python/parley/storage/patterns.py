@@ -55,7 +55,7 @@ def is_dotted(name: str) -> bool:
 def files(folder: Path, pattern: str, looks: SearchBudget) -> Iterator[str]:
     """The paths of all matching files below `folder`, a real path; nearest first, then by name.
 
-    As in a shell, `*` stays within a name and `**` stands for any number of folders, including
+    As in a shell, `*` matches within a name and `**` matches any number of folders, including
     none. Raises ValueError for a pattern that leads out of the folder or is too long.
     """
     parts = [part for part in pattern.split("/") if part not in ("", ".")]

@@ -268,7 +268,7 @@ _HOME = "${HOME}"
 
 
 def _filled(value: Any, place: _Place) -> Any:
-    """An entry with its folder placeholders filled in; raises for those that only VS Code fills in.
+    """An entry with its folder placeholders filled in; raises for VS Code's own placeholders.
 
     "${input:variable-id}", "${env:NAME}", "${workspaceFolder}", "${userHome}", "${pathSeparator}"
     or "${/}" (code.visualstudio.com/docs/reference/variables-reference,

@@ -36,7 +36,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceList:
-    """One server's resources and templates; `unlisted` says why some are missing; else it is ""."""
+    """One server's resources and templates; `unlisted` may say why some are missing."""
 
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()

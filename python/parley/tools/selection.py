@@ -47,7 +47,7 @@ def switched(
         if not _is_about(glob.removeprefix(OUT), folder, name, tool is None)
     ]
     while rules and rules[0].startswith(OUT) != from_all:
-        rules.pop(0)  # it has no effect in front, where a glob decides about all other tools
+        rules.pop(0)  # no effect in front, but the first glob decides on all other tools
     settled = _settled(rules, server, folder, tool)
     if (from_all if settled is None else settled) != on or (rules and settled is None):
         rules.append(name if on else OUT + name)

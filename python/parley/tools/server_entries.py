@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 SERVER_KEYS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
-"""The keys of a server table: those of most programs, VS Code, Zed, Codex and opencode."""
+"""A server table's key in most programs, VS Code, Zed, Codex and opencode, in this order."""
 _INNER = ("servers", "inputs")
 """The keys of the table `mcp` in VS Code's `settings.json`."""
 

@@ -23,7 +23,7 @@ Account = Literal["none", "signed out", "signing in", "signed in"]
 """Whether the user is signed in at a server; "none" if the server has not required a sign-in."""
 
 Origin = Literal["settings", "config file", "project"]
-"""Where a server was set up: in the user's settings, in the file that they name or in a project."""
+"""The place of a server's entry: the user's settings, the file that they name, or a project."""
 
 RESERVED = "mock"
 """The name of the built-in server; no other server can have it."""
