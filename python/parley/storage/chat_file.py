@@ -203,7 +203,10 @@ class FileDocument(TextDocument):
 
 
 def in_hand(text: str) -> int:
-    """A line in the exchange to continue: the last, or an unfinished one above an empty question."""
+    """A line in the exchange to continue.
+
+    This is the last exchange, or an unfinished exchange above an empty question.
+    """
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
             is_unfinished(last) and not below.text.strip()
