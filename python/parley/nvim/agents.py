@@ -1,7 +1,6 @@
-"""The agents that a user picks from, each with its state: whether it has a key and a running
-server.
+"""Lists the agents to pick from, each with its state: whether it has a key and a running server.
 
-Knows which agents are shown, and in which order; the chat knows which is chosen.
+Knows which agents to show, and in which order; the chat knows which agent is chosen.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from parley.runtime.app import App
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 
 _LISTENS_S = 1.0
-"""How long a server on this machine may take to accept a connection."""
+"""How many seconds a server on this machine may take to accept a connection."""
 
 
 async def agent_rows(app: App, current: str) -> list[dict[str, str]]:
-    """The agents to pick from, with model and state; only one demo agent, at the end."""
+    """The agents to pick from, with model and state; at most one demo agent, at the end."""
     agents = app.settings.all_agents()
     here = await listeners(app, agents)
     demos = [agent for agent in agents if app.provider(agent.provider).builtin]
@@ -54,20 +53,18 @@ def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
 
 
 def _place(base: str) -> str:
-    """The host and port of an address, without a password in it."""
+    """The host and port in an address, without a password."""
     parts = urlsplit(base)
     return f"{parts.hostname}:{parts.port}" if parts.port else f"{parts.hostname}"
 
 
 def base_url(app: App, provider: ProviderSettings) -> str:
-    """The address of a provider; "" if its SDK knows it."""
+    """A provider's address; "" if the SDK chooses it."""
     return app.environ.get(provider.base_url_env or "") or provider.base_url or ""
 
 
 async def listeners(app: App, agents: Sequence[Agent]) -> dict[str, bool]:
-    """Whether something listens at each address on this machine that agents use, such as
-    Ollama's.
-    """
+    """For each local address that agents use, such as Ollama's, whether something listens there."""
     from parley.http.proxies import is_here
 
     bases = {base_url(app, app.provider(agent.provider)) for agent in agents}

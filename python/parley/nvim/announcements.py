@@ -1,6 +1,6 @@
-"""Messages about a chat that waits or whose turn has ended, in a window or not. Pure.
+"""Messages about chats with waiting calls or a finished turn. Pure.
 
-Knows the ends of a turn and the keys of choices; knows nothing of windows.
+Knows how a turn can end and the choice keys; does not know windows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _NAME = 50
 
 
 def calls_wait(calls: int) -> str:
-    """The number of waiting calls, in words."""
+    """A phrase with the number of waiting calls."""
     return "1 call waits" if calls == 1 else f"{calls} calls wait"
 
 
 def reminder(calls: int, keys: Keys) -> str:
-    """The waiting calls, and the keys to continue."""
+    """The number of waiting calls, and the keys that continue."""
     ways = [f"{key_name('ya', keys)} yes", f"{key_name('yn', keys)} no"]
     if calls > 1:
         key = next(key for key, reach in REACH[keys.scope].items() if reach == "all")
@@ -33,13 +33,13 @@ def reminder(calls: int, keys: Keys) -> str:
 
 
 def key_name(choice: Choice, keys: Keys) -> str:
-    """The key of a choice as it is set; without a key, its command."""
+    """The key set for a choice; without a key, the choice's command."""
     key: str | bool = getattr(keys.choices, choice) if keys.choices.enabled else ""
     return str(key or f":ParleyApprove {choice}")
 
 
 def title(transcript: Transcript, path: str) -> str:
-    """The name of a chat among others: its topic or first question, else its file."""
+    """A name for a chat: its topic or first question, else its file's name."""
     name = (
         shown_line(topic(transcript)[: _NAME + 1], None)
         or legible_line(PurePath(path).name)
@@ -49,7 +49,7 @@ def title(transcript: Transcript, path: str) -> str:
 
 
 def announcement(end: End, calls: int, chat: str) -> str:
-    """The end of a turn, for a user who does not see the chat."""
+    """A message about a turn's end, for a user who does not see the chat."""
     match end.kind:
         case "waiting":
             return f"{chat}: {calls_wait(calls)} for your choice"

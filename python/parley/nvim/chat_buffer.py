@@ -1,6 +1,6 @@
-"""Identifies one chat in the editor: its buffer and file, its text, and the agent that answers in it.
+"""One chat in the editor: its buffer, its file, its text, and the agent that answers.
 
-Knows what is written, and how to change it; knows neither turns nor drawing.
+Knows the text and how to change it; does not know turns or drawing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ChatBuffer:
     def __init__(self, editor: Editor, app: App, buf: int, name: str) -> None:
         self.editor = editor
         self.app = app
-        """The current app: `setup` replaces it."""
+        """The current app; `setup` replaces it."""
         self.buf = buf
         self.name = name
         """The path of the file; "" if the chat has no file yet."""
@@ -37,19 +37,17 @@ class ChatBuffer:
 
     @property
     def path(self) -> str:
-        """The key by which the ledger knows this chat; without a file, only this process knows
-        it.
-        """
+        """The chat's key in the ledger; if there is no file, only this process uses the key."""
         return self.name or f"/unsaved/{os.getpid()}/{self.buf}"
 
     @property
     def transcript(self) -> Transcript:
-        """The chat, by its text as Neovim last reported it."""
+        """The chat, from the text that Neovim last reported."""
         return self.mirror.text.transcript
 
     @property
     def agent(self) -> Agent:
-        """The agent of this chat, by its text as Neovim last reported it."""
+        """The chat's agent, from the text that Neovim last reported."""
         return self.app.agent(self.transcript, self.chosen)
 
     @property
@@ -58,7 +56,7 @@ class ChatBuffer:
         return self.app.resolve(self.chosen)
 
     def resolve_for(self, shot: Snapshot) -> Resolve:
-        """The settings of a turn: the agent accepted at its start is asked until its end."""
+        """A turn's settings: the agent accepted at the start answers until the end."""
         return self.app.resolve(self.chosen, self.app.agent(shot.transcript, self.chosen))
 
     async def look(self) -> Transcript:

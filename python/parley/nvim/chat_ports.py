@@ -1,6 +1,6 @@
-"""Connects the engine to a chat in the editor: the app's ports, with its requests and tools noted.
+"""Connects the engine to a chat in the editor: wraps the app's ports to record requests and tools.
 
-The screen shows the counted tokens, and draws the last tools without starting servers.
+The screen shows the counted tokens, and draws the last known tools without starting servers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def chat_ports(
     *,
     is_beside: bool = False,
 ) -> engine.Ports:
-    """The ports of a turn; `is_beside` if its requests do not belong to the chat itself."""
+    """The ports for a turn; with `is_beside`, its requests are not the chat's own."""
     app = buffer.app
     editor = partial(editor_text, buffer.editor, buffer.buf)
     ports = app.ports(document, buffer.path, observer, lambda: buffer.folder, editor)
@@ -39,13 +39,13 @@ def chat_ports(
 
 
 class CountedModel:
-    """The model, with its requests counted."""
+    """The model port; counts the tokens of its requests."""
 
     def __init__(
         self, model: engine.Model, tokens: Tokens, settled: Callable[[Request], Request] | None
     ) -> None:
-        """`settled` takes a request in the form its provider accepts; None if it is not the
-        chat's.
+        """`settled` returns a request in the form that its provider accepts; None if the requests
+        are not the chat's own.
         """
         self._model = model
         self._tokens = tokens
@@ -58,7 +58,7 @@ class CountedModel:
 
 
 class RememberedTools:
-    """The tools; the screen gets the last catalogue."""
+    """The tools port; the screen receives the last catalogue."""
 
     def __init__(self, tools: engine.ToolRunner, screen: ChatScreen) -> None:
         self._tools = tools

@@ -1,6 +1,6 @@
 """Shows one chat: its calls, folds, pictures, status and tokens.
 
-Knows how each is computed from the text and the ledger; Lua knows how things are drawn.
+Knows how to compute them from the text and the ledger; Lua knows how to draw them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ChatScreen:
         self._buffer = buffer
         self._editor = buffer.editor
         self.catalogue: Catalogue | None = None
-        """The tools of the last request: drawing starts no servers. None before the first."""
+        """The last request's tools, because drawing does not start servers; None before that."""
         self.tokens = Tokens()
         self._seen_calls = SeenCalls()
         self._fold_texts = FoldTexts()
@@ -43,7 +43,7 @@ class ChatScreen:
     # --- The text ---
 
     async def draw(self) -> ChatView:
-        """Draw the chat by its text as Neovim last reported it."""
+        """Draw the chat, from the text that Neovim last reported."""
         buffer = self._buffer
         tick, transcript, lines = buffer.mirror.tick, buffer.transcript, buffer.mirror.text.lines
         agent = buffer.app.agent_name(transcript, buffer.chosen)
@@ -59,7 +59,7 @@ class ChatScreen:
         rows, texts = self._fold_texts.rows(folds(view))
         drawn = {**drawing(view, buffer.app.settings.keys), "folds": rows, "texts": texts}
         drawn["sightings"] = self._seen_calls.draw(view)
-        if await self._editor.ask("draw", buffer.buf, tick, drawn):  # else the text has changed
+        if await self._editor.ask("draw", buffer.buf, tick, drawn):  # False if the text has changed
             self.waits(len(drawn["proposals"]))
             self._draw_pictures(tick, picture_rows(transcript, lines))
         return view
@@ -87,7 +87,7 @@ class ChatScreen:
             self._editor.tell("pictures", self._buffer.buf, tick, rows)
 
     async def prove_pictures(self, paths: Sequence[str]) -> None:
-        """Check the picture files to draw, and tell the paths of the valid files."""
+        """Check the picture files to draw, and send Lua the paths of the valid files."""
         buffer = self._buffer
         pictures = pictures_of(buffer.transcript, paths)
         contents = await buffer.app.attachments(buffer.path).read(pictures)
@@ -122,18 +122,18 @@ class ChatScreen:
         return self._seen_calls.number(view.sighting(call))
 
     def seen(self, calls: Iterable[tuple[int, float]]) -> Seen:
-        """The calls that were on the screen, from their numbers and milliseconds."""
+        """The calls that were on the screen, by their numbers and milliseconds."""
         return Seen(self._seen_calls.of(calls), self._buffer.app.least_seen_s)
 
     # --- The status line ---
 
     def status(self, text: str, handle: int) -> None:
-        """Show the current status; "" for none."""
+        """Show the current status; "" removes it."""
         self._doing = text, handle
         self._editor.tell("status", self._buffer.buf, text and (self._question or text), handle)
 
     def waits(self, calls: int) -> None:
-        """Tell how many calls are waiting for a choice."""
+        """Send Lua the number of waiting calls, if it has changed."""
         if calls != self._waiting:
             self._waiting = calls
             self._editor.tell("waiting", self._buffer.buf, calls)
@@ -144,11 +144,11 @@ class ChatScreen:
         return self._waiting > 0
 
     def waits_for(self, question: str) -> None:
-        """Show that a question to the user is open, before any status; "" when all are answered."""
+        """Show a question to the user instead of the status; "" when all questions are answered."""
         self._question = question
         self.status(*self._doing)
 
     def used(self, what: Usage | RateLimits) -> None:
-        """Record the tokens of the running request, or its provider's limits."""
+        """Record the running request's tokens, or its provider's limits."""
         self.tokens.say(what)
         self._editor.tell("usage", self._buffer.buf, self.tokens.table())

@@ -1,6 +1,6 @@
-"""Editor text for a question: the file next to the chat, a selection, diagnostics.
+"""Text from the editor for a question: the file next to the chat, a selection, or diagnostics.
 
-Knows what Lua tells about the file; `storage.references` knows which files may be read.
+Knows what Lua reports about the file; `storage.references` knows which files Parley may read.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from parley.text import one_line, size_text
 
 MOST_DIAGNOSTICS = 200
 _MESSAGE = 1000
-"""The characters kept of a diagnostic's message."""
+"""The most characters of a diagnostic's message."""
 _OF_FILES = ("", "help")
-"""The kinds of buffers ('buftype') whose text is that of a file."""
+"""The kinds of buffers ('buftype') that contain a file's text."""
 _NO_FILE = "no other file is open next to this chat"
 
 
 async def editor_text(editor: Editor, buf: int, name: str, most: int) -> EditorText:
-    """The text that a name refers to, of at most so many bytes. Raises ParleyError."""
+    """The text that a name refers to, at most `most` bytes. Raises ParleyError."""
     is_diagnostics = name == "diagnostics"
     context = await editor.ask("context", buf, name, MOST_DIAGNOSTICS if is_diagnostics else most)
     if not context:
@@ -39,11 +39,11 @@ async def editor_text(editor: Editor, buf: int, name: str, most: int) -> EditorT
 
 
 def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
-    """Lines of the file."""
+    """The file's text, or the selected part."""
     if size := context.get("size"):
         raise ParleyError(f"too large ({size_text(size)}): not read")
     lines = context.get("lines") or []
-    if any("\0" in line or "\n" in line for line in lines):  # Vim's functions write a NUL this way
+    if any("\0" in line or "\n" in line for line in lines):  # a NUL, from Vim's functions
         raise ParleyError(f"{file} is not text")
     is_selection = name == "selection"
     if not any(map(str.strip, lines)):
@@ -56,7 +56,7 @@ def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
 
 
 def _diagnostics(file: str, context: Mapping[str, Any]) -> str:
-    """The worst diagnostics of the file, in order of its lines."""
+    """The file's worst diagnostics, in order of lines."""
     worst, count = sorted(context["diagnostics"]), context["count"]
     if not worst:
         raise ParleyError(f"{file} has no diagnostics")

@@ -1,6 +1,6 @@
-"""Writes copies of a chat: a fork next to it, or a page to read.
+"""Writes copies of a chat: a fork next to it, or a page for reading.
 
-Knows when a copy may be made; `chat.fork` and `export` know its text.
+Knows when a copy may be written; `chat.fork` and `export` know its text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def export_chat(chat: Chat, path: Path, force: bool) -> None:
 
 
 async def fork_chat(chat: Chat, handle: int, row: int, newline: str) -> None:
-    """Copy the chat, down to the exchange at a handle, into a new file next to it, and open it.
+    """Copy the chat, up to the exchange at a handle, into a new file next to it; open the copy.
 
     Raises ParleyError.
     """
@@ -44,10 +44,10 @@ async def fork_chat(chat: Chat, handle: int, row: int, newline: str) -> None:
             lines = fork_lines(shot.lines, shot.exchange, file.name)
         except ValueError as error:
             raise ParleyError(str(error)) from error
-        spelled = (line.replace("\n", "\0") for line in lines)  # as the editor has a NUL
+        spelled = (line.replace("\n", "\0") for line in lines)  # a NUL, from Neovim
         content = encoded(newline.join([*spelled, ""]))
         for path in fork_paths(file):
-            # A deleted file of this name may have left decisions in the ledger.
+            # A deleted file with this name may have left decisions in the ledger.
             is_free = not buffer.app.ledger(str(path)).is_known()
             if is_free and await asyncio.to_thread(write_new, path, content):
                 buffer.editor.tell("forked", handle, str(path))

@@ -1,7 +1,7 @@
-"""`make demo`: Neovim on a chat with the demo model; without a terminal, the session is typed
-and printed.
+"""`make demo`: opens Neovim with a chat for the demo model; without a terminal, types the session
+and prints it.
 
-Knows what a newcomer should see first, and nothing of the work behind it.
+Knows what a newcomer should see first; does not know how Parley works.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _PATIENCE_S = 60.0
 _LOOK_S = 0.02
 
 _FOREIGN = ("VIM", "VIMRUNTIME", "VIMINIT", "NVIM_APPNAME", "NVIM_LISTEN_ADDRESS", "PYTHONPATH")
-"""Variables of a Neovim whose terminal runs this, or for this process only."""
+"""Variables from a Neovim whose terminal runs this program, or meant only for this process."""
 
-# A bar, not a message: a message too long for the screen waits for ENTER, and takes the keys.
+# A bar, not a message, because a long message waits for ENTER and consumes the keys.
 _INIT = """
 local here, python, hint = {here}, {python}, {hint}
 vim.opt.runtimepath:prepend(here .. '/parley')
@@ -49,16 +49,16 @@ require('parley').setup({{ agent = 'Demo', chat_dir = here .. '/chats' }})
 
 
 def main(nvim: str) -> int:
-    """Play the session, or let the user play, in a temporary folder that leaves no trace."""
+    """Play the session, or let the user play, in a temporary folder that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="parley-demo-") as folder:
         chat = Path(folder) / "chats" / "stock-prices.md"
         chat.parent.mkdir()
         chat.write_text(_CHAT, encoding="utf-8")
         init = Path(folder) / "init.lua"
         init.write_text(_init(folder), encoding="utf-8")
-        # 'runtimepath' would interpret commas, wildcards and variables in a folder's name.
+        # Use links, because 'runtimepath' interprets commas, wildcards and variables in names.
         Path(folder, "parley").symlink_to(_ROOT)
-        tags = Path(folder, "help", "doc")  # a checkout has none, and may be read-only
+        tags = Path(folder, "help", "doc")  # a checkout has no tags, and may be read-only
         tags.mkdir(parents=True)
         (tags / "parley.txt").symlink_to(_ROOT / "doc" / "parley.txt")
         command = [nvim, "--clean", "-i", "NONE", "-u", str(init)]
@@ -129,7 +129,7 @@ def _play(command: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # the encoding of chats in every locale
     sys.stdout.write("\n".join(lines()) + "\n")
-    with contextlib.suppress(EOFError, OSError):  # Neovim has exited, as it should
+    with contextlib.suppress(EOFError, OSError):  # Neovim has exited, as expected
         nvim.command("qall!")
     return 0
 

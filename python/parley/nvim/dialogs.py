@@ -1,6 +1,6 @@
-"""Questions to the user while something runs: one question at a time, in the editor's own prompts.
+"""Asks the user questions while turns run: one question at a time, in the editor's own prompts.
 
-Knows ids and answers, not what a question is about.
+Knows ids and answers, but not the questions' subjects.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from parley.nvim.editor import Editor
 
 
 class Dialogs:
-    """The questions to an editor's user. Cancelling the task that waits removes its question from
-    the screen."""
+    """The questions to an editor's user. If the waiting task is cancelled, its question disappears
+    from the screen."""
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
@@ -23,17 +23,17 @@ class Dialogs:
         self._one_at_a_time = asyncio.Lock()
 
     async def select(self, prompt: str, items: Sequence[str]) -> int | None:
-        """The number, from 0, of the line that the user picks; None for no choice."""
+        """The number, from 0, of the line that the user picks; None if the user picks none."""
         number = await self._answer("ask_select", prompt, list(items))
         return number - 1 if isinstance(number, int) and 0 < number <= len(items) else None
 
     async def input(self, prompt: str, default: str = "") -> str | None:
-        """The user's text; None if nothing was entered."""
+        """The text that the user types; None if the user dismisses the question."""
         typed = await self._answer("ask_input", prompt, default)
         return typed if isinstance(typed, str) else None
 
     def answered(self, number: int, value: Any) -> None:
-        """Take the user's answer from the editor; None for a dismissed question."""
+        """Receive the user's answer from the editor; None if the user dismissed the question."""
         answer = self._open.get(number)
         if answer is not None and not answer.done():
             answer.set_result(value)

@@ -1,7 +1,7 @@
 """A chat in a buffer, as the engine's document.
 
-Edits are computed for the text known here; Lua applies them only if the buffer still holds it, else
-they are computed again. Knows the buffer by a handle of Lua's, whose marks move with the text.
+Edits are computed for the text known here. If the buffer has changed, Lua does not apply them, and
+they are computed again. Knows the buffer by a handle in Lua, whose marks move with the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parley.policy.choice import exchange_at
 
 
 class BufferDocument:
-    """The chat at one handle; `close` it when the turn is over."""
+    """The chat at a handle; call `close` when the turn is over."""
 
     def __init__(
         self,
@@ -33,10 +33,10 @@ class BufferDocument:
         on_failure: Callable[[Exception], None] = lambda _: None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`row` is the row of the handle in the text of the mirror; None if unknown.
+        """`row` is the handle's row in the mirror's text; None if unknown.
 
-        `on_failure` gets the reason when a begun change fails that no caller waits for; `on_change`
-        is called when edits are in the buffer.
+        `on_failure` receives the reason if a begun change fails and no caller waits for it;
+        `on_change` is called when edits are in the buffer.
         """
         self._editor = editor
         self._on_failure = on_failure
@@ -45,21 +45,21 @@ class BufferDocument:
         self._handle = handle
         self._anchor = row or 0
         self._tick = UNKNOWN_TICK if row is None else mirror.tick
-        """The changedtick of the text in which the anchor is a row of the current exchange."""
+        """The changedtick of the text for which the anchor is valid."""
         self._is_pinned = False
         self._stream = BufferStream(editor, handle, mirror)
         self._ahead: tuple[BufferText, Snapshot] | None = None
-        """The document after all begun work."""
+        """The text and the snapshot as they will be after all begun work."""
         self._work: asyncio.Task[None] | None = None
         self._waiting = 0
         self._hurry = asyncio.Event()
-        """A caller waits for the begun change."""
+        """Set while a caller waits for the begun change."""
         self._beginning = asyncio.Lock()
 
     async def read(self) -> Snapshot:
-        """The document as it is now, with all begun changes; Neovim sends only the changed lines.
+        """The document as it is now, including all begun changes; Neovim sends only changed lines.
 
-        From the first reading on, the current answer is held, wherever it moves.
+        From the first call on, a mark in Lua tracks the current answer, wherever it moves.
         """
         shot = await self.look()
         if not self._ahead and not self._is_pinned and (row := answer_row(shot)) is not None:
@@ -67,18 +67,18 @@ class BufferDocument:
         return shot
 
     async def look(self) -> Snapshot:
-        """The same, without holding an answer."""
+        """The document as it is now, without tracking an answer."""
         if self._work and self._work.done():
             await self._finish()
         return self._ahead[1] if self._ahead else await self._look()
 
     async def change(self, change: Change) -> None:
-        """Apply the edits that `change` finds, once the buffer holds the text they are for."""
-        await self.settle()  # a stopped turn had no time for it
+        """Apply the edits that `change` returns for the buffer's current text."""
+        await self.settle()  # a stopped turn did not wait for its changes
         await self._change(change)
 
     async def begin(self, change: Change) -> None:
-        """Begin a change: from now on, reads include it, and writes come after it."""
+        """Begin a change: from now on, reads include it, and later writes follow it."""
         async with self._beginning:  # concurrent calls begin changes concurrently
             shot = await self.look()
             text = self._ahead[0] if self._ahead else self._mirror.text
@@ -86,7 +86,7 @@ class BufferDocument:
             self._begin((after, after.shot(anchor)), lambda: self._change(change))
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Begin an edit, and let `append` write at the line it names."""
+        """Begin an edit; `append` writes at the line that the edit names."""
         if not self._work:
             await self._stream.settle()
         shot = await self.look()
@@ -94,7 +94,7 @@ class BufferDocument:
         self._stream.wait_for(self._finish)
 
     async def append(self, text: str) -> None:
-        """Write at the tip, soon."""
+        """Write text at the stream's end soon."""
         self._stream.append(text)
 
     async def settle(self) -> None:
@@ -103,17 +103,17 @@ class BufferDocument:
         await self._stream.settle()
 
     def move(self, row: int) -> None:
-        """Make another line's exchange the current one."""
+        """Make the exchange at another row the current exchange."""
         self._anchor = row
         self._editor.tell("move", self._handle, row)
 
     @property
     def anchor(self) -> int:
-        """A row of the current exchange, in the text as last told."""
+        """A row in the current exchange, in the text that Neovim last reported."""
         return self._anchor
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Stop writing, and close the handle."""
         self._stream.close()
         if self._work:
             self._work.cancel()
@@ -142,9 +142,7 @@ class BufferDocument:
             work = self._work
             self._waiting += 1
             try:
-                await asyncio.shield(
-                    work
-                )  # the waiting task may be cancelled; the text stays valid
+                await asyncio.shield(work)  # this task may be cancelled, but the change must finish
             finally:
                 self._waiting -= 1
             if work is self._work:
@@ -193,7 +191,7 @@ class BufferDocument:
                 return
 
     async def _is_applied(self, how: str, text: BufferText, edits: list[Edit], *more: Any) -> bool:
-        """Whether the edits are in the buffer; if not, the buffer's text is known now."""
+        """Apply edits; returns False if the text had changed, and now knows the new text."""
         after, anchor = _edited(text, self._anchor, edits)
         answer = None if self._is_pinned else answer_row(after.shot(anchor))
 
@@ -227,30 +225,30 @@ def _edited(text: BufferText, anchor: int, edits: list[Edit]) -> tuple[BufferTex
 
 
 def checked(reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply of Lua's. Raises GoneError if it says that the buffer or the answer is gone."""
+    """A reply from Lua. Raises GoneError if the buffer or the answer is gone."""
     if "gone" in reply:
         raise GoneError(reply["gone"])
     return reply
 
 
 def answer_row(shot: Snapshot) -> int | None:
-    """The row of the current answer, None before there is one."""
+    """The row of the current answer; None if there is no answer yet."""
     at = exchange_at(shot.transcript, shot.anchor)
     answers = shot.transcript.exchanges[at].answers if at is not None else ()
     return answers[-1].span.start if answers else None
 
 
 def trimmed(lines: list[str], edits: Iterable[Edit]) -> list[Edit]:
-    """The edits from the bottom up, without unchanged lines: marks there stay."""
+    """The edits from the bottom up, without unchanged lines, so marks there stay."""
     parts = (part for edit in edits for part in _parts(lines, edit))
     ordered = sorted(parts, key=lambda e: (e.start, e.end), reverse=True)
     return [small for edit in ordered if (small := _trimmed(lines, edit))]
 
 
 def _parts(lines: list[str], edit: Edit) -> list[Edit]:
-    """An edit; if it begins with an answer's line, it is split below that line.
+    """Split an edit that begins with an answer's marker line below this line.
 
-    In a single line only the changed part is replaced: the mark that holds the answer stays.
+    If an edit covers a single line, Lua replaces only the changed part, so the answer's mark stays.
     """
     start, end, new = edit.start, edit.end, edit.lines
     heads = [marker_of(line) for line in (*lines[start : min(start + 1, end)], *new[:1])]
@@ -276,5 +274,5 @@ def _trimmed(lines: list[str], edit: Edit) -> Edit | None:
 
 
 def as_tuples(edits: list[Edit], line_end: str) -> list[tuple[int, int, list[str]]]:
-    """Edits as Lua takes them."""
+    """Edits in the form that Lua expects."""
     return [(e.start, e.end, [line + line_end for line in e.lines]) for e in edits]

@@ -1,7 +1,7 @@
-"""The way to Neovim: questions to Lua that can be awaited, and tasks that never fail in silence.
+"""The connection to Neovim: requests to Lua that can be awaited, and tasks that report failures.
 
-Uses pynvim's public calls only. Knows nothing of chats, but which functions of Lua's only show
-text: hidden characters in their arguments are made visible here.
+Uses only pynvim's public functions. Does not know chats. Knows which Lua functions only show text,
+and makes hidden characters in their arguments visible.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ for _, call in ipairs(...) do
 end
 """
 LATER_S = 0.003
-"""Seconds that unawaited work is delayed, so a request to a model leaves first."""
+"""How many seconds `tell` delays its calls, so that a request to a model is sent first."""
 
 _SHOWING = frozenset(
     {"message", "status", "ended", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
     | {"confirm_agent", "healthy", "folds"}
 )
-"""Functions of Lua's `remote` that show their strings to the user and do nothing else with them.
+"""Functions in Lua's `remote` that only show their strings to the user.
 
-Each is a line, or less. A NUL makes it a Blob for Vim's functions; a line end is an error
-for those that set lines; control characters in the default of an input are keys: CTRL-R = evaluates what
-follows.
+Each string is at most a line. Hidden characters would do harm: Vim's functions turn a string with a
+NUL into a Blob, functions that set lines reject line ends, and control characters in an input's
+default are keys (CTRL-R = evaluates the text after it).
 """
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
@@ -44,23 +44,23 @@ _log = logging.getLogger("parley")
 
 
 class Editor:
-    """The one Neovim this process belongs to."""
+    """The Neovim that this process belongs to."""
 
     def __init__(self, nvim: pynvim.Nvim) -> None:
         self._nvim = nvim
         self.loop: asyncio.AbstractEventLoop = nvim.loop
         self._tasks = set[asyncio.Task[None]]()
         self._untold = list[list[Any]]()
-        """Calls of `tell` not yet sent to Neovim."""
+        """Calls of `tell` that have not been sent to Neovim."""
 
     async def ask(
         self, name: str, *arguments: Any, heed: Callable[[Any], None] = lambda _: None
     ) -> Any:
-        """The value that a function of Lua's `remote` returns; `heed` is given it first.
+        """Call a function in Lua's `remote`; pass its value to `heed`, and return it.
 
-        `heed` runs before any later message of Neovim's is handled, even if the caller was
-        cancelled. The value may take as long as the user is in the middle of a command, so never
-        set a time limit.
+        `heed` runs before any later message from Neovim is handled, even if the caller was
+        cancelled. Never set a time limit, because Neovim does not reply while the user is in the
+        middle of a command.
         """
         self._tell_now()
         answer = self.loop.create_future()
@@ -76,12 +76,12 @@ class Editor:
                 if not answer.done():
                     answer.set_result(returned)
 
-        # pynvim waits for the answer in a greenlet of its own, and the loop continues.
+        # pynvim waits for the answer in a separate greenlet, and the loop continues.
         greenlet.greenlet(body).switch()
         return await answer
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Call a function of Lua's `remote`, soon, and before any later call."""
+        """Call a function in Lua's `remote` soon, and before any later call."""
         if not self._untold:
             self.loop.call_later(LATER_S, self._tell_now)
         self._untold.append([name, *shown_arguments(name, arguments)])
@@ -92,12 +92,12 @@ class Editor:
             self._nvim.exec_lua(_TELL, calls, async_=True)
 
     def message(self, text: str, level: Level = "info") -> None:
-        """One line for the user."""
+        """Show the user a message on one line."""
         if text:
             self.tell("message", " ".join(text.removeprefix("parley: ").split()), level)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin a task. Its failures are shown to the user, and logged."""
+        """Begin a task. Shows its failure to the user, and logs unexpected errors."""
         task = self.loop.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -108,7 +108,7 @@ class Editor:
             await work
         except ParleyError as error:
             self.message(str(error), "warn")
-        except Exception as error:  # noqa: BLE001 - the boundary of the task
+        except Exception as error:  # noqa: BLE001 - report every error of a task
             _log.exception("a task failed")
             self.message(
                 f"something went wrong: {error!r}. The log has details: :checkhealth parley",
@@ -117,7 +117,7 @@ class Editor:
 
 
 def shown_arguments(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
-    """Arguments for a function of Lua's; made visible if the function only shows them."""
+    """Arguments for a Lua function, made visible if the function only shows them."""
     return [_visible(argument) for argument in arguments] if name in _SHOWING else arguments
 
 

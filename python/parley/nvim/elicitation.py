@@ -1,8 +1,8 @@
-"""Has the user fill in servers' forms, field by field, and open the pages that they name.
+"""Has the user fill in servers' forms, field by field, and open pages that servers name.
 
-Each step can be left: a form is declined before its first field, and cancelled by dismissing a
-field. Knows prompts; `tools.forms` knows what a field takes, `tools.visits` which address may be
-opened.
+The user can leave at each step: decline a form before its first field, or dismiss a field to cancel
+the form. Knows prompts; `tools.forms` knows which values a field accepts, and `tools.visits` knows
+which addresses Parley may open.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from parley.tools.forms import TEXT_SHOWN, Field, complaint, fields, read
 from parley.tools.visits import Visit
 
 Running: TypeAlias = Callable[[str], list[str]]
-"""The names of a server's tools that run now."""
+"""Returns the names of a server's running tools."""
 Showing: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 _LEAVE_OUT = "(leave this out)"
@@ -36,7 +36,7 @@ class _DismissedError(Exception):
 
 
 class Elicitation:
-    """Implements the elicitor of the servers; `showing` shows a status while the user is asked."""
+    """Implements the servers' elicitor; `showing` shows a status while the user decides."""
 
     def __init__(
         self, editor: Editor, dialogs: Dialogs, showing: Showing, running: Running
@@ -50,7 +50,7 @@ class Elicitation:
     async def ask(
         self, server: str, message: str, schema: Mapping[str, Any]
     ) -> dict[str, Any] | Left:
-        """The user's answers, or how the form was left."""
+        """The user's answers, or how the user left the form."""
         async with self._one_at_a_time:
             calls = " and ".join(self._running(server))
             prompt = (
@@ -78,7 +78,7 @@ class Elicitation:
         return "accept"
 
     async def finish(self, server: str, page: Visit) -> bool:
-        """Whether the user reports having finished on the page."""
+        """Whether the user confirms having finished on the page."""
         async with self._one_at_a_time:
             prompt = f"{server} is waiting for you to finish on {page.host}"
             with self._showing(prompt):
@@ -95,7 +95,7 @@ class Elicitation:
         return {name: value for name, value in answers if value is not None}
 
     async def _answer(self, field: Field) -> Any:
-        """The value of a field; None if it is left out."""
+        """The value for a field; None if the user leaves it empty."""
         if field.several:
             return await self._several(field)
         return await (self._one(field) if field.options else self._typed(field))

@@ -1,6 +1,6 @@
-"""The chats of a folder, newest first: all, or only chats that contain some words.
+"""Finds the chats in a folder, newest first: all chats, or only chats that contain some words.
 
-Reads files, which takes time: for a thread next to the loop. Knows nothing of how a list is shown.
+Run it in a thread, because reading files takes time. Does not know how a list is shown.
 """
 
 from __future__ import annotations
@@ -22,35 +22,33 @@ from parley.storage.content import opening
 MOST_FOUND = 500
 MOST_MATCHES = 200
 PATIENCE_S = 10.0
-"""How long a search may take; a current disk reads some 10,000 chats in this time."""
+"""The most seconds for a search; a current disk reads some 10,000 chats in this time."""
 _HEAD = 8192
 _LONG_HEAD = 262_144
-"""The bytes to look for a question's first words in: quoted lines may come before them."""
+"""The most bytes to search for a question's first words, because quoted lines may precede them."""
 _MOST_TEXT = 4_000_000
-"""Bytes read of one chat; tool results may be longer than any conversation."""
+"""The most bytes to read from a chat, because tool results may be very long."""
 _TOPIC = 80
 _LINE = 100
 _BEFORE = 30
-"""Characters of a long line before the word."""
+"""How many characters of a long line to show before the word."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatList:
-    """The rows of a list of chats, and a note for the user on chats left out, "" if none."""
+    """A list of chats, and a note for the user about chats left out ("" if none)."""
 
     rows: list[dict[str, Any]]
-    """Each `{path, when, topic}`; with words also the first line (from 1) that has them, and its
-    `text`.
-    """
+    """Each is `{path, when, topic}`; in a search, also the found `line` (from 1) and its `text`."""
     note: str = ""
 
 
 def find_chats(
     folder: Path, words: str = "", now: Callable[[], float] = time.monotonic
 ) -> ChatList:
-    """The chats of a folder with a question and with all words, in any case, newest first.
+    """The chats in a folder that have a question and all words (ignoring case), newest first.
 
-    Entries other than files are left out; an unreadable file has the reason as its topic.
+    Only files are included; an unreadable file has the reason as its topic.
     """
     parts = words.casefold().split()
     most, end = MOST_MATCHES if parts else MOST_FOUND, now() + PATIENCE_S
@@ -87,7 +85,7 @@ def _topic_of(path: Path) -> str:
 
 
 def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:
-    """The line of a chat with the words, or with the first; None if any word is missing."""
+    """The line with all words, else with the first word; None if the chat lacks a word."""
     try:
         text = opening(path, _MOST_TEXT).decode("utf-8", "replace")
     except ParleyError:
@@ -103,7 +101,7 @@ def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _excerpt(line: str, word: str) -> str:
-    """The part of a line around a word, without the marker at its start."""
+    """The part of a line around a word, without the line's marker."""
     marker = marker_of(line)
     text = " ".join(line[marker[1] if marker else 0 :].split())
     start = max(0, text.casefold().find(word) - _BEFORE) if len(text) > _LINE else 0

@@ -1,8 +1,7 @@
-"""The folds of a chat, and the text of each closed fold: a call is one row. Pure.
+"""The folds in a chat, and the text of each closed fold: a call is one row. Pure.
 
-Knows rows, and chunks of text with their highlight groups; knows nothing of windows. Each sent text
-has a number, so redrawing a chat with thousands of calls costs little more than redrawing a short
-chat.
+Knows rows, and chunks of text with their highlight groups; does not know windows. Each text is sent
+only once and then has a number, so redrawing thousands of calls costs little.
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ from parley.display.view import ChatView
 from parley.text import counted
 
 _BY = {"memory": "remembered", "auto": "by rule"}
-"""The text for an approval that the user did not type."""
+"""How to show an approval that the user did not type."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionStart:
-    """The text of a fold over the first line of a question."""
+    """The text of a fold that covers the first line of a question."""
 
     text: str
 
 
 Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | QuestionStart | str
-"""The source of a fold's text: a call with its tool's names, or the text itself."""
+"""The source of a fold's text: a call with its tool's names, a question's start, or plain text."""
 Row: TypeAlias = tuple[int, int, int, bool, str, str]
-"""First row, row after the last, text number, whether it is open, who approved, call id."""
+"""First row, row after the last, text number, whether the fold is open, who approved, call id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Folded lines. A call's fold has an id; the call's first line is also a fold of its own."""
+    """Folded lines. If they are a call, `call` is its id; its first line alone is also a fold."""
 
     start: int
     end: int
@@ -59,7 +58,7 @@ class Fold:
 
 
 def folds(view: ChatView) -> Iterator[Fold]:
-    """The folds of a chat."""
+    """The folds in a chat."""
     front_matter = view.transcript.front_matter
     if front_matter is not None and front_matter.strip():
         yield Fold(0, front_matter.count("\n") + 3, _front_matter(view.transcript, front_matter))
@@ -67,7 +66,7 @@ def folds(view: ChatView) -> Iterator[Fold]:
 
 
 def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fold]:
-    """The folds of some exchanges of a chat."""
+    """The folds in some of a chat's exchanges."""
     for exchange in exchanges:
         yield from _references(exchange.question) if exchange.question else ()
         for answer in exchange.answers:
@@ -85,7 +84,7 @@ def _front_matter(transcript: Transcript, raw: str) -> str:
 
 
 def _references(question: Question) -> Iterator[Fold]:
-    """The files and resources that a question included."""
+    """The folds over files and resources that a question includes."""
     for part in question.parts:
         for match in expansions(part.text) if isinstance(part, Text) else ():
             start = part.span.start + part.text.count("\n", 0, match.start())
@@ -95,7 +94,7 @@ def _references(question: Question) -> Iterator[Fold]:
 
 
 def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
-    """The fold of a call; with a result it extends to a call right below, as do their rows."""
+    """The fold over a call and its result, and over the blank line before another call."""
     start, end = call.span.start, call.span.end
     by = _BY.get(view.rule(call), "") if call.choice in YES else ""
     if call.result is None:
@@ -113,14 +112,14 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
 
 
 class FoldTexts:
-    """The texts of one chat's folds: each has a number, and is sent once."""
+    """The texts of one chat's folds; each has a number, and is sent only once."""
 
     def __init__(self) -> None:
         self._numbers = dict[Content, int]()
         self._last = 0
 
     def rows(self, folds: Iterable[Fold]) -> tuple[list[Row], dict[str, dict[str, Any]]]:
-        """The folds for Lua, and the texts, by number, that Lua does not have yet."""
+        """The folds for Lua, and the texts, by number, that have not been sent yet."""
         rows, texts = list[Row](), dict[str, dict[str, Any]]()
         for fold in folds:
             number = self._numbers.get(fold.content)
@@ -133,7 +132,7 @@ class FoldTexts:
 
 
 def _text(content: Content) -> dict[str, Any]:
-    """The row of a fold; a call with a result has another sign, and the outcome."""
+    """A closed fold's row; for a call with a result, it includes the outcome."""
     if isinstance(content, str):
         return {"row": [(content, "ParleyHint", "")]}
     if isinstance(content, QuestionStart):

@@ -1,6 +1,6 @@
-"""The host's part of the health report: agents and their keys, servers, ledger.
+"""The host's part of the health report: agents and their keys, servers, and the ledger.
 
-Reports where a key was found, never the key.
+Reports where Parley found a key, but never the key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonsc
 
 
 async def report(app: App) -> list[Line]:
-    """Lines for the report: level, text, advice. Starts the servers."""
+    """The report's lines: level, text, advice. Starts the servers."""
     here, _ = await asyncio.gather(
         listeners(app, app.settings.all_agents()), app.servers.catalogue()
     )
@@ -62,7 +62,7 @@ def _packages() -> Iterator[Line]:
 
 
 def _new_chats(app: App) -> Line:
-    """Which agent new chats get, and why."""
+    """Which agent answers in new chats, and why."""
     settings, environ = app.settings, app.environ
     agent = settings.default_agent(environ)
     text, missing = f"new chats get {agent.name}", settings.missing_key(agent, environ)
@@ -124,7 +124,7 @@ def _files(app: App) -> Iterator[Line]:
 
 
 def _project(app: App) -> Iterator[Line]:
-    """The working directory's server file, and whether it is trusted."""
+    """The working directory's server files, and whether the user trusts them."""
     for path in app.untrusted():
         yield (
             "warn",

@@ -1,7 +1,7 @@
-"""Pictures that a user puts into a question: from a file, or from the clipboard.
+"""Attaches pictures from files or the clipboard to a question.
 
-Knows which programs read the clipboard's picture; `storage/attachments` knows where a picture is
-kept.
+Knows which programs read a picture from the clipboard; `storage/attachments` knows where pictures
+are saved.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from parley.programs import program, working_folder
 from parley.regular import whole
 from parley.text import size_text
 
-# "wl-paste -t image/png", "xclip -selection clipboard -t image/png -o": each prints the bytes, or
-# fails if the clipboard has none. pngpaste is for macOS, which comes without such a program.
+# Each program prints the picture's bytes, or fails if the clipboard has no picture. macOS does not
+# include such a program; pngpaste must be installed.
 _CLIPBOARDS = (
     ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline", "--type", "image/png")),
     ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
@@ -32,8 +32,9 @@ _SECONDS = 10.0
 
 
 async def insert_image(chat: Chat, handle: int, path: str, environ: Mapping[str, str]) -> None:
-    """Attach a picture to the question at a handle; without a path, the clipboard's. Raises
-    ParleyError.
+    """Attach a picture to the question at a handle: a file or, without a path, the clipboard.
+
+    Raises ParleyError.
     """
     content = await _from_file(Path(path)) if path else await _from_clipboard(environ)
     kind = kind_of(content)
@@ -68,14 +69,14 @@ async def _from_clipboard(environ: Mapping[str, str]) -> bytes:
 
 
 def _commands(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """The commands here that print the clipboard's picture."""
+    """The installed commands that print the clipboard's picture."""
     for variable, (name, *arguments) in _CLIPBOARDS:
         if (not variable or environ.get(variable)) and (path := program(name, environ.get("PATH"))):
             yield (path, *arguments)
 
 
 async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
-    """A program's output, empty if it fails. Raises ParleyError if the output is too long."""
+    """A program's output; empty if the program fails. Raises ParleyError if it is too long."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=DEVNULL,

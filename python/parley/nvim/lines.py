@@ -1,7 +1,7 @@
-"""Lines of a buffer, and a question on them, put into the last question of a chat.
+"""Puts lines from a buffer, and a question about them, into a chat's last question.
 
-They look like the text of a reference. Knows what the editor tells about the lines; `chat.edits`
-knows where a question is in a file.
+The lines look like an included reference. Knows what the editor reports about the lines;
+`chat.edits` knows where a question is in a file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from parley.text import visible
 async def bring(
     chat: Chat, handle: int, question: str, quote: Mapping[str, Any] | None, *, is_first: bool
 ) -> None:
-    """Put a question, "" for none, and quoted lines into a chat; with a question, it is asked.
+    """Put a question ("" for none) and quoted lines into a chat; ask the question, if any.
 
-    A quote has `path`, `first` (counted from 1), `lines` and `language`. If it `is_first`, text
-    already in the chat's question was typed since, and continues below. Raises ParleyError without
-    a question.
+    A quote has `path`, `first` (counted from 1), `lines` and `language`. With `is_first`, the user
+    has typed any text in the chat's question since, so this text stays below. Raises ParleyError if
+    the chat has no question.
     """
     quoted = "\n".join(quotation(quote)) if quote else ""
     text = "\n\n".join(part for part in (question, quoted) if part)
@@ -49,7 +49,7 @@ async def bring(
         return [edit]
 
     def then() -> None:
-        chat.turns.asks_soon = False  # the editor asks now
+        chat.turns.asks_soon = False  # the editor asks it now
         chat.buffer.editor.tell("brought", handle, below, bool(question))
 
     try:
@@ -59,10 +59,10 @@ async def bring(
 
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:
-    """Quoted lines with their path and numbers, in a fence; not yet escaped. No path is a
-    reference.
+    """Quoted lines with path and line numbers, in a fence, not yet escaped. The path never becomes
+    a reference.
     """
-    lines = [line.replace("\n", "\0") for line in quote["lines"]]  # as the editor writes a NUL
+    lines = [line.replace("\n", "\0") for line in quote["lines"]]  # a NUL, from Neovim
     path, first = quote["path"].replace("@@", "@ @"), quote["first"]
     title = Lines(path, first, first + len(lines) - 1).title
     language = info_word(quote["language"])

@@ -1,4 +1,4 @@
-"""The log file of the host: failures with their tracebacks, and never a key."""
+"""The host's log file: failures with tracebacks, but never keys."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from parley.secrets import HANDED_OUT
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8
 _BEGINNING = 16
-"""The part of a secret that counts as the whole: a message may be cut; kinds of keys share less."""
+"""How many characters identify a secret, because a message may be cut. Keys share fewer."""
 _MOST_BYTES = 1_000_000
 
 
 class _Redacting(logging.Formatter):
-    """Hides handed-out keys and the values of environment variables named like secrets."""
+    """Hides the keys in use, and the values of variables whose names suggest a secret."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -42,7 +42,7 @@ class _Redacting(logging.Formatter):
 
 
 def _without(text: str, secret: str, name: str) -> str:
-    """The text with a name in place of the beginning of a secret."""
+    """The text with `name` instead of the secret, or of its beginning."""
     before, *pieces = text.split(secret[:_BEGINNING])
     for piece in pieces:
         same = takewhile(
@@ -53,7 +53,7 @@ def _without(text: str, secret: str, name: str) -> str:
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A log that only the user can read."""
+    """A log file that only the user can read."""
 
     def _open(self) -> TextIOWrapper:
         private_file(Path(self.baseFilename))
@@ -61,7 +61,7 @@ class _PrivateFile(RotatingFileHandler):
 
 
 def log_to(path: Path, environ: Mapping[str, str]) -> None:
-    """Write what Parley logs to this file, from now on; without a writable log, continue."""
+    """Write Parley's log to this file from now on; if that is impossible, continue without."""
     logger = logging.getLogger("parley")
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)

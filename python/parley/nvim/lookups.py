@@ -1,6 +1,6 @@
-"""Shows what a chat's next request would use: the details of a call, or the request itself.
+"""Shows a call's details, or the chat's next request, without sending anything.
 
-Knows that a lookup runs beside the turns, and sends nothing.
+A lookup may run at the same time as a turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parley.runtime.tasks import Callbacks
 
 
 def show_details(chat: Chat, handle: int, row: int) -> None:
-    """Show the whole proposal at a handle in this row."""
+    """Show the whole call at a handle in this row."""
     buffer = chat.buffer
 
     async def work(document: BufferDocument) -> None:
@@ -39,7 +39,7 @@ def show_details(chat: Chat, handle: int, row: int) -> None:
 
 
 def with_request(chat: Chat, handle: int, row: int, use: Callable[[Request], None]) -> None:
-    """Use the request that the exchange at a handle would send."""
+    """Pass the request that the exchange at a handle would send to `use`."""
     buffer = chat.buffer
 
     async def work(document: BufferDocument) -> None:
@@ -51,7 +51,7 @@ def with_request(chat: Chat, handle: int, row: int, use: Callable[[Request], Non
 
 
 def _observer(editor: Editor) -> engine.Observer:
-    """The observer of a lookup: reports the servers that it waits for."""
+    """The observer for a lookup; reports the servers that it waits for."""
 
     def on_event(what: engine.TurnEvent) -> None:
         match what:
@@ -66,5 +66,5 @@ def _observer(editor: Editor) -> engine.Observer:
 
 
 def _first_rows(call: Proposal) -> tuple[int, ...]:
-    """The rows of a call and of the header of its result."""
+    """The first row of a call, and the first row of its result."""
     return (call.span.start, call.result.span.start) if call.result else (call.span.start,)

@@ -1,7 +1,6 @@
-"""The process that Neovim starts: pynvim's own plugin host with one plugin in it.
+"""The process that Neovim starts: pynvim's plugin host with a single plugin.
 
-Run as `python -I main.py <folder of the plugin>`. Knows file descriptors and exits, and nothing of
-chats.
+Run it as `python -I main.py <plugin folder>`. Knows file descriptors and exits, but not chats.
 """
 
 from __future__ import annotations
@@ -13,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 OLDEST_PYTHON = (3, 11)
-"""The Python that `pyproject.toml` requires; an older Python gets far enough to report it."""
+"""The version that `pyproject.toml` requires. This file must run on older versions to report it."""
 
 
 def main() -> None:
-    """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of
-    `:qa`.
-    """
+    """Serve until Neovim exits; then end at once: a normal exit would delay `:qa` by 0.3 s."""
     if sys.version_info < OLDEST_PYTHON:
         own, least = (
             ".".join(map(str, version)) for version in (sys.version_info[:3], OLDEST_PYTHON)
@@ -29,8 +26,8 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     gc.set_threshold(
         50_000, 20, 50
-    )  # an SDK makes a million lasting values: scanning them costs a third of the start
-    sys.setswitchinterval(0.001)  # SDKs are imported in a thread while the editor waits for answers
+    )  # SDKs create a million long-lived objects: scanning them takes a third of the start
+    sys.setswitchinterval(0.001)  # the editor waits while a thread imports SDKs: switch more often
     code = 1
     try:
         _serve(sys.argv[1:])
@@ -38,7 +35,7 @@ def main() -> None:
         code = 0  # Neovim is gone
     except SystemExit:
         code = 0
-    except BaseException:  # noqa: BLE001 - the process ends here, and says why
+    except BaseException:  # noqa: BLE001 - report every error before exiting
         import traceback
 
         traceback.print_exc()
@@ -48,9 +45,7 @@ def main() -> None:
 
 
 def _keep_stdin_private() -> None:
-    """Hide stdin from children: one that inherited it would steal messages, and Neovim would
-    crash.
-    """
+    """Hide stdin from child processes: a child that reads it takes messages, and Neovim crashes."""
     messages = os.dup(0)  # not inheritable
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -62,9 +57,7 @@ def _serve(plugins: list[str]) -> None:
     import pynvim
 
     class Host(pynvim.Host):  # type: ignore[misc] # pynvim has no types for it
-        """A host whose errors go to stderr, where Lua keeps them, and not into a hit-enter
-        prompt.
-        """
+        """A host that writes errors to stderr, which Lua records, instead of showing a prompt."""
 
         def _on_async_err(self, msg: str) -> None:
             sys.stderr.write(msg)

@@ -1,6 +1,6 @@
-"""The text of a buffer as Neovim last told it, kept up to date by the changes in every message.
+"""A buffer's text as Neovim last reported it; each message from Neovim contains the changes.
 
-Knows lines and changedticks; nothing of Neovim's functions.
+Knows lines and changedticks, but not Neovim's functions.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from parley.engine import Snapshot
 
 NONE = LineChange(0, 0, 0)
 CURRENT_S = 0.05
-"""Seconds for which a just told text counts as the buffer's."""
+"""For this many seconds, a reported text counts as current."""
 _BYTE_ORDER_MARK = "\ufeff"
 UNKNOWN_TICK = -1
-"""The changedtick of an unknown buffer."""
+"""The changedtick if the buffer's text is unknown."""
 
 
 class BufferText:
-    """The lines of a buffer at one moment, without a byte order mark, and without CR if all
-    lines end in CR.
+    """A buffer's lines at one moment, without a byte order mark, and without CR if all lines end
+    in CR.
 
-    The transcript is parsed when first needed, reusing the parse of an earlier text if there is
-    one.
+    The transcript is parsed when first needed; this reuses an earlier text's transcript.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class BufferText:
         *,
         mark: str = "",
     ) -> None:
-        """`change` turned the text `before` into this text; `mark` precedes the first line."""
+        """`change` turned `before` into this text; `mark` precedes the first line."""
         self.lines = lines
         self.line_end = line_end
         self.mark = mark
@@ -50,7 +49,7 @@ class BufferText:
     def of(
         cls, raw: list[str], before: BufferText | None = None, change: LineChange = NONE
     ) -> BufferText:
-        """The text of lines as Neovim has them."""
+        """The text from lines in Neovim's form."""
         is_crlf = all(line.endswith("\r") for line in raw)
         lines = [line[:-1] for line in raw] if is_crlf else raw
         mark = _BYTE_ORDER_MARK if lines[0].startswith(_BYTE_ORDER_MARK) else ""
@@ -59,7 +58,7 @@ class BufferText:
 
     @cached_property
     def transcript(self) -> Transcript:
-        """The lines as values."""
+        """The parsed lines."""
         earlier, self._earlier = self._earlier, None
         return (
             reread(earlier[0].transcript, earlier[1], self.lines)
@@ -68,13 +67,13 @@ class BufferText:
         )
 
     def source(self, change: LineChange) -> tuple[BufferText, LineChange] | None:
-        """The text from which a changed one is parsed, and all changes since, with `change`."""
+        """The text whose transcript can be reused, and all changes since, including `change`."""
         if "transcript" in vars(self):
             return self, change
         return self._earlier and (self._earlier[0], self._earlier[1].then(change))
 
     def replaced(self, start: int, end: int, raw: list[str]) -> BufferText:
-        """The text in which these lines were replaced by others, as Neovim has them."""
+        """The text after replacing these lines with others, which are in Neovim's form."""
         before = [line + self.line_end for line in self.lines] if self.line_end else self.lines
         before = [self.mark + before[0], *before[1:]] if self.mark else before
         lines = [*before[:start], *raw, *before[end:]] or [""]
@@ -95,7 +94,7 @@ class BufferText:
         return BufferText(lines, self.line_end, self, change, mark=self.mark if start else "")
 
     def shot(self, anchor: int) -> Snapshot:
-        """The text with a line of the current exchange."""
+        """A snapshot of the text, with a line in the current exchange."""
         return Snapshot(self.lines, anchor, lambda _: self.transcript)
 
 
@@ -111,28 +110,29 @@ class Mirror:
 
     @property
     def is_known(self) -> bool:
-        """Whether the text is the buffer's, as last told or written."""
+        """Whether the text is known to be the buffer's, as last reported or written."""
         return self.tick != UNKNOWN_TICK and not self._is_old
 
     @property
     def is_current(self) -> bool:
-        """Whether the text was told just now."""
+        """Whether Neovim has just reported the text."""
         return self.is_known and self._now() - self._time < CURRENT_S
 
     def expire(self) -> None:
-        """The buffer has a write that is not known here."""
+        """Record that the buffer has changed in a way that is unknown here."""
         self._is_old = True
 
     def heed(self, reply: Mapping[str, Any]) -> None:
-        """Take the change in a reply of Neovim's, unless the buffer is gone."""
+        """Apply the change in a reply from Neovim, unless the buffer is gone."""
         if "gone" not in reply:
             self.take(reply["change"])
 
     def take(self, change: Mapping[str, Any]) -> None:
-        """Take a change: `{tick, count, since, start, end, lines}`, without `since`, the whole
-        text.
+        """Apply a change: `{tick, count, since, start, end, lines}`; without `since`, `lines` is the
+        whole text.
 
-        A change to any other text makes this text unknown: the next reader is given all lines.
+        If a change is based on another text, this text becomes unknown; Neovim then sends all
+        lines.
         """
         text, lines = self.text, change.get("lines")
         if "since" not in change:
@@ -145,5 +145,5 @@ class Mirror:
             self.tick = UNKNOWN_TICK
 
     def put(self, tick: int, text: BufferText) -> None:
-        """The text that the buffer has now."""
+        """Record the text that the buffer has now."""
         self.tick, self.text, self._time, self._is_old = tick, text, self._now(), False

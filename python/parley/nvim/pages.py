@@ -1,6 +1,6 @@
-"""The texts of a chat's pages: a request, a project's servers, the ledger.
+"""The texts of pages: a request, a project's servers, the ledger.
 
-Pure, but for the page that is written. Knows lines of text and Markdown; knows nothing of windows.
+Pure, except for writing an HTML page. Knows lines of text and Markdown, but not windows.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from parley.tools.mcp_files import ServersFile, project_of
 from parley.tools.visits import Visit
 
 THE_FILE = "## The file"
-"""The line of a project's page above the file's text."""
+"""The heading above the file's text on a project's page."""
 _WIDTH = 78
 _SHOWN_OF_BYTES = 60
 _DATA_URL = re.compile(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
 _NAME, _ID = 24, 8
-"""Columns of a name and of a call's id, whose end distinguishes it."""
+"""The widths of the columns for a name and for the end of a call's id."""
 
 
 def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]) -> list[str]:
-    """A request's body as JSON, below comments that name its agent and its tools."""
+    """A request's body as JSON, below comments with its agent and tools."""
     tools = [wire for wire, _ in request.catalogue.in_full] if request.offers_tools else []
     in_words = " in words" if request.text_tools and request.text_tools.syntax else ""
     left = len(request.catalogue.names_only) if request.offers_tools else 0
@@ -56,7 +56,7 @@ def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]
 
 
 def _without_bytes(value: object) -> object:
-    """JSON with the bytes of pictures cut: nobody reads lines of some MB."""
+    """JSON without the bytes of pictures, because these lines would have megabytes."""
     match value:
         case {"type": "base64", "data": str(data), **rest}:
             return {"type": "base64", **rest, "data": _cut(data)}
@@ -87,7 +87,7 @@ def _comment(name: str, fact: str) -> list[str]:
 
 
 def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
-    """Everything that a project's file would do, and the file itself, with no hidden characters."""
+    """Everything that a project's file would do, and its text, without hidden characters."""
     folder = project_of(path)
     lines = [f"# {legible_line(str(path))}", "This file came with the project. Its servers:"]
     for name, server in file.servers.items():
@@ -100,13 +100,13 @@ def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
 
 
 def _whole_line(text: str) -> str:
-    """A whole text on one line, with no hidden characters."""
+    """A complete text on one line, without hidden characters."""
     return contained(legible(text))
 
 
 def visit_page(server: str, page: Visit) -> list[str]:
-    """A page that a server wants opened: the server, the whole address, and the server's
-    message.
+    """The text about an address that a server wants to open: the server, the whole address, and
+    the server's message.
     """
     plain = "! Others can read your data on the way: the address does not begin with https."
     return [
@@ -124,7 +124,7 @@ def visit_page(server: str, page: Visit) -> list[str]:
 
 
 def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
-    """Unused approvals; a chat's decisions, runs and requests, newest first; the totals."""
+    """Unused approvals; a chat's decisions, calls and requests, newest first; and totals."""
     live = [
         f"- `{e.choice}` by {e.rule}: {legible_line(f'{e.key.server}/{e.key.tool}')}"
         f" `{legible_line(e.key.arguments)}`"
@@ -153,7 +153,7 @@ def _day(day: str, records: Sequence[Record]) -> list[str]:
             what,
             name,
             *([call] if call else []),
-        )  # a record without a call has the column, too
+        )  # records without a call also have this column
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=False))
         lines += textwrap.wrap(
             fact,
@@ -165,7 +165,7 @@ def _day(day: str, records: Sequence[Record]) -> list[str]:
 
 
 def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """A record's kind, its tool or model, its call, and the outcome."""
+    """A record's kind, tool or model, call, and outcome."""
     if kind == "request":
         purpose = f"for the {facts['for']}, " if "for" in facts else ""
         tokens = "".join(f", {n} {name}" for name, n in facts["tokens"].items() if n)
@@ -185,7 +185,7 @@ def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _short(name: str) -> str:
-    """A name of a tool or model in a column."""
+    """A tool's or model's name, cut to the column."""
     return legible_line(name if len(name) <= _NAME else name[: _NAME - 1] + "…")
 
 
@@ -196,9 +196,9 @@ def _time(at: float) -> str:
 def write_page(
     transcript: Transcript, attachments: ChatAttachments, path: Path, force: bool
 ) -> None:
-    """Write a chat as one HTML page. Raises ParleyError."""
+    """Write a chat as a single HTML page. Raises ParleyError."""
     try:
-        if not (force and path.exists()):  # if the user shared it by chmod, it stays shared
+        if not (force and path.exists()):  # an existing file keeps its mode
             path.touch(mode=0o600, exist_ok=force)
         with path.open("w", encoding="utf-8", errors="replace") as file:
             file.write(html_page(transcript, path.stem, attachments.pictures(transcript)))

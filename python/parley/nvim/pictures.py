@@ -1,4 +1,4 @@
-"""The pictures of a chat that may be drawn in its buffer, and the lines above them. Pure.
+"""The pictures that a chat's buffer may show, and the lines above them. Pure.
 
 Knows attachments and rows; other plugins draw pictures, and Lua knows which plugin is installed.
 """
@@ -13,15 +13,14 @@ from parley.chat.transcript import Attachment, Result, Transcript, is_blank
 from parley.media import PDF
 
 _PLAIN = re.compile(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
-"""Paths that every picture program reads as nothing but a path."""
+"""Paths that every picture program takes for a path, and nothing else."""
 
 
 def picture_rows(transcript: Transcript, lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The rows below which pictures are drawn, in order, with the pictures' paths in the chat's
-    folder.
+    """The rows with a picture below them, in order, and the pictures' paths in the chat's folder.
 
-    A question's picture is drawn below its line; a result's picture below the blank line after the
-    result, whose own lines are in a fold.
+    A question's picture is drawn below its line. A result's picture is drawn below the blank line
+    after the result, because the result is folded.
     """
     return [
         (row, picture.path) for row, picture in _pictures(transcript, lines) if _is_drawn(picture)
@@ -29,7 +28,7 @@ def picture_rows(transcript: Transcript, lines: Sequence[str]) -> list[tuple[int
 
 
 def pictures_of(transcript: Transcript, paths: Iterable[str]) -> list[Attachment]:
-    """The pictures of a chat that have these paths."""
+    """The chat's pictures that have these paths."""
     pictures = {
         picture.path: picture for _, picture in _pictures(transcript, ()) if _is_drawn(picture)
     }

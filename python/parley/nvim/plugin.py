@@ -1,6 +1,6 @@
-"""Neovim's messages, and the tasks that they begin: reads arguments, starts or ends work, returns.
+"""Handles Neovim's messages: reads the arguments, starts or stops work, and returns.
 
-Knows the names of the messages; `chat` knows what they mean for a chat.
+Knows the messages' names; `chat` knows what they mean for a chat.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _log = logging.getLogger("parley")
 
 
 class Plugin:
-    """All chats of one Neovim."""
+    """All chats in one Neovim."""
 
     def __init__(self, nvim: pynvim.Nvim) -> None:
         self.editor = Editor(nvim)
         self.chats = dict[int, Chat]()
         self.folder = Path.cwd()
-        """The user's working directory, as Neovim last named it; it holds a project's server
-        file.
+        """The user's working directory, as Neovim last reported it; it may contain a project's
+        server file.
         """
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
@@ -67,11 +67,11 @@ class Plugin:
         )
         self._app: App | None = None
         self._setup: tuple[dict[str, Any], str] = {}, ""
-        """The arguments of `setup`, for reading settings again."""
+        """The arguments of `setup`, used to read the settings again."""
         self._ends = dict[str, asyncio.Event]()
-        """By file, the end of a closed buffer's turn: the next request there waits for it."""
+        """For each file, the end of a closed buffer's turn; the next request there waits for it."""
         self._chosen = dict[str, str]()
-        """By file, the agent that the user chose for a chat: kept when the file is reloaded."""
+        """For each file, the agent that the user chose; stays when the file is reloaded."""
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name)
             for name in dir(self)
@@ -79,7 +79,7 @@ class Plugin:
         }
 
     def receive(self, method: str, arguments: dict[str, Any]) -> None:
-        """Begin the work of a message. Never raises."""
+        """Begin the work that a message requests. Never raises."""
         change = arguments.pop("change", None)
         try:
             if change is not None:
@@ -88,7 +88,7 @@ class Plugin:
             self._handlers[method](**arguments)
         except ParleyError as error:
             self.editor.message(str(error), "warn")
-        except Exception as error:  # noqa: BLE001 - the boundary of the message
+        except Exception as error:  # noqa: BLE001 - report every error of a message
             _log.exception("%s failed", method)
             self.editor.message(f"{method} failed: {error!r}", "error")
 
@@ -110,13 +110,13 @@ class Plugin:
         return chat
 
     def _in(self, cwd: str) -> Path:
-        """Note that the user works in this directory now."""
+        """Record that the user works in this directory now."""
         self.folder = Path(cwd)
         return self.folder
 
     @contextmanager
     def _waiting(self, question: str) -> Iterator[None]:
-        """While the user is asked, all chats that wait for the answer show it."""
+        """While the user decides, show the question in all chats whose turn waits."""
         waiting = [chat for chat in self.chats.values() if chat.turns.end is not None]
         for chat in waiting:
             chat.screen.waits_for(question)
@@ -139,7 +139,7 @@ class Plugin:
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
-    # --- Messages: the name follows `_on_` ---
+    # --- Messages: `_on_` and the message's name ---
 
     def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
         from parley.models.attempts import PATIENCE
@@ -175,7 +175,7 @@ class Plugin:
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
     async def _retire(self, app: App) -> None:
-        """Close the app of older settings, when the turns that began with it have ended."""
+        """Close the app with older settings, when the turns that began with it have ended."""
         turns = {chat.turns.task for chat in self.chats.values() if chat.turns.task is not None}
         if turns:
             await asyncio.wait(turns)
@@ -224,7 +224,7 @@ class Plugin:
         from parley.storage.ledger import MADE_HERE
 
         chat = self._chat(buf, name)
-        chat.check.is_loaded_anew = False  # Parley wrote the file: any text in it was typed since
+        chat.check.is_loaded_anew = False  # Parley created the file; the user typed any text since
         self.app.ledger(chat.buffer.path).confirm(MADE_HERE)
 
         async def show() -> None:

@@ -1,7 +1,7 @@
-"""Servers' prompts, put into a chat as its question: the user chooses, fills in and reads them
-before asking.
+"""Puts a server's prompt into a chat as its question: the user chooses, fills in and reads it before
+asking.
 
-Knows the order of the questions to the user; `chat.edits` knows where a question is in a file.
+Knows in which order to ask the user; `chat.edits` knows where a question is in a file.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from parley.tools.prompts import Prompt
 async def insert_prompt(
     servers: Servers, dialogs: Dialogs, chat: Chat, handle: int, words: Sequence[str]
 ) -> None:
-    """Put a prompt into the question at a handle; `words` are its name and name=value for its
-    arguments.
+    """Put a prompt into the question at a handle; `words` are its name, and name=value for each
+    argument.
 
-    The user is asked for missing arguments; dismissing that changes nothing. Raises ParleyError.
+    Asks the user for missing arguments; if the user dismisses this, nothing changes. Raises
+    ParleyError.
     """
     prompts = await servers.prompts()
     prompt = named(prompts, words[0]) if words else await _picked(prompts, dialogs)
@@ -51,7 +52,7 @@ async def insert_prompt(
 
 
 def _blanks(lines: Sequence[str]) -> int:
-    """The number of blank lines at the start."""
+    """How many blank lines precede the text."""
     return next((number for number, line in enumerate(lines) if not is_blank(line)), len(lines))
 
 
@@ -75,7 +76,7 @@ def full_name(prompt: Prompt) -> str:
 
 
 def named(prompts: Sequence[Prompt], name: str) -> Prompt:
-    """The prompt of this name, with or without its server. Raises ParleyError."""
+    """The prompt with this name, with or without its server. Raises ParleyError."""
     matches = [p for p in prompts if full_name(p) == name] or [p for p in prompts if p.name == name]
     if len(matches) == 1:
         return matches[0]
@@ -86,7 +87,7 @@ def named(prompts: Sequence[Prompt], name: str) -> Prompt:
 
 
 def arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, str]:
-    """The arguments in words like name=value. Raises ParleyError for unknown names."""
+    """The arguments from words such as name=value. Raises ParleyError for unknown names."""
     known = [argument.name for argument in prompt.arguments]
     pairs = [word.partition("=") for word in words]
     if wrong := [name for name, sign, _ in pairs if not sign or name not in known]:

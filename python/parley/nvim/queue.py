@@ -1,7 +1,7 @@
-"""The questions of a chat that are asked when the answer above them is complete.
+"""A chat's queue: Parley asks each question when the answer above it is complete.
 
-Each is a mark in the buffer, which moves and disappears with its question; the file knows nothing
-of it. The chat knows when a question is asked.
+A mark in the buffer moves and disappears with its question; the file does not contain the queue.
+The chat knows when to ask a question.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from parley.nvim.mirror import UNKNOWN_TICK, Mirror
 from parley.policy.choice import exchange_at
 
 WORDS = "queued "
-"""The sign drawn before a queued question."""
+"""The text drawn before a queued question."""
 
 
 def not_asked(count: int) -> str:
-    """How many queued questions were not asked; "" if none."""
+    """A sentence with the number of queued questions that were not asked; "" if there are none."""
     if not count:
         return ""
     return (
@@ -33,7 +33,7 @@ def not_asked(count: int) -> str:
 
 
 def question_at(transcript: Transcript, row: int | None) -> Question | None:
-    """The question that a row is in; None if it has an answer or is empty."""
+    """The question that contains a row; None if the question is empty or has an answer."""
     at = None if row is None else exchange_at(transcript, row)
     exchange = None if at is None else transcript.exchanges[at]
     if (
@@ -48,29 +48,28 @@ def question_at(transcript: Transcript, row: int | None) -> Question | None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a handle in a question that can be queued."""
+    """A handle's place in a question that can be queued."""
 
     up: int
-    """How many rows the question starts above the handle."""
+    """How many rows above the handle the question starts."""
     marks: tuple[int, ...]
-    """The question's marks, if it is queued."""
+    """The question's marks; empty if it is not queued."""
     is_below: bool
-    """Whether the running turn is above it."""
+    """Whether the question is below the running turn."""
 
 
 class Queue:
-    """The queue of one chat."""
+    """One chat's queue."""
 
     def __init__(self, editor: Editor, mirror: Mirror, buf: int) -> None:
         self._editor = editor
         self._mirror = mirror
         self._buf = buf
         self.is_used = False
-        """Whether the queue may hold a question."""
+        """Whether the queue may contain a question."""
 
     async def place(self, handle: int, turn: int | None) -> Place | None:
-        """The place of a handle relative to the running turn's; None if nothing there can be
-        queued.
+        """A handle's place relative to the running turn; None if no question there can be queued.
 
         Raises GoneError if the buffer is gone.
         """
@@ -84,16 +83,16 @@ class Queue:
         return Place(row - start, marks, above is not None and above < start)
 
     def put(self, handle: int, up: int = 0) -> None:
-        """Queue the question that starts so many rows above a handle; close the handle."""
+        """Queue the question that starts `up` rows above a handle; close the handle."""
         self.is_used = True
         self._editor.tell("queue_put", handle, up, WORDS)
 
     def remove(self, marks: Sequence[int]) -> None:
-        """Remove questions."""
+        """Remove the questions with these marks."""
         self._editor.tell("queue_remove", self._buf, marks)
 
     async def take(self) -> int | None:
-        """Remove the first question, and return a handle at it; None if the queue is empty."""
+        """Remove the first question, and return a handle there; None if the queue is empty."""
         if not self.is_used:
             return None
         self.is_used = False
@@ -112,7 +111,7 @@ class Queue:
         return None
 
     async def clear(self) -> int:
-        """Empty the queue. Returns how many questions were in it."""
+        """Empty the queue; returns how many questions it contained."""
         if not self.is_used:
             return 0
         self.is_used = False
@@ -120,9 +119,10 @@ class Queue:
         return count
 
     async def _read(self, *handles: int | None) -> tuple[dict[str, Any], Transcript]:
-        """The places of marks and handles, and their text.
+        """The places of marks and handles, and the text for which they are valid.
 
-        It is the mirror's text when the reply comes: an answer may grow before the caller resumes.
+        That is the mirror's text when the reply arrives: the answer may grow before the caller
+        continues.
         """
         transcript: Transcript | None = None
 

@@ -1,6 +1,6 @@
-"""Names of resources after `@@`: from servers' lists, and from their templates.
+"""Resource names for completion after `@@`: from servers' lists and templates.
 
-Knows what servers propose; `completion.lua` knows when to ask for it, and where to show it.
+Knows the servers' proposals; `completion.lua` knows when to ask for them, and where to show them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from parley.nvim.editor import Editor
 from parley.tools.templates import blank_of, start_of
 
 _MOST_BLANKS = 5
-"""The most templates to ask about one name."""
+"""The most templates to ask servers about for one name."""
 
 
 class ResourceNames:
-    """The names sent to the editor, which asks for them on keys and never waits."""
+    """Sends names to the editor, which requests them on a key press and does not wait."""
 
     def __init__(self, editor: Editor, servers: Callable[[], Servers]) -> None:
         self._editor = editor
@@ -26,9 +26,7 @@ class ResourceNames:
         self._templates = list[tuple[str, str]]()
 
     async def resources(self) -> None:
-        """Send the servers' resources; for a template, its beginning, and the whole template to
-        show.
-        """
+        """Send the servers' resources, and each template with its beginning."""
         lists = await self._servers().resources()
         listed = [(server, r.uri) for server, each in lists.items() for r in each.resources]
         self._templates = [
@@ -47,9 +45,7 @@ class ResourceNames:
         )
 
     async def values(self, base: str) -> None:
-        """Send the names that begin with the typed text, from servers' proposals for their
-        templates.
-        """
+        """Send names that begin with the typed text, from the servers' proposals for templates."""
         server, _, uri = base.partition(":")
         names = dict[str, bool]()
         blanks = (blank_of(template, uri) for name, template in self._templates if name == server)
@@ -61,7 +57,7 @@ class ResourceNames:
 
 
 def _names(resources: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The names that a reference can hold, without hidden characters."""
+    """The names that a reference can contain, without hidden characters."""
     for server, uri in resources:
         if can_be_named(resource := ResourceReference(server, uri)) and _shows(uri):
             yield name_of(resource)

@@ -1,6 +1,6 @@
-"""The running calls of a turn, and the facts told at each row and to listeners. Pure.
+"""A turn's running calls, and the facts for their rows and for listeners. Pure.
 
-Knows when each began; counts no time itself.
+Knows when each call began; Lua counts the seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class RunningCalls:
         self._now = now
         self._calls = dict[str, tuple[float, Tool, str]]()
         self._ended = set[str]()
-        """The finished calls; their results may not be in the text yet."""
+        """The finished calls, whose results may not be in the text yet."""
 
     def __contains__(self, call_id: str) -> bool:
         """Whether a call has begun, or was refused."""
@@ -36,7 +36,7 @@ class RunningCalls:
     def facts(
         self, what: CallBegan | CallProgress | CallEnded | CallRefused
     ) -> list[dict[str, Any]]:
-        """The facts about a call for Lua: its id, state, and the state's details."""
+        """The facts about a call for Lua: its id, its state, and details of the state."""
         match what:
             case CallBegan(proposal, tool):
                 self._calls[proposal.call.id] = self._now(), tool, proposal.call.arguments

@@ -1,8 +1,8 @@
-"""The page of servers and tools while it is open: filled as servers settle, and the work of its
+"""The page with servers and tools while it is open: updates it as servers start, and handles its
 keys.
 
-Switches go into the chat's front matter: the file alone says which tools are available in it. Knows
-the chat from which the page was opened; `tools_page` knows what the page looks like.
+Switching a tool changes the chat's front matter, because only the file determines which tools the
+chat has. Knows the chat from which the page was opened; `tools_page` knows how the page looks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KEY = "tools"
 
 
 class ServersPage:
-    """An editor's only page of servers."""
+    """An editor's only page with servers."""
 
     def __init__(self, editor: Editor, app: Callable[[], App], trust: TrustDialog) -> None:
         self._editor = editor
@@ -46,20 +46,18 @@ class ServersPage:
         self._resources = dict[str, ResourceList]()
 
     async def open(self, chat: Chat | None) -> None:
-        """Show the page for a chat, or for none; update it as servers become ready or fail."""
+        """Show the page, for a chat if given; update it as servers become ready or fail."""
         self._chat = chat
         await self._trust.settle(self._app())
         await self._draw(opening=True)
         await self._follow()
 
     async def switch(self, handle: int, server: str, tool: str) -> None:
-        """Switch a tool, or all of a server, on or off in the chat at a handle. Raises
-        ParleyError.
-        """
+        """Switch a tool or a server on or off in the chat at a handle. Raises ParleyError."""
         chat = self._chat
         if chat is None:
             raise ParleyError("this page belongs to no chat. Run :ParleyTools in a chat")
-        async with self._switching:  # a second key counts from what the first one did
+        async with self._switching:  # a second key starts from the result of the first
             offer = self._offer(await chat.buffer.look())
             status = next(status for status in offer.servers if status.name == server)
             boxes = {"": offer.box(status), **{t.name: offer.tool_box(t) for t in status.tools}}
@@ -79,7 +77,7 @@ class ServersPage:
         await self._follow()
 
     async def sign_in(self, server: str) -> None:
-        """Have the user sign in to a server; during a sign-in, cancel it. Raises ParleyError."""
+        """Let the user sign in to a server, or cancel a running sign-in. Raises ParleyError."""
         servers = self._app().servers
         try:
             is_done = await servers.sign_in(
@@ -111,7 +109,7 @@ class ServersPage:
         await self._follow()
 
     async def trust(self) -> None:
-        """Ask about the project's server files, even after a no."""
+        """Ask about the project's server files, even if the user declined earlier."""
         if not self._app().untrusted():
             raise ParleyError(
                 f"there is no {any_of(*PROJECT_FILES)} here that you have not trusted"
@@ -120,7 +118,7 @@ class ServersPage:
         await self._follow()
 
     async def _follow(self) -> None:
-        """Draw servers as they become ready or fail, then their resources once listed."""
+        """Draw servers as they become ready or fail, and later their resources."""
         await self._draw()
         listed = set[str]()
         async for _ in self._app().servers.settling():
@@ -185,7 +183,7 @@ def _switched(shot: engine.Snapshot, server: str, tool: str, on: bool) -> list[E
 
 
 def _without_tools(transcript: Transcript) -> str | None:
-    """The front matter of a chat, without its choice of tools."""
+    """A chat's front matter, without the choice of tools."""
     if transcript.front_matter is None:
         return None
     lines = ["---", *transcript.front_matter.split("\n"), "---"]

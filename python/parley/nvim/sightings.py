@@ -1,7 +1,7 @@
-"""Tracks the calls that the user has seen: each has a number; a key reports how long it was on
-the screen.
+"""Tracks the calls that the user has seen: each has a number; a key press reports how long each
+was on the screen.
 
-Lua knows what was on the screen; this module knows which call has a number.
+Lua knows what was on the screen; this module knows which call has which number.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from parley.policy.doubts import Sighting
 
 
 class SeenCalls:
-    """Numbers of the calls drawn in one chat. A call redrawn unchanged keeps its number."""
+    """Numbers the drawn calls in one chat. An unchanged call keeps its number when redrawn."""
 
     def __init__(self) -> None:
         self._numbers = dict[Sighting, int]()
         self._last = 0
 
     def draw(self, view: ChatView) -> list[int]:
-        """A number for each waiting call, in the order drawn; 0 for anything else."""
+        """A number for each waiting call, in drawing order; 0 for an unreadable call."""
         calls = [call for _, waiting in view.waiting() for call in waiting]
         before, self._numbers = self._numbers, {}
         return [
@@ -29,7 +29,7 @@ class SeenCalls:
         ]
 
     def of(self, seen: Iterable[tuple[int, float]]) -> dict[Sighting, float]:
-        """The sightings still drawn, with seconds, from numbers and milliseconds."""
+        """The sightings that are still drawn, with seconds, from numbers and milliseconds."""
         times = dict(seen)
         return {s: times[n] / 1000 for s, n in self._numbers.items() if n in times}
 

@@ -1,4 +1,5 @@
-"""Checks whether a turn may begin in a chat: who would answer, and whether the user has agreed.
+"""Checks whether a turn may begin in a chat: which agent would answer, and whether the user has
+agreed.
 
 Knows which agents the file named when it was loaded, and which warnings the user has seen;
 `settings.start` knows the rules.
@@ -17,22 +18,22 @@ class StartCheck:
     def __init__(self, buffer: ChatBuffer) -> None:
         self._buffer = buffer
         self.is_loaded_anew = True
-        """Whether the file was loaded since the text was last noted."""
+        """Whether the file was loaded since the last `note`."""
         self._file_agents = set[str]()
-        """The agents (or provider, model) that the file asked for at each load."""
+        """The agents (or providers and models) that the file asked for when it was loaded."""
         self._previous = ("", "")
-        """Who answered last, and who would answer now, as the user was told."""
+        """The last agent and the next agent in the last warning to the user."""
         self._to_confirm = ""
 
     def note(self, transcript: Transcript) -> None:
-        """Note the agent that a file asks for, if it was just loaded."""
+        """If the file was just loaded, record the agent that it asks for."""
         self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
         self.is_loaded_anew = False
 
     def refusal(self, transcript: Transcript) -> str | None:
-        """The reason that no turn begins; None if it does, "" if the user is to confirm the agent.
+        """Why no turn may begin; None if it may, "" if the user must confirm the agent first.
 
-        The chat's agent may come with a hint, which is shown here.
+        Shows the hint about the chat's agent, if there is one.
         """
         self.note(transcript)
         buffer = self._buffer
@@ -52,7 +53,7 @@ class StartCheck:
                 return None
 
     def _change_of_agent(self, transcript: Transcript, previous: str) -> str:
-        """A message, shown once, before an agent other than `previous` answers; "" for none."""
+        """A message, returned once, before an agent other than `previous` answers; else ""."""
         name = self._buffer.app.agent_name(transcript, self._buffer.chosen)
         if not previous or (previous, name) == self._previous:
             return ""
@@ -63,7 +64,7 @@ class StartCheck:
         )
 
     def ask_to_confirm(self) -> None:
-        """Ask about the agent that the last refusal named, if any."""
+        """Ask the user about the agent in the last refusal, if any."""
         agent, self._to_confirm = self._to_confirm, ""
         if agent:
             self._buffer.editor.tell("confirm_agent", self._buffer.buf, agent)

@@ -1,7 +1,8 @@
-"""Brings a stream of text into a buffer no faster than the editor can draw it.
+"""Writes a stream of text into a buffer, no faster than the editor can draw it.
 
-The reply to each piece says what it cost; text is gathered for three times as long, and at least
-one frame. A slow screen thus gets larger pieces, and the user always has most of the time.
+The reply to each piece reports how long it took. Then text is collected for three times as long,
+and at least for one frame. So a slow screen receives larger pieces, and most of the editor's time
+remains for the user.
 """
 
 from __future__ import annotations
@@ -17,26 +18,24 @@ from parley.nvim.mirror import Mirror
 
 FRAME_S = 0.016
 PARSED_FRAME_S = 0.033
-"""With Treesitter, each piece triggers a parse, most of a piece's cost."""
+"""Longer with Treesitter, because each piece triggers a parse, the slowest part."""
 SLOWEST_S = 0.25
 PER_LINE_S = 0.00005
-"""A longer buffer takes longer to highlight; faster pieces would never be highlighted."""
+"""Added for each line, because long buffers take longer to highlight."""
 DUTY = 3
 MOST_AT_ONCE = 1 << 18
-"""Characters of one request, which ends with a line: 5 MB at once block the editor for over a
-second.
-"""
+"""The most characters in a request, because 5 MB at once block the editor for over a second."""
 MOST_OF_A_LINE = 1 << 20
-"""A longer line is cut into few pieces: each piece makes the editor draw the whole line."""
+"""Cut only lines longer than this, because each piece makes the editor draw the whole line."""
 
 STARTS = sorted(
     {PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in MARKERS.values())}
 ) + [f"{marker[0]}\ufe0f{marker[1:]}" for marker in MARKERS.values() if "\ufe0f" not in marker]
-"""All possible starts of a structural line."""
+"""All spellings that can start a structural line."""
 
 
 class BufferStream:
-    """The text of one turn, on its way to the end of its answer."""
+    """Writes the text of one turn to the end of its answer."""
 
     def __init__(self, editor: Editor, handle: int, mirror: Mirror) -> None:
         self._editor = editor
@@ -52,11 +51,11 @@ class BufferStream:
         self._place: Callable[[], Awaitable[None]] | None = None
 
     def reset(self, newline: str) -> None:
-        """A new reply begins, on an empty line."""
+        """Start a new reply, on an empty line."""
         self._newline, self._fresh = newline, True
 
     def append(self, text: str) -> None:
-        """Take text. Raises GoneError if its place is gone."""
+        """Accept text to write. Raises GoneError if its place is gone."""
         if self._failure:
             raise self._failure
         self._pending += pieces(text)
@@ -74,11 +73,11 @@ class BufferStream:
             raise self._failure
 
     def wait_for(self, place: Callable[[], Awaitable[None]]) -> None:
-        """Write nothing before this future, which makes the place for the text, is done."""
+        """Write only after `place`, which creates the place for the text, has finished."""
         self._place = place
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Stop writing; discard unwritten text."""
         self._failure = self._failure or GoneError("the turn is over")
         self._pending.clear()
         if self._task:
@@ -125,10 +124,10 @@ class BufferStream:
 
 
 def pieces(text: str) -> list[str]:
-    """A text in pieces, each written at once, cut after lines if it has several.
+    """A text in pieces, each for one write, cut after lines if it has several.
 
-    Lua escapes what looks like a marker at the start of a continued line, so no cut is near a
-    marker.
+    Never cuts near a marker, because Lua escapes text that looks like a marker at the start of a
+    continued line.
     """
     cut, start = list[str](), 0
     while len(text) - start > MOST_AT_ONCE:

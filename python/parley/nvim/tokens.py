@@ -1,7 +1,6 @@
-"""The tokens a chat has used, what they cost, and how full its model's window is, for the eye.
-Pure.
+"""A chat's used tokens, their cost, and how full the model's window is, for display. Pure.
 
-Knows that usage arrives in pieces, each replacing the earlier usage of the same request.
+Knows that usage arrives repeatedly during a request, and each report replaces the last.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Spent:
         return Spent(self.tokens + other.tokens, sum(costs) if costs else None)
 
     def table(self) -> dict[str, float]:
-        """The tokens by their names, and the cost."""
+        """The tokens by name, and the cost if it is known."""
         used = self.tokens
         counts: dict[str, float] = {
             "input": used.input,
@@ -40,9 +39,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Tokens:
-    """The tokens of the last request, of the last turn, and of all turns made here for this
-    chat.
-    """
+    """The tokens of the last request, the last turn, and all turns in this chat in this process."""
 
     last: Spent = field(default_factory=Spent)
     turn: Spent = field(default_factory=Spent)
@@ -53,16 +50,16 @@ class Tokens:
     limits: tuple[tuple[str, str], ...] = ()
     """The provider's limits, as last reported."""
     window: int = 0
-    """The tokens that the chat's model takes; 0 before the first request."""
+    """How many tokens fit into the model's window; 0 before the first request."""
     prompt: int = 0
-    """The tokens of the chat's last request, by the estimate that decides what fits."""
+    """The estimated tokens of the chat's last request; the same estimate decides what fits."""
     reply: int = 0
-    """The tokens of its reply."""
+    """The tokens of the reply to the chat's last request."""
     _request: Callable[[], Request] | None = None
     _is_of_chat: bool = False
 
     def say(self, what: Usage | RateLimits) -> None:
-        """Take the tokens of the running request so far, or the limits of its provider."""
+        """Record the running request's tokens so far, or its provider's limits."""
         match what:
             case Usage():
                 self.last = Spent(what, self.price.cost(what) if self.price else None)
@@ -72,17 +69,17 @@ class Tokens:
                 self.limits = headers
 
     def _look_at_window(self) -> None:
-        """Measure the request that runs, once: while the model works, the time costs nothing."""
+        """Measure the running request, once. This takes time, so do it while the model works."""
         if self._request:
             request, self._request = self._request(), None
             self.window, self.prompt = request.reach, request.tokens()
 
     def next_turn(self) -> None:
-        """Another turn begins; used tokens stay counted."""
+        """Begin to count another turn."""
         self.before, self.turn, self.last = self.before + self.turn + self.last, Spent(), Spent()
 
     def next_request(self, price: Price | None, request: Callable[[], Request] | None) -> None:
-        """Another request of the turn begins; `request` if it belongs to the chat itself."""
+        """Begin to count another request; `request` is None if it is not the chat's own."""
         self.turn, self.last = self.turn + self.last, Spent()
         self.price, self._request, self._is_of_chat = price, request, request is not None
 

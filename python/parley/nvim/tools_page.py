@@ -1,7 +1,6 @@
-"""The page of servers and tools: its lines, their subjects, and the folds. Pure.
+"""The page with servers and tools: its lines, their subjects, and its folds. Pure.
 
-Knows the available tools and the chat's selection; knows nothing of windows and keys but their
-names.
+Knows the available tools and the chat's selection; of windows and keys, only the keys' names.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from parley.tools.visits import visit
 PAGE_KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
 LOGIN_KEYS = "s: sign in, in your browser   S: sign out"
 RESOURCES_LISTED = 100
-"""The most resources, and templates, shown of a server."""
+"""The most resources, and the most templates, shown for a server."""
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """The servers, and the tools that a chat may use and does use, as (server, tool)."""
+    """The servers, and the tools that a chat may use and those that it uses, as (server, tool)."""
 
     servers: Sequence[ServerStatus]
     possible: frozenset[tuple[str, str]] = frozenset()
     in_use: frozenset[tuple[str, str]] = frozenset()
     left_out: frozenset[str] = frozenset()
-    """Servers with unknown tools that the chat leaves out entirely."""
+    """Servers whose tools are unknown, and which the chat leaves out."""
     room: ToolRoom | None = None
-    """The room for tools with their schemas in a request of the chat."""
+    """The room for tool schemas in the chat's requests."""
     chat: str = ""
     problems: Sequence[str] = ()
     resources: Mapping[str, ResourceList] = field(default_factory=dict)
-    """The resources of the servers that have answered."""
+    """The resources from servers that have replied."""
 
     def box(self, server: ServerStatus) -> str:
         """The box that shows how much of a server the chat uses."""
@@ -69,7 +68,7 @@ class ToolsPage:
     folds: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, *lines: str) -> None:
-        """Add lines at the end."""
+        """Append lines."""
         self.lines += lines
 
     def mark(self, server: str, tool: str = "") -> None:
@@ -88,7 +87,7 @@ class ToolsPage:
 
 
 def tools_page(offer: ServerOffer) -> ToolsPage:
-    """The page of the servers: the state and the tools of each."""
+    """The page: each server with its state and tools."""
     page = ToolsPage()
     page.add(f"# MCP servers{f' of {page_line(offer.chat)}' if offer.chat else ''}", "", PAGE_KEYS)
     if any(server.account != "none" for server in offer.servers):
@@ -102,7 +101,7 @@ def tools_page(offer: ServerOffer) -> ToolsPage:
 
 
 def _excess(offer: ServerOffer) -> list[str]:
-    """A line about tools that are too many to be sent in full."""
+    """A line if there are too many tools to send all schemas."""
     every = [tool for server in offer.servers for tool in server.tools]
     tools, room = [tool for tool in every if (tool.server, tool.name) in offer.in_use], offer.room
     if room is None or room.holds(tools):

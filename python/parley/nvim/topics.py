@@ -1,6 +1,6 @@
-"""Fills a chat's empty topic after a turn: from the first answer's summary, or from a model.
+"""Fills in a chat's empty topic after a turn, from the first answer's summary or from a model.
 
-Knows when the topic may be written; `policy.topic` and `chat.head` know what is written.
+Knows when Parley may write the topic; `policy.topic` and `chat.head` know its text.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from parley.policy.topic import fill_topic
 
 
 class TopicWriter:
-    """The topic of one chat."""
+    """Writes one chat's topic."""
 
     def __init__(self, buffer: ChatBuffer) -> None:
         self._buffer = buffer
         self._has_asked = False
-        """Whether a model was asked for a topic."""
+        """Whether Parley has asked a model for a topic."""
 
     async def fill(self, document: BufferDocument, handle: int) -> None:
         """Fill an empty topic from the first answer's summary."""
@@ -32,12 +32,12 @@ class TopicWriter:
             await self._put(document, handle, fill_topic)
 
     async def find(self, tick: int, row: int, is_busy: Callable[[], bool]) -> bool:
-        """Have a model find a topic if it is still empty after a turn. Returns whether it changed
-        the text.
+        """If the topic is still empty after a turn, ask a model for it, once. Returns whether the
+        text was changed.
 
-        A model is asked once. `tick` is the changedtick after the turn: if it still holds, the
-        topic joins the turn's undo step. `row` is where the turn's answer is then. If the chat
-        `is_busy` when the model has answered, the end of that turn looks again.
+        `tick` is the changedtick after the turn: if it is still the same, the topic joins the
+        turn's undo step. `row` is the row of the turn's answer. If the chat `is_busy` when the
+        model has replied, the end of the new turn tries again.
         """
         buffer, transcript = self._buffer, self._buffer.transcript
         if self._has_asked or not buffer.app.settings.fill_topic or not lacks_topic(transcript):

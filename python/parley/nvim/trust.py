@@ -1,8 +1,7 @@
-"""A project's server file is used once the user has seen everything it would start, and said
-yes.
+"""Asks the user to trust a project's server file, after showing everything that it would start.
 
-The user is asked when servers are first needed; a no holds in this session, for this content. Knows
-the dialog; the project knows what trust is bound to.
+Asks when servers are first needed; a refusal holds in this session, for this content. Knows the
+dialog; the project knows what trust is bound to.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ NO = "No, not in this session"
 SHOW_REST = "Show the rest of what they do first"
 TRUST = "Yes, I trust what this file says now"
 PINNED = "Yes, and ask again when a program of the project that it names changes"
-"""The no comes first if a yes would run something: a user who types without looking says no."""
+"""The refusal comes first in the list, so a user who answers without looking refuses."""
 
 _PAGE = "project-servers"
 _NAMES = 200
 
 
 class TrustDialog:
-    """One for each process; `showing` shows a status while the user is asked."""
+    """The dialog, one for each process; `showing` shows a status while the user decides."""
 
     def __init__(
         self,
@@ -47,9 +46,9 @@ class TrustDialog:
         self._one_at_a_time = asyncio.Lock()
 
     async def settle(self, app: App, *, again: bool = False) -> None:
-        """Ask about the working directory's undecided files, if any; with `again`, even after a no.
+        """Ask about the working directory's undecided files; with `again`, also refused files.
 
-        Raises ParleyError if one has changed while the user looked at it.
+        Raises ParleyError if a file has changed while the user read it.
         """
         async with self._one_at_a_time:
             for path in app.untrusted():
@@ -82,7 +81,7 @@ class TrustDialog:
             self._editor.tell("close_page", _PAGE)
 
     async def _answer(self, question: str, last: int, yes: Sequence[str]) -> str:
-        """The user's answer: a yes only once the page was on the screen down to its `last` line."""
+        """The user's answer; trust is offered only after the page's `last` line was on the screen."""
         answer = ""
         while True:
             rest = await self._editor.ask("page_rest", _PAGE, last, answer == SHOW_REST)
@@ -92,7 +91,7 @@ class TrustDialog:
                 return answer
 
     def _tell_problems(self, app: App) -> None:
-        """Report once why a project's file, or a server in it, is not used."""
+        """Report, once, why Parley does not use a project's file or a server in it."""
         news = [problem for problem in app.problems() if problem not in self._reported]
         self._reported.update(news)
         if news:

@@ -1,6 +1,6 @@
-"""Runs the turns of one chat: at most one at a time, then a queued question or a quick key.
+"""Runs one chat's turns: at most one at a time, then a queued question or an early key press.
 
-Knows when a turn begins and ends; its work is passed in, and `turn` knows how one turn ends.
+Knows when a turn begins and ends, but not its work; `turn` knows how a turn ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from parley.policy.status import ANALYZING
 
 
 class Turns:
-    """The running turn of a chat, and what follows it."""
+    """A chat's running turn, and the work after it."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Turns:
         answer: Work,
         before: asyncio.Event | None,
     ) -> None:
-        """`answer` is the work of a queued question; `before` is the end of a turn of this file
+        """`answer` is the work for a queued question; `before` is the end of a turn in this file
         whose buffer was closed or reloaded.
         """
         self._buffer = buffer
@@ -50,17 +50,17 @@ class Turns:
         self._queue = Queue(buffer.editor, buffer.mirror, buffer.buf)
         self._turn: Turn | None = None
         self.task: asyncio.Task[None] | None = None
-        """The task of the running turn, or of the last one."""
+        """The task of the running or last turn."""
         self._next: tuple[int, Work] | None = None
-        """The handle and the work that begin when the ending turn has ended."""
+        """The handle and the work of the turn that begins when the current turn has ended."""
         self._insertions = set[asyncio.Task[None]]()
-        """The text being put into a question: a turn requested in the meantime includes it."""
+        """Tasks that put text into a question; a new turn waits for them."""
         self.asks_soon = False
-        """Whether a question is being inserted that is asked as soon as it is in the text."""
+        """Whether a question is being inserted, and will then be asked."""
 
     @property
     def end(self) -> asyncio.Event | None:
-        """The end of the running turn; None if none runs."""
+        """The event for the running turn's end; None if no turn runs."""
         return None if self._turn is None else self._turn.end
 
     def running_tools(self, server: str) -> list[str]:
@@ -68,7 +68,7 @@ class Turns:
         return self._turn.running_tools(server) if self._turn else []
 
     def refuse_if_answering(self, shot: engine.Snapshot) -> None:
-        """Raise ParleyError if the exchange of a snapshot is being answered."""
+        """Raises ParleyError if a turn is answering the snapshot's current exchange."""
         turn = self._turn
         if turn is not None and exchange_at(shot.transcript, turn.document.anchor) == shot.at:
             raise ParleyError(
@@ -80,8 +80,7 @@ class Turns:
     def ask(self, handle: int, row: int, work: Work, *, is_question: bool) -> None:
         """Continue the exchange at a handle in this row.
 
-        If it `is_question` below a running turn, queue it; a queued question is removed from the
-        queue.
+        If it `is_question` and below a running turn, queue it, or remove it from the queue.
         """
         turn = self._turn
         if self.asks_soon and is_question:
@@ -92,9 +91,9 @@ class Turns:
             self.start(handle, row, work)
 
     async def _switch(self, handle: int, work: Work) -> None:
-        """Queue a question, or remove it; any other is answered at once, if nothing else runs."""
+        """Queue a question, or remove it from the queue. If it cannot be queued, start its turn."""
         place = await self._queue.place(handle, self._turn.handle if self._turn else None)
-        turn = self._turn  # it may have ended meanwhile
+        turn = self._turn  # the turn may have ended during the wait
         if place and place.marks:
             self._queue.remove(place.marks)
             self._buffer.editor.tell("close", handle)
@@ -108,7 +107,7 @@ class Turns:
     def start(self, handle: int, row: int | None, work: Work) -> None:
         """Begin a turn at a handle in this row (None if unknown), unless a turn is running."""
         if self._turn is not None and self._turn.ending and self._next is None:
-            self._next = handle, work  # the ended turn changes nothing more, and the user is quick
+            self._next = handle, work  # the old turn changes nothing more: start right after it
         elif self._turn is not None:
             self._buffer.editor.message(
                 "a turn is running in this chat; :ParleyStop ends it", "warn"
@@ -127,17 +126,17 @@ class Turns:
         if self._turn is None:
             self._buffer.editor.spawn(self.empty_queue("nothing is running in this chat"))
         elif self._turn.ending:
-            self._turn.kind = "stopped"  # it changes nothing more, but the queue would
+            self._turn.kind = "stopped"  # so that the queue does not continue
         else:
             self._turn.stop()
 
     def lose(self, handle: int, why: str) -> None:
-        """The buffer or the answer of a turn was taken away."""
+        """End a turn whose buffer or answer is gone."""
         if self._turn is not None and self._turn.handle == handle:
             self._turn.lose(why)
 
     def insert(self, work: Coroutine[Any, Any, None]) -> None:
-        """Put something into a question; a turn requested in the meantime waits for it."""
+        """Put text into a question; turns that are requested in the meantime wait for this."""
         task = self._buffer.editor.spawn(work)
         self._insertions.add(task)
         task.add_done_callback(self._insertions.discard)
@@ -163,7 +162,7 @@ class Turns:
                 self.start(following[0], None, following[1])
         if not turn.is_drawn:
             await self.refresh()
-        gc.collect()  # here no caller waits
+        gc.collect()  # at this point, no caller waits
         self._check.ask_to_confirm()
         if turn.tick is not None and await self._topic.find(
             turn.tick, turn.document.anchor, lambda: self._turn is not None
@@ -171,27 +170,26 @@ class Turns:
             await self.refresh()
 
     async def _begin(self, work: Work, turn: Turn) -> engine.End:
-        """Work when the text is complete: what ran before, or is being inserted, has ended."""
+        """Begin the work when an earlier turn in this file, and all insertions, have ended."""
         if self._before is not None:
             await self._before.wait()
-            self._screen.status(ANALYZING, turn.handle)  # the turn's end removed it
+            self._screen.status(ANALYZING, turn.handle)  # the earlier turn's end removed the status
         if self._insertions:
             await asyncio.wait(self._insertions)
         return await work(turn)
 
     async def run_loop(self, turn: Turn, resolve: engine.Resolve) -> engine.End:
-        """Run the loop in a turn. The first answer's summary fills an empty topic."""
+        """Run the engine's loop in a turn. Then fill in an empty topic from the first answer."""
         end = await engine.run_turn(turn.ports, resolve)
         if end.kind == "complete":
             await self._topic.fill(turn.document, turn.handle)
         return end
 
     async def _follow(self, turn: Turn) -> None:
-        """Ask the next queued question after a turn; if calls are waiting, the queue stays as it
-        is.
+        """Ask the next queued question after a turn, unless calls are waiting.
 
-        Taking a question waits for the editor. If the user asks or stops during that wait, the
-        question goes back, or is reported as not asked.
+        Taking a question waits for the editor. If the user asks during that wait, the question
+        goes back into the queue; if the user stops, it is reported as not asked.
         """
         handle = await self._queue.take() if turn.kind == "complete" and not self._next else None
         if handle is not None and (self._next or turn.kind != "complete"):
@@ -206,11 +204,11 @@ class Turns:
     # --- Between turns ---
 
     async def refresh(self) -> None:
-        """Read and draw the buffer; the changes of a turn are drawn when it ends."""
+        """Read and draw the buffer; during a turn, its end does that."""
         try:
             transcript = await self._buffer.look()
         except GoneError:
-            return  # closed in the meantime: the user knows
+            return  # the user has closed the buffer
         if self._turn is not None:
             return
         self._check.note(transcript)
@@ -218,7 +216,7 @@ class Turns:
         await self._screen.draw()
         self._buffer.app.prepare(transcript, self._buffer.chosen)
         gc.collect()
-        gc.freeze()  # keep what was parsed: parsing a long chat again would delay a question
+        gc.freeze()  # later collections skip the parsed chat
 
     def _revoke_undone(self, transcript: Transcript) -> None:
         """Revoke approvals whose marks are no longer in the file."""
