@@ -4,7 +4,11 @@
 local M = {}
 
 local api = vim.api
-local H = { find = {} }
+local H = {}
+
+--- Finds each object around a row, or nil.
+---@type table<string, fun(row: integer, inner?: boolean): parley.Object?>
+M.find = {}
 
 --- The name of each object, by the setting that has its letter.
 M.described = {
@@ -40,7 +44,7 @@ end
 
 --- Select an object that existed when its key was typed.
 function M.select(name, around)
-  local object = H.find[name](H.cursor(), around == "i")
+  local object = M.find[name](H.cursor(), around == "i")
   if api.nvim_get_mode().mode:match("^[vV\22]") then
     vim.cmd.normal({ "\27", bang = true })
   end
@@ -54,7 +58,7 @@ end
 --- The keys that an object types: its selection or, if there is none, keys that cancel the
 --- operator.
 function H.keys(name, around)
-  if H.find[name](H.cursor(), around == "i") then
+  if M.find[name](H.cursor(), around == "i") then
     return ("<Cmd>lua require('parley.objects').select('%s', '%s')<CR>"):format(name, around)
   end
   return api.nvim_get_mode().mode:match("^no") and "<Esc>" or ""
@@ -68,14 +72,14 @@ end
 
 --- The question of the exchange under the cursor.
 ---@return parley.Object?
-function H.find.question_object(row, inner)
+function M.find.question_object(row, inner)
   local first = H.up(row, { "question" })
   return first and H.turn(first, H.down(first + 1, { "question", "answer" }), inner)
 end
 
 --- The answer under the cursor; in a question, the answer below it.
 ---@return parley.Object?
-function H.find.answer_object(row, inner)
+function M.find.answer_object(row, inner)
   local first = H.up(row, { "answer", "question" })
   if first and H.is(H.line(first), { "question" }) then
     first = H.down(first + 1, { "answer", "question" })
@@ -85,9 +89,10 @@ function H.find.answer_object(row, inner)
   end
 end
 
---- The call under the cursor, including its result; its inside is its arguments.
+--- The call under the cursor, including its result; its inside is its arguments. Outside an answer
+--- there are no calls.
 ---@return parley.Object?
-function H.find.call_object(row, inner)
+function M.find.call_object(row, inner)
   local first = H.up(row, H.structure)
   local result = first and H.is(H.line(first), { "result" }) and first
   if result then
@@ -96,9 +101,12 @@ function H.find.call_object(row, inner)
   if not first or not H.is(H.line(first), { "proposal" }) then
     return nil
   end
+  local turn = H.up(first, { "question", "answer" })
+  if not turn or H.is(H.line(turn), { "question" }) then
+    return nil
+  end
   result = result or H.down(first + 1, H.structure)
-  local is_there = result < H.count() and H.is(H.line(result), { "result" })
-  local last = is_there and H.body_end(result) or first
+  local last = H.is_result_of(result, first) and H.body_end(result) or first
   if row > last then
     return nil
   elseif not inner then
@@ -108,9 +116,16 @@ function H.find.call_object(row, inner)
   return col and { first = first, last = first, col = col - 1, stop = stop - 1 } or nil
 end
 
+--- Whether a result starts at a row and has the id of the call at another row.
+function H.is_result_of(row, call)
+  local line = row < H.count() and H.line(row) or ""
+  local id = H.is(line, { "result" }) and line:match("^[^:]*:[^%[]*%[[^%]]*%][^%[]*%[([^%]]*)%]")
+  return id and H.line(call):find(('"%s"'):format(id), 1, true) ~= nil
+end
+
 --- The code block under the cursor; a block without an end yet ends above the next marker.
 ---@return parley.Object?
-function H.find.code_object(row, inner)
+function M.find.code_object(row, inner)
   local open, fence, stop = nil, "", H.count()
   for at, line in H.rows((H.up(row, H.structure) or -1) + 1, stop) do
     if at > row and (not open or H.is(line, H.structure)) then
@@ -174,7 +189,7 @@ function H.body_end(head)
       last = row
     end
   end
-  return H.blanks_above(last)
+  return fence and stop - 1 or last
 end
 
 H.structure = { "question", "answer", "thinking", "proposal", "result", "note" }
@@ -187,7 +202,7 @@ function H.is(line, names)
   end
   local known = require("parley.known")
   return vim.iter(names):any(function(name)
-    return known.is(line, name) and (name ~= "thinking" or line:find(":[", 1, true) ~= nil)
+    return known.is(line, name) and (name ~= "thinking" or line:find("^[^:]*:%[") ~= nil)
   end)
 end
 

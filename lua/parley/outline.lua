@@ -48,25 +48,39 @@ end
 --- The title of a question: its first text after the lines that it quotes.
 ---@param buf? integer the buffer of the lines, in which they may be folded
 function M.title(lines, row, buf)
-  local chat = require("parley.chat")
+  local is = require("parley.known").is
   if not lines[row] then
     return "(empty)"
   end
-  local first = lines[row]:gsub("^[^:]*:%s*", "")
+  local first = H.beside(lines[row])
   local n = row
   local after = buf and require("parley.folds").after(buf, row - 1)
   if after then -- lines quoted before the first word
     n, first = after, ""
   end
   local most = n + 5
-  while first == "" and n < #lines and n < most and not chat.is_question(lines[n + 1]) do
+  while first == "" and n < #lines and n < most do
+    local below = lines[n + 1]
+    if is(below, "question") or is(below, "answer") then
+      break
+    end
     after = buf and require("parley.folds").after(buf, n)
     n = after or n + 1
-    first = after and "" or vim.trim(lines[n])
+    first = after and "" or H.trim(below)
     most = after and n + 5 or most
   end
-  first = first == "" and lines[row]:gsub("^[^:]*:%s*", "") or first
-  return first == "" and "(empty)" or (first:gsub("%c", " ")) -- a NUL would make it a Blob
+  first = first == "" and H.beside(lines[row]) or first
+  return first == "" and "(empty)" or first
+end
+
+--- The text after a question's marker.
+function H.beside(line)
+  return H.trim((line:gsub("^[^:]*:", "")))
+end
+
+--- A line without spaces at its ends, and without control characters: a NUL would make it a Blob.
+function H.trim(line)
+  return vim.trim((line:gsub("%c", " ")))
 end
 
 --- Go to the next question, `count` questions down, or up if negative, as far as there are any.
