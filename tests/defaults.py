@@ -15,7 +15,7 @@ from parley.models.text_tools.template import Template, builtin_templates
 from parley.policy.limits import Limits
 from parley.settings.resolve import agent_of, chat_settings
 from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, Settings
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 SETTINGS = Settings()
 MAX_BYTES = SETTINGS.loop.result_max_bytes

@@ -41,7 +41,7 @@ from parley.policy.approval import Rule
 from parley.policy.facts import What
 from parley.runtime.totals import ToolTotals
 from parley.tools.resources import ResourceList
-from parley.tools.servers import ServerStatus
+from parley.tools.server_settings import ServerStatus
 
 Schema = dict[str, Any]
 

@@ -16,7 +16,7 @@ from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
 from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
-from parley.tools.servers import ServerSettings, ServerStatus
+from parley.tools.server_settings import ServerSettings, ServerStatus
 from parley.tools.visits import Visit
 from tests.asgi import AsgiServer
 from tests.defaults import new_servers

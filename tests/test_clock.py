@@ -15,16 +15,16 @@ from parley.chat import references
 from parley.chat.reader import parse
 from parley.clock import PausableClock
 from parley.errors import PendingError
-from parley.mcp.session import Progress, Signals
+from parley.mcp.server_session import Progress, Signals
 from parley.mcp.stderr import StderrTail
 from parley.mcp.supervisor import Supervisor
 from parley.models.events import Event, Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.runtime.app import App
+from parley.runtime.asyncio_ports import Callbacks, together
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
-from parley.runtime.tasks import Callbacks, together
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.settings.values import ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
@@ -32,7 +32,7 @@ from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from parley.tools.tasks import TaskHandle
 from parley.tools.templates import Blank
 from tests.defaults import attempts_with

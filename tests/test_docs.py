@@ -25,18 +25,18 @@ from parley.chat.writer import render
 from parley.cli import servers
 from parley.cli.arguments import parser
 from parley.cli.exits import EXITS
+from parley.cli.export_import import EXPORTS
 from parley.cli.terminal import in_the_shell
-from parley.cli.transfer import EXPORTS
-from parley.imports.formats import IMPORT_FORMATS
-from parley.mcp.client import MOST_OFFERED
+from parley.imports.import_formats import IMPORT_FORMATS
+from parley.mcp.server_client import MOST_OFFERED
 from parley.media import PICTURE_BYTES as MOST_PICTURE_BYTES
 from parley.nvim import tools_page
 from parley.policy.summaries import KEEP
 from parley.providers.client import READ_TIMEOUT_S
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
-from parley.storage.references import Bounds
-from parley.tools.servers import ServerSettings
+from parley.storage.reference_texts import Bounds
+from parley.tools.server_settings import ServerSettings
 from tests.e2e.test_demo import ANSWER, PROXIES
 from tests.forks import forks
 from tests.nvim.harness import nvim_path

@@ -18,7 +18,7 @@ from parley.mcp.logins import Login
 from parley.models.package import ProviderRequest
 from parley.settings.values import ProviderSettings, Settings
 from parley.tables import Rule
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 KEY = "sk-not-to-be-shown"
 _RUNS = {"parley.__main__", "parley.demo.__main__"}

@@ -31,7 +31,7 @@ from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
 from parley.settings.values import Mcp, Settings
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.forks import forks
 from tests.mcp import resource_server
 

@@ -26,7 +26,7 @@ MODULES = sorted(
         "parley/models/sse.py",
         "parley/models/think_tags.py",
         "parley/models/thinking.py",
-        "parley/providers/errors.py",
+        "parley/providers/provider_errors.py",
         "parley/providers/sdk_clients.py",
         "parley/tools/convert.py",
         "parley/tools/names.py",

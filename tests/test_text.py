@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.chat.calls import proposal_json
+from parley.chat.call_lines import proposal_json
 from parley.chat.rounds import Notice
 from parley.chat.transcript import ToolCall
 from parley.display.summary import arguments, legible_line
 from parley.models.decoder import stream_failed
-from parley.policy.status import sentence
-from parley.providers.errors import bounded
+from parley.policy.status_texts import sentence
+from parley.providers.provider_errors import bounded
 from parley.settings.read import read_settings
 from parley.text import (
     VisiblePieces,

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         Xml,
     )
     from parley.tools.catalogue import Tool
-    from parley.tools.servers import ServerSettings
+    from parley.tools.server_settings import ServerSettings
 
 __version__ = "0.1.0"
 __all__ = [
@@ -149,7 +149,7 @@ _HOMES = {
         *("ProviderSettings", "Safety", "Settings", "Status", "Tools", "Xml"),
     ),
     "tools.catalogue": ("Tool",),
-    "tools.servers": ("ServerSettings",),
+    "tools.server_settings": ("ServerSettings",),
 }
 """The library's names by module, imported when used: the editor's host must start quickly."""
 

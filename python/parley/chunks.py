@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from parley import engine
-from parley.chat.calls import proposal_json
+from parley.chat.call_lines import proposal_json
 from parley.chat.transcript import Proposal, Result
 from parley.models.events import Finished, TextDelta, ThinkingDelta, Usage
 

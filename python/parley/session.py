@@ -33,7 +33,7 @@ from parley.models.formats import PACKAGE
 from parley.models.package import Provider
 from parley.policy.limits import calls_left
 from parley.runtime.app import App
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.load import with_files
 from parley.settings.read import read_settings
 from parley.settings.start import Ready, Refusal, no_such_agent
@@ -41,7 +41,7 @@ from parley.settings.values import PROVIDERS, Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.text import one_line
-from parley.tools.servers import RESERVED, ServerSettings
+from parley.tools.server_settings import RESERVED, ServerSettings
 
 No: TypeAlias = Literal[False, "yn", "yN"]
 Decision: TypeAlias = bool | Choice | tuple[No, str]

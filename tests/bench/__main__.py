@@ -40,7 +40,7 @@ from tests.bench.subjects import (
 from tests.mcp_servers import fake, servers_of
 from tests.nvim.harness import ROOT, child, nvim_path
 from tests.nvim.test_ends import SERVERS, below, parents
-from tests.nvim.test_servers import setup, tools
+from tests.nvim.test_servers_page import setup, tools
 
 RUNS = 7
 SIZES = {0: 5, 200: 5, 2_000: 6, 20_000: 12, 100_000: 30}

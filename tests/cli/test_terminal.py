@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.chat.calls import proposal_line
+from parley.chat.call_lines import proposal_line
 from parley.chat.reader import parse
 from parley.chat.transcript import ToolCall
 from tests.cli.shell import Shell, raw, toml

@@ -31,7 +31,7 @@ from parley.mcp.functions import server_of
 from parley.models.events import Call, Event, Finished, TextDelta
 from parley.models.request import Request
 from parley.settings.values import Settings
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests import fake_time
 from tests.e2e.crash_at_each_step import in_child
 

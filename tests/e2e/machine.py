@@ -15,10 +15,10 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.policy.plan import waiting
 from parley.runtime.app import App
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import Mcp, Settings, Status
 from parley.storage.chat_file import FileDocument
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.ledgers import open_ledger
 
 SERVER = Path(__file__).parent / "counting_server.py"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.chat.calls import proposal_json
+from parley.chat.call_lines import proposal_json
 from parley.chat.transcript import ToolCall
 from parley.errors import BusyError
 from parley.models.events import Finished, TextDelta

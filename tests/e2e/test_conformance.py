@@ -23,7 +23,7 @@ from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
 from parley.tools.catalogue import Tool
 from parley.tools.sampling import SamplingReply, SamplingRequest
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from parley.tools.visits import Visit
 from tests.defaults import new_servers
 from tests.mcp.oauth_server import browsed

@@ -15,7 +15,7 @@ from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.engine import End, run_turn
 from parley.models.events import Aside
 from parley.runtime.app import App
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from tests.faulty_server import SAYS, FaultyServer, Response

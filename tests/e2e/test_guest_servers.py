@@ -20,7 +20,7 @@ from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
 from parley.media import kind_of
 from parley.settings.values import Mcp, Settings, Status
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from parley.tools.tasks import TaskHandle
 from tests.defaults import new_servers
 from tests.e2e.machine import Machine, Process, proposals, read
@@ -176,7 +176,7 @@ async def test_a_server_over_http_is_called_from_a_chat(machine: Machine) -> Non
 
 KILLED = """
 import asyncio, sys
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from parley.tools.tasks import TaskHandle
 from tests.mcp_servers import servers_of, tool_of
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.defaults import new_servers
 from tests.e2e.hostile import INDEX, Hostile, hostile
 from tests.nvim.hanging_model import hanging_model

@@ -21,7 +21,7 @@ from parley.demo.signing import seal, sign
 from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.plan import waiting
 from parley.runtime.app import App
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import Agent, Mcp, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
 from tests.faulty_server import SAYS, FaultyServer, Response, event

@@ -18,10 +18,10 @@ from parley.models.encode import encoded
 from parley.models.events import Aside
 from parley.policy.rules import Pattern
 from parley.providers.client import wire_format
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import Agent, Approval, Mcp, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.e2e.machine import Machine, Process, proposals, read
 from tests.forks import forks
 from tests.pictures import beside, png, question

@@ -14,7 +14,7 @@ from parley import engine
 from parley.chat.front_matter import KEYS
 from parley.chat.options import ThinkingSettings
 from parley.runtime.app import App
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.load import merged
 from parley.settings.read import read_settings
 from parley.settings.values import Agent, ProviderSettings, Settings

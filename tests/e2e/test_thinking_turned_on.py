@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley import engine
-from parley.chat.calls import proposal_json
+from parley.chat.call_lines import proposal_json
 from parley.chat.transcript import ToolCall
 from parley.demo.checks import check_anthropic
 from parley.demo.signing import sign
@@ -17,7 +17,7 @@ from parley.engine.ports import TurnEvent
 from parley.models.events import Aside
 from parley.policy.plan import waiting
 from parley.runtime.app import App
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import Agent, Mcp, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile

@@ -27,12 +27,12 @@ from typing import Any, Literal, TextIO
 
 CLI = (
     "answer",
-    "approval",
+    "approval_dialog",
     "arguments",
     "ask",
     "batch",
     "chat",
-    "inspect",
+    "show",
     "pager",
     "respond",
     "servers",

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.chat.calls import proposal_line
+from parley.chat.call_lines import proposal_line
 from parley.chat.transcript import ToolCall
 from parley.cli.screen import Screen
 from parley.text import VisiblePieces, is_hidden, visible

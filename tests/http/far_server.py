@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.defaults import new_servers
 from tests.faulty_providers import KEY
 from tests.mcp_servers import only

@@ -10,7 +10,7 @@ from parley.models.events import Event, TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import ProviderSettings
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.defaults import new_servers
 from tests.faulty_providers import QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, Response

@@ -12,10 +12,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from parley.chat import edits, grammar
-from parley.chat.calls import split_proposal
+from parley.chat.call_lines import split_proposal
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse, split_lines
-from parley.chat.reply import ReplyWriter
+from parley.chat.reply_writer import ReplyWriter
 from parley.chat.rounds import (
     UNFINISHED,
     Notice,

@@ -9,11 +9,11 @@ import pytest
 
 from parley.chat.edits import written_calls
 from parley.chat.reader import parse
-from parley.chat.reply import ReplyWriter
+from parley.chat.reply_writer import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.chat.writer import render
 from parley.display.view import ChatView, drawing
-from parley.export.messages import lacks
+from parley.export.message_json import lacks
 from parley.models.accumulate import CallAccumulator, PartialCall, finished_calls
 from parley.models.memory import memory
 from parley.models.text_tools.json import JsonExtractor

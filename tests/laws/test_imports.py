@@ -26,8 +26,8 @@ from parley.chat.transcript import (
     without_blank_edges,
 )
 from parley.chat.writer import render
-from parley.export.messages import message_line
-from parley.imports.formats import chats
+from parley.export.message_json import message_line
+from parley.imports.import_formats import chats
 from parley.models.encode import arguments_object, wire_name
 from tests.examples import examples
 from tests.strategies import any_text, lines, marked_files, transcripts

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse
-from parley.chat.reply import ReplyWriter
+from parley.chat.reply_writer import ReplyWriter
 from parley.chat.transcript import Answer, Text, Thinking
 from tests.examples import examples
 from tests.strategies import any_text

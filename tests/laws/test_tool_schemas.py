@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from parley.chat.reader import parse
 from parley.models.encode import encoded
-from parley.models.parameters import wire_request
+from parley.models.parameter_names import wire_request
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.convert import object_schema, shape
 from tests.examples import examples

@@ -31,7 +31,7 @@ from parley.chat.transcript import (
 from parley.chat.writer import render
 from parley.media import PDF
 from parley.models.encode import encoded
-from parley.models.pictures import attachments_of
+from parley.models.picture_limits import attachments_of
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.adapter import text_request
 from parley.models.text_tools.template import builtin_templates

@@ -12,11 +12,11 @@ from mcp_types import ListRootsResult
 from pydantic import BaseModel
 
 from parley.errors import ServerError
-from parley.providers.sampling import conversation
+from parley.providers.sampling_requests import conversation
 from parley.runtime.app import App
 from parley.settings.values import Mcp, Settings
 from parley.tools.results import Outcome
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.defaults import new_servers
 from tests.ledgers import open_ledger
 from tests.mcp.forms import Form

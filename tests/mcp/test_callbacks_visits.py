@@ -10,7 +10,7 @@ import pytest
 
 from parley.errors import ServerError
 from parley.tools.results import Outcome
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.mcp.forms import Form
 from tests.mcp_servers import servers_of, tool_of
 

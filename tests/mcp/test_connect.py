@@ -15,7 +15,7 @@ import pytest
 
 from parley.mcp.servers import Servers
 from parley.tools.results import Outcome
-from parley.tools.servers import Protocol, ServerSettings
+from parley.tools.server_settings import Protocol, ServerSettings
 from tests.mcp_servers import TABLE, only, servers_of, table, tool_of
 
 ECHO = {"name": "echo", "inputSchema": {"type": "object"}}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from parley.tools.results import Outcome
-from parley.tools.servers import Protocol
+from parley.tools.server_settings import Protocol
 from tests.mcp_servers import only, servers_of, table, tool_of
 
 REVISIONS: tuple[Protocol, ...] = ("2025-03-26", "2026-07-28")

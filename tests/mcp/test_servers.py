@@ -15,7 +15,7 @@ from parley.mock_server import PIXEL, web_search
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.defaults import new_servers
 from tests.mcp_servers import (
     EXTRA,

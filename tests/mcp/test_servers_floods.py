@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from parley.mcp import client
-from parley.mcp.session import Signals
+from parley.mcp import server_client
+from parley.mcp.server_session import Signals
 from parley.tools.results import Outcome
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.mcp_servers import NoVisitor, only, servers_of, tool_of, until
 
 SERVER = str(Path(__file__).with_name("flood_server.py"))
@@ -116,7 +116,7 @@ async def test_only_a_few_of_countless_forms_are_shown() -> None:
 async def test_a_result_of_too_many_parts_says_so() -> None:
     async with servers_of(flooding("parts")) as servers:
         outcome = await servers.call(await tool_of(servers, "echo"), {})
-    text = "x\n" * client.MOST_PARTS + "[left out: 4000 more parts of this result]"
+    text = "x\n" * server_client.MOST_PARTS + "[left out: 4000 more parts of this result]"
     assert outcome == Outcome("ok", text)
 
 

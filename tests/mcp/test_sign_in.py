@@ -22,7 +22,7 @@ from parley.mcp.loopback import Loopback
 from parley.mcp.servers import Servers
 from parley.mcp.sign_in import with_scope
 from parley.secrets import HANDED_OUT
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from parley.tools.visits import Visit
 from tests.mcp.oauth_server import Provider, Will, browsed, guarded, parameters, with_parameters
 from tests.mcp_servers import fake, listening, only, servers_of, tool_of, until

@@ -14,7 +14,7 @@ from parley.nvim.pages import log_page, project_page
 from parley.nvim.tools_page import ServerOffer, tools_page
 from parley.tools.catalogue import Tool
 from parley.tools.mcp_files import read_servers
-from parley.tools.servers import ServerStatus
+from parley.tools.server_settings import ServerStatus
 from tests.nvim.harness import ROOT, Child, child
 
 CHAT = """\

@@ -11,7 +11,7 @@ import pytest
 
 from tests.mcp_servers import FAKE
 from tests.nvim.harness import Child, child
-from tests.nvim.test_servers import tools
+from tests.nvim.test_servers_page import tools
 
 FAKE_SERVER = {"command": sys.executable, "args": [FAKE]}
 

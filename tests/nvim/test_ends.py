@@ -13,7 +13,7 @@ import pytest
 
 from tests.nvim.harness import Child, child
 from tests.nvim.test_host import host_pid
-from tests.nvim.test_servers import server, setup, tools
+from tests.nvim.test_servers_page import server, setup, tools
 from tests.nvim.test_turn import MARKER
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")

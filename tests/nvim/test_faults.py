@@ -11,7 +11,7 @@ import pytest
 from tests.mcp_servers import table
 from tests.nvim.harness import Child, child
 from tests.nvim.test_details import floating
-from tests.nvim.test_servers import server, setup, tools
+from tests.nvim.test_servers_page import server, setup, tools
 from tests.nvim.test_turn import ask, complete
 
 BOUND_S = 50.0

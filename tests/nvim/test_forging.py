@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley.chat.grammar import marker_of
-from parley.chat.reply import ReplyWriter
+from parley.chat.reply_writer import ReplyWriter
 from parley.nvim.stream import STARTS
 from tests.examples import examples
 from tests.nvim.harness import Child

@@ -22,7 +22,7 @@ from tests.e2e.test_guest_servers import LOCAL, NPM, PYPI, Guest
 from tests.mcp.oauth_server import browser
 from tests.nvim.harness import Child, child
 from tests.nvim.test_details import floating
-from tests.nvim.test_servers import prompted, setup, tools
+from tests.nvim.test_servers_page import prompted, setup, tools
 from tests.nvim.test_turn import MARKER, ask, complete
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.mcp.oauth_server import browser, serving
 from tests.nvim.harness import Child, child
-from tests.nvim.test_servers import LONG_S, setup
+from tests.nvim.test_servers_page import LONG_S, setup
 from tests.nvim.test_turn import ask, complete
 
 

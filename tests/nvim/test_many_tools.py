@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.nvim.harness import Child, child
-from tests.nvim.test_servers import LONG_S, offered_to, server, setup, tools
+from tests.nvim.test_servers_page import LONG_S, offered_to, server, setup, tools
 from tests.nvim.test_turn import MARKER, complete
 
 

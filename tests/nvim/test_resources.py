@@ -13,9 +13,9 @@ from parley.chat.reader import parse
 from parley.mock_server import PIXEL
 from parley.nvim.tools_page import RESOURCES_LISTED, ServerOffer, tools_page
 from parley.tools.resources import Resource, ResourceList
-from parley.tools.servers import ServerStatus
+from parley.tools.server_settings import ServerStatus
 from tests.nvim.harness import Child, child
-from tests.nvim.test_servers import LONG_S, setup, tools
+from tests.nvim.test_servers_page import LONG_S, setup, tools
 from tests.nvim.test_turn import ask, complete
 
 SERVER = str(Path(__file__).parents[1] / "mcp" / "resource_server.py")

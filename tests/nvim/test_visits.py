@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.nvim.harness import Child, child
-from tests.nvim.test_servers import LONG_S, approved, prompted, stop
+from tests.nvim.test_servers_page import LONG_S, approved, prompted, stop
 from tests.nvim.test_turn import complete
 
 SERVER = str(Path(__file__).parents[1] / "mcp" / "visiting_server.py")

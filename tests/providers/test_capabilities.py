@@ -16,7 +16,7 @@ from parley.models.events import Aside, Event, RateLimits, TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.runtime.app import App
-from parley.runtime.tasks import Callbacks
+from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from tests.chats import TOOLS

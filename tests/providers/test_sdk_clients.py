@@ -18,7 +18,7 @@ from parley.providers.client import ProviderClient
 from parley.providers.sdk_clients import address
 from parley.settings.read import read_settings
 from parley.settings.values import PROVIDERS, ProviderSettings
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.defaults import new_servers
 from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, Response

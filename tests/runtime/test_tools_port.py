@@ -14,16 +14,16 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Result
 from parley.clock import PausableClock
 from parley.errors import ModelError
-from parley.mcp.session import Progress
+from parley.mcp.server_session import Progress
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
-from parley.policy.status import sentence_prompt
+from parley.policy.status_texts import sentence_prompt
+from parley.runtime.asyncio_ports import Callbacks
 from parley.runtime.audit import AuditedObserver
-from parley.runtime.tasks import Callbacks
 from parley.runtime.tools_port import ToolsPort
 from parley.settings.values import PROVIDERS, ProviderSettings, Settings, Status
-from parley.storage.attachments import ChatAttachments
+from parley.storage.attachment_files import ChatAttachments
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome

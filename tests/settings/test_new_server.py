@@ -15,7 +15,7 @@ from parley.errors import ParleyError
 from parley.settings.load import load_settings
 from parley.settings.new_server import NewServer, add_server, entry, with_server
 from parley.tools.known_servers import KNOWN_SERVERS
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 NEW = ServerSettings("new", "npx", ("-y", 'a "b"\n'), {"KEY": "${KEY}", "odd key": "é"}, cwd=".")
 

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.bounded_files import MOST_SETTINGS
 from parley.chat.options import CallLimits, ThinkingSettings
 from parley.models.quirks import COMPATIBLE
 from parley.models.text_tools.template import builtin_templates, load_templates
 from parley.paths import config_path
 from parley.policy.rules import Pattern
-from parley.regular import MOST_SETTINGS
 from parley.settings.load import SettingsFile, load_settings, merged
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, Agent, ChoiceKeys, Key, Settings
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'
 WRONG: list[tuple[Any, str]] = [

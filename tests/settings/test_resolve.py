@@ -17,7 +17,7 @@ from parley.policy.rules import Pattern, Rules
 from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
 from parley.settings.values import AGENTS, Agent, Approval, Mcp, Safety, Settings, Tools
 from parley.tools.catalogue import Catalogue
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.chats import tool
 from tests.examples import examples
 

@@ -25,7 +25,7 @@ from parley.settings.values import Mcp, Settings
 from parley.storage.trust import offered, programs, trust
 from parley.tools.mcp_files import read_servers
 from parley.tools.resources import reader
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from tests.cli.shell import Shell
 from tests.ledgers import open_ledger
 

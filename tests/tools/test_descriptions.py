@@ -16,7 +16,7 @@ from parley.storage.trust import findings
 from parley.text import contained, legible
 from parley.tools.descriptions import Findings, described
 from parley.tools.mcp_files import read_servers
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
 NAMES = st.text(ascii_letters + "_", min_size=1, max_size=12)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from parley.tools.mcp_files import ServersFile, below, digest, project_of, read_servers
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 
 def read(servers: object, folder: str | None = None) -> ServersFile:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from parley.tools.mcp_files import ServersFile, read_servers
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 LOCAL = ServerSettings("s", "npx", ("-y", "pkg"), {"A": "1"})
 REMOTE = ServerSettings("s", url="https://x/mcp", headers={"B": "2"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from parley.chat import attachments, calls, grammar, results, writer
+from parley.chat import attachments, call_lines, grammar, result_bodies, writer
 from parley.chat.page import Page
 from parley.chat.rounds import UNFINISHED, Notice, notice_note, read_notice, resumption, words_of
 from parley.chat.transcript import (
@@ -96,7 +96,9 @@ def _ending(lines: LineDecoder, span: Span) -> list[str]:
     if in_note:
         return ["", grammar.MARKERS["note"]]
     return (
-        results.ending(page.text_lines(last.start + 1, last.end)) if last.kind == "result" else []
+        result_bodies.ending(page.text_lines(last.start + 1, last.end))
+        if last.kind == "result"
+        else []
     )
 
 
@@ -206,13 +208,13 @@ def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None)
     line = lines[proposal.span.start]
     marker = grammar.marker_of(line)
     assert marker is not None, "a proposal's line starts with its marker"
-    text = calls.remark(line, marker[1], choice)
+    text = call_lines.remark(line, marker[1], choice)
     return Edit(proposal.span.start, proposal.span.start + 1, (text,))
 
 
 def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
     """Put a result and its note directly below the proposal, replacing the task, if any."""
-    block = results.result_lines(proposal.call.name, proposal.call.id, result)
+    block = result_bodies.result_lines(proposal.call.name, proposal.call.id, result)
     task = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
     if result.note:
         after = next((line for line in lines[task.end :] if not is_blank(line)), "")
@@ -235,7 +237,7 @@ def _is_of_note_above(line: str) -> bool:
 
 def put_task(lines: LineDecoder, proposal: Proposal, task: str) -> Edit:
     """Put a task directly below the proposal that it runs, replacing an earlier task."""
-    block = results.task_lines(proposal.call.name, proposal.call.id, ServerTask(task))
+    block = result_bodies.task_lines(proposal.call.name, proposal.call.id, ServerTask(task))
     if proposal.task:
         return Edit(proposal.task.span.start, proposal.task.span.end, tuple(block))
     return _put_below(lines, proposal, block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
-from parley.chat import attachments, calls, grammar, results
+from parley.chat import attachments, call_lines, grammar, result_bodies
 from parley.chat.grammar import Kind
 from parley.chat.page import Block, Page
 from parley.chat.transcript import (
@@ -182,7 +182,7 @@ class AnswerParts(Parts):
         self._add_rest(block, end)
 
     def _add_proposal(self, block: Block) -> None:
-        mark, json_text, offset = calls.split_proposal(block.content)
+        mark, json_text, offset = call_lines.split_proposal(block.content)
         choice, column = _CHOICE_OF.get(mark), block.column + max(offset, 0)
         if mark is not None and choice is None:
             message = (
@@ -190,7 +190,7 @@ class AnswerParts(Parts):
             )
             self.page.problem(block.start, block.column, "warning", message)
         try:
-            call = calls.read_call(json_text)
+            call = call_lines.read_call(json_text)
         except ValueError as error:
             message = (
                 f"cannot read this tool call: {error}. It is not sent or run. Fix or decline it"
@@ -203,17 +203,17 @@ class AnswerParts(Parts):
 
     def _add_result(self, block: Block) -> None:
         lines = self.page.text_lines(block.start + 1, block.end)
-        body, count, trouble = results.read_body(lines)
+        body, count, trouble = result_bodies.read_body(lines)
         is_open = bool(trouble and count)
         end = block.end if is_open else self._file_line(block, count)
-        head = results.read_header(block.content)
+        head = result_bodies.read_header(block.content)
         if head is None:
             message = "cannot read this result: expected 🛠️: [tool][call id]"
             self._push_broken(block, "result", end, message)
         elif (status := head[2]) == "pending":
             is_task = TASK_ID.fullmatch(body) and [
                 *filter(str.strip, lines[:count])
-            ] == results.quote_body(body)
+            ] == result_bodies.quote_body(body)
             if not is_task or head[3]:
                 message = "cannot read this pending result: expected a task id in backticks"
                 self._push_broken(block, "result", end, message)
@@ -276,7 +276,7 @@ class AnswerParts(Parts):
         """The proposal at a position; reports a problem if its result is misplaced or misnamed."""
         proposal = self.segments[at]
         assert isinstance(proposal, Proposal)
-        if name != (expected := results.header_name(proposal.call.name)):
+        if name != (expected := result_bodies.header_name(proposal.call.name)):
             message = (
                 f"this result says {name}, but its call says {expected}: the call's name counts"
             )

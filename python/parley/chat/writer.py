@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from parley.chat import attachments, calls, grammar, results
+from parley.chat import attachments, call_lines, grammar, result_bodies
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import (
     BLANK,
@@ -150,7 +150,7 @@ def thinking_lines(thinking: Thinking) -> list[str]:
 def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
     blocks = [[proposal_line(proposal)]]
     if proposal.task is not None:
-        blocks.append(results.task_lines(proposal.call.name, proposal.call.id, proposal.task))
+        blocks.append(result_bodies.task_lines(proposal.call.name, proposal.call.id, proposal.task))
     if proposal.result is not None:
         blocks.append(result_lines(proposal.call.name, proposal.call.id, proposal.result))
     return blocks
@@ -159,19 +159,19 @@ def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
 def proposal_line(proposal: Proposal) -> str:
     """A proposal's line, in the original spelling if it still means the same."""
     if (mark := grammar.marker_of(proposal.spelling)) and mark[0] == "proposal":
-        choice, json_text, _ = calls.split_proposal(proposal.spelling[mark[1] :])
+        choice, json_text, _ = call_lines.split_proposal(proposal.spelling[mark[1] :])
         try:
-            same = calls.read_call(json_text) == proposal.call
+            same = call_lines.read_call(json_text) == proposal.call
         except ValueError:
             same = False
         if same and choice == proposal.choice:
             return proposal.spelling
-    return calls.proposal_line(proposal.call, proposal.choice)
+    return call_lines.proposal_line(proposal.call, proposal.choice)
 
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     """A result with its header; the body keeps its spelling if it still means the same."""
-    body, count, trouble = results.read_body(result.spelling)
+    body, count, trouble = result_bodies.read_body(result.spelling)
     if (
         result.spelling
         and trouble is None
@@ -180,5 +180,5 @@ def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     ):
         spelled = [grammar.escape_line(line) for line in result.spelling]
         gap = [] if not spelled[0].strip() else [""]
-        return [results.result_header(name, call_id, result), *gap, *spelled]
-    return results.result_lines(name, call_id, result)
+        return [result_bodies.result_header(name, call_id, result), *gap, *spelled]
+    return result_bodies.result_lines(name, call_id, result)

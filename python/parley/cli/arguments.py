@@ -18,7 +18,7 @@ from parley.cli.exits import USAGE, exit_codes
 from parley.cli.terminal import complain, screen
 
 if TYPE_CHECKING:
-    from parley.cli.choices import ScriptedChoice
+    from parley.cli.scripted_choices import ScriptedChoice
 
 _CHAT = "a chat"
 _STRICT = "refuse requests that the provider would refuse, in the provider's words"
@@ -257,7 +257,7 @@ def _chat(command: Parser) -> None:
 
 
 def _export(command: Parser) -> None:
-    from parley.cli.transfer import EXPORTS, HTML
+    from parley.cli.export_import import EXPORTS, HTML
 
     command.add_argument(
         "files", nargs="+", metavar="FILE", help=f"{_READ}; JSON lines take several"
@@ -268,7 +268,7 @@ def _export(command: Parser) -> None:
 
 
 def _import(command: Parser) -> None:
-    from parley.imports.formats import IMPORT_FORMATS
+    from parley.imports.import_formats import IMPORT_FORMATS
 
     command.add_argument("file", metavar="FILE", help="the file to import; - for standard input")
     known = "; ".join(f"{name}, {entry.title}" for name, entry in IMPORT_FORMATS.items())
@@ -402,7 +402,7 @@ def _demo_server(command: Parser) -> None:
 
 def _choice(text: str) -> ScriptedChoice:
     """Convert a script's choice, for argparse."""
-    from parley.cli.choices import ScriptedChoice
+    from parley.cli.scripted_choices import ScriptedChoice
 
     try:
         return ScriptedChoice.of(text)
@@ -450,13 +450,13 @@ COMMANDS: dict[str, Command] = {
         "Have the model summarize a chat's older exchanges, each in a line of its answer.",
         _compact,
     ),
-    "messages": Command("inspect:messages", "Print the request that a chat would send.", _messages),
-    "parse": Command("inspect:show", "Print a chat as JSON.", _chat),
+    "messages": Command("show:messages", "Print the request that a chat would send.", _messages),
+    "parse": Command("show:show", "Print a chat as JSON.", _chat),
     "export": Command(
-        "transfer:export", "Print a chat in another form, for readers or programs.", _export
+        "export_import:export", "Print a chat in another form, for readers or programs.", _export
     ),
     "import": Command(
-        "transfer:import_chats",
+        "export_import:import_chats",
         "Make a chat from another program's chat, or from the messages of a provider's API.",
         _import,
     ),
@@ -466,9 +466,11 @@ COMMANDS: dict[str, Command] = {
         _check,
     ),
     "log": Command(
-        "inspect:log", "Print the choices, calls and requests of a chat, and the totals.", _log
+        "show:log", "Print the choices, calls and requests of a chat, and the totals.", _log
     ),
-    "edit": Command("editor:edit", "Open a chat in your editor; without a file, a new one.", _edit),
+    "edit": Command(
+        "external_editor:edit", "Open a chat in your editor; without a file, a new one.", _edit
+    ),
     "agents": Command(
         "config:agents",
         "List the agents, whether each has its key, and which one answers by default.",

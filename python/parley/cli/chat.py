@@ -23,8 +23,8 @@ from parley.chat.reader import parse
 from parley.chat.rounds import last_notice
 from parley.chat.transcript import Transcript, without_blank_edges
 from parley.cli.ask import chat_of, chat_with, put_question, work_on
-from parley.cli.editor import open_editor
 from parley.cli.exits import COMPLETE, CTRL_C, USAGE
+from parley.cli.external_editor import open_editor
 from parley.cli.keyboard import forget_typed
 from parley.cli.report import report_for
 from parley.cli.respond import application, work_in_file

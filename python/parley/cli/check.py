@@ -16,7 +16,7 @@ from parley.errors import ParleyError
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
 from parley.policy.doubts import cautions
-from parley.storage.attachments import ChatAttachments
+from parley.storage.attachment_files import ChatAttachments
 from parley.tools.catalogue import Catalogue
 
 _NO_QUESTION = Problem(0, 0, "warning", f"no question: no line begins with {MARKERS['question']}")

@@ -8,7 +8,7 @@ import asyncio
 from parley.chat.front_matter import trouble
 from parley.chat.reader import parse
 from parley.cli.exits import COMPLETE, FAILED
-from parley.cli.inspect import onlooker
+from parley.cli.show import onlooker
 from parley.cli.terminal import chat_path, check_agent, emit, file_name, read, say, say_line
 from parley.errors import ParleyError
 from parley.models.request import Request

@@ -15,11 +15,11 @@ from parley.chat.transcript import Broken, Choice, Proposal, Result
 from parley.cli.exits import COMPLETE, FAILED, STOPPED, WAITING
 from parley.cli.terminal import complain, emit, plain, remark, say, say_line, screen, snake_case
 from parley.policy.doubts import caution
-from parley.policy.status import is_rate_limited, waiting_for
+from parley.policy.status_texts import is_rate_limited, waiting_for
 from parley.text import legible
 
 if TYPE_CHECKING:
-    from parley.cli.rows import Pen
+    from parley.cli.terminal_rows import Pen
     from parley.display.summary import Chunks
     from parley.tools.catalogue import Catalogue
 
@@ -135,7 +135,7 @@ class Report:
         screen().record([self._row(replace(call, choice=key)) for call in calls])
 
     def _row(self, proposal: Proposal) -> str:
-        from parley.cli.rows import fit
+        from parley.cli.terminal_rows import fit
         from parley.display.summary import call_row
 
         row = call_row(proposal, self._names.get(_key(proposal), ()))
@@ -273,7 +273,7 @@ class TerminalReport(Report):
         self._last = kind
 
     def _result(self, proposal: Proposal, result: Result) -> list[str]:
-        from parley.cli.rows import fit
+        from parley.cli.terminal_rows import fit
         from parley.display.summary import SIGNS, call_row, outcome, shown_line
 
         row = call_row(proposal, self._names.get(_key(proposal), ()))
@@ -301,6 +301,6 @@ def _say_why(end: engine.End) -> None:
 
 def pen() -> Pen:
     """The pen for this terminal."""
-    from parley.cli.rows import Pen
+    from parley.cli.terminal_rows import Pen
 
     return Pen(screen().draws, screen().has_colours)

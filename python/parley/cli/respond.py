@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from parley import engine
 from parley.chat.transcript import YES, Transcript
-from parley.cli.choices import Script, record_sightings
 from parley.cli.exits import MISSING, USAGE
 from parley.cli.keyboard import hushed
 from parley.cli.report import CODES, Report, report_for
+from parley.cli.scripted_choices import Script, record_sightings
 from parley.cli.signals import ended_as_by_ctrl_c, handlers, soon
 from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
@@ -205,7 +205,7 @@ async def open_chat(
     app: App, arguments: argparse.Namespace, document: TextDocument, path: str, report: Report
 ) -> engine.Ports:
     """Open a chat; returns its turns' ports. Raises ParleyError if no turn may begin."""
-    from parley.runtime.tasks import Callbacks
+    from parley.runtime.asyncio_ports import Callbacks
 
     transcript = (await document.read()).transcript
     begin(app, transcript, arguments)
@@ -285,6 +285,6 @@ def person(app: App, report: Report, file: str) -> Decide | None:
     """The function that asks the user at this terminal; None without a terminal."""
     if screen().as_json or not screen().can_ask or file == PIPE:
         return None
-    from parley.cli.approval import ApprovalDialog
+    from parley.cli.approval_dialog import ApprovalDialog
 
     return ApprovalDialog(report, app.ledger(file).definition, app.least_seen_s).decide

@@ -33,7 +33,7 @@ from parley.errors import ParleyError
 from parley.programs import program, working_folder
 from parley.text import one_line
 from parley.tools.resources import Resource, ResourceList
-from parley.tools.servers import RESERVED
+from parley.tools.server_settings import RESERVED
 from parley.tools.visits import Visit
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def convert(arguments: argparse.Namespace) -> int:
     """Convert MCP tool definitions from standard input to a provider's format."""
     from parley.models.formats import format_for
     from parley.tools.convert import convert_all
-    from parley.tools.parameters import wire_tool
+    from parley.tools.wire_parameters import wire_tool
 
     shape = format_for(arguments.to).tool
     try:

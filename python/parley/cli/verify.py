@@ -15,14 +15,14 @@ from typing import Any
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.cli.exits import COMPLETE, FAILED, MISSING
-from parley.cli.inspect import look, onlooker
+from parley.cli.show import look, onlooker
 from parley.cli.terminal import complain, emit, say_line
 from parley.engine import guidance
 from parley.errors import ParleyError
 from parley.models.fingerprint import header, request_digest
 from parley.models.verification import LaterEdit, RequestRecord, Verification, settings_changes
 from parley.models.verification import verify as verification
-from parley.storage.attachments import ChatAttachments
+from parley.storage.attachment_files import ChatAttachments
 from parley.storage.content import text_of
 from parley.storage.ledger import default_path, shell_ledger
 from parley.text import one_line

@@ -32,7 +32,7 @@ from parley.display.summary import (
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.policy.choice import Scope, open_calls
 from parley.policy.doubts import Sighting, caution, sighting
-from parley.policy.lacks import problems as lack_problems
+from parley.policy.missing_references import problems as lack_problems
 from parley.settings.values import Keys
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool

@@ -1,10 +1,10 @@
 """The engine: the loop, and its ports to the outside world."""
 
 from parley.engine.choices import ChoiceMade, Press, choose, regenerate
+from parley.engine.compaction import sum_up
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
 from parley.engine.observe import Observation, guidance, observe, with_own_tools
-from parley.engine.pictures import with_pictures
 from parley.engine.ports import (
     NOTHING_ASKED,
     REMOVED,
@@ -34,7 +34,7 @@ from parley.engine.ports import (
     ToolRunner,
     TurnEvent,
 )
-from parley.engine.summaries import sum_up
+from parley.engine.request_pictures import with_pictures
 from parley.models.events import Aside
 
 __all__ = [

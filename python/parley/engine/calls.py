@@ -12,7 +12,6 @@ from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.rounds import Notice
 from parley.chat.transcript import TASK_ID, Choice, Proposal, Result
-from parley.engine.long_results import read_result
 from parley.engine.observe import Observation
 from parley.engine.ports import (
     CallBegan,
@@ -24,10 +23,11 @@ from parley.engine.ports import (
     TaskBegan,
     closing,
 )
-from parley.engine.resources import unknown_resource
+from parley.engine.read_resource import unknown_resource
+from parley.engine.read_result import read_result
 from parley.engine.tool_search import find_tools
 from parley.errors import PendingError
-from parley.policy import plan, status
+from parley.policy import plan, status_texts
 from parley.policy.approval import Approvals, CallKey, Decision, all_proposals, call_key
 from parley.policy.facts import Approved, Disowned, Explained, What
 from parley.tools.catalogue import Tool
@@ -137,7 +137,7 @@ async def run_tools(
     """
     settings, approvals = observation.settings, observation.situation.approvals
     pending = list[PendingError]()
-    ports.observer.status(status.using(proposal.call.name for proposal in proposals))
+    ports.observer.status(status_texts.using(proposal.call.name for proposal in proposals))
     batches = [list(proposals)] if settings.parallel else [[p] for p in proposals]
     for batch in batches:
         limit, ended = settings.timeout_s - (ports.clock.now() - started), 0

@@ -15,14 +15,14 @@ from parley.engine.calls import enter_decisions, explained, mark, refuse, run_to
 from parley.engine.notices import end_unfinished, open_question
 from parley.engine.observe import Observation, observe
 from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
+from parley.engine.read_resource import refused_resources
 from parley.engine.reply import ask_model
-from parley.engine.resources import refused_resources
 from parley.models.fingerprint import reply_units
 from parley.policy import plan
 from parley.policy.approval import unclaimed
 from parley.policy.doubts import why_asked
 from parley.policy.facts import Replied, Revoked, Unwarned, Warned
-from parley.policy.lacks import lacks, message
+from parley.policy.missing_references import lacks, message
 from parley.policy.plan import next_step
 
 

@@ -10,13 +10,13 @@ from parley.chat.rounds import Notice, NoticeKind
 from parley.engine.calls import cut_off
 from parley.engine.ports import Document, Ports, Snapshot
 from parley.errors import GoneError
-from parley.policy import status
+from parley.policy import status_texts
 
 
 async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
     """Write to the file why the current answer is incomplete, and add an empty question."""
     notice = Notice(kind, reason)
-    ports.observer.status(status.stopped(reason))
+    ports.observer.status(status_texts.stopped(reason))
     await ports.document.change(lambda s: edits.append_notice(s.lines, s.answer, notice))
     await open_question(ports.document)
 

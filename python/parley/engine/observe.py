@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from parley.chat.history import NO_QUESTION
 from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text, Transcript
-from parley.engine.links import readers
+from parley.engine.named_resources import readers
 from parley.engine.ports import ChatSettings, Ports, Resolve, Snapshot
 from parley.models.request import Request
 from parley.models.tool_room import ToolRoom

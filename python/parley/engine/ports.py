@@ -36,7 +36,7 @@ from parley.policy.choice import Scope, exchange_at
 from parley.policy.facts import Fact
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
-from parley.policy.status import without
+from parley.policy.status_texts import without
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from parley.chat import edits
 from parley.chat.edits import Edit
-from parley.chat.reply import ReplyWriter, thinker
+from parley.chat.reply_writer import ReplyWriter, thinker
 from parley.chat.transcript import Proposal, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
-from parley.engine.pictures import with_pictures
 from parley.engine.ports import End, Ports, Snapshot, closing
+from parley.engine.request_pictures import with_pictures
 from parley.errors import ModelError
 from parley.models.events import (
     Aside,
@@ -28,7 +28,7 @@ from parley.models.events import (
 )
 from parley.models.refusals import TOO_LONG
 from parley.models.request import Request
-from parley.policy import status
+from parley.policy import status_texts
 from parley.policy.approval import call_key, departed, written_key
 from parley.policy.facts import Proposed
 
@@ -63,12 +63,12 @@ def _what_for(request: Request) -> str:
     """The status before the model's first event."""
     results = _results(request)
     if not results:
-        return status.ANALYZING
+        return status_texts.ANALYZING
     last = results[-1]
     return (
-        status.failed(last.call.name)
+        status_texts.failed(last.call.name)
         if last.result and last.result.status == "error"
-        else status.PROCESSING
+        else status_texts.PROCESSING
     )
 
 
@@ -142,7 +142,7 @@ class _Reply:
             case ThinkingEnd(signature, redacted):
                 await self._end_thinking(signature, redacted)
             case Call(call):
-                self.ports.observer.status(status.SELECTING)
+                self.ports.observer.status(status_texts.SELECTING)
                 self.calls.append(call)
             case Finished():
                 self.finished = event
@@ -155,9 +155,9 @@ class _Reply:
         """Show when the model starts to think or to write."""
         match event:
             case ThinkingDelta():
-                now = status.THINKING
+                now = status_texts.THINKING
             case TextDelta():
-                now = status.FORMULATING if self._is_last else status.WRITING
+                now = status_texts.FORMULATING if self._is_last else status_texts.WRITING
             case _:
                 return
         if now != self._status:

@@ -19,7 +19,7 @@ from parley.chat.grammar import fit
 from parley.chat.head import put_value
 from parley.chat.history import DECLINED, NOT_APPROVED
 from parley.chat.reader import parse_lines
-from parley.chat.results import header_name
+from parley.chat.result_bodies import header_name
 from parley.chat.rounds import is_unfinished
 from parley.chat.transcript import (
     CALL_ID,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from parley.errors import ServerError, SettingsError
 from parley.mcp.logins import Logins
 from parley.paths import state_folder
-from parley.tools.servers import Account, ServerSettings
+from parley.tools.server_settings import Account, ServerSettings
 from parley.tools.visits import Visit
 
 if TYPE_CHECKING:

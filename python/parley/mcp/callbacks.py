@@ -23,7 +23,7 @@ from parley.text import visible
 from parley.tools.results import result_text
 from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.schema import check_arguments
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 from parley.tools.visits import Visit, visit
 
 if TYPE_CHECKING:

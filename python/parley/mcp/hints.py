@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from parley.bounded_files import whole
 from parley.paths import private_file, private_folder
-from parley.regular import whole
 
 _MOST_BYTES = 1_000_000
 _MOST = 500

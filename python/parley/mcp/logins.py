@@ -19,9 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from parley.bounded_files import whole
 from parley.errors import ServerError
 from parley.paths import private_file, private_folder
-from parley.regular import whole
 from parley.secrets import HANDED_OUT
 
 _MOST_BYTES = 1_000_000

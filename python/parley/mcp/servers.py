@@ -19,14 +19,14 @@ from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
 from parley.mcp.functions import InProcess
 from parley.mcp.reaper import Reaper
-from parley.mcp.session import Progress, ServerSession
+from parley.mcp.server_session import Progress, ServerSession
 from parley.mcp.supervisor import Supervisor, T
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
 from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.sampling import SamplingReply, SamplingRequest
-from parley.tools.servers import ServerSettings, ServerStatus, again
+from parley.tools.server_settings import ServerSettings, ServerStatus, again
 from parley.tools.tasks import COLLECT, TaskHandle
 from parley.tools.templates import Blank
 from parley.tools.visits import Visit

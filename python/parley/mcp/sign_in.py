@@ -47,7 +47,7 @@ from parley.mcp.loopback import PATH, Loopback
 from parley.mcp.plain import plain
 from parley.secrets import HANDED_OUT
 from parley.text import one_line
-from parley.tools.servers import ServerSettings, again
+from parley.tools.server_settings import ServerSettings, again
 from parley.tools.visits import Visit, visit
 
 _WAIT_S = 600.0

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from parley.clock import PausableClock, Renew
 from parley.errors import ParleyError, PendingError, ServerError
-from parley.mcp.session import (
+from parley.mcp.server_session import (
     PROXY_HINT,
     Connect,
     LostError,
@@ -28,7 +28,7 @@ from parley.text import last_words
 from parley.tools.catalogue import Tool
 from parley.tools.resources import is_reader, reader
 from parley.tools.results import Outcome
-from parley.tools.servers import ServerSettings, ServerStatus, State
+from parley.tools.server_settings import ServerSettings, ServerStatus, State
 from parley.tools.tasks import COLLECT, TaskHandle
 
 T = TypeVar("T")

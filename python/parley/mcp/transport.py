@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self, TypeAlias
 
 from parley.mcp.repairs import mended, mends
-from parley.mcp.session import CONNECTION_CLOSED, HttpRefusal
+from parley.mcp.server_session import CONNECTION_CLOSED, HttpRefusal
 from parley.tools.tasks import as_result
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.chat.calls import extra_json
+from parley.chat.call_lines import extra_json
 from parley.chat.grammar import fit
 from parley.chat.transcript import CALL_ID, ToolCall
 from parley.errors import ModelError

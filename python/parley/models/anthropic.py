@@ -31,7 +31,7 @@ from parley.models.encode import (
 )
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, sequence, text
-from parley.models.pictures import Picture, attachments_of, mixed
+from parley.models.picture_limits import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import claude_thinking

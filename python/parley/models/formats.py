@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.decoder import Decoder
 from parley.models.package import EventDecoder
-from parley.models.parameters import own_call, wire_catalogue, wire_request
+from parley.models.parameter_names import own_call, wire_catalogue, wire_request
 from parley.models.quirks import Quirk
 from parley.models.redact import Redacting
 from parley.models.request import Request

@@ -30,7 +30,7 @@ from parley.models.encode import (
 )
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import mapping, sequence, text, token_counts
-from parley.models.pictures import Picture, attachments_of, mixed
+from parley.models.picture_limits import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.think_tags import ThinkTags

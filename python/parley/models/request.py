@@ -17,7 +17,7 @@ from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, Limit,
 from parley.models.encode import wire_name
 from parley.models.events import Price
 from parley.models.memory import Memory, memory
-from parley.models.pictures import attachments_of, room, sees, selection, short_name
+from parley.models.picture_limits import attachments_of, room, sees, selection, short_name
 from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template
 from parley.models.tool_room import ToolRoom

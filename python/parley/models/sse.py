@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.errors import ModelError
 
-DONE = "[DONE]"
+END_MARK = "[DONE]"
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 # html.spec.whatwg.org/multipage/server-sent-events.html, as of 2026-11-22: a line ends with CR LF,
@@ -65,7 +65,7 @@ class SSE:
         # read 2026-11-22). Some servers leave out that line; an incomplete line is never accepted.
         last = b"".join(self._unended)
         self._unended = []
-        if last.removeprefix(b"data:").strip() == DONE.encode():
+        if last.removeprefix(b"data:").strip() == END_MARK.encode():
             return [*self._dispatch(), *self._line(last), *self._dispatch()]
         return [] if last else self._dispatch()
 
@@ -91,7 +91,7 @@ class SSE:
     def _dispatch(self) -> list[str]:
         payload = b"\n".join(self._data).decode("utf-8", "replace")
         self._data, self._data_size = [], 0
-        self.is_over = self.is_over or payload.strip() == DONE
+        self.is_over = self.is_over or payload.strip() == END_MARK
         return [payload] if payload.strip() and not self.is_over else []
 
 

@@ -22,7 +22,7 @@ from parley.nvim.chat_ports import chat_ports
 from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.mirror import UNKNOWN_TICK
 from parley.nvim.start_check import StartCheck
-from parley.nvim.trust import TrustDialog
+from parley.nvim.trust_dialog import TrustDialog
 from parley.nvim.turn import Turn, Work
 from parley.nvim.turns import Turns
 from parley.policy.approval import Rule

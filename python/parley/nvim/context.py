@@ -1,6 +1,6 @@
 """Text from the editor for a question: the file next to the chat, a selection, or diagnostics.
 
-Knows what Lua reports about the file; `storage.references` knows which files Parley may read.
+Knows what Lua reports about the file; `storage.reference_texts` knows which files Parley may read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from parley.chat.references import Lines, info_word
 from parley.errors import ParleyError
 from parley.nvim.editor import Editor
-from parley.storage.references import EditorText
+from parley.storage.reference_texts import EditorText
 from parley.text import one_line, size_text
 
 MOST_DIAGNOSTICS = 200

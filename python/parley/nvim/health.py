@@ -24,7 +24,7 @@ from parley.settings.origins import address
 from parley.settings.values import DEMO, Agent, key_source
 from parley.storage.ledger import default_path
 from parley.text import counted
-from parley.tools.servers import ServerStatus
+from parley.tools.server_settings import ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
 

@@ -1,6 +1,6 @@
 """Attaches pictures from files or the clipboard to a question.
 
-Knows which programs read a picture from the clipboard; `storage/attachments` knows where pictures
+Knows which programs read a picture from the clipboard; `storage/attachment_files` knows where pictures
 are saved.
 """
 
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from parley.bounded_files import whole
 from parley.chat.edits import put_question
 from parley.errors import ParleyError
 from parley.media import PICTURE_BYTES, kind_of
 from parley.nvim.chat import Chat
 from parley.programs import program, working_folder
-from parley.regular import whole
 from parley.text import size_text
 
 # Each program prints the picture's bytes, or fails if the clipboard has no picture. macOS does not

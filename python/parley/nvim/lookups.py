@@ -15,8 +15,8 @@ from parley.nvim.chat_ports import chat_ports
 from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
 from parley.policy.choice import UNREADABLE
-from parley.policy.status import waiting_for
-from parley.runtime.tasks import Callbacks
+from parley.policy.status_texts import waiting_for
+from parley.runtime.asyncio_ports import Callbacks
 
 
 def show_details(chat: Chat, handle: int, row: int) -> None:

@@ -22,7 +22,7 @@ from parley.models.context_window import context_window
 from parley.models.request import Request
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
-from parley.storage.attachments import ChatAttachments
+from parley.storage.attachment_files import ChatAttachments
 from parley.storage.trust import findings
 from parley.text import contained, legible
 from parley.tools.descriptions import described

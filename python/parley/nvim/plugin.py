@@ -34,10 +34,10 @@ from parley.nvim.lines import bring
 from parley.nvim.log import log_to
 from parley.nvim.lookups import show_details, with_request
 from parley.nvim.pages import log_page, request_page
-from parley.nvim.prompts import full_name, insert_prompt
+from parley.nvim.prompt_insertion import full_name, insert_prompt
 from parley.nvim.resource_names import ResourceNames
-from parley.nvim.servers import ServersPage
-from parley.nvim.trust import TrustDialog
+from parley.nvim.servers_page import ServersPage
+from parley.nvim.trust_dialog import TrustDialog
 from parley.policy.summaries import KEEP
 from parley.settings.load import load_settings, settings_file
 from parley.settings.start import no_such_agent

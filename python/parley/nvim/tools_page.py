@@ -15,7 +15,7 @@ from parley.models.tool_room import ToolRoom, tokens_of
 from parley.text import counted, fence, last_words
 from parley.tools.catalogue import Tool
 from parley.tools.resources import Resource, ResourceList
-from parley.tools.servers import ServerStatus
+from parley.tools.server_settings import ServerStatus
 from parley.tools.visits import visit
 
 PAGE_KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"

@@ -24,7 +24,7 @@ from parley.nvim.running import RunningCalls
 from parley.policy.choice import exchange_at, open_calls
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
-from parley.policy.status import ANALYZING, waiting_for
+from parley.policy.status_texts import ANALYZING, waiting_for
 
 _EVENTS: Mapping[engine.EndKind, str] = {
     "complete": "ParleyAnswered",

@@ -24,7 +24,7 @@ from parley.nvim.turn import Turn, Work
 from parley.policy.approval import unclaimed
 from parley.policy.choice import exchange_at
 from parley.policy.facts import Revoked
-from parley.policy.status import ANALYZING
+from parley.policy.status_texts import ANALYZING
 
 
 class Turns:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from parley.providers.errors import no_key
+from parley.providers.provider_errors import no_key
 from parley.secrets import SecretError, command_secret, sound_secret
 from parley.settings.values import ProviderSettings
 

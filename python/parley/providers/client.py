@@ -27,11 +27,13 @@ from parley.models.formats import PACKAGE, Format, of_kind, sdk
 from parley.models.package import EVENT, Provider, provider_request
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
-from parley.policy import status
+from parley.policy import status_texts
 from parley.providers import sdk_clients as clients
 from parley.providers.api_keys import key_of
 from parley.providers.capabilities import Capabilities
-from parley.providers.errors import (
+from parley.providers.packages import PackageProviders
+from parley.providers.patience import Patience
+from parley.providers.provider_errors import (
     LONGEST_WAIT_S,
     broken_off,
     failure,
@@ -41,8 +43,6 @@ from parley.providers.errors import (
     no_stream,
     rate_limits,
 )
-from parley.providers.packages import PackageProviders
-from parley.providers.patience import Patience
 from parley.settings.values import ProviderSettings
 
 READ_TIMEOUT_S = 60.0
@@ -309,7 +309,7 @@ class ProviderClient:
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:
     """Report that a call has begun or is still being written, because its pieces are not events."""
     if call:
-        tell(status.writing(call.name, call.size) or status.SELECTING)
+        tell(status_texts.writing(call.name, call.size) or status_texts.SELECTING)
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from parley.entry_points import PROVIDER_GROUP, EntryPointError, PackageOffer, o
 from parley.errors import ModelError
 from parley.models.package import Provider, ProviderEvent, ProviderRequest
 from parley.models.refusals import SHORTEN, says_too_long
-from parley.providers.errors import bounded
+from parley.providers.provider_errors import bounded
 
 T = TypeVar("T")
 

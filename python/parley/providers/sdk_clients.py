@@ -22,7 +22,7 @@ from typing import Any
 from parley.addresses import flaw
 from parley.errors import ModelError
 from parley.models.formats import sdk, sdks
-from parley.providers.errors import bounded
+from parley.providers.provider_errors import bounded
 from parley.settings.values import ProviderSettings
 
 

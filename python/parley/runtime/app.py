@@ -30,11 +30,11 @@ from parley.policy import topic
 from parley.policy.doubts import LEAST_SEEN_S
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
-from parley.providers.sampling import Sampler
+from parley.providers.sampling_requests import Sampler
+from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
 from parley.runtime.short_reply import short_reply, short_request
-from parley.runtime.tasks import TurnClock
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
@@ -42,11 +42,11 @@ from parley.settings import resolve
 from parley.settings.load import ConfigFile
 from parley.settings.start import Ready, Refusal, start, wanted_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
-from parley.storage.attachments import AttachmentCache, ChatAttachments
+from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
-from parley.storage.references import EditorTexts, FileReferences, no_editor, nobody_asked
+from parley.storage.reference_texts import EditorTexts, FileReferences, no_editor, nobody_asked
 from parley.storage.trust import ProjectTrust
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer

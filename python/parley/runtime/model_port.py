@@ -13,7 +13,7 @@ from parley.models.events import Aside, Event, RateLimits
 from parley.models.fingerprint import fingerprint
 from parley.models.refusals import crowding
 from parley.models.request import Request
-from parley.policy import status
+from parley.policy import status_texts
 from parley.policy.rate import RateWindow
 from parley.policy.summaries import KEEP, unsummed
 from parley.providers.client import ProviderClient
@@ -69,7 +69,7 @@ class ModelPort:
         loop, doing = asyncio.get_running_loop(), self._observer.doing
         with self._clock.standing_still():
             while (seconds := self._rate.wait(loop.time())) > 0:
-                self._observer.status(status.rate_limited(seconds))
+                self._observer.status(status_texts.rate_limited(seconds))
                 await asyncio.sleep(min(seconds, 1.0))
         self._rate.take(loop.time())
         self._observer.status(doing)
@@ -91,7 +91,7 @@ class ModelPort:
             async for event in events:
                 if not has_begun and not isinstance(event, Aside | RateLimits):
                     has_begun = True
-                    if not status.is_of_call(self._observer.doing):
+                    if not status_texts.is_of_call(self._observer.doing):
                         self._observer.status(doing)  # the status of a retry is over
                     for aside in self._news(self._client.settled(request)):
                         yield aside

@@ -36,7 +36,7 @@ from parley.errors import ModelError
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.request import Request
 from parley.policy import limits
-from parley.runtime.tasks import Callbacks, TurnClock
+from parley.runtime.asyncio_ports import Callbacks, TurnClock
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool

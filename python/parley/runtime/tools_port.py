@@ -11,12 +11,12 @@ from parley.chat.transcript import Attachment, Result
 from parley.clock import PausableClock
 from parley.engine import CallProgress, MissingTools, Narrow, ServerWait
 from parley.errors import ParleyError
+from parley.mcp.server_session import Progress
 from parley.mcp.servers import Servers
-from parley.mcp.session import Progress
 from parley.media import kind_of
 from parley.models.events import Aside
 from parley.models.request import Request
-from parley.policy import status
+from parley.policy import status_texts
 from parley.policy.limits import invalid_arguments
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
@@ -24,7 +24,7 @@ from parley.runtime.audit import AuditedObserver, AuditLog
 from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.totals import FOR_STATUS
 from parley.settings.values import ProviderSettings, Status
-from parley.storage.attachments import ChatAttachments
+from parley.storage.attachment_files import ChatAttachments
 from parley.text import fence, one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.results import Outcome, described
@@ -201,8 +201,10 @@ class ToolsPort:
         await asyncio.sleep(_MOMENT_S)
         if not (self._settings.llm and self._provider(call_request.provider).official):
             return
-        prompt = status.sentence_prompt(tool.name, arguments)
-        request = short_request(call_request, prompt, self._settings.model, status.SENTENCE_TOKENS)
+        prompt = status_texts.sentence_prompt(tool.name, arguments)
+        request = short_request(
+            call_request, prompt, self._settings.model, status_texts.SENTENCE_TOKENS
+        )
         reply = await short_reply(
             self._client,
             self._provider(request.provider),
@@ -210,9 +212,9 @@ class ToolsPort:
             rate=self._rate,
             audit=self._audit,
             purpose=FOR_STATUS,
-            limit_s=status.SENTENCE_SECONDS,
+            limit_s=status_texts.SENTENCE_SECONDS,
         )
-        if text := status.sentence(reply):
+        if text := status_texts.sentence(reply):
             self._observer.status(text)
 
 

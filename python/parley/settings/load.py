@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from parley.bounded_files import whole
 from parley.models.text_tools.template import PACKAGE_PREFIX, load_templates
 from parley.paths import config_path
-from parley.regular import whole
 from parley.settings.read import read_settings
 from parley.settings.values import Settings
 from parley.tools.mcp_files import ServersFile, read_servers
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 ABSENT: Final = object()
 """Stands for an unset value."""

@@ -14,15 +14,15 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from parley.bounded_files import whole
 from parley.errors import ParleyError
 from parley.paths import config_path
-from parley.regular import whole
 from parley.settings.load import settings_file
 from parley.settings.read import read_settings
 from parley.tables import nearest
 from parley.tools.known_servers import KNOWN_SERVERS
 from parley.tools.mcp_files import is_name, read_servers
-from parley.tools.servers import RESERVED, ServerSettings
+from parley.tools.server_settings import RESERVED, ServerSettings
 
 USAGE = "NAME -- COMMAND, NAME --url URL or NAME --from FILE"
 _OPTIONS = ("--url", "--from")

@@ -15,7 +15,7 @@ from parley.addresses import flaw
 from parley.settings.values import PROVIDERS, Agent, Key, Settings
 from parley.tables import NO_VALUE, Kind, TableReader, expected
 from parley.text import one_line
-from parley.tools.servers import RESERVED
+from parley.tools.server_settings import RESERVED
 
 _KINDS = {
     Key: Kind(

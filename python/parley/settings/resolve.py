@@ -30,7 +30,7 @@ from parley.settings.values import (
 )
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import may_take, takes
-from parley.tools.servers import RESERVED
+from parley.tools.server_settings import RESERVED
 
 MOCK_SERVER = RESERVED
 

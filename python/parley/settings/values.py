@@ -19,7 +19,7 @@ from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
 from parley.programs import program_name
 from parley.tables import rule
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 Key = NewType("Key", str)
 """A key in the syntax of `vim.keymap.set`; "" for none."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from parley.bounded_files import beginning
 from parley.errors import ParleyError
-from parley.regular import beginning
 from parley.text import size_text
 
 CHAT_BYTES = 100_000_000

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from parley.bounded_files import whole
 from parley.errors import ParleyError
 from parley.programs import program, search_path, working_folder
-from parley.regular import whole
 from parley.text import one_line, size_text
 
 # `core.fsmonitor`, diff drivers and text converters name programs. Hooks are programs, too, and git

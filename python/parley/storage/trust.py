@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from parley.bounded_files import beginning, sha256
 from parley.errors import ParleyError
 from parley.programs import program, start_folder
-from parley.regular import beginning, sha256
 from parley.storage.ledger import LedgerFile
 from parley.tools.descriptions import Findings
 from parley.tools.mcp_files import (
@@ -26,7 +26,7 @@ from parley.tools.mcp_files import (
     project_of,
     read_servers,
 )
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 FILE_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000

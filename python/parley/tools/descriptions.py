@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley.addresses import MASK, shown_address
-from parley.tools.servers import ServerSettings, placeholders
+from parley.tools.server_settings import ServerSettings, placeholders
 
 _STEERING = re.compile(
     r"(?i)(SHELL|ENV|IFS|PYTHON\w*|(LD|DYLD|NODE|PERL|RUBY|JAVA|JDK|DOTNET|CORECLR|GIT|UV|PIP|NPM|DENO|BUN|GO"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from parley.tools.servers import ServerSettings
+from parley.tools.server_settings import ServerSettings
 
 
 @dataclass(frozen=True, slots=True)

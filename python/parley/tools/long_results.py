@@ -1,6 +1,6 @@
 """The built-in tool that reads more of a result that was too long for the file. Pure.
 
-Knows the tool and the part of a text to return; `engine/long_results.py` finds the text.
+Knows the tool and the part of a text to return; `engine/read_result.py` finds the text.
 """
 
 from __future__ import annotations

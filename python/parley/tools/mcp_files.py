@@ -29,7 +29,7 @@ from parley.tools.server_entries import (
     spelled,
     toml_table,
 )
-from parley.tools.servers import RESERVED, Origin, ServerSettings, placeholders
+from parley.tools.server_settings import RESERVED, Origin, ServerSettings, placeholders
 
 PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """The server files that a project may have; earlier files have precedence."""

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from parley.bounded_files import whole
 from parley.entry_points import TEMPLATES, EntryPointError, folder
-from parley.regular import whole
 from parley.tables import TableReader, rule
 
 BUILTIN = Path(__file__).parent / "templates"
