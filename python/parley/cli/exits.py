@@ -22,7 +22,7 @@ EXITS = {
     MISSING: (
         "missing",
         (
-            "an MCP server failed or was not ready in time; `respond` asked nothing; `verify`: no "
+            "an MCP server failed or was not ready in time; `respond` sent no question; `verify`: no "
             "record"
         ),
     ),
