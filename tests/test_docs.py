@@ -289,11 +289,11 @@ def test_the_page_lists_the_shells_chat_formats() -> None:
 # --- Numbers --------------------------------------------------------------------------------------
 
 NUMBERS = [
-    (SHELL, f"the first {servers.RESOURCES_SHOWN} of their resources"),
-    (SHELL, f"has up to {MOST_OFFERED:,} of them"),
+    (SHELL, f"their first {servers.RESOURCES_SHOWN} resources"),
+    (SHELL, f"lists up to {MOST_OFFERED:,} of them"),
     (SHELL, f"all exchanges but the last {KEEP}"),
-    (SHELL, f"Standard input may have up to {Bounds().all_bytes // 1_000_000} MB"),
-    (SHELL, f"a picture may have {MOST_PICTURE_BYTES // 1_000_000} MB"),
+    (SHELL, f"The limit is {Bounds().all_bytes // 1_000_000} MB for standard input"),
+    (SHELL, f"{MOST_PICTURE_BYTES // 1_000_000} MB for a picture"),
     (LIBRARY, f"{READ_TIMEOUT_S:g} seconds of silence"),
     (HELP, f"the first {tools_page.RESOURCES_LISTED} of their resources"),
 ]

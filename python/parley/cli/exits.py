@@ -22,8 +22,8 @@ EXITS = {
     MISSING: (
         "missing",
         (
-            "an MCP server failed or was not ready in time; `respond` sent no question; `verify`: no "
-            "record"
+            "an MCP server failed or was not ready in time; `respond` sent no question; `verify`: no"
+            " record"
         ),
     ),
     CTRL_C: ("ended", "Ctrl-C, or another signal that ends programs"),
