@@ -35,7 +35,7 @@ from parley.policy.summaries import KEEP
 from parley.providers.client import READ_TIMEOUT_S
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
-from parley.storage.reference_texts import Bounds
+from parley.storage.bounds import Bounds
 from parley.tools.server_settings import ServerSettings
 from tests.e2e.test_demo import ANSWER, PROXIES
 from tests.forks import forks

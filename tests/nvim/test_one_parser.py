@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from parley.chat.calls import split_proposal
+from parley.chat.call_lines import split_proposal
 from parley.chat.grammar import fit, marker_of
 from parley.chat.page import Page
 from parley.chat.reader import parse_lines, split_lines

@@ -18,13 +18,13 @@ from parley.chat.references import IN_EDITOR, Live, ReferenceText, expansion, re
 from parley.chat.references import Path as FilePath
 from parley.errors import ParleyError
 from parley.storage.attachment_files import ChatAttachments
+from parley.storage.bounds import Bounds
+from parley.storage.reference_files import NamedPicture
+from parley.storage.reference_patterns import INSIDE
 from parley.storage.reference_texts import (
-    INSIDE,
     OUTSIDE,
-    Bounds,
     EditorText,
     FileReferences,
-    NamedPicture,
     named_contents,
     piped_content,
 )

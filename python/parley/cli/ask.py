@@ -35,7 +35,8 @@ from parley.models.events import Finished, TextDelta
 from parley.policy.choice import open_calls
 from parley.storage.chat_file import FileDocument
 from parley.storage.chats import chat_folder, new_chat, newest_first
-from parley.storage.reference_texts import NamedPicture, named_contents, piped_content
+from parley.storage.reference_files import NamedPicture
+from parley.storage.reference_texts import named_contents, piped_content
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
