@@ -1,16 +1,31 @@
-"""Values have nouns as names: a word such as `found` names an event, not a value."""
+"""Names: values have nouns, since a word such as `found` names an event, and no name has two meanings."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+
+from parley.cli.arguments import COMMANDS
 
 PARLEY = Path(__file__).parent.parent / "python" / "parley"
 NO_NAMES = {
     *("asked", "told", "found", "said", "wanted", "given", "shown", "made", "kept", "each"),
     *("heard", "brought", "taken", "held", "written", "spoken", "sent", "got", "done", "called"),
 }
+LUA = PARLEY.parent.parent / "lua" / "parley"
+OF_SEVERAL_CLASSES = {"Decoder"}
+"""Class names of several modules: each format's adapter has its own."""
+OF_SEVERAL_CONSTANTS = {"T"}
+"""Names of type variables."""
+ENDS_OF_A_WIRE = {
+    *("chat", "completion", "context", "folds", "health", "pages", "pictures", "queue"),
+    *("servers_page", "stream", "view"),
+    *("dialogs", "finder", "mirror", "running", "sightings"),
+    *("anthropic", "openai_chat", "openai_responses"),
+}
+"""File names in two rooms: `doc/architecture.md` says which two ends each pair is."""
 MODULES = sorted(path.relative_to(PARLEY).as_posix() for path in PARLEY.rglob("*.py"))
 
 
@@ -82,3 +97,60 @@ class Sent:
         (8, "_brought"),
         (8, "taken"),
     ]
+
+
+def public(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Each public constant of a statement, with its value as text."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        if isinstance(target, ast.Name) and target.id.isupper() and target.id[0] != "_":
+            value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+            yield target.id, ast.unparse(value) if value else ""
+
+
+def statements() -> Iterator[tuple[str, ast.stmt]]:
+    """Each module, and each statement at its top level."""
+    for module in MODULES:
+        for node in ast.parse((PARLEY / module).read_text(encoding="utf-8")).body:
+            yield module, node
+
+
+def test_no_two_modules_have_a_public_class_of_the_same_name() -> None:
+    homes = defaultdict[str, list[str]](list)
+    for module, node in statements():
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            homes[node.name].append(module)
+    several = {name: places for name, places in homes.items() if len(places) > 1}
+    assert several.keys() - OF_SEVERAL_CLASSES == set(), several
+
+
+def test_no_public_constant_has_two_values() -> None:
+    homes = defaultdict[str, list[str]](list)
+    for module, node in statements():
+        for name, _ in public(node):
+            homes[name].append(module)
+    several = {name: places for name, places in homes.items() if len(places) > 1}
+    assert several.keys() - OF_SEVERAL_CONSTANTS == set(), several
+
+
+def test_no_file_name_is_in_two_rooms_but_at_both_ends_of_a_wire() -> None:
+    """A command's module in `cli` has the command's name; two ends are in Python and Lua, or in the
+    demo's and the models' wire formats.
+    """
+    homes = defaultdict[str, list[str]](list)
+    for module in MODULES:
+        path = Path(module)
+        if path.stem not in ("__init__", "__main__") and not is_of_a_command(path):
+            homes[path.stem].append(module)
+    for file in LUA.glob("*.lua"):
+        homes[file.stem].append(f"lua/{file.name}")
+    several = {name: places for name, places in homes.items() if len(places) > 1}
+    assert several.keys() - ENDS_OF_A_WIRE == set(), several
+    assert all(len(several.get(name, ())) <= 2 for name in ENDS_OF_A_WIRE), several
+
+
+def is_of_a_command(path: Path) -> bool:
+    """Whether a module has the name of a command of `parley`."""
+    return path.parts[0] == "cli" and path.stem in COMMANDS

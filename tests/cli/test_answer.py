@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.cli.answer import AnswerText
+from parley.cli.answer import ShownAnswer
 from parley.text import is_hidden
 
 TEXT = """# Title
@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 def lines(text: str, size: int, width: int = 40) -> str:
     """All output for a text that arrives in pieces of a size."""
-    answer = AnswerText()
+    answer = ShownAnswer()
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     return "".join([answer.feed(piece, width) for piece in pieces] + [answer.end(width)])
 
@@ -73,7 +73,7 @@ def test_an_answer_looks_the_same_for_any_split_and_loses_nothing(size: int) -> 
 
 
 def test_paragraphs_are_written_when_they_end_and_list_items_when_the_next_begins() -> None:
-    answer = AnswerText()
+    answer = ShownAnswer()
     assert answer.feed("One.\n", 40) == ""
     assert answer.tail(40, 5) == ["One."]
     assert answer.feed("\n", 40) == "One.\n"
@@ -86,7 +86,7 @@ def test_paragraphs_are_written_when_they_end_and_list_items_when_the_next_begin
 
 
 def test_code_waits_for_its_end_and_its_last_rows_are_shown() -> None:
-    answer = AnswerText()
+    answer = ShownAnswer()
     code = "".join(f"line = {number}\n" for number in range(100))
     assert answer.feed(f"```python\n{code}", 40) == ""
     assert answer.tail(40, 3) == ["line = 97", "line = 98", "line = 99"]
@@ -115,7 +115,7 @@ def test_text_that_would_lose_characters_is_shown_as_written(text: str) -> None:
 
 
 def test_no_colours_are_used_if_the_user_disables_them() -> None:
-    answer = AnswerText(has_colours=False)
+    answer = ShownAnswer(has_colours=False)
     shown = answer.feed(TEXT, 40) + answer.end(40)
     assert "\x1b[1m" in shown
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", shown)

@@ -57,7 +57,7 @@ _THEME = Theme(
 """Readable on dark and light terminals: without backgrounds, and without blue (often too dark)."""
 
 
-class AnswerText:
+class ShownAnswer:
     """The text of an answer, from its first piece to its end."""
 
     def __init__(self, *, has_colours: bool = True) -> None:

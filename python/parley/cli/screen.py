@@ -25,7 +25,7 @@ from parley.cli.exits import COMPLETE, FAILED, kind_of, worst
 from parley.text import VisiblePieces, one_line, visible
 
 if TYPE_CHECKING:
-    from parley.cli.answer import AnswerText
+    from parley.cli.answer import ShownAnswer
 
 _FRAME_S = 0.03
 """The fewest seconds between two drawings while text arrives."""
@@ -49,7 +49,7 @@ class Screen:
         self._is_pipe = _is_pipe(out)
         self._is_behind_pipe = False
         """Whether another program may still write our piped output to the terminal: `| tee`."""
-        self._answer: AnswerText | None = None
+        self._answer: ShownAnswer | None = None
         self._pieces = VisiblePieces()
         self._at_start = True
         self._status = ""
@@ -124,9 +124,9 @@ class Screen:
             self._write_out(piece)
             return
         if self._answer is None:
-            from parley.cli.answer import AnswerText
+            from parley.cli.answer import ShownAnswer
 
-            self._answer = AnswerText(has_colours=self.has_colours)
+            self._answer = ShownAnswer(has_colours=self.has_colours)
         if finished := self._answer.feed(piece, self.width - 1):
             self._write_out(finished)
             self._draw()

@@ -41,7 +41,7 @@ class LeftOutError(ParleyError):
         self.kind = kind
 
 
-class Room:
+class RoomLeft:
     """The remaining room for included content, and for the search."""
 
     def __init__(self, bounds: Bounds, now: Callable[[], float]) -> None:

@@ -18,7 +18,7 @@ from parley.chat.references import (
     language_of,
 )
 from parley.media import kind_of
-from parley.storage.bounds import LeftOutError, Room, too_large
+from parley.storage.bounds import LeftOutError, RoomLeft, too_large
 from parley.text import visible
 
 _NO_TEXT = "it is not text"
@@ -35,16 +35,16 @@ class NamedPicture:
     kind: str
 
 
-def text_or_picture(path: Path, name: str, room: Room) -> ReferenceText | NamedPicture:
+def text_or_picture(path: Path, name: str, room: RoomLeft) -> ReferenceText | NamedPicture:
     """A file's content as a model sees it. Raises LeftOutError."""
     return _picture(path, name, room) or ReferenceText(visible(name), _text(path, name, room))
 
 
-def text_only(path: Path, name: str, room: Room) -> ReferenceText:
+def text_only(path: Path, name: str, room: RoomLeft) -> ReferenceText:
     return ReferenceText(visible(name), _text(path, name, room))
 
 
-def _picture(path: Path, name: str, room: Room) -> NamedPicture | None:
+def _picture(path: Path, name: str, room: RoomLeft) -> NamedPicture | None:
     """The picture at a real path; None for anything else. Raises LeftOutError."""
     try:
         kind = kind_of(beginning(path, _BEGINNING)) if path.resolve() == path else None
@@ -56,7 +56,7 @@ def _picture(path: Path, name: str, room: Room) -> NamedPicture | None:
         return None  # reading it as text reports the reason
 
 
-def _text(path: Path, name: str, room: Room) -> str:
+def _text(path: Path, name: str, room: RoomLeft) -> str:
     """The text at a real path."""
     text = _decoded(path, name, room.bounds.file_bytes)
     room.take(len(text.encode()))
@@ -114,7 +114,7 @@ def _regular(status: os.stat_result, name: str, most: int) -> None:
         raise too_large(status.st_size)
 
 
-def lines_at(path: Path, room: Room, lines: Lines) -> ReferenceText:
+def lines_at(path: Path, room: RoomLeft, lines: Lines) -> ReferenceText:
     """Lines of the text at a real path. Raises LeftOutError."""
     brought = lines.of(_decoded(path, lines.path, room.bounds.bytes_for_lines))
     if brought is None:

@@ -14,7 +14,7 @@ from parley.chat.references import (
     ReferenceText,
 )
 from parley.media import TYPES
-from parley.storage.bounds import MORE, LeftOutError, Room
+from parley.storage.bounds import MORE, LeftOutError, RoomLeft
 from parley.storage.patterns import files, is_dotted
 from parley.storage.reference_files import (
     NamedPicture,
@@ -24,11 +24,11 @@ from parley.storage.reference_files import (
 from parley.text import counted, visible
 
 INSIDE = "only patterns inside the working directory are read"
-HIDDEN = "hidden: not read"
+IS_HIDDEN = "hidden: not read"
 _PICTURES = (*(f".{kind}" for kind in TYPES), ".jpeg")
 
 
-def matching(folder: Path, pattern: str, room: Room) -> Sequence[ReferenceText | NamedPicture]:
+def matching(folder: Path, pattern: str, room: RoomLeft) -> Sequence[ReferenceText | NamedPicture]:
     """The texts that match a pattern, and a line that lists the files left out.
 
     Pictures match only if the pattern ends like their names, because they are large and `src/*`
@@ -37,7 +37,7 @@ def matching(folder: Path, pattern: str, room: Room) -> Sequence[ReferenceText |
     texts, left = list[ReferenceText | NamedPicture](), Counter[str]()
     read = text_or_picture if pattern.lower().endswith(_PICTURES) else text_only
     if is_dotted("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
-        return [missing(pattern, HIDDEN)]
+        return [missing(pattern, IS_HIDDEN)]
     try:
         for name in files(folder, pattern, room.looks):
             path = (folder / name).resolve()
@@ -60,7 +60,7 @@ def matching(folder: Path, pattern: str, room: Room) -> Sequence[ReferenceText |
     return texts or [missing(pattern, "no file matches")]
 
 
-def _left_out(left: Counter[str], room: Room) -> Iterator[str]:
+def _left_out(left: Counter[str], room: RoomLeft) -> Iterator[str]:
     for kind, count in sorted(left.items()):
         if kind != MORE:
             yield f"{counted(count, 'file')} ({kind})"
@@ -74,7 +74,7 @@ def _left_out(left: Counter[str], room: Room) -> Iterator[str]:
         yield f"everything not found within {room.bounds.seconds:g} seconds"
 
 
-def _how_to_narrow(left: Counter[str], room: Room) -> str:
+def _how_to_narrow(left: Counter[str], room: RoomLeft) -> str:
     if not (left[MORE] or room.looks.ended):
         return ""
     return ". Name a folder, or a pattern that matches fewer files, such as src/*.py"

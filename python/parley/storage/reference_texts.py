@@ -31,7 +31,7 @@ from parley.chat.references import (
 from parley.errors import ParleyError, ServerError
 from parley.media import PICTURE_BYTES, kind_of
 from parley.storage.attachment_files import ChatAttachments
-from parley.storage.bounds import Bounds, LeftOutError, Room, too_large
+from parley.storage.bounds import Bounds, LeftOutError, RoomLeft, too_large
 from parley.storage.diff import working_tree_diff
 from parley.storage.patterns import is_dotted, is_pattern
 from parley.storage.reference_files import (
@@ -40,7 +40,7 @@ from parley.storage.reference_files import (
     text_of,
     text_or_picture,
 )
-from parley.storage.reference_patterns import HIDDEN, matching, missing
+from parley.storage.reference_patterns import IS_HIDDEN, matching, missing
 from parley.text import one_line, visible
 
 OUTSIDE = "outside the working directory: not read"
@@ -100,7 +100,7 @@ class FileReferences:
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """The texts of a question's references in order, or why a text is missing."""
-        room, most = Room(self._bounds, self._now), self._bounds.references
+        room, most = RoomLeft(self._bounds, self._now), self._bounds.references
         texts = [
             text for reference in references[:most] for text in await self._bring(reference, room)
         ]
@@ -110,7 +110,7 @@ class FileReferences:
             texts.append(missing(name_of(more[0]), why))
         return texts
 
-    async def _bring(self, reference: Reference, room: Room) -> Sequence[ReferenceText]:
+    async def _bring(self, reference: Reference, room: RoomLeft) -> Sequence[ReferenceText]:
         if isinstance(reference, ResourceReference):
             return [await self._read(reference, room)]
         if isinstance(reference, Live):
@@ -130,7 +130,9 @@ class FileReferences:
             return missing(picture.name, f"not attached: {error}")
         return ReferenceText(visible(picture.name), "", picture=attachment)
 
-    async def _bring_files(self, name: str, room: Room) -> Sequence[ReferenceText | NamedPicture]:
+    async def _bring_files(
+        self, name: str, room: RoomLeft
+    ) -> Sequence[ReferenceText | NamedPicture]:
         folder = self._folder().resolve()
         if is_pattern(name):
             return await asyncio.to_thread(matching, folder, name, room)
@@ -142,7 +144,7 @@ class FileReferences:
             return [await asyncio.to_thread(_one, outside, name, room, lines)]
         return [await asyncio.to_thread(_inside, folder, name, room, lines)]
 
-    async def _live(self, name: str, room: Room) -> ReferenceText:
+    async def _live(self, name: str, room: RoomLeft) -> ReferenceText:
         try:
             content = await (self._of_editor if name in IN_EDITOR else self._diff)(
                 name, room.bounds
@@ -176,9 +178,9 @@ class FileReferences:
             if not await self._may_read(path):
                 raise LeftOutError(OUTSIDE)
         elif is_dotted(path.relative_to(folder).as_posix()):
-            raise LeftOutError(HIDDEN)
+            raise LeftOutError(IS_HIDDEN)
 
-    async def _read(self, reference: ResourceReference, room: Room) -> ReferenceText:
+    async def _read(self, reference: ResourceReference, room: RoomLeft) -> ReferenceText:
         name = name_of(reference)
         try:
             text = fit(await self._resource(reference.server, reference.uri))
@@ -218,12 +220,12 @@ def piped_content(content: bytes, name: str = "standard input") -> ReferenceText
         raise ParleyError(f"{visible(name)}: {error}") from error
 
 
-def _named_room() -> Room:
+def _named_room() -> RoomLeft:
     """The room for files that the user names: one file may use all of it."""
-    return Room(Bounds(file_bytes=Bounds().all_bytes), time.monotonic)
+    return RoomLeft(Bounds(file_bytes=Bounds().all_bytes), time.monotonic)
 
 
-def _named(folder: Path, name: str, room: Room) -> Sequence[ReferenceText | NamedPicture]:
+def _named(folder: Path, name: str, room: RoomLeft) -> Sequence[ReferenceText | NamedPicture]:
     try:
         if (pipe := folder / name).is_fifo():  # a shell's `<(command)`
             with pipe.open("rb") as file:
@@ -266,7 +268,7 @@ def _place(folder: Path, name: str) -> Path | None:
 
 
 def _inside(
-    folder: Path, name: str, room: Room, lines: Lines | None
+    folder: Path, name: str, room: RoomLeft, lines: Lines | None
 ) -> ReferenceText | NamedPicture:
     path = _place(folder, lines.path if lines else name)
     if path is None:
@@ -274,11 +276,13 @@ def _inside(
     if not path.is_relative_to(folder):
         return missing(name, OUTSIDE)
     if is_dotted(path.relative_to(folder).as_posix()):
-        return missing(name, HIDDEN)
+        return missing(name, IS_HIDDEN)
     return _one(path, name, room, lines)
 
 
-def _one(path: Path, name: str, room: Room, lines: Lines | None) -> ReferenceText | NamedPicture:
+def _one(
+    path: Path, name: str, room: RoomLeft, lines: Lines | None
+) -> ReferenceText | NamedPicture:
     try:
         return lines_at(path, room, lines) if lines else text_or_picture(path, name, room)
     except LeftOutError as error:
