@@ -19,13 +19,13 @@ QUESTION = "\U0001f4ac: "
 TRUST = {
     "lua/parley/pages.lua": "an agent that a file asks for, and one of a list",
     "python/parley/nvim/plugin.py": "a file outside the working directory",
-    "python/parley/nvim/trust.py": "a project's servers",
+    "python/parley/nvim/trust_dialog.py": "a project's servers",
     "python/parley/nvim/elicitation.py": "a form of a server, and its fields",
 }
 LISTS = {
     "lua/parley/ask.lua": "what the host asks, of those above",
     "lua/parley/picker.lua": "chats",
-    "python/parley/nvim/prompts.py": "prompts of servers",
+    "python/parley/nvim/prompt_insertion.py": "prompts of servers",
 }
 """Dialogs in which the user picks from a list, and leaving the list declines."""
 
