@@ -187,7 +187,7 @@ def test_help_shows_every_name_with_its_docstring() -> None:
     text = pydoc.plain(pydoc.render_doc(parley))
     classes = [name for name in parley.__all__ if inspect.isclass(getattr(parley, name))]
     assert [name for name in classes if f"\n    class {name}(" not in text] == []
-    assert "Ask, and yield events until the answer is complete" in text
+    assert "Ask, and yield chunks until the answer is complete" in text
     assert all(getattr(parley, name).__doc__ for name in classes)
 
 

@@ -73,7 +73,8 @@ def folder(group: str, name: str) -> Path:
             if (path := Path(place, *below)).is_dir():
                 return path
     raise EntryPointError(
-        f"{found.package} has no package {_short(found.target)!r}, which its {name!r} names"
+        f"{found.package} has no package {_short(found.target)!r}, but its entry point {name!r} "
+        "names it"
     )
 
 

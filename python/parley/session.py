@@ -83,10 +83,11 @@ class Session:
         `agent` is the name of the agent that answers. `approve` decides on tool calls; without it,
         calls that no rule approves are declined. `on_status` receives each status, and "" when the
         session is idle. `tools` are functions that the model may call; `servers` are MCP servers in
-        this process, by name. `transcript` is a chat to continue. `environ` contains the keys; the
-        default is this process's environment. `references` is the folder whose files a question may
-        include with `@@path@@`; without it, references stay plain text. `provider` generates the
-        replies for agents that name it; if there are none, Parley adds an agent with its name.
+        this process, by name. `transcript` is a chat to continue. `environ` holds the environment
+        variables, including the API keys; the default is this process's environment. `references`
+        is the folder whose files a question may include with `@@path@@`; without it, references
+        stay plain text. `provider` generates the replies for agents that name it; if there are
+        none, Parley adds an agent with its name.
 
         Raises SettingsError if the settings, or files that they name, are faulty, or if a function
         cannot become a tool.

@@ -163,7 +163,7 @@ class TableReader:
     def _short(
         self, known: Mapping[str, Field[Any]], hints: Mapping[str, Any], raw: Any, path: str
     ) -> Any:
-        """The values of a table that has its short spelling."""
+        """The values of a table that is written in its short form."""
         field = next((field for field in known.values() if _rule(field).is_short), None)
         if field is None:
             return self.flaw(path, expected("a table", raw))

@@ -215,7 +215,7 @@ async def test_every_decision_is_recorded_once_with_its_reason() -> None:
     found = [
         (kind, facts["call"], facts.get("because", "")) for _, kind, facts in turns.ledger.history()
     ]
-    new = "no rule allows it, and the tool is not remembered"
+    new = "no rule allows it, and no choice is remembered for the tool"
     assert found == [
         ("asked", "call_1", new),
         ("asked", "call_2", new),
@@ -1092,10 +1092,10 @@ async def test_a_key_decides_several_calls_from_elsewhere_at_its_second_press() 
     keys: tuple[Choice, ...] = ("ya", "yA")
     for key in keys:
         made = await choose(ports, resolve, 0, Press(key, "key"))
-        says = f"{key} decides 2 calls: press {key} again, or go to one"
+        says = f"{key} decides 2 calls: press {key} again, or move to one of them"
         assert made == ChoiceMade(False, says, is_from_afar=True)
     made = await choose(ports, resolve, 0, Press("ya", "key", name=",a"))
-    assert made.message == ",a decides 2 calls: press ,a again, or go to one"
+    assert made.message == ",a decides 2 calls: press ,a again, or move to one of them"
     assert (turns.text, turns.ledger.view().entries) == (before, ())
     assert (await choose(ports, resolve, 0, Press("yN", "command"))).decided
     turns.edit(lambda _: before)

@@ -111,7 +111,7 @@ def press(nvim: Child, key: str, place: str) -> None:
         before = marks(nvim)
         until(
             nvim,
-            lambda: f"calls: press {key} again, or go to one" in nvim.messages(),
+            lambda: f"calls: press {key} again, or move to one of them" in nvim.messages(),
             "the first press",
         )
         assert marks(nvim) == before
@@ -160,7 +160,8 @@ def test_away_from_the_calls_only_two_consecutive_presses_count(desk: Child) -> 
     go(desk, "text")
     desk.keys("ya")
     desk.until(
-        lambda: "ya decides 3 calls: press ya again, or go to one" in desk.messages(), "the message"
+        lambda: "ya decides 3 calls: press ya again, or move to one of them" in desk.messages(),
+        "the message",
     )
     ready(desk)
     desk.keys("l")

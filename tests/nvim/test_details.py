@@ -30,7 +30,7 @@ def test_a_text_of_several_lines_is_shown_as_lines_in_its_files_language() -> No
 
 def test_a_text_without_a_final_line_end_says_so() -> None:
     lines = details(asked(arguments=json.dumps({"content": "a\nb"})), None)
-    assert of("content, 2 lines, 3 B, no line end after the last**", lines) == [
+    assert of("content, 2 lines, 3 B, no newline at the end**", lines) == [
         "```text",
         "a",
         "b",

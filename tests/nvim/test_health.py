@@ -67,10 +67,13 @@ def test_it_names_the_agent_for_new_chats_and_the_reason(
 @pytest.mark.parametrize(
     ("listens", "line"),
     [
-        (True, "OK Ollama: llama3.1 of ollama at {}: needs no key, and a server listens there"),
+        (
+            True,
+            "OK Ollama: llama3.1 of ollama at {}: needs no key, and a server is listening there",
+        ),
         (
             False,
-            "- Ollama: llama3.1 of ollama at {}: nothing listens there; start it to use the agent",
+            "- Ollama: llama3.1 of ollama at {}: nothing is listening there; start the server to use the agent",
         ),
     ],
 )

@@ -217,7 +217,7 @@ def test_approval_is_offered_only_after_all_server_actions_were_on_the_screen(de
     project(desk, good=server("--many", env=variables))
     chat, screens = ask(desk, 'call tool_7 {"a": 1}'), [prompted(desk, "cancels):")]
     while "Yes, I trust" not in screens[-1]:
-        assert "2: Show the rest of what they do first" in screens[-1]
+        assert "2: First show the rest of what they do" in screens[-1]
         desk.keys("2<CR>")
         desk.until(lambda: desk.screen() != screens[-1], "the next rows", LONG_S)
         screens.append(prompted(desk, "cancels):"))

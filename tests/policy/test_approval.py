@@ -208,7 +208,10 @@ def test_memory_lapses_when_its_tool_changes_and_is_not_remembered_again() -> No
 # --- Why the user is asked ------------------------------------------------------------------------
 
 ASKED_BECAUSE = {
-    "no rule allows it, and the tool is not remembered": (asked(2), view(wrote=(asked(2),))),
+    "no rule allows it, and no choice is remembered for the tool": (
+        asked(2),
+        view(wrote=(asked(2),)),
+    ),
     "it may already have run": (asked(2), view(yes(asked(2), state="used"))),
     "the definition of the tool has changed since it was remembered": (
         asked(2),

@@ -187,7 +187,11 @@ REASONS = {
         TOOLS,
     ),
     "it was not proposed here by a model, or it was refused before": (CALL, view(), TOOLS),
-    "no rule allows it, and the tool is not remembered": (CALL, view(wrote=(CALL,)), TOOLS),
+    "no rule allows it, and no choice is remembered for the tool": (
+        CALL,
+        view(wrote=(CALL,)),
+        TOOLS,
+    ),
 }
 
 

@@ -61,7 +61,7 @@ async def test_a_refusal_switches_the_api_which_is_remembered_and_reported_once(
     words = f"This model is only supported in {second[1:]} and not in {first[1:]}."
     faulty.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, provider.name, model)
-    notice = Aside(f"{model} is asked through {name}, as faulty requires")
+    notice = Aside(f"{model} is reached through {name}, as faulty requires")
     assert await events_of(client, provider, request) == [notice, TextDelta("Whole")]
     assert faulty.server.paths == [first, second]
     assert await events_of(client, provider, request) == [TextDelta("Whole")]

@@ -1,9 +1,9 @@
 """Turns a model's stream into the exact text for the file, piece by piece.
 
-Each call returns all text that can be written now: the first at column 0 of an empty line, the rest
-directly after the earlier text. Text is held back while its meaning may still change: the start of
-a line that may become a marker, and trailing whitespace. Knows nothing about calls, which are
-written on their own lines when complete.
+Each call returns all text that can be written now. The first call's text goes to column 0 of an
+empty line, and later text directly after it. Text is held back while its meaning may still change:
+the start of a line that may become a marker, and trailing whitespace. Knows nothing about calls,
+which are written on their own lines when complete.
 """
 
 from __future__ import annotations

@@ -447,7 +447,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "compact": Command(
         "respond:compact",
-        "Have the model summarize a chat's older exchanges, each in a line of its answer.",
+        "Have the model add a summary line to each of a chat's older answers.",
         _compact,
     ),
     "messages": Command("show:messages", "Print the request that a chat would send.", _messages),

@@ -110,7 +110,7 @@ def stopping(arguments: argparse.Namespace) -> OnStop:
 
 
 def compact(arguments: argparse.Namespace) -> int:
-    """Have the model summarize a chat's older exchanges, each in a line of its answer."""
+    """Have the model add a summary line to each of a chat's older answers."""
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         return await engine.sum_up(ports, app.resolve(arguments.agent), arguments.keep)

@@ -265,7 +265,7 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
             lines += _block("Arguments", as_json(short, "").split("\n"))
         for name, value in arguments.items():
             if is_long(value):
-                end = "" if value.endswith("\n") else ", no line end after the last"
+                end = "" if value.endswith("\n") else ", no newline at the end"
                 title = f"{label(name)}, {extent(value)}{end}"
                 lines += _code(
                     title, value.removesuffix("\n").split("\n"), _language(short.values())

@@ -102,7 +102,7 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
 def with_own_tools(
     catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None
 ) -> Catalogue:
-    """Add Parley's own tools that the chat needs to the tools on offer.
+    """Extend the offered tools with those of Parley's own tools that the chat needs.
 
     If there are long results, one tool reads more of them. For each server whose results named
     resources, one tool reads these resources. If all schemas together are too large, one tool

@@ -41,8 +41,8 @@ def client_options(url: str) -> dict[str, Any]:
     proxies = {kind: proxy for kind, proxy in getproxies().items() if kind in _KINDS and proxy}
     if not any(map(_flaw, proxies.values())):
         return {"limits": _limits()}
-    # A client creates all proxies from the environment, and fails if any of them is invalid, so
-    # this client gets only the proxy that it needs.
+    # By default, httpx2 sets up every proxy in the environment, and fails if any of them is invalid.
+    # So each client gets only the proxy that it needs.
     parts = import_module("httpx2").URL(url)
     kind = parts.scheme or "https"  # an SDK's default address is https
     kind = kind if kind in proxies else "all"

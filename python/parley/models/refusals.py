@@ -124,7 +124,7 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
         )
     if request.api is None and (other := _other_api(request.model, api, status, words)):
         aside = (
-            f"{request.model} is asked through {FORMATS[other].title}, as "
+            f"{request.model} is reached through {FORMATS[other].title}, as "
             f"{request.provider} requires"
         )
         return Amendment(

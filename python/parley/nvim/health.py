@@ -73,7 +73,7 @@ def _new_chats(app: App) -> Line:
         return "ok", text, []
     if agent == settings.named_agent(DEMO):
         return "ok", f"{text}: no key is set, and your settings name no `agent`", []
-    return "ok", f"{text}: it is the first agent below with a key; `agent` names another", []
+    return "ok", f"{text}: it is the first agent below with a key; to use another, set `agent`", []
 
 
 def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
@@ -89,8 +89,8 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
     if missing := app.settings.missing_key(agent, app.environ):
         return "info", f"{where}: no key; to use it: export {missing}=...", []
     if not here.get(base, True):
-        return "info", f"{where}: nothing listens there; start it to use the agent", []
-    listens = ", and a server listens there" if base in here else ""
+        return "info", f"{where}: nothing is listening there; start the server to use the agent", []
+    listens = ", and a server is listening there" if base in here else ""
     return "ok", f"{where}: {key_source(provider)}{listens}", []
 
 

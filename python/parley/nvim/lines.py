@@ -24,8 +24,8 @@ async def bring(
 ) -> None:
     """Put a question ("" for none) and quoted lines into a chat; ask the question, if any.
 
-    A quote has `path`, `first` (counted from 1), `lines` and `language`. With `is_first`, the user
-    has typed any text in the chat's question since, so this text stays below. Raises ParleyError if
+    A quote has `path`, `first` (counted from 1), `lines` and `language`. With `is_first`, any
+    text in the chat's question was typed in the meantime, so it stays below. Raises ParleyError if
     the chat has no question.
     """
     quoted = "\n".join(quotation(quote)) if quote else ""

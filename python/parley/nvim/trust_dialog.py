@@ -20,7 +20,7 @@ from parley.text import one_line
 from parley.tools.mcp_files import project_of, read_servers
 
 NO = "No, not in this session"
-SHOW_REST = "Show the rest of what they do first"
+SHOW_REST = "First show the rest of what they do"
 TRUST = "Yes, I trust what this file says now"
 PINNED = "Yes, and ask again when a program of the project that it names changes"
 """The refusal comes first in the list, so a user who answers without looking refuses."""

@@ -131,7 +131,7 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
         return f"its mark [{proposal.choice}] was not set here for this very call"
     if not approvals.is_own(proposal):
         return "it was not proposed here by a model, or it was refused before"
-    return "no rule allows it, and the tool is not remembered"
+    return "no rule allows it, and no choice is remembered for the tool"
 
 
 def caution(proposal: Proposal, approvals: Approvals) -> str:

@@ -171,7 +171,7 @@ def no_sdk(provider: ProviderSettings, error: ImportError) -> ModelError:
     """The error for a missing client library."""
     return ModelError(
         (
-            f"the client of {provider.name} cannot be loaded ({bounded(str(error))}). What to do: "
+            f"the client library for {provider.name} cannot be loaded ({bounded(str(error))}). What to do: "
             ":ParleyInstall"
         ),
         reason="the client library is missing",

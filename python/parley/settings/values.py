@@ -212,7 +212,9 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """`treesitter`: highlight chats with it if its parser is installed and nothing else uses it."""
+    """`treesitter`: highlight chats with Treesitter if its Markdown parser is installed and nothing
+    else highlights the buffer with Treesitter already.
+    """
 
     treesitter: bool = True
 

@@ -107,7 +107,7 @@ class ChatAttachments:
             attachment = attachment_of(content, folder, suffix)
         except ValueError as error:
             raise ParleyError(
-                f"no link can name a folder next to {self._chat.name!r}. Rename the chat"
+                f"the chat's name {self._chat.name!r} cannot be used in a link. Rename the chat"
             ) from error
         try:
             with _made_folder(self._chat.parent, folder) as handle:

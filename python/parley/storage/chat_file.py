@@ -32,7 +32,7 @@ _SAVE_AFTER_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A file's properties that its lines lack: their ends, and a byte order mark."""
+    """The properties of a file that its lines do not show: line endings, and a byte order mark."""
 
     newline: str
     bom: str

@@ -193,8 +193,8 @@ class FileReferences:
 def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | NamedPicture]:
     """The texts and pictures in files that the user names, wherever they are.
 
-    Raises ParleyError if a file cannot be included. A text lists the files that a pattern leaves
-    out.
+    Raises ParleyError if a file cannot be included. If a pattern leaves files out, one of
+    the texts lists them.
     """
     room = _named_room()
     contents = [content for name in names for content in _named(folder.resolve(), name, room)]

@@ -126,7 +126,8 @@ def _absolute(path: Path) -> Path:
 def findings(
     server: ServerSettings, folder: Path, environ: Mapping[str, str] | None = None
 ) -> Findings:
-    """The program that a server would start, and the project's files and folders that it names.
+    """The program that a server would start, and the project's files and folders that the
+    server's settings name.
 
     Does not include the files that these load in turn, which Parley cannot know.
     """

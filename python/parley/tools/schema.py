@@ -316,7 +316,7 @@ def _enum(_validator: Any, options: Any, instance: Any, _schema: Any) -> Iterabl
     from jsonschema.exceptions import ValidationError
 
     if _key_of(instance) not in _WORK.get().options(options):
-        yield ValidationError("it is none of the values")
+        yield ValidationError("it is not one of the allowed values")
 
 
 def _const(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterable[Any]:
