@@ -100,7 +100,7 @@ end
 
 function H.is_of_template(base)
   return vim.iter(H.templates):any(function(template)
-    return vim.startswith(base, template[1])
+    return vim.startswith(base, template.start)
   end)
 end
 
@@ -143,11 +143,11 @@ function H.items(base)
     end
   end
   for _, template in ipairs(H.templates) do
-    add_open(template[1], template[2])
+    add_open(template.start, template.uri)
   end
   for _, value in ipairs(H.values) do
-    local name, is_open = value[1], value[2];
-    (is_open and add_open or add)(name, "resource")
+    local act = value.is_open and add_open or add
+    act(value.name, "resource")
   end
   return items
 end

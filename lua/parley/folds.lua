@@ -8,6 +8,10 @@ local M = {}
 local api = vim.api
 local rows_of = require("parley.rows")
 local ns = api.nvim_create_namespace("parley.folds")
+
+-- A fold from the host is an array: a long chat has thousands, in each look at it. `Row` in
+-- `nvim/folds.py` has the same order.
+local FIRST, AFTER, NUMBER, IS_OPEN, BY, CALL = 1, 2, 3, 4, 5, 6
 local H = { texts = {}, folds = {}, levels = {}, left = {}, shaken = {}, later = {} }
 
 local shows = "v:lua.require'parley.folds'.text()"
@@ -25,31 +29,38 @@ function M.learn(buf, texts)
 end
 
 --- Take the folds of the lines from `first` to `last`. New folds are created in one go per window.
----@param rows table[] first row, row after the last, number of its text, is_open, by, call
+---@param rows table[] arrays, as above
 ---@param later? boolean fold a result under a cursor that follows the text at another time
 function M.put(buf, rows, first, last, later)
   M.mend(buf)
   first, last = rows_of.within(buf, first), rows_of.within(buf, last - 1) + 1
   rows = vim.tbl_filter(function(row) -- skip rows of another text
-    return rows_of.has(buf, row[1]) and rows_of.has(buf, row[2] - 1) and row[1] < row[2]
+    return rows_of.has(buf, row[FIRST])
+      and rows_of.has(buf, row[AFTER] - 1)
+      and row[FIRST] < row[AFTER]
   end, rows)
   local folds, marks, anew = H.of(buf), H.marks(buf, first, last), {}
   for _, row in ipairs(rows) do
-    local mark = marks[row[1]] or {}
+    local mark = marks[row[FIRST]] or {}
     local id, before = mark[1], folds[mark[1]] or {}
-    local is_call = row[6] ~= ""
-    local fold = { number = row[3], is_open = row[4], by = row[5], call = row[6] }
-    local has_result = is_call and row[2] > row[1] + 1
-    local has_cursor = has_result and H.has_cursor(buf, row[1] + 1, row[2])
+    local is_call = row[CALL] ~= ""
+    local fold = { number = row[NUMBER], is_open = row[IS_OPEN], by = row[BY], call = row[CALL] }
+    local has_result = is_call and row[AFTER] > row[FIRST] + 1
+    local has_cursor = has_result and H.has_cursor(buf, row[FIRST] + 1, row[AFTER])
     fold.both = has_result and not (later and has_cursor)
-    local is_longer = id and mark[4].end_row ~= row[2] - 1
+    local is_longer = id and mark[4].end_row ~= row[AFTER] - 1
     if before.number ~= fold.number or before.both ~= fold.both or is_longer then
-      local opts =
-        { id = id, end_row = row[2] - 1, end_col = vim.v.maxcol, invalidate = true, strict = false }
-      id = api.nvim_buf_set_extmark(buf, ns, row[1], 0, opts)
+      local opts = {
+        id = id,
+        end_row = row[AFTER] - 1,
+        end_col = vim.v.maxcol,
+        invalidate = true,
+        strict = false,
+      }
+      id = api.nvim_buf_set_extmark(buf, ns, row[FIRST], 0, opts)
     end
-    H.add(anew, fold, row[1], row[2], before)
-    folds[id], marks[row[1]] = fold, nil
+    H.add(anew, fold, row[FIRST], row[AFTER], before)
+    folds[id], marks[row[FIRST]] = fold, nil
     if has_cursor and not before.both then
       H.later[buf] = vim.tbl_extend("force", H.later[buf] or {}, { [id] = true })
     end

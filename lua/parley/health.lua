@@ -13,7 +13,7 @@ function M.check()
   H.editor()
   if H.environment() and H.host() then
     for _, line in ipairs(H.said) do
-      health[line[1]](line[2], #line[3] > 0 and line[3] or nil)
+      health[line.level](line.text, #line.advice > 0 and line.advice or nil)
     end
   end
   H.keys()

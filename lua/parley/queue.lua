@@ -72,12 +72,12 @@ function M.remove(buf, marks)
 end
 
 --- The marks with existing lines, and their rows, from the top.
----@return { [1]: integer, [2]: integer }[]
+---@return { id: integer, row: integer }[]
 function H.marks(buf)
   local marks = {}
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
     if not mark[4].invalid then
-      table.insert(marks, { mark[1], mark[2] })
+      table.insert(marks, { id = mark[1], row = mark[2] })
     end
   end
   return marks
@@ -85,9 +85,9 @@ end
 
 function H.row(buf, mark)
   local found = vim.iter(H.marks(buf)):find(function(each)
-    return each[1] == mark
+    return each.id == mark
   end)
-  return found and found[2]
+  return found and found.row
 end
 
 --- The window with its cursor in these lines, the current one first; false if there is none.

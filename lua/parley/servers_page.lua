@@ -5,7 +5,12 @@ local api = vim.api
 local H = { name = "tools", marks = {}, chat = nil }
 
 --- Draw the page; a page closed since stays closed, unless `opening` is set.
----@param page { lines: string[], marks: table[], folds: table[] }
+---@class parley.PageMark
+---@field row integer where the subject begins
+---@field server string
+---@field tool string "" for the server itself
+
+---@param page { lines: string[], marks: parley.PageMark[], folds: { first: integer, last: integer }[] }
 ---@param chat? integer the chat from which it was opened
 ---@param opening boolean
 function M.draw(page, chat, opening)
@@ -29,7 +34,7 @@ function M.draw(page, chat, opening)
     pages.fit(win)
     vim.fn.winrestview(view)
     if opening and page.marks[1] then -- where the keys can act
-      api.nvim_win_set_cursor(0, { page.marks[1][1] + 1, 0 })
+      api.nvim_win_set_cursor(0, { page.marks[1].row + 1, 0 })
     end
   end)
 end
@@ -81,8 +86,8 @@ function H.toggle()
   end
   local last, act = vim.fn.line("$"), "foldclose"
   for _, mark in ipairs(H.marks) do
-    if mark[1] >= row and mark[2] ~= server then
-      last = mark[1]
+    if mark.row >= row and mark.server ~= server then
+      last = mark.row
       break
     end
   end
@@ -112,10 +117,10 @@ end
 function H.here()
   local row, server, tool = vim.fn.line(".") - 1, nil, nil
   for _, mark in ipairs(H.marks) do
-    if mark[1] > row then
+    if mark.row > row then
       break
     end
-    server, tool = mark[2], mark[3]
+    server, tool = mark.server, mark.tool
   end
   return server, tool
 end
@@ -124,9 +129,9 @@ end
 function H.unfolded()
   local open = {}
   for _, mark in ipairs(H.marks) do
-    local row = mark[1] + 1
+    local row = mark.row + 1
     if vim.fn.foldlevel(row) > 0 and vim.fn.foldclosed(row) == -1 then
-      open[mark[2] .. "/" .. mark[3]] = true
+      open[mark.server .. "/" .. mark.tool] = true
     end
   end
   return open
@@ -135,13 +140,13 @@ end
 function H.fold(folds, open)
   local keep = {}
   for _, mark in ipairs(H.marks) do
-    keep[mark[1]] = open[mark[2] .. "/" .. mark[3]]
+    keep[mark.row] = open[mark.server .. "/" .. mark.tool]
   end
   vim.cmd.normal({ "zE", bang = true })
   for _, fold in ipairs(folds) do
-    vim.cmd.fold({ range = { fold[1] + 1, fold[2] + 1 } })
-    if keep[fold[1]] then
-      vim.cmd.foldopen({ range = { fold[1] + 1 } })
+    vim.cmd.fold({ range = { fold.first + 1, fold.last + 1 } })
+    if keep[fold.first] then
+      vim.cmd.foldopen({ range = { fold.first + 1 } })
     end
   end
 end

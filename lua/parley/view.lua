@@ -26,8 +26,8 @@ function M.draw(buf, tick, found)
   H.problems(buf, found.problems)
   api.nvim_buf_clear_namespace(buf, places, 0, -1)
   for _, place in ipairs(found.waiting) do
-    local opts = { end_row = rows.within(buf, place[2] - 1) + 1, strict = false }
-    api.nvim_buf_set_extmark(buf, places, rows.within(buf, place[1]), 0, opts)
+    local opts = { end_row = rows.within(buf, place.stop - 1) + 1, strict = false }
+    api.nvim_buf_set_extmark(buf, places, rows.within(buf, place.start), 0, opts)
   end
   folds.put(buf, found.folds, 0, api.nvim_buf_line_count(buf))
   for _, call in ipairs(found.proposals) do

@@ -131,7 +131,9 @@ def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
     """The tables that Lua draws, by kind; rows and columns count from 0."""
     waiting = list(view.waiting())
     return {
-        "waiting": [(exchange.span.start, exchange.span.end) for exchange, _ in waiting],
+        "waiting": [
+            {"start": exchange.span.start, "stop": exchange.span.end} for exchange, _ in waiting
+        ],
         "proposals": [
             _proposal(view, call, number, len(calls), keys)
             for _, calls in waiting

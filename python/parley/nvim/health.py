@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.errors import ParleyError
@@ -27,16 +27,17 @@ from parley.text import counted
 from parley.tools.server_settings import ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
+"""A line of the report: level, text, advice."""
 
 PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonschema", "PyYAML")
 
 
-async def report(app: App) -> list[Line]:
-    """The report's lines: level, text, advice. Starts the servers."""
+async def report(app: App) -> list[dict[str, Any]]:
+    """The report's lines for Lua. Starts the servers."""
     here, _ = await asyncio.gather(
         listeners(app, app.settings.all_agents()), app.servers.catalogue()
     )
-    return [
+    lines = [
         *_packages(),
         ("start", "parley: agents", []),
         _new_chats(app),
@@ -46,6 +47,7 @@ async def report(app: App) -> list[Line]:
         ("start", "parley: files", []),
         *_files(app),
     ]
+    return [{"level": level, "text": text, "advice": advice} for level, text, advice in lines]
 
 
 def _packages() -> Iterator[Line]:

@@ -79,7 +79,7 @@ class Queue:
         if row is None or question is None:
             return None
         start = question.span.start
-        marks = tuple(mark for mark, place in reply["marks"] if place == start)
+        marks = tuple(mark["id"] for mark in reply["marks"] if mark["row"] == start)
         return Place(row - start, marks, above is not None and above < start)
 
     def put(self, handle: int, up: int = 0) -> None:
@@ -100,14 +100,17 @@ class Queue:
             reply, transcript = await self._read()
         except GoneError:
             return None
-        for mark, row in reply["marks"]:
+        for mark in reply["marks"]:
+            row = mark["row"]
             question = question_at(transcript, row)
             if question and question.span.start == row:
                 self.is_used = True
                 height = question.span.end - row
-                handle: int | None = await self._editor.ask("queue_take", self._buf, mark, height)
+                handle: int | None = await self._editor.ask(
+                    "queue_take", self._buf, mark["id"], height
+                )
                 return handle
-            self.remove([mark])
+            self.remove([mark["id"]])
         return None
 
     async def clear(self) -> int:

@@ -37,7 +37,7 @@ class ResourceNames:
             "resources",
             [*_names(listed)],
             [
-                [name, uri]
+                {"start": name, "uri": uri}
                 for server, start, uri in starts
                 for name in _names([(server, start)])
                 if _shows(uri)
@@ -53,7 +53,11 @@ class ResourceNames:
             values = await self._servers().values(server, blank)
             for name in _names([(server, blank.uri(value)) for value in values]):
                 names.setdefault(name, not blank.is_last)
-        self._editor.tell("resource_values", base, list(names.items()))
+        self._editor.tell(
+            "resource_values",
+            base,
+            [{"name": name, "is_open": is_open} for name, is_open in names.items()],
+        )
 
 
 def _names(resources: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -61,11 +61,11 @@ class ServerOffer:
 
 @dataclass(slots=True)
 class ToolsPage:
-    """The lines of the page: `marks` are (row, server, tool), `folds` are first and last rows."""
+    """The lines of the page, the rows at which a subject begins, and the folded rows."""
 
     lines: list[str] = field(default_factory=list)
-    marks: list[tuple[int, str, str]] = field(default_factory=list)
-    folds: list[tuple[int, int]] = field(default_factory=list)
+    marks: list[dict[str, Any]] = field(default_factory=list)
+    folds: list[dict[str, int]] = field(default_factory=list)
 
     def add(self, *lines: str) -> None:
         """Append lines."""
@@ -73,13 +73,13 @@ class ToolsPage:
 
     def mark(self, server: str, tool: str = "") -> None:
         """Record the subject of the following lines."""
-        self.marks.append((len(self.lines), server, tool))
+        self.marks.append({"row": len(self.lines), "server": server, "tool": tool})
 
     def fold(self, head: str, body: Iterable[str]) -> None:
         """Add a line that represents folded lines."""
         start = len(self.lines)
         self.add(head, *body)
-        self.folds.append((start, len(self.lines) - 1))
+        self.folds.append({"first": start, "last": len(self.lines) - 1})
 
     def table(self) -> dict[str, Any]:
         """The page for Lua."""
