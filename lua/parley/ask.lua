@@ -1,10 +1,11 @@
---- Shows the host's questions with `vim.ui`, one at a time: answered, dismissed or withdrawn.
+--- Shows the host's questions with `vim.ui`, one at a time, until they are answered, dismissed or
+--- withdrawn.
 local M = {}
 
 local api = vim.api
 local H = { open = nil }
 
---- Let the user pick a line. The host gets its number, or nothing if the user picked none.
+--- Let the user pick a line. The host receives the line's number, or nil if the user picked none.
 ---@param id integer
 ---@param prompt string
 ---@param items string[]
@@ -16,9 +17,9 @@ function M.select(id, prompt, items)
   end)
 end
 
---- Call |vim.ui.select()|. While Neovim 0.10 shows its own numbered list, it takes no request: no
---- reply streams, and the host cannot withdraw a question. So on 0.10 the list is the prompt of
---- |input()|.
+--- Call |vim.ui.select()|. While Neovim 0.10 shows its own numbered list, it does not handle
+--- requests: replies do not stream, and the host cannot withdraw a question. So on 0.10 the list is
+--- the prompt of |input()|.
 ---@param items any[]
 ---@param opts table with a prompt
 ---@param done fun(item?: any, number?: integer)
@@ -49,7 +50,7 @@ function M.input(id, prompt, default)
   end)
 end
 
---- Let the user type a line; the question does not stay on the screen.
+--- Let the user type a line; remove the question from the screen afterwards.
 ---@param prompt string
 ---@param default? string
 ---@param done fun(value?: string)
@@ -60,7 +61,7 @@ function M.line(prompt, default, done)
   end)
 end
 
---- Open an address that the user agreed to, in Neovim's own way.
+--- Open an address that the user has approved, with Neovim's own function.
 ---@param url string
 ---@return string? why it failed
 function M.open_url(url)
@@ -68,7 +69,7 @@ function M.open_url(url)
   return (not ok and "vim.ui.open failed") or failure
 end
 
---- Remove a question from the screen: its answer is no longer needed.
+--- Remove a question from the screen, because its answer is no longer needed.
 ---@param id? integer by default the open question
 function M.withdraw(id)
   local open = H.open
@@ -97,19 +98,19 @@ function H.ask(id, show)
       return
     end
     local before = api.nvim_list_wins()
-    vim.cmd.redraw() -- its page may just have been opened
+    vim.cmd.redraw() -- a page for it may just have been opened
     open.shown = true
     if not pcall(show, done) then
       done(nil) -- interrupted
     end
-    if H.open == open then -- another plugin's window, which the user answers later
+    if H.open == open then -- the user answers later, in another plugin's window
       local win = api.nvim_get_current_win()
       open.win = not vim.list_contains(before, win) and win or nil
     end
   end)
 end
 
---- Act once the user has stopped typing: a prompt would take the keys.
+--- Act when the user has stopped typing, because a prompt would consume the keys.
 function H.when_free(act)
   vim.schedule(function()
     if api.nvim_get_mode().mode == "n" then

@@ -1,5 +1,5 @@
---- The states of calls, drawn at their rows: which calls run, since when, and how they ended. The
---- host decides the state of each call; this module counts the seconds.
+--- Draws the states of calls at their rows: which calls run, since when, and how they ended. The
+--- host determines each call's state; this module counts the seconds.
 local M = {}
 
 local api = vim.api
@@ -34,9 +34,9 @@ function M.change(buf, call)
   H.tell(buf, call)
 end
 
---- The state of a call in words; nil if there is nothing to say.
----@param id integer its mark
----@param has_outcome boolean whether the row already says it
+--- A phrase for a call's state; nil if there is nothing to say.
+---@param id integer the call's mark
+---@param has_outcome boolean whether the row already shows the outcome
 ---@return string? text, string? group
 function M.words(buf, id, has_outcome)
   local state = H.states[buf] and H.states[buf][id]
@@ -81,7 +81,7 @@ function M.drop(buf, id)
   end
 end
 
---- A call is undecided again: its former outcome no longer applies.
+--- Forget a call's outcome, because the call is undecided again.
 function M.reopen(buf, id)
   local state = H.states[buf] and H.states[buf][id]
   if state and not H.is_unfinished(state) then
@@ -94,7 +94,7 @@ function M.forget(buf)
   H.count(buf)
 end
 
---- No call runs any longer.
+--- End the states of all running calls.
 function M.stop(buf)
   for id, state in pairs(H.states[buf] or {}) do
     if H.is_unfinished(state) then
@@ -104,7 +104,7 @@ function M.stop(buf)
   H.count(buf)
 end
 
---- The mark of a call that has begun or waits to begin, even if its result is there already.
+--- The mark of a call that has begun or waits to begin, even if its result is already in the text.
 function H.unfinished(buf, call)
   for id, state in pairs(H.states[buf] or {}) do
     if state.call == call and H.is_unfinished(state) then
@@ -117,7 +117,7 @@ function H.is_unfinished(state)
   return state.state == "running" or state.state == "waiting"
 end
 
---- Redraw the row, and the state after the line if it is not folded.
+--- Redraw a call's row or, if the line is not folded, the state after the line.
 function H.draw(buf, id)
   local at = require("parley.folds").row(buf, id)
   local text, group = M.words(buf, id, false)

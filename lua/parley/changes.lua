@@ -1,20 +1,18 @@
---- Tracks the changes in each chat since the host's last message: one range of lines, whatever the
---- edits were.
+--- Tracks the changes in each chat since the host was last told: always one range of lines.
 ---
---- Each message about a chat includes its range, so that the host knows the text and need not ask
---- for it.
+--- Each message about a chat includes this range, so the host knows the text without asking.
 local M = {}
 
 local api = vim.api
 local H = { followed = {} }
 
 ---@class parley.Followed
----@field tick? integer the changedtick of the text that the host knows; nil if it knows none
----@field start? integer the first line that differs from it; nil if no line does
+---@field tick? integer the changedtick of the text that the host knows; nil if the host knows no text
+---@field start? integer the first line that differs from that text; nil if none differs
 ---@field last? integer the end of the range in that text
 ---@field now? integer the end of the range in the current text
 
---- Follow the changes of a buffer; a second call starts from the beginning.
+--- Follow a buffer's changes; a second call starts again.
 function M.follow(buf)
   ---@type parley.Followed
   local followed = {}
@@ -29,7 +27,7 @@ function M.follow(buf)
       end
       H.extend(followed, first, last, new)
       if new == 0 and api.nvim_buf_line_count(buf) == 1 then
-        followed.tick = nil -- of a text deleted whole, an uncounted empty line stays
+        followed.tick = nil -- when all text is deleted, an uncounted empty line remains
       end
     end,
     on_reload = function()
@@ -45,8 +43,8 @@ function M.follow(buf)
   })
 end
 
---- The change to send to the host, which then knows it; nil if the buffer is not followed.
----@param tick? integer the changedtick of the text that the host says it knows
+--- The change to send to the host; counts as known from now on. Nil if the buffer is not followed.
+---@param tick? integer the changedtick of the text that the host reports to know
 ---@return table?
 function M.take(buf, tick)
   local followed = H.followed[buf]
@@ -77,7 +75,7 @@ function M.agree(buf)
   end
 end
 
---- A new host knows nothing.
+--- Record that a new host knows no text.
 function M.host_ended()
   for _, followed in pairs(H.followed) do
     followed.tick = nil

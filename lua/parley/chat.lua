@@ -1,4 +1,4 @@
---- Knows which buffers are chats, and sets these up.
+--- Knows which buffers are chats, and sets them up.
 local M = {}
 
 local no_chat = "this is not a chat: :ParleyChatNew opens one"
@@ -36,17 +36,17 @@ function M.in_dir(buf)
   return name ~= "" and vim.startswith(H.real(name), H.real(M.dir()) .. "/")
 end
 
---- A Markdown file was opened.
+--- Set up a newly opened Markdown file, if it is a chat.
 function M.opened(buf)
-  -- Vim reads modelines after this event, and in a chat a model or a tool may have written them.
+  -- Vim reads modelines after this event; in a chat, a model or tool may have written them.
   if M.is_chat(buf) then
     vim.bo[buf].modeline = false
   end
-  -- Later, to come after the filetype's own maps and highlighting.
+  -- Later, because the filetype's own maps and highlighting come first.
   vim.schedule(function()
     if vim.api.nvim_buf_is_loaded(buf) and M.is_chat(buf) then
       if M.is_attached(buf) then
-        require("parley.keys").chat(buf) -- the filetype's maps replaced them
+        require("parley.keys").chat(buf) -- the filetype may have replaced them
         require("parley.completion").chat(buf)
       end
       M.attach(buf)
@@ -54,7 +54,7 @@ function M.opened(buf)
   end)
 end
 
---- Make a buffer a chat; a second call does no harm.
+--- Set a buffer up as a chat, unless that is done.
 function M.attach(buf)
   if H.attached[buf] then
     vim.schedule(function()
@@ -81,9 +81,10 @@ function M.attach(buf)
   require("parley.status").emit("ParleyChat", { buf = buf })
 end
 
---- A paragraph is one line, and breaks between words. A result may be one line that is longer than
---- the window: without 'smoothscroll', the text below it would appear on an empty screen. Options
---- that the user set before the first chat stay; so do options set here.
+--- Set window options. A paragraph is one line, so break lines between words. A result may be a line
+--- that is longer than the window: without 'smoothscroll', the text below it would appear on an empty
+--- screen. Options that the user set before the first chat stay, as do options that the user sets in
+--- a chat.
 function H.set_windows(buf)
   H.options = H.options
     or vim.tbl_filter(function(option)
@@ -106,7 +107,7 @@ function M.all()
   return vim.tbl_map(H.introduction, vim.tbl_keys(H.attached))
 end
 
---- Apply changed settings: the keys, and the chat folder, which decides what is a chat.
+--- Apply changed settings: the keys, and the chat folder, which determines which files are chats.
 function M.settings_changed()
   for buf in pairs(H.attached) do
     require("parley.keys").chat(buf)
@@ -131,8 +132,8 @@ end
 --- Send a request to the host for the chat of the current buffer, at its cursor.
 ---@param method string
 ---@param arguments table
----@param opts? { anywhere?: boolean, handle?: integer } anywhere: where there is no chat, it is asked all the
----same; handle: what was held before, instead of the cursor's line
+---@param opts? { anywhere?: boolean, handle?: integer } anywhere: also outside
+---chats; handle: an open handle, instead of a new one at the cursor's line
 function M.ask(method, arguments, opts)
   local handles, held = require("parley.handle"), nil
   if opts and opts.handle then
@@ -175,13 +176,13 @@ end
 ---@param path string "" means next to the chat's file
 ---@param force boolean
 function M.export(path, force)
-  -- The command has expanded it already; expanding it again would run a name with backticks.
+  -- Do not expand the path again: the command has done so, and backticks in it would be run.
   local target = path ~= "" and path or vim.fn.expand("%:p:r") .. ".html"
   M.ask("export", { path = vim.fn.fnamemodify(target, ":p"), force = force })
 end
 
---- Open a new chat, ready to type in. Its file is created once the chat folder is known: at once,
---- unless the host has yet to read a settings file.
+--- Open a new chat, ready for typing. Its file is created when the chat folder is known: at once,
+--- unless the host must read a settings file first.
 ---@param topic string
 ---@param mods? table the command's modifiers
 function M.new(topic, mods)
@@ -206,9 +207,9 @@ function M.new(topic, mods)
   end)
 end
 
---- Open a chat, and put a question and lines of this buffer into it.
----@param topic string of a new chat
----@param question string "" for none; otherwise it is asked
+--- Open a chat, and put a question and lines from this buffer into it.
+---@param topic string the topic for a new chat
+---@param question string the question to ask; "" for none
 ---@param opts parley.Opening
 ---@param buf? integer an existing chat; without it, a new chat is opened
 function M.open(topic, question, opts, buf)
@@ -226,15 +227,15 @@ function M.open(topic, question, opts, buf)
   if question ~= "" or (quote and not is_empty) then
     vim.api.nvim_win_set_cursor(0, { last, 0 })
   elseif quote then
-    H.type_at(last) -- text typed before the lines arrive goes below them
+    H.type_at(last) -- text that the user types before the lines arrive goes below them
   end
   if quote or question ~= "" then
     M.ask("bring", { question = question, quote = quote, first = is_empty and question == "" })
   end
 end
 
---- The content for a chat has arrived, down to a row. Ask it, or leave the cursor there for the
---- user to continue, unless the user has typed since.
+--- The content for a chat has arrived, and ends at a row. Ask the question, or put the cursor there
+--- for the user to continue, unless the user has typed since.
 function M.brought(id, row, asks)
   local handles = require("parley.handle")
   local handle = handles.get(id)
@@ -247,13 +248,13 @@ function M.brought(id, row, asks)
   elseif
     handle.win == vim.api.nvim_get_current_win()
     and handles.unmoved(handle)
-    and not handles.busy(handle.buf, id) -- it is asked already
+    and not handles.busy(handle.buf, id) -- its question is already being asked
   then
     H.type_at(row + 1)
   end
 end
 
---- Open the written fork of a chat, unless the user has gone elsewhere.
+--- Open the new fork of a chat, unless the user has gone elsewhere.
 function M.forked(id, path)
   local handle, window = require("parley.handle").get(id), require("parley.window")
   local mods = window.expected("fork")
@@ -297,8 +298,8 @@ function M.last()
   return is_free and buf or nil
 end
 
---- Go to the empty question at the end of the buffer, or write one. The buffer is a chat from then
---- on.
+--- Go to the empty question at the end of the buffer, or write an empty question. From then on, the
+--- buffer is a chat.
 function M.question()
   local buf = vim.api.nvim_get_current_buf()
   if vim.bo[buf].buftype ~= "" then
@@ -317,7 +318,7 @@ function M.question()
   H.type_at(last)
 end
 
---- The host is gone: nothing runs or waits any longer.
+--- The host has exited: end everything that ran or waited.
 function M.host_ended()
   for buf in pairs(H.attached) do
     require("parley.status").show(buf, "")
@@ -330,7 +331,7 @@ function M.host_ended()
   require("parley.handle").close_all()
 end
 
---- Save a turn's text if the file is ours and no other program has written to it.
+--- Save a turn's text, if the file is ours and no other program has written to it.
 function M.keep(buf)
   if
     not vim.api.nvim_buf_is_loaded(buf)
@@ -350,7 +351,7 @@ function M.keep(buf)
   H.on_disk[buf] = H.stamp(buf)
 end
 
---- Why a buffer is not saved, and whether its answer or the file's text is newer.
+--- A message that says why a buffer is not saved, and whether its answer or the file is newer.
 function H.conflict(buf)
   local stat = vim.uv.fs_stat(vim.api.nvim_buf_get_name(buf))
   if not stat then
@@ -363,7 +364,7 @@ function H.conflict(buf)
   return text .. ", after the last answer here. :e! takes the file's text, :w! keeps this one"
 end
 
---- The time and size of a buffer's file when last written, nil if there is none.
+--- The modification time and size of a buffer's file; nil if there is no file.
 function H.stamp(buf)
   local stat = vim.uv.fs_stat(vim.api.nvim_buf_get_name(buf))
   return stat and { stat.mtime.sec, stat.mtime.nsec, stat.size, stat.ino }
@@ -377,7 +378,7 @@ function H.real(path)
   return vim.uv.fs_realpath(path) or vim.fs.normalize(path)
 end
 
---- Lines of the current buffer, in the form in which the host quotes them.
+--- Lines in the current buffer, in the form that the host expects for a quote.
 function H.quote(first, last)
   return {
     path = require("parley.context").name(0),
@@ -414,7 +415,7 @@ function H.type_behind()
     vim.wo.virtualedit = "onemore"
     vim.api.nvim_win_set_cursor(0, { at[1], #line })
     vim.wo.virtualedit = before
-    vim.api.nvim_set_vvar("char", " ") -- or Neovim would restore the cursor
+    vim.api.nvim_set_vvar("char", " ") -- otherwise Neovim would restore the cursor
   end
 end
 
@@ -430,7 +431,7 @@ function H.make_file(buf)
   end
   local path = H.new_path(dir)
   vim.api.nvim_buf_set_name(buf, path)
-  -- Vim remembers the mode of a file that it writes; a later change would count as another
+  -- Create the file with its mode, because Vim would take a later change of the mode for another
   -- program's.
   vim.uv.fs_close(assert(vim.uv.fs_open(path, "wx", tonumber("600", 8))))
   vim.api.nvim_buf_call(buf, function()
@@ -481,7 +482,7 @@ function H.yaml(text)
   return vim.json.encode(text)
 end
 
---- Tell the host about text changed by others, once typing rests and not at every key.
+--- Tell the host about changes that it did not make, when typing pauses instead of at every key.
 function H.watch(buf)
   local group = vim.api.nvim_create_augroup("parley.chat." .. buf, {})
   local function on(events, callback)
@@ -545,8 +546,8 @@ function H.watch(buf)
       require("parley.seen").restart(buf)
     end,
   })
-  -- Calls that leave the screen no longer count as seen; for a tab page that is left, only this
-  -- event tells.
+  -- Calls that leave the screen no longer count as seen; when the user leaves a tab page, this is
+  -- the only event.
   vim.api.nvim_create_autocmd({ "TabEnter", "WinClosed" }, {
     group = group,
     callback = function()
@@ -571,7 +572,7 @@ function H.detach(buf)
   end)
 end
 
---- Tell the host that a buffer is gone, as soon as it is known whether it is reloaded (|:edit|).
+--- Tell the host that a buffer is gone, when it is clear whether it is reloaded (|:edit|).
 function H.leave(buf)
   if H.leaving[buf] then
     H.leaving[buf] = nil
@@ -580,7 +581,7 @@ function H.leave(buf)
   end
 end
 
---- Let the host look at a chat again after a pause in its changes; longer chats wait longer.
+--- Have the host read a chat again after a pause in its changes; longer for longer chats.
 function H.later(buf)
   if not vim.api.nvim_buf_is_loaded(buf) then
     return

@@ -1,21 +1,21 @@
 --- Completes references after `@@` in a chat, for 'omnifunc'.
 ---
---- Any key may trigger it, and it never waits: it reads folders up to a limit, and uses the server
---- resources that the host reported last.
+--- Any key may trigger completion, so it never waits: it reads folders up to a limit, and uses the
+--- server resources that the host reported last.
 local M = {}
 
 local api = vim.api
 local own = "v:lua.require'parley.completion'.omni"
 local H = {
   batches = 10,
-  names = 1000, -- in a batch
+  names = 1000, -- per batch
   pause = 5000, -- milliseconds until the servers are asked again
   resources = {},
   templates = {},
   values = {},
 }
 
---- The meaning of names that are not files; `known.lua` has the names.
+--- Descriptions of names that are not files; `known.lua` lists the names.
 local menus = {
   buffer = "the other file, as it is in the editor",
   selection = "the text selected in it",
@@ -23,7 +23,7 @@ local menus = {
   diff = "unstaged changes",
 }
 
---- Complete references in a chat. Elsewhere, the former completion still works.
+--- Complete references in a chat. Elsewhere in it, the earlier 'omnifunc' still works.
 function M.chat(buf)
   if vim.bo[buf].omnifunc ~= own then
     vim.b[buf].parley_omnifunc = vim.bo[buf].omnifunc
@@ -41,7 +41,7 @@ function M.omni(findstart, base)
   return H.start and H.items(base) or H.before(findstart, base)
 end
 
---- Have the host list the resources of running servers, and continuations of a template.
+--- Ask the host for the resources of running servers, and for continuations of a template.
 ---@param base? string the text typed after `@@`
 function M.prepare(base)
   local host, now = require("parley.host"), vim.uv.now()
@@ -52,22 +52,22 @@ function M.prepare(base)
     H.last = now
     host.mention("resources", {})
   end
-  -- Ask again after a while: a server may have been too slow to answer.
+  -- Ask again after a while, because a server may have been too slow to reply.
   if base and (base ~= H.asked or now - H.asked_at > H.pause) and H.is_of_template(base) then
     H.asked, H.asked_at = base, now
     host.mention("resource_values", { base = base })
   end
 end
 
---- Take from the host the resources, in the form of references, and the templates: the beginning
---- and the whole of each.
+--- Receive from the host the resources, in the form of references, and the templates, each with its
+--- beginning.
 function M.has_resources(names, templates)
   H.resources, H.templates = names, templates
   H.again()
 end
 
---- Take from the host the names that begin with a typed text, and whether each needs more text
---- after it. The answer to an earlier text may arrive later.
+--- Receive from the host the names that begin with a typed text, and whether each needs more text.
+--- The reply to an earlier text may arrive later.
 function M.has_values(base, names)
   if base == H.asked then
     H.values = names
@@ -75,7 +75,7 @@ function M.has_values(base, names)
   end
 end
 
---- Show late results after CTRL-X CTRL-O found nothing, if the user has not typed since.
+--- If CTRL-X CTRL-O found nothing and the user has not typed since, show results that come later.
 function H.again()
   local is_insert = api.nvim_get_mode().mode:sub(1, 1) == "i"
   if
@@ -104,7 +104,7 @@ function H.is_of_template(base)
   end)
 end
 
---- The column after the `@@` that begins the reference at the cursor; nil if there is none.
+--- The column after the `@@` of the reference at the cursor; nil if there is none.
 function H.reference()
   local line, column = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2]
   local before = line:sub(1, column)
@@ -138,7 +138,7 @@ function H.items(base)
     add(name, "resource")
   end
   local function add_open(name, menu)
-    if name ~= base then -- otherwise the values come next
+    if name ~= base then -- after the beginning, list its values instead
       add(name, menu, true)
     end
   end
@@ -152,7 +152,7 @@ function H.items(base)
   return items
 end
 
---- The files and folders that begin with a path; nothing hidden, since the host would not read it.
+--- The files and folders that begin with a path, without hidden ones, which the host does not read.
 function H.files(base)
   local dir = base:match("^.*/") or ""
   local is_elsewhere = dir:find("^[~/]")
@@ -178,7 +178,7 @@ function H.files(base)
   return names
 end
 
---- Whether a reference of this name would mean the file, and looks like it.
+--- Whether a reference with this name would mean the file, and look like its name.
 function H.can_be_named(name)
   return not name:find("^[%s.]")
     and not name:find("%s$")
@@ -186,7 +186,7 @@ function H.can_be_named(name)
     and not vim.list_contains(require("parley.known").live, name)
 end
 
---- The content of a folder, up to a limit.
+--- A folder's entries, up to a limit.
 function H.entries(root)
   local folder = vim.uv.fs_opendir(root, nil, H.names)
   local entries = {}
@@ -203,7 +203,7 @@ function H.entries(root)
   return entries
 end
 
---- The function that completed here before; -3 ends the completion silently.
+--- Call the earlier completion function; -3 ends the completion silently.
 function H.before(findstart, base)
   local name = vim.b.parley_omnifunc or ""
   local call = ("%s(%d, %s)"):format(name, findstart, vim.fn.string(base))

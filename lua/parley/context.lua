@@ -1,25 +1,25 @@
---- Reads editor text for a chat's references: the file edited before the chat, its last selection,
---- its diagnostics. The host decides how to use it.
+--- Reads text from the editor for a chat's references: the file edited before the chat, and that
+--- file's last selection and diagnostics. The host decides how to use the text.
 local M = {}
 
 local api = vim.api
 local H = {}
 
 ---@class parley.Context
----@field name string its displayed name
----@field path string of its file, "" if it has none yet
----@field kind string its 'buftype'
----@field language string its 'filetype'
----@field loaded boolean otherwise the fields below are missing
+---@field name string the file's displayed name
+---@field path string the file's path; "" if there is no file yet
+---@field kind string the buffer's 'buftype'
+---@field language string the buffer's 'filetype'
+---@field loaded boolean if false, the fields below are missing
 ---@field lines? string[]
 ---@field first? integer the number of the first line
----@field size? integer in bytes, if it is more than `most`: then there are no lines
+---@field size? integer in bytes, only if it is more than `most`; then there are no lines
 ---@field diagnostics? table[] row, column, severity, message, source
----@field count? integer of all diagnostics
+---@field count? integer the number of all diagnostics
 
 ---@param chat integer
 ---@param what "buffer"|"selection"|"diagnostics"
----@param most integer the limit: bytes, or diagnostics
+---@param most integer the most bytes, or the most diagnostics
 ---@return parley.Context|{} context empty if there is no such file
 function M.text(chat, what, most)
   local buf = H.beside(chat)
@@ -47,8 +47,8 @@ function M.name(buf)
   return name == "" and "[No Name]" or vim.fn.fnamemodify(name, ":~:.")
 end
 
---- The alternate file of the window that shows a chat; without one, the file of the window that was
---- current before.
+--- The alternate file in the window that shows a chat; if it has none, the file in the previous
+--- window.
 function H.beside(chat)
   local here = api.nvim_get_current_win()
   local win = api.nvim_win_get_buf(here) == chat and here or vim.fn.win_findbuf(chat)[1]
@@ -66,7 +66,7 @@ function H.beside(chat)
   return buf and buf ~= chat and buf or nil
 end
 
---- The lines from `first` to `last`, counted from 1, unless they are too many.
+--- Read the lines from `first` to `last`, counted from 1, unless they have too many bytes.
 function H.lines(buf, first, last, most, context)
   local size = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first - 1)
   if size > most then
@@ -92,8 +92,8 @@ function H.selection(buf, most, context)
   end
 end
 
---- The selected part of some lines of the current buffer, the first of which is `first`; nil if all
---- of them are selected.
+--- The selected part of lines in the current buffer that begin at `first`; nil if they are selected
+--- completely.
 function H.region(lines, first)
   local mode = vim.fn.visualmode()
   if mode == "" or mode == "V" then

@@ -1,7 +1,7 @@
---- The only way in which the host reads and changes a buffer.
+--- The host's only way to read and change a buffer.
 ---
---- It applies a request at once, or not at all if the text has changed since; then it reports the
---- changes. All text written by one handle is one undo step.
+--- This module applies a request at once or, if the text has changed since, not at all; then it
+--- reports the changes. All text that a handle writes is one undo step.
 local M = {}
 
 local api = vim.api
@@ -9,7 +9,7 @@ local changes = require("parley.changes")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
 local preserve_ms = 500
-local disk_share = 20 -- a twentieth of the time at most is spent on waiting for the disk
+local disk_share = 20 -- at most a twentieth of the time is spent waiting for the disk
 local H = { steps = {}, preserves = {}, written = {}, pause_ms = preserve_ms }
 local ns = api.nvim_create_namespace("parley.undo")
 
@@ -23,7 +23,7 @@ function M.read(id, tick)
   return { change = change, anchor = H.anchor(handle), pinned = handle.answer ~= nil }
 end
 
---- The same for a buffer without a handle.
+--- The changes since the text of `tick`, for a buffer without a handle.
 function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
     return { gone = handles.closed }
@@ -31,7 +31,7 @@ function M.look(buf, tick)
   return { change = changes.take(buf, tick) }
 end
 
---- Apply edits to the text of `tick`, all or none.
+--- Apply edits to the text of `tick`: all or none.
 ---@param edits { [1]: integer, [2]: integer, [3]: string[] }[] start, end, lines; from the bottom up
 ---@param answer? integer the row of the current answer, after the edits
 ---@param markers? string[] the texts that structure starts with
@@ -71,8 +71,8 @@ function M.apply(id, tick, edits, answer, markers)
   return { applied = true, tick = handle.tick or tick, anchor = H.anchor(handle) }
 end
 
---- The text has changed. If one undo step removed an answer and text written far above it, the
---- cursor is up there: move it to the answer's place.
+--- The text has changed. If an undo step removed an answer and text far above the answer, the cursor
+--- is up there: move it to the answer's place.
 function M.undone(buf)
   local step = H.steps[buf]
   local row = step and api.nvim_buf_get_extmark_by_id(buf, ns, step.mark, {})[1]
@@ -96,8 +96,8 @@ function M.written(buf)
   return H.written[buf] or 0
 end
 
---- Write into the buffer of a handle: one undo step with the handle's previous text, and with no
---- other changes.
+--- Write into a handle's buffer. The change joins the undo step of the handle's earlier text, but
+--- no other changes.
 function M.write(handle, change)
   local buf = handle.buf
   handle.writing = true
@@ -111,7 +111,7 @@ function M.write(handle, change)
       pcall(vim.cmd, "silent! undojoin")
     end)
   end
-  -- The first change of a read-only buffer would show a warning and wait a second.
+  -- The first change in a read-only buffer would show a warning and wait a second.
   local readonly = vim.bo[buf].readonly
   vim.bo[buf].readonly = false
   local ok, why = pcall(change)
@@ -132,8 +132,8 @@ function M.write(handle, change)
   end
 end
 
---- Save the screen's text in the swap file, so that |:recover| finds it. Neovim itself writes it
---- only when the user types. It waits for the disk, so a slow one is asked less often.
+--- Save the buffer's text in the swap file, where |:recover| finds it. Neovim itself does that only
+--- when the user types. Saving waits for the disk, so save less often to a slow disk.
 function H.preserve_soon(buf)
   if H.preserves[buf] or not vim.bo[buf].swapfile then
     return
@@ -151,14 +151,14 @@ function H.preserve_soon(buf)
   end, math.floor(H.pause_ms))
 end
 
---- The number of the undo step that the last change is in.
+--- The number of the undo step that contains the last change.
 function H.step(buf)
   return H.inside(buf, function()
     return api.nvim_eval("undotree().seq_cur")
   end)
 end
 
---- Remember the undo step that a handle writes, and the place of its answer.
+--- Remember the undo step that a handle has written, and the place of its answer.
 function H.remember(handle)
   local step = H.steps[handle.buf] or {}
   H.steps[handle.buf] = step
@@ -166,8 +166,8 @@ function H.remember(handle)
   step.mark = api.nvim_buf_set_extmark(handle.buf, ns, H.anchor(handle), 0, { id = step.mark })
 end
 
---- Move the tip down to the end of the lowest edit, and never up: a stream may continue there,
---- unless the edits end its reply.
+--- Move the tip down to the end of the lowest edit. Do not move it up, because a stream may continue
+--- there, unless the edits end its reply.
 ---@return boolean moved
 function H.tip_below(handle, edits, ends_reply)
   local row = #edits > 0 and edits[1][1] + #edits[1][3] - 1 or 0
@@ -188,9 +188,9 @@ function H.anchor(handle)
   return handles.row(handle, "answer") or handles.row(handle, "anchor") or 0
 end
 
---- Replace lines; within a single line, replace only the difference, which keeps nearby marks and
---- cursors. If lines are inserted into a line, the user's cursor after its start moves along with
---- the text after it.
+--- Replace lines. Within a single line, replace only the difference, which keeps nearby marks and
+--- cursors. If lines are inserted into a line, a cursor after the line's start moves along with its
+--- text.
 function H.replace(buf, first, last, lines)
   if first == last then
     H.insert(buf, first, lines)
@@ -219,7 +219,7 @@ function H.replace(buf, first, last, lines)
   end
 end
 
---- Insert lines above a row: `nvim_buf_set_lines` would leave behind a fold that starts there.
+--- Insert lines above a row. `nvim_buf_set_lines` would not move a fold that starts there.
 function H.insert(buf, row, lines)
   local text = vim.tbl_map(function(line)
     return (line:gsub("%z", "\n")) -- the form that Vim's functions use
@@ -229,7 +229,7 @@ function H.insert(buf, row, lines)
   end
 end
 
---- The length in bytes of the common beginning of two texts, up to a limit.
+--- The length, in bytes, of the common beginning of two texts, up to a limit.
 function H.common(one, other, most)
   local n = 0
   most = math.min(most, #one, #other)
@@ -239,13 +239,13 @@ function H.common(one, other, most)
   return n
 end
 
---- The row in which the user types in a buffer, nil if the user does not type.
+--- The row in which the user types in a buffer; nil if the user does not type.
 function H.typed(buf)
   local types = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:match("^[iR]")
   return types and api.nvim_win_get_cursor(0) or nil
 end
 
---- Keep text typed before and after as an undo step of its own.
+--- End the current undo step, so that text typed before and after has separate steps.
 function H.end_undo_block(buf)
   vim.bo[buf].undolevels = vim.bo[buf].undolevels
 end

@@ -1,8 +1,8 @@
 --- Folds long and rarely read text: a call is one row, with or without its result.
 ---
 --- The host decides which lines to fold, and the text of a closed fold. Folds are created only if
---- 'foldmethod' is "manual", and once for each place, which respects folds that the user opens or
---- deletes. For users of 'foldexpr' there is a table of the same folds.
+--- 'foldmethod' is "manual", and only once for each place, so folds that the user opens or deletes
+--- stay that way. `expr` provides the same folds for 'foldexpr'.
 local M = {}
 
 local api = vim.api
@@ -17,7 +17,7 @@ local H = { texts = {}, folds = {}, levels = {}, left = {}, shaken = {}, later =
 local shows = "v:lua.require'parley.folds'.text()"
 
 ---@class parley.Fold
----@field number integer of its text
+---@field number integer the number of its text
 ---@field call string the id of a call; "" for other folds
 ---@field by string who approved it, if the user did not type the approval
 ---@field is_open boolean whether it is open at first
@@ -28,13 +28,13 @@ function M.learn(buf, texts)
   H.texts[buf] = vim.tbl_extend("force", H.texts[buf] or {}, texts)
 end
 
---- Take the folds of the lines from `first` to `last`. New folds are created in one go per window.
+--- Receive the folds in the lines from `first` to `last`. Creates a window's new folds together.
 ---@param rows table[] arrays, as above
----@param later? boolean fold a result under a cursor that follows the text at another time
+---@param later? boolean fold a result later, if a cursor that follows the text is in it
 function M.put(buf, rows, first, last, later)
   M.mend(buf)
   first, last = rows_of.within(buf, first), rows_of.within(buf, last - 1) + 1
-  rows = vim.tbl_filter(function(row) -- skip rows of another text
+  rows = vim.tbl_filter(function(row) -- skip rows that belong to another text
     return rows_of.has(buf, row[FIRST])
       and rows_of.has(buf, row[AFTER] - 1)
       and row[FIRST] < row[AFTER]
@@ -79,8 +79,8 @@ function M.put(buf, rows, first, last, later)
   M.mend(buf)
 end
 
---- Change part of a line. Neovim deletes the fold of a line in which text is replaced; restore the
---- row of the call in each window.
+--- Change part of a line. Neovim deletes the fold of a line if text in it is replaced, so restore
+--- the call's row in each window.
 function M.within(buf, row, change)
   local before = {}
   row = rows_of.within(buf, row)
@@ -95,7 +95,7 @@ function M.within(buf, row, change)
   end)
 end
 
---- Recreate folds that a change has removed or moved to wrong places.
+--- Recreate folds that a change has removed or misplaced.
 function M.mend(buf)
   local shaken = H.shaken[buf]
   H.shaken[buf] = nil
@@ -113,14 +113,14 @@ function M.mend(buf)
           H.add(anew, fold, first - 1, last, {})
           H.make(win, anew)
         elseif was_closed == win and vim.fn.foldclosed(first) == -1 then
-          vim.cmd(("%dfoldclose"):format(first)) -- an undo opens the fold under the cursor
+          vim.cmd(("%dfoldclose"):format(first)) -- an undo opens the cursor's fold
         end
       end)
     end
   end
 end
 
---- Give a window that shows the buffer its missing folds.
+--- Create the missing folds in a window that shows the buffer.
 function M.enter(buf)
   local all = {}
   for id, fold in pairs(H.folds[buf] or {}) do
@@ -135,7 +135,7 @@ function M.enter(buf)
   H.left[buf] = nil
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     if is_stale and vim.wo[win].foldmethod == "manual" then
-      -- Vim keeps the folds of a window that shows another buffer, but does not move them with the
+      -- While a window shows another buffer, Vim keeps its folds here, but does not move them with the
       -- text.
       api.nvim_win_call(win, function()
         vim.cmd("silent! normal! zE")
@@ -185,8 +185,8 @@ function M.fit(win, chunks)
   return require("parley.view").fit(chunks, H.width(win))
 end
 
---- Whether a call's row shows all of it, in a window that folds calls into rows; nil if the window
---- does not, or if another 'foldtext' is set.
+--- Whether a call's row shows the whole call, in a window that folds calls into rows. Nil in other
+--- windows, or if another 'foldtext' is set.
 ---@return boolean?
 function M.is_whole(win, row)
   row = rows_of.within(api.nvim_win_get_buf(win), row)
@@ -203,7 +203,7 @@ function M.has_calls(buf)
   end)
 end
 
---- The mark of the call with an id: the last one, since ids may repeat.
+--- The mark of the last call with an id, because ids may repeat.
 ---@return integer?
 function M.find(buf, call)
   local found, lowest
@@ -222,7 +222,7 @@ function M.row(buf, id)
   return mark and mark[1]
 end
 
---- Take the folds of some lines of the text of `tick`, if the text has not changed.
+--- Receive the folds in some lines of the text of `tick`, if the text has not changed.
 function M.update(buf, tick, found)
   M.learn(buf, found.texts)
   if api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_changedtick(buf) == tick then
@@ -240,8 +240,8 @@ function M.id(buf, row)
   return mark and mark[1]
 end
 
---- The row above which lines must be drawn to appear below `row`: Neovim draws nothing above or below
---- folded lines. The second value is whether `row` itself is folded.
+--- The row above which lines must be drawn to appear below `row`, because Neovim draws nothing above
+--- or below folded lines. The second value is whether `row` itself is folded.
 ---@return integer row, boolean is_folded
 function M.below(buf, row)
   local win, count = vim.fn.win_findbuf(buf)[1], api.nvim_buf_line_count(buf)
@@ -259,8 +259,8 @@ function M.below(buf, row)
   end))
 end
 
---- The rows of a window, counting a closed fold as its first row: a number of rows above its top
---- row, and a number from there.
+--- A window's rows, with a closed fold as its first row: `above` rows above the top row, and `count`
+--- rows from there.
 ---@return integer[]
 function M.rows(win, above, count)
   return api.nvim_win_call(win, function()
@@ -281,7 +281,7 @@ function M.rows(win, above, count)
   end)
 end
 
---- Open the folds that hide a row, but not the row's own fold.
+--- Open the folds that hide a row, except the row's own fold.
 function M.uncover(win, row)
   row = rows_of.within(api.nvim_win_get_buf(win), row)
   api.nvim_win_call(win, function()
@@ -297,14 +297,14 @@ function M.uncover(win, row)
   end)
 end
 
---- For 'foldexpr': the level of a line, by the folds that were found last.
+--- For 'foldexpr': the fold level of a line, from the latest folds.
 function M.expr()
   local buf = api.nvim_get_current_buf()
   H.levels[buf] = H.levels[buf] or H.all_levels(buf)
   return H.levels[buf][vim.v.lnum] or 0
 end
 
---- Add the folds to create for a former fold, or for a new one.
+--- Add the folds to create for an earlier or a new fold.
 function H.add(list, fold, first, last, before)
   local is_call = fold.call ~= ""
   if is_call and not before.number then
@@ -321,11 +321,11 @@ function H.span(fold, mark)
   if fold.call ~= "" and not fold.both then
     return first, first
   end
-  local is_gone = col == 0 and last > first -- its end is at the start of the line below
+  local is_gone = col == 0 and last > first -- its end has moved to the start of the line below
   return first, is_gone and last - 1 or last
 end
 
---- Act in each window with manual folds.
+--- Call `act` in each window with manual folds.
 function H.each_by_hand(buf, act)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     if vim.wo[win].foldmethod == "manual" then
@@ -336,8 +336,8 @@ function H.each_by_hand(buf, act)
   end
 end
 
---- The number of user folds that hold some of our lines in the current window: folds that also hold
---- the lines around these.
+--- How many of the user's folds contain these lines in the current window: those that also contain
+--- the lines around them.
 function H.base(buf, first, last)
   local fold, mark = H.of_line(buf, first - 1)
   while fold do
@@ -370,12 +370,12 @@ function H.is_intact(buf, fold, first, last, base)
     and not is_grown(last + 1)
 end
 
---- Remove the folds of some lines in the current window, except the user's folds that hold them.
+--- Remove the folds in some lines in the current window, except the user's folds around them.
 function H.clear(first, last, base)
   local view = vim.fn.winsaveview()
   for line = first, math.min(last, api.nvim_buf_line_count(0)) do
     for _ = base + 1, vim.fn.foldlevel(line) do
-      vim.cmd(("silent! %dfoldopen!"):format(line)) -- otherwise all closed folds would go
+      vim.cmd(("silent! %dfoldopen!"):format(line)) -- otherwise all closed folds would be deleted
       api.nvim_win_set_cursor(0, { line, 0 })
       vim.cmd("silent! normal! zd")
     end
@@ -383,7 +383,7 @@ function H.clear(first, last, base)
   vim.fn.winrestview(view)
 end
 
---- Whether some rows have a cursor.
+--- Whether a window's cursor is in these rows.
 function H.has_cursor(buf, first, last)
   return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
     local row = api.nvim_win_get_cursor(win)[1] - 1
@@ -395,7 +395,7 @@ function H.of(buf)
   if not H.folds[buf] then
     H.folds[buf] = {}
     H.follow(buf, H.folds[buf])
-    api.nvim_create_autocmd("TextChanged", { -- comes before the change is drawn
+    api.nvim_create_autocmd("TextChanged", { -- fires before the change is drawn
       group = api.nvim_create_augroup("parley.folds." .. buf, {}),
       buffer = buf,
       callback = function()
@@ -413,7 +413,7 @@ function H.of(buf)
   return H.folds[buf]
 end
 
---- Fold calls with the results that the cursor has left.
+--- Fold calls with their results, if the cursor has left these.
 function H.catch_up(buf)
   for id in pairs(H.later[buf] or {}) do
     local fold = H.folds[buf][id]
@@ -437,8 +437,7 @@ function H.catch_up(buf)
   end
 end
 
---- The mark of a fold, nil if its lines are gone: Neovim keeps a mark at the end of the text below
---- it.
+--- A fold's mark; nil if its lines are gone, although Neovim then keeps the mark below the text.
 ---@return { [1]: integer, [2]: integer, [3]: table }?
 function H.mark(buf, id)
   local mark = api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
@@ -449,7 +448,7 @@ function H.mark(buf, id)
   return not is_gone and mark or nil
 end
 
---- The marks of some lines by row; one mark for each row.
+--- The marks in some lines, one for each row, by row.
 function H.marks(buf, first, last)
   local marks = {}
   for _, mark in
@@ -470,8 +469,9 @@ function H.drop(buf, id)
   api.nvim_buf_del_extmark(buf, ns, id)
 end
 
---- A deleted line takes its folds along. Vim loses the folds of lines that an undo changes and of
---- lines next to restored lines, and extends a fold by lines typed above it.
+--- Note which folds a change may have damaged. Vim deletes a line's folds with the line. It loses the
+--- folds of lines that an undo changes, and of lines next to restored lines. It extends a fold by
+--- lines typed above it.
 function H.follow(buf, folds)
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
@@ -497,8 +497,8 @@ function H.follow(buf, folds)
   })
 end
 
---- A fold may be out of place.
----@param line? integer if it is closed there in the current window, it is closed afterwards
+--- Record that a fold may be out of place.
+---@param line? integer if the fold is closed at this line in the current window, close it afterwards
 function H.shake(buf, id, line)
   local shaken = H.shaken[buf] or {}
   H.shaken[buf] = shaken
@@ -508,7 +508,7 @@ function H.shake(buf, id, line)
   end
 end
 
---- Create folds in a window, the inner ones first, and remove folds without lines.
+--- Create folds in a window, inner folds first, and remove folds without lines.
 function H.make(win, folds)
   local is_ours = H.has_expr(win)
   if vim.wo[win].foldmethod ~= "manual" and not is_ours then
@@ -516,7 +516,7 @@ function H.make(win, folds)
   end
   H.dress(win)
   if is_ours then
-    vim.wo[win][0].foldexpr = vim.wo[win].foldexpr -- recalculates the folds
+    vim.wo[win][0].foldexpr = vim.wo[win].foldexpr -- this recalculates the folds
   elseif #folds > 0 and vim.wo[win].foldenable then
     api.nvim_win_call(win, function()
       H.fold(folds)
@@ -524,10 +524,10 @@ function H.make(win, folds)
   end
 end
 
---- Fold in the current window. No closed fold covers the cursor, except a call's row.
+--- Create folds in the current window. No closed fold may cover the cursor, except a call's row.
 function H.fold(folds)
   local cursor, open, gone = api.nvim_win_get_cursor(0)[1], {}, {}
-  local commands = { "noautocmd setlocal nofoldenable" } -- or a range grows by closed folds
+  local commands = { "noautocmd setlocal nofoldenable" } -- otherwise closed folds extend the range
   for _, fold in ipairs(folds) do
     local first, last = fold[1] + 1, fold[2]
     if fold.is_gone then
@@ -552,7 +552,7 @@ function H.is_closed(first, last)
   return vim.fn.foldclosed(first) == first and vim.fn.foldclosedend(first) == last
 end
 
---- Remove the remaining folds at a line: of a call and its result, or of other text.
+--- Remove the remaining folds at a line, for a call with its result or for other text.
 function H.unfold(line)
   line = math.min(line, api.nvim_buf_line_count(0))
   local view = vim.fn.winsaveview()
@@ -565,7 +565,7 @@ function H.unfold(line)
   vim.fn.winrestview(view)
 end
 
---- Set up a window in which calls are rows: one line may be a closed fold, and we provide its text.
+--- Set up a window for calls as rows: a closed fold may have a single line, and we provide its text.
 function H.dress(win)
   local wo = vim.wo[win][0]
   if vim.wo[win].foldtext ~= shows then
@@ -575,7 +575,7 @@ function H.dress(win)
   wo.foldminlines = 0
 end
 
---- The text of a closed fold that belongs to the user.
+--- The text of one of the user's own closed folds.
 function H.others(win)
   local own = vim.w[win].parley_foldtext
   if own and own ~= "" and own ~= "foldtext()" then
@@ -593,14 +593,14 @@ end
 
 local modeline_sid = -1
 
---- An option of a window, "" if a modeline has set it: Vim evaluates such a value in a sandbox;
---- evaluating it or setting it again here would leave the sandbox.
+--- A window's option; "" if a modeline has set it. Vim evaluates such a value in a sandbox, and
+--- evaluating or setting it here would leave the sandbox.
 function H.own(win, option)
   local sid = api.nvim_get_option_info2(option, { win = win }).last_set_sid
   return sid == modeline_sid and "" or vim.wo[win][option]
 end
 
---- Whether a window has some of our folds: it inherits them from the window that it was split from.
+--- Whether a window has some of our folds: after a split, it has the other window's folds.
 function H.has_any(win, all)
   return api.nvim_win_call(win, function()
     return vim.iter(all):any(function(fold)
@@ -609,7 +609,7 @@ function H.has_any(win, all)
   end)
 end
 
---- The fold that starts on a row, or else the last fold that holds the row, and its mark.
+--- The fold that starts on a row, else the last fold that contains the row, and its mark.
 function H.at(buf, row)
   local folds = H.folds[buf]
   if not folds then
@@ -625,7 +625,7 @@ function H.at(buf, row)
   return found and folds[found[1]], found
 end
 
---- The fold of ours that holds a line, if it is in one only.
+--- Our fold that contains a line, if exactly one does.
 function H.of_line(buf, line)
   if line < 1 or line > api.nvim_buf_line_count(buf) then
     return nil
@@ -636,8 +636,8 @@ function H.of_line(buf, line)
   end
 end
 
---- The text of a fold over these rows in a window, with the prompt if it is drawn on it, and the
---- group that marks it; nil if the fold is not ours.
+--- The text of a fold over these rows in a window, including a prompt drawn on it, and the highlight
+--- group of the current call; nil if the fold is not ours.
 function H.shown(win, first, last)
   local chunks, band = H.chunks(api.nvim_win_get_buf(win), first, last)
   if not chunks then
@@ -676,7 +676,7 @@ function H.chunks(buf, first, last)
   return chunks, text.band
 end
 
---- The row below a fold that starts on a row and is not a call, nil if there is none.
+--- The row below a fold that starts on a row and is not a call; nil if there is no such fold.
 ---@return integer?
 function M.after(buf, row)
   local fold, mark = nil, nil
@@ -686,7 +686,7 @@ function M.after(buf, row)
   return fold and fold.call == "" and mark[2] == row and mark[4].end_row + 1 or nil
 end
 
---- The level of each folded line.
+--- The fold level of each folded line.
 function H.all_levels(buf)
   local levels = {}
   for id, fold in pairs(H.folds[buf] or {}) do
@@ -705,7 +705,7 @@ function H.all_levels(buf)
   return levels
 end
 
---- Whether a row is folded alone.
+--- Whether a row alone is a closed fold.
 function H.is_row(win, row)
   return api.nvim_win_call(win, function()
     return H.is_closed(row + 1, row + 1)

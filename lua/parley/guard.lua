@@ -1,17 +1,17 @@
 --- Keeps a model's text from becoming structure when the user's editing moves it to the start of a
 --- line: <Esc> removes an indent, 'textwidth' breaks a line, a formatter runs.
 ---
---- A mark tracks each text that looks like a marker but is not at the start of a line. If it gets
---- there, a backslash is put before it. After the turn, a user who removes the backslash means the
---- marker.
+--- A mark tracks each text that looks like a marker but is not at the start of a line. If this text
+--- gets there, Parley inserts a backslash before it. If the user removes the backslash after the
+--- turn, the text becomes a marker.
 local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.guard")
 local H = { guarded = {}, markers = {} }
 
---- Guard newly written text in some rows, from a column of the first row on.
----@param markers? string[] the texts that structure starts with
+--- Guard newly written text in some rows, from a column in the first row.
+---@param markers? string[] the texts that start structural lines
 function M.note(buf, row, col, last, markers)
   for _, marker in ipairs(markers or {}) do
     H.markers[marker] = true
@@ -23,7 +23,7 @@ function M.note(buf, row, col, last, markers)
   end
 end
 
---- Escape text that has moved to the start of a line. Do this before the host looks at the text.
+--- Escape text that has moved to the start of a line. Call this before the host reads the text.
 function M.check(buf)
   if not H.guarded[buf] or not api.nvim_buf_is_loaded(buf) then
     return
@@ -64,7 +64,7 @@ function H.is_marker(line)
   end)
 end
 
---- One undo step with the change that moved the text.
+--- Escape a row's text, in one undo step with the change that moved it.
 function H.escape(buf, row)
   local readonly = vim.bo[buf].readonly
   vim.bo[buf].readonly = false
@@ -75,7 +75,7 @@ function H.escape(buf, row)
   vim.bo[buf].readonly = readonly
 end
 
---- Check each change, as soon as the text may be changed again, and before it is written.
+--- Check after each change, as soon as the text may be changed again, and before the file is written.
 function H.watch(buf)
   if H.guarded[buf] then
     return

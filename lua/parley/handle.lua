@@ -1,7 +1,7 @@
---- Handles: the places in buffers at which the host works; their marks move with the text.
+--- Handles: places in buffers where the host works; their marks move with the text.
 ---
---- A command opens a handle at the cursor. It is lost when the buffer or the current answer is
---- removed.
+--- A command opens a handle at the cursor. The handle is lost when the buffer or the current answer
+--- is removed.
 local M = {}
 
 local api = vim.api
@@ -10,7 +10,7 @@ local ns = api.nvim_create_namespace("parley.handle")
 local longest_character = 64 -- bytes, with its combining marks
 local H = { handles = {}, last = 0 }
 
--- The host's message to the user when the buffer is gone.
+-- The messages that the host shows if the buffer is gone.
 M.closed = "the buffer was closed: its turn has ended"
 M.reread = "the buffer was reloaded: its turn has ended"
 M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
@@ -22,17 +22,17 @@ M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks 
 ---@field answer? integer extmark: the first line of the current answer
 ---@field start? integer extmark: the start of the stream
 ---@field tip? integer extmark: the end of the stream, or of the last edit
----@field more? string the line below the tip that says that the reply is unfinished
----@field cover? integer extmark: covers it
+---@field more? string the line below the tip, which says that the reply is unfinished
+---@field cover? integer extmark: covers this line
 ---@field tick? integer the changedtick after the last edit of this handle
----@field step? integer the number of the undo step that it wrote last
+---@field step? integer the number of the undo step that the handle wrote last
 ---@field win? integer the window of the command
 ---@field cursor? integer extmark: the line in which this handle left the cursor
 ---@field writing? boolean
 ---@field unloaded? boolean whether its text was removed from the buffer
 
 --- Open a handle at a line of a buffer.
----@param win? integer|false the window to follow; else the current one, if it shows the buffer
+---@param win? integer|false the window to follow; by default the current one, if it shows the buffer
 ---@return integer id
 function M.open(buf, row, win)
   H.tell_lost(buf)
@@ -49,8 +49,8 @@ function M.open(buf, row, win)
   return handle.id
 end
 
---- Open a handle for the host's own work. Its text is one undo step with the last written text, if
---- the text has not changed since `tick`; the handle is at `row`.
+--- Open a handle at `row` for the host's own work, if the text has not changed since `tick`. Its
+--- text joins the undo step of the last written text.
 ---@return integer? id
 function M.open_after(buf, tick, row)
   if api.nvim_buf_is_loaded(buf) then
@@ -61,7 +61,7 @@ function M.open_after(buf, tick, row)
   end
 end
 
---- The row in which the user types into a handle's buffer, nil if the user does not type.
+--- The row in which the user types in a handle's buffer; nil if the user does not type.
 ---@return integer?
 function M.typing(id)
   local handle = H.handles[id]
@@ -101,7 +101,7 @@ function M.watch(id)
   })
 end
 
---- Why a handle is no longer usable; nil if it is.
+--- Why a handle is no longer usable; nil if it is usable.
 ---@return string?
 function M.lost(handle)
   if handle.unloaded and api.nvim_buf_is_loaded(handle.buf) then
@@ -115,8 +115,8 @@ function M.lost(handle)
   end
 end
 
---- Whether the user has undone what the handle last wrote. An answer that was there before stays,
---- and the next piece would be written somewhere in it.
+--- Whether the user has undone the handle's last text. An earlier answer would remain, and the next
+--- piece would be written somewhere into it.
 function H.is_undone(handle)
   if not handle.step or api.nvim_buf_get_changedtick(handle.buf) == handle.tick then
     return false
@@ -125,14 +125,14 @@ function H.is_undone(handle)
   return tree.seq_cur < handle.step or H.is_off_branch(tree.entries, handle.step, false)
 end
 
---- Whether an undo step is on a branch that the user has left, by an undo and a change of the text.
+--- Whether an undo step is on a branch that the user has left, by an undo followed by a change.
 function H.is_off_branch(entries, step, off)
   return vim.iter(entries):any(function(entry)
     return off and entry.seq == step or entry.alt and H.is_off_branch(entry.alt, step, true)
   end)
 end
 
---- The handle of an id, or nil and the message for the host.
+--- The handle with an id; or nil, and the reply for the host.
 ---@return parley.Handle?, table?
 function M.get(id)
   local handle = H.handles[id]
@@ -183,20 +183,20 @@ function M.set_tip(handle, row, col)
   handle.tip = H.mark(handle.buf, row, col, { id = handle.tip })
 end
 
---- Cover the line that says that the reply is unfinished, in each of its rows. Once the user types
---- there, the line is shown.
+--- Cover all rows of the line which says that the reply is unfinished. When the user types there, the
+--- line appears.
 function M.cover(handle, row)
   local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
   local opts = { id = handle.cover, end_row = row, end_col = #line, invalidate = true }
   if line == handle.more then
     opts.virt_text = { { (" "):rep(api.nvim_strwidth(line) + 1) } }
     opts.virt_text_pos, opts.virt_text_repeat_linebreak = "overlay", true
-    opts.priority = 200 -- above the texts of highlighters, and below the status
+    opts.priority = 200 -- above other plugins' texts, and below the status
   end
   handle.cover = H.mark(handle.buf, row, 0, opts)
 end
 
---- The row of that line, and whether it is covered; nil if the user has deleted it.
+--- The row of the covered line, and whether it is still covered; nil if the user has deleted it.
 ---@return integer? row, boolean? covered
 function M.says_more(handle)
   local row = handle.more and M.row(handle, "cover")
@@ -206,7 +206,7 @@ function M.says_more(handle)
   end
 end
 
---- The user has changed the line: the cover no longer fits.
+--- Renew or remove the cover, because the user has changed the line.
 function H.recover(handle)
   local row = handle.more and M.row(handle, "cover")
   if row then
@@ -214,7 +214,7 @@ function H.recover(handle)
   end
 end
 
---- The reply is complete.
+--- Forget the covered line, because the reply is complete.
 function M.end_reply(handle)
   handle.more = nil
   if handle.cover then
@@ -223,13 +223,12 @@ function M.end_reply(handle)
   end
 end
 
---- Remember the handle's cursor position, to know later whether the user moved the cursor.
+--- Remember where the handle left the cursor, to notice later if the user has moved it.
 function M.set_cursor(handle, row)
   handle.cursor = H.mark(handle.buf, row, 0, { id = handle.cursor })
 end
 
---- Whether the user has left the cursor where the handle was opened, or where it put the cursor
---- since.
+--- Whether the cursor is still where the handle was opened, or where the handle last put it.
 function M.unmoved(handle)
   local win = handle.win
   if not win or not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= handle.buf then
@@ -241,8 +240,8 @@ function M.unmoved(handle)
   return M.row(handle, "cursor") == api.nvim_win_get_cursor(win)[1] - 1
 end
 
---- The windows with their cursor on a row that may be scrolled or moved. Windows in which the user
---- types, selects, or is about to give an operator its motion are left out.
+--- The windows with their cursor on a row, except a window in which the user types, selects, or has
+--- started an operator: Parley must not scroll there or move the cursor.
 ---@return integer[]
 function M.at(buf, row)
   local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
@@ -251,10 +250,9 @@ function M.at(buf, row)
   end, vim.fn.win_findbuf(buf))
 end
 
---- The windows that follow the tip: their cursor is at the tip's end, since a paragraph is one
---- line. A window without 'wrap' follows from anywhere on the line, whose end it may not show. The
---- line below the tip is covered: a cursor that reaches the end of the chat lands there, and means
---- the tip.
+--- The windows that follow the tip: those with the cursor at the end of the tip's line (a paragraph is
+--- one line). A window without 'wrap' follows from anywhere on this line, because it may not show the
+--- end. A cursor on the covered line below also counts: the user went to the end of the chat.
 function M.followers(handle)
   local row, col = M.row(handle, "tip")
   local below, covered = M.says_more(handle)
@@ -270,7 +268,7 @@ function M.followers(handle)
   return vim.list_extend(at_tip, covered and M.at(handle.buf, below) or {})
 end
 
---- Put the cursors of windows at the tip.
+--- Put the cursors in some windows at the tip.
 function M.follow(handle, windows)
   local row, col = M.row(handle, "tip")
   for _, win in ipairs(row and windows or {}) do
@@ -297,7 +295,7 @@ end
 --- End the turn.
 ---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sightings?: integer[], stays?: boolean }
 ---the row where the user continues, a row whose virtual lines must be visible, the numbers of the
----calls to look at, and whether a cursor between those rows stays
+---calls to read, and whether a cursor between these rows stays
 ---@return integer? tick the final changedtick
 function M.finish(id, goes_on)
   local handle = M.get(id)
@@ -328,7 +326,7 @@ function H.goes_to(handle, goes_on)
   return M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.row or nil
 end
 
---- Scroll back a window that shows nothing below the last line: folding has made room.
+--- Scroll back a window that is empty below the last line, because folding has made room.
 function H.fill(win)
   api.nvim_win_call(win, function()
     local info, top = vim.fn.getwininfo(win)[1], vim.fn.line("w0")
@@ -363,7 +361,7 @@ function M.close(id)
   end
 end
 
---- Whether any handle works in a buffer; 0 is the current buffer, nil any.
+--- Whether a handle works in a buffer; 0 means the current buffer, nil any buffer.
 ---@param but? integer a handle to ignore
 function M.busy(buf, but)
   buf = buf == 0 and api.nvim_get_current_buf() or buf
@@ -372,7 +370,8 @@ function M.busy(buf, but)
   end)
 end
 
---- The text of a buffer is removed. Whether it returns by a reload is known when the host is told.
+--- Record that a buffer's text was removed. When the host is told, it is clear whether the buffer was
+--- reloaded.
 function M.unload(buf)
   H.each_in(buf, function(handle)
     handle.unloaded = true

@@ -1,4 +1,4 @@
---- `:checkhealth parley`: checks in the order in which things break, and tells what to type next.
+--- `:checkhealth parley`: checks each part in the order of dependence, and says how to fix it.
 local M = {}
 
 local H = {}

@@ -1,12 +1,12 @@
---- The colours of a chat: of its marker lines, and the highlighter of its Markdown.
+--- A chat's colours: its marker lines, and the highlighter for its Markdown.
 local M = {}
 
 local api = vim.api
 local known = require("parley.known")
-local longest = 1000 -- lines of a chat for Treesitter
+local longest = 1000 -- the most lines for Treesitter
 local H = { chats = {}, tame = {}, treesitter = {} }
 
--- To Markdown, a model's thinking is only a quote: it would be the brightest text of a chat.
+-- In Markdown, a model's thinking is a quote; without this, it would be a chat's brightest text.
 H.thinking = [[
 ((block_quote) @parley.thinking (#parley-thinking? @parley.thinking) (#set! priority 120))
 ]]
@@ -32,7 +32,7 @@ local links = {
   ParleyPageHeading = "Title",
 }
 
---- Draw the look of a chat's lines, only for the lines on the screen.
+--- Highlight a chat's lines, but only the lines on the screen.
 function M.chat(buf)
   H.set_links()
   H.chats[buf] = true
@@ -98,15 +98,15 @@ function H.look(buf, row)
 end
 
 function H.paint(buf, row, opts)
-  opts.ephemeral, opts.strict = true, false -- a line after the last line does not exist
+  opts.ephemeral, opts.strict = true, false -- the range may end after the last line
   api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
 end
 
---- Have Treesitter highlight a chat, once, if only the syntax file does: the syntax file takes ten
+--- Have Treesitter highlight a chat, once, if only the syntax file does. The syntax file takes ten
 --- times as long for a page of prose, and shows `_` as an error. Later changes by the user stay.
---- Long chats are left out: for each piece of an answer, Neovim goes through the whole text that
---- Treesitter highlights. In long chats, highlighting that Neovim 0.12 has started by itself ends,
---- too.
+--- Long chats are excluded, because for each piece of an answer, Neovim processes the whole text that
+--- Treesitter highlights. For the same reason, end the highlighting that Neovim 0.12 starts in long
+--- chats.
 function H.choose_treesitter(buf)
   local set = require("parley.host").setting("highlight")
   local is_on = type(set) ~= "table" or set.treesitter ~= false
@@ -122,7 +122,7 @@ function H.choose_treesitter(buf)
   end
 end
 
---- Whether Neovim's own Markdown file has started Treesitter, and says how to stop it.
+--- Whether Neovim's own Markdown file has started Treesitter, and has set how to stop it.
 function H.is_of_filetype(buf)
   local undo = vim.b[buf].undo_ftplugin or ""
   return vim.treesitter.highlighter.active[buf] ~= nil
@@ -135,8 +135,8 @@ function H.stop_treesitter(buf)
   vim.bo[buf].syntax = "markdown"
 end
 
---- Have Treesitter highlight with our highlights, or with the existing ones. Returns whether it
---- does.
+--- Have Treesitter highlight with our query or, if that fails, with the existing query. Returns
+--- whether it does.
 function H.start_treesitter(buf)
   local ok = pcall(function()
     local parser = vim.treesitter.get_parser(buf, "markdown")
@@ -146,8 +146,8 @@ function H.start_treesitter(buf)
   return ok or pcall(vim.treesitter.start, buf, "markdown")
 end
 
---- Markdown's highlights with ours, and without `conceal_lines`: these make Neovim reparse a long
---- buffer synchronously, on every redraw and every move of the cursor (0.11 and later).
+--- Markdown's query with ours, but without `conceal_lines`, which makes Neovim reparse a long buffer
+--- synchronously on every redraw and cursor movement (0.11 and later).
 function H.highlights()
   if not H.query then
     vim.treesitter.query.add_predicate(
@@ -164,7 +164,7 @@ function H.highlights()
   return H.query
 end
 
---- If another plugin has started Treesitter, use our highlights there.
+--- If another plugin has started Treesitter, use our query there.
 function H.tame_treesitter(buf)
   local active = vim.treesitter.highlighter.active[buf]
   if active and active ~= H.tame[buf] then
@@ -181,8 +181,8 @@ function H.is_thinking(match, _, source, predicate)
   return line and known.is(line, "thinking") or false
 end
 
---- The syntax file marks a `_` between letters as an error, which Markdown allows; and the text after
---- a marker is not Markdown.
+--- Correct the syntax file: it marks `_` between letters as an error, although Markdown allows it, and
+--- it treats the text after a marker as Markdown.
 function H.tame_syntax(buf)
   if vim.bo[buf].syntax == "markdown" then
     api.nvim_buf_call(buf, function()
@@ -199,10 +199,10 @@ function H.set_links()
   for name, link in pairs(links) do
     api.nvim_set_hl(0, name, { link = link, default = true })
   end
-  -- Markdown highlighters take the brackets of a marker line for a link; remove their drawing.
+  -- Markdown highlighters take the brackets in a marker line for a link; override that.
   api.nvim_set_hl(0, "ParleyMarker", { nocombine = true, default = true })
-  -- A colour scheme, such as Neovim's own, may have no colour for it if 'termguicolors' is off:
-  -- then underline it.
+  -- If 'termguicolors' is off, a colour scheme (Neovim's own, for example) may lack a background for
+  -- this group; then underline it.
   local band = api.nvim_get_hl(0, { name = "ParleyQuestionLine", link = false })
   if band.bg and not band.ctermbg then
     api.nvim_set_hl(0, "ParleyQuestionLine16", { cterm = { underline = true }, default = true })

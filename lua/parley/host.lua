@@ -1,4 +1,4 @@
---- The Python process: started on first use, sent messages, never waited for.
+--- The Python process: starts it on first use, and sends it messages without waiting.
 local M = {}
 
 local H = {
@@ -14,7 +14,7 @@ local H = {
 
 M.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
 
---- The settings have changed.
+--- Apply changed settings.
 function M.setup()
   H.settings = nil
   M.mention("setup", H.greeting())
@@ -29,12 +29,12 @@ function M.settings()
   return H.plain(require("parley").given)
 end
 
---- Send the host a message; start it, and install it first, if needed.
+--- Send the host a message; if necessary, install and start it first.
 ---@param method string
 ---@param arguments table
 function M.notify(method, arguments)
   if M.start() then
-    -- A shared host ends without notice; start a new one then.
+    -- A shared host may exit unnoticed; if so, start a new host.
     if not H.tell(method, arguments) and M.start() then
       H.tell(method, arguments)
     end
@@ -52,7 +52,7 @@ function M.notify(method, arguments)
   end
 end
 
---- Send the host a message if it runs; otherwise the message does not matter.
+--- Send the host a message if it runs; otherwise, the message is not needed.
 function M.mention(method, arguments)
   if H.channel then
     H.tell(method, arguments)
@@ -60,7 +60,7 @@ function M.mention(method, arguments)
 end
 
 --- Start the host if it does not run.
----@param opts? { quiet?: boolean } quiet: not if it must be installed first, and without complaints
+---@param opts? { quiet?: boolean } quiet: do not install the host, and do not report problems
 ---@return boolean running
 function M.start(opts)
   if H.channel then
@@ -98,14 +98,14 @@ function M.log()
   return require("parley.known").log()
 end
 
---- The known names of agents.
+--- The agent names, as far as they are known.
 function M.agents()
   M.start({ quiet = true })
   return H.agents
 end
 
---- The prompts of the servers by `server/name`, each with the names of its arguments. Starts the
---- servers; slow answers are available the next time.
+--- The servers' prompts by `server/name`, each with its arguments' names. Starts the servers; late
+--- replies are available the next time.
 function M.prompts()
   if M.start({ quiet = true }) then
     H.tell("prompts", {})
@@ -117,12 +117,12 @@ function M.prompts()
   return H.prompts or {}
 end
 
---- Store the servers' prompts from the host.
+--- Receive the servers' prompts from the host.
 function M.has_prompts(prompts)
   H.prompts, H.has_prompts = prompts, true
 end
 
---- Store the agents, and the settings that Lua uses, once the host runs.
+--- Receive the agents, and the settings that Lua uses, from the started host.
 function M.is_ready(agents, settings)
   H.agents, H.settings, H.ready = agents, settings, vim.uv.hrtime()
   if package.loaded["parley.chat"] then
@@ -131,13 +131,13 @@ function M.is_ready(agents, settings)
   H.act()
 end
 
---- One of the settings that Lua uses. Those from `setup` are known at once, those from the settings
---- file once the host has read it.
+--- A setting that Lua uses. Settings from `setup` are known at once; settings from the settings file
+--- are known when the host has read it.
 function M.setting(name)
   return (H.settings or M.settings())[name]
 end
 
---- Act when the settings are known: at once, unless the host has yet to read a settings file.
+--- Act when the settings are known: at once, unless the host must read a settings file first.
 function M.when_ready(act)
   local known = H.settings or not vim.uv.fs_stat(require("parley.known").config())
   if known or not M.start() then
@@ -153,7 +153,7 @@ function M.state()
   return { channel = H.channel, stderr = H.stderr, started_in_ms = ms }
 end
 
---- Run the actions that waited for the settings.
+--- Run the actions that have waited for the settings.
 function H.act()
   local waiting = H.waiting
   H.waiting = {}
@@ -166,7 +166,7 @@ function H.tell(method, arguments)
   if arguments.buf then
     arguments.change = require("parley.changes").take(arguments.buf)
   end
-  -- An empty table would be sent as a list.
+  -- An empty Lua table would be sent as a list.
   arguments = next(arguments) == nil and vim.empty_dict() or arguments
   if not pcall(vim.rpcnotify, H.channel, "parley", method, arguments) then
     H.channel = nil
@@ -175,7 +175,7 @@ function H.tell(method, arguments)
   return true
 end
 
---- Start our own process. Returns why it cannot start.
+--- Start our own process. Returns the reason if it cannot start.
 ---@return string?
 function H.spawn(python)
   local main = M.root .. "/python/parley/nvim/main.py"
@@ -188,7 +188,7 @@ function H.spawn(python)
   H.started, H.ready = vim.uv.hrtime(), nil
   local ok, channel = pcall(vim.fn.jobstart, command, {
     rpc = true,
-    cwd = require("parley.install").folder(), -- a shim of Python would read a project's files
+    cwd = require("parley.install").folder(), -- a Python shim would read a project's files
     on_stderr = H.on_stderr,
     on_exit = H.on_exit,
   })
@@ -202,7 +202,7 @@ function H.spawn(python)
   H.begin(channel)
 end
 
---- Use the host that all remote plugins share. Returns why this fails.
+--- Use the host that all remote plugins share. Returns the reason if this fails.
 ---@return string?
 function H.classic()
   local ok, channel = pcall(vim.fn._ParleyAttach)
@@ -214,7 +214,7 @@ function H.classic()
   H.begin(channel)
 end
 
---- Greet a new host, and first tell it what it must know.
+--- Set up a new host: send it the settings and the chats first.
 function H.begin(channel)
   H.channel = channel
   require("parley.changes").host_ended()
@@ -269,7 +269,7 @@ function H.on_exit(channel, code)
     return
   end
   require("parley.chat").host_ended()
-  H.act() -- without the file's settings, then
+  H.act() -- without the settings from the file
   if code ~= 0 and code ~= 143 then
     local last = H.stderr[#H.stderr]
     local reason = last and (": " .. last) or ""
@@ -287,7 +287,8 @@ function M.message(text, level)
   require("parley.messages").show("Parley: " .. text, vim.log.levels[(level or "info"):upper()])
 end
 
---- Settings as data. Values that cannot be sent are replaced by a name, for the host to report.
+--- Settings as plain data. A value that cannot be sent becomes its type's name, which the host
+--- reports.
 function H.plain(value)
   if type(value) == "function" or type(value) == "userdata" or type(value) == "thread" then
     return value == vim.NIL and value or ("<" .. type(value) .. ">")

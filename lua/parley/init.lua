@@ -1,18 +1,18 @@
 --- Parley: a plain Markdown file is the conversation with a language model.
 ---
---- The public functions; each is also a command. All but `setup` act on the current buffer.
+--- The public functions. Most are also commands, and act on the current buffer.
 if vim.fn.has("nvim-0.10") == 0 then
   return require("parley.version").module()
 end
 
 local M = {}
 
---- Set the settings, a table; see |parley-settings|. You may call it again, and need not call it at
---- all.
+--- Set the settings; see |parley-settings|. Calling this function is optional, and you may call it
+--- again.
 ---@param settings? table
 function M.setup(settings)
   M.given = settings or {}
-  -- Only a running host needs the settings; at start nothing else is loaded.
+  -- Only a running host needs the settings. At startup, load nothing else.
   if package.loaded["parley.host"] then
     require("parley.host").setup()
   end
@@ -32,8 +32,8 @@ end
 ---@field mods? table modifiers, as for |nvim_cmd()|: `{ vertical = true }`
 ---@field lines? integer[] the first and the last line of this buffer to put into the question
 
---- Ask a question in a new chat; with lines, put them into the chat that was used last. Without a
---- question, the cursor waits for one.
+--- Ask a question in a new chat or, with lines, put them into the chat that was used last. Without a
+--- question, put the cursor where the user types it.
 ---@param question? string
 ---@param opts? parley.Opening
 function M.ask(question, opts)
@@ -42,7 +42,7 @@ function M.ask(question, opts)
   chat.open("", question or "", opts or {}, buf)
 end
 
---- Go to the empty question at the end of this buffer; write one if there is none.
+--- Go to the empty question at the end of this buffer, or write an empty question.
 function M.question()
   require("parley.chat").question()
 end
@@ -53,14 +53,14 @@ function M.respond(opts)
   require("parley.chat").ask("respond", { regenerate = (opts or {}).regenerate or false })
 end
 
---- Decide on the waiting tool calls, like the keys of the same name.
+--- Decide on the waiting tool calls, like the keys with the same names.
 ---@param choice 'yA'|'ya'|'yo'|'yO'|'yn'|'yN'
 ---@param reason? string for declining: sent to the model
 function M.approve(choice, reason)
   require("parley.chat").ask("choose", { key = choice, rule = "command", reason = reason or "" })
 end
 
---- Have the model summarize all exchanges but the last few, each in a line of its answer.
+--- Have the model summarize all exchanges except the last few, each in a line of its answer.
 ---@param keep? integer|string how many of the last exchanges stay unchanged
 function M.compact(keep)
   require("parley.chat").ask("compact", { keep = tostring(keep or "") })
@@ -73,7 +73,7 @@ end
 
 --- Choose the agent of this chat; without a name, from a list.
 ---@param name? string
----@param opts? { stays?: boolean } stays: write it into the file; without a name, the current agent
+---@param opts? { stays?: boolean } stays: write the agent into the file; without a name, the current agent
 function M.agent(name, opts)
   local stays = opts ~= nil and opts.stays == true
   require("parley.chat").ask("agent", { agent = name ~= "" and name or nil, stays = stays })
@@ -84,7 +84,7 @@ function M.request()
   require("parley.chat").ask("request", {})
 end
 
---- Show the MCP servers and their tools; from a chat, switch them on and off for it.
+--- Show the MCP servers and their tools, which can be switched on and off for this chat.
 function M.tools()
   require("parley.chat").ask("tools", { cwd = vim.fn.getcwd() }, { anywhere = true })
 end
@@ -99,19 +99,19 @@ function M.add_server(words)
   )
 end
 
---- Sign in to an MCP server in the browser; during a sign-in, cancel it.
+--- Sign in to an MCP server in the browser, or cancel a running sign-in.
 ---@param server string
 function M.login(server)
   require("parley.host").notify("sign_in", { server = server, cwd = vim.fn.getcwd() })
 end
 
 --- Put an MCP server's prompt into the question under the cursor.
----@param words? string[] its name, `server/prompt`, then `argument=value`; asks for missing arguments
+---@param words? string[] the name, `server/prompt`, and `argument=value`; asks for missing arguments
 function M.prompt(words)
   require("parley.chat").ask("prompt", { words = words or {} })
 end
 
---- Attach a picture to the question under the cursor; without a path, the clipboard's.
+--- Attach a picture to the question under the cursor; without a path, from the clipboard.
 ---@param path? string
 function M.image(path)
   require("parley.chat").ask(
@@ -120,24 +120,24 @@ function M.image(path)
   )
 end
 
---- Show the choices, calls and requests of this chat.
+--- Show this chat's choices, calls and requests.
 function M.log()
   require("parley.chat").ask("log", {})
 end
 
---- List the questions of this chat in the location list.
+--- List this chat's questions in the location list.
 ---@param opts? { mods?: table } mods: the command's modifiers, for its window
 function M.outline(opts)
   require("parley.outline").open(opts and opts.mods or {})
 end
 
---- Go to the next question, `count` questions further down, or up if negative.
+--- Go `count` questions down, or up if `count` is negative.
 ---@param count integer
 function M.jump(count)
   require("parley.outline").jump(count)
 end
 
---- Pick a chat by its topic, or among the chats that contain some words.
+--- Pick a chat from a list of all chats, or of the chats that contain some words.
 ---@param words? string
 function M.find(words)
   local host = require("parley.host")
@@ -146,7 +146,7 @@ function M.find(words)
   end)
 end
 
---- Copy this chat, down to the exchange under the cursor, into a new chat next to it.
+--- Copy this chat, up to the exchange under the cursor, into a new chat next to it.
 function M.fork()
   local newline = vim.bo.fileformat == "dos" and "\r\n" or "\n"
   require("parley.chat").ask("fork", { newline = newline })
@@ -167,7 +167,7 @@ function M.install(opts)
   require("parley.install").run({ force = force, loud = true, done = done })
 end
 
---- Whether a Markdown buffer is a chat, even before Parley has looked at it.
+--- Whether a Markdown buffer is a chat, even before Parley has read it.
 ---@param buf? integer
 ---@return boolean
 function M.is_chat(buf)

@@ -1,11 +1,13 @@
 --- The host's Python environment: its place, and its creation.
 ---
---- The environment is private, named by the hash of the lock file, and stamped when complete: an
---- update with other requirements creates another environment, and never breaks the one in use.
---- Works without the rest of Parley, for `build.lua`, which runs before the plugin is loaded.
+--- The environment is private, named after the lock file's hash, and stamped when it is complete. An
+--- update with other requirements creates another environment, and never breaks the current one.
+--- This module works without the rest of Parley, because `build.lua` runs before the plugin is
+--- loaded.
 ---
---- The working directory may come from anyone: its files must not choose which program runs, what
---- Python imports, or where packages come from. So every program starts in our own folder.
+--- Anyone may have written the files in the working directory. They must not choose which program
+--- runs, which modules Python imports, or where packages come from. So every program starts in our
+--- own folder.
 local M = {}
 
 local H = {}
@@ -16,8 +18,8 @@ H.least = { 3, 11 }
 H.separator = vim.fn.has("win32") == 1 and ";" or ":"
 H.candidates = { "python3", "python3.14", "python3.13", "python3.12", "python3.11", "python" }
 
---- The Python that runs the host: the user's, or else the private environment's, or else the one of
---- a developer's checkout; nil if there is none yet.
+--- The Python that runs the host: the user's, else the private environment's, else a developer's
+--- checkout's; nil if there is none yet.
 ---@return string?
 function M.python()
   local own = vim.g.parley_python
@@ -42,14 +44,14 @@ function M.dir()
   return vim.fs.joinpath(known.environments(), "venv-" .. hash)
 end
 
---- The host's requirements: exact versions with the hashes of their files; `make lock` renews them.
+--- The host's requirements: exact versions and file hashes; `make lock` updates them.
 ---@return string
 function M.lock()
   return H.root .. "/requirements.lock"
 end
 
---- The folder in which processes start: our own, which only the user can write to; if it cannot be
---- created, the root, which only root can write to.
+--- The folder where processes start: our own, where only the user can write; if it cannot be created,
+--- the root folder, where only root can write.
 ---@return string
 function M.folder()
   local folder = known.environments()
@@ -60,7 +62,7 @@ function M.folder()
   return "/"
 end
 
---- The path of a program in the absolute folders of PATH: relative folders belong to the project.
+--- The path of a program in the absolute folders in PATH; relative folders belong to the project.
 ---@param name string
 ---@return string?
 function M.program(name)
@@ -74,8 +76,8 @@ function M.program(name)
 end
 
 ---@class parley.InstallOptions
----@field force? boolean even if it exists
----@field loud? boolean say so if it exists
+---@field force? boolean create the environment even if it exists
+---@field loud? boolean report if it exists
 ---@field done? fun(ok: boolean)
 ---@field say? fun(text: string, level: string)
 
@@ -105,11 +107,11 @@ function M.run(opts)
   H.step(commands, 1, say)
 end
 
---- The commands that create the environment, in order; or nil and a remedy.
+--- The commands that create the environment, in order; or nil, and a remedy.
 ---@return string[][]?, string?
 function M.commands()
   local dir, uv = M.dir(), M.program("uv")
-  -- Wheels only: building a package would run code that is not in the lock.
+  -- Use only wheels, because building a package would run code that the lock file does not cover.
   local locked = { "--require-hashes", "--only-binary", ":all:", "-r", M.lock() }
   if uv then
     local config = H.uv_config()
@@ -136,7 +138,7 @@ function M.commands()
   return { { python, "-I", "-m", "venv", dir }, vim.list_extend(pip, locked) }
 end
 
---- The first Python that is new enough; or nil and the flaw of the first Python.
+--- The first Python that is new enough; or nil, and the flaw of the first Python found.
 ---@return string?, string?
 function H.find_python()
   local flaw
@@ -151,8 +153,8 @@ function H.find_python()
   return nil, flaw or "none was found"
 end
 
---- Arguments for a Python of any version: it prints its version, and fails if that is too old or a
---- module is missing.
+--- Arguments for any Python version: Python prints its version, and fails if it is too old or lacks a
+--- module.
 ---@param ... string the modules
 function M.probe(...)
   local least = ("%d, %d"):format(unpack(H.least))
@@ -161,8 +163,7 @@ function M.probe(...)
   return code .. "import " .. table.concat({ ... }, ", ")
 end
 
---- Code with which Python lists the missing requirements of Parley; its argument is
---- `M.requirements()`.
+--- Python code that lists Parley's missing requirements; its argument is `M.requirements()`.
 M.inventory = [=[
 import re, sys, tomllib
 from importlib import metadata
@@ -177,13 +178,13 @@ missing = [name for name in wanted if not is_there(name)]
 sys.exit("it has no " + ", ".join(missing) if missing else 0)
 ]=]
 
---- The file with Parley's requirements: names and least versions.
+--- The file with Parley's requirements: names and minimum versions.
 ---@return string
 function M.requirements()
   return H.root .. "/pyproject.toml"
 end
 
---- The flaw of a Python whose check failed.
+--- The reason why a Python failed the check.
 function M.flaw(path, ran)
   local version = vim.trim(ran.stdout or "")
   local reason = H.reason(ran.stderr or "")
@@ -191,7 +192,7 @@ function M.flaw(path, ran)
     or ("%s is Python %s: %s"):format(path, version, reason)
 end
 
---- The user's own uv settings file, or else the machine's: uv would also read a project's.
+--- The user's uv settings file, else the system's. Without a named file, uv would read a project's.
 ---@return string?
 function H.uv_config()
   local config = vim.env.XDG_CONFIG_HOME
@@ -226,7 +227,7 @@ function H.step(commands, n, say)
   end
 end
 
---- Why a command failed, and the remedy to type.
+--- A message about a failed command, with the remedy.
 function H.failed(command, ran)
   local output = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
   H.log(command, output)
@@ -281,7 +282,7 @@ function M.is_busy()
   return H.busy == true
 end
 
---- Remove environments of other versions. A running Neovim that uses one still works: its files
+--- Remove other versions' environments. A running Neovim that uses one still works, because its files
 --- stay open.
 function H.remove_others()
   local dir = M.dir()
@@ -296,12 +297,12 @@ function H.remove_others()
   end
 end
 
---- The options with which our processes start.
+--- The options for starting our processes.
 function H.options()
   return { cwd = M.folder(), env = H.env(), clear_env = true, text = true }
 end
 
---- The environment without variables that would make Python use packages from other places, or run
+--- The environment without variables that would make Python load packages from other places, or run
 --- programs from the working directory.
 function H.env()
   local env = vim.fn.environ()
@@ -326,8 +327,7 @@ function H.env()
   return env
 end
 
---- The folders of PATH that do not depend on the working directory: "", "." and "bin" are the
---- project's.
+--- The absolute folders in PATH. The others ("", "." or "bin") depend on the working directory.
 ---@return string[]
 function H.path()
   return vim.tbl_filter(H.is_absolute, vim.split(vim.env.PATH or "", H.separator, { plain = true }))
