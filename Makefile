@@ -1,40 +1,41 @@
-# make demo    open Neovim on a chat with the demo model; without a terminal, play the session and print it
-# make test    run all tests but those of the next two
-# make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them,
-#              with package managers and with type checkers
-# make fuzz    try every law with new examples, for MINUTES=5
-# make neovims  run the tests of the editor with the oldest Neovim that Parley supports and with the newest
-# make branches  see which branches of Parley the tests that try the same each time go through; there is a floor
-# make check   formatting, lint, types, `make test` and `make branches`: what has to pass before a merge
-# make pyright get the second type checker that programs of the library's users are tried with
-# make format  put Python and Lua into shape
-# make man    write the manual page, doc/parley.1, anew from the help of the commands
-# make lock    pin anew what the plugin installs for itself, with hashes; needs uv
-# make bench   measure, on this machine; ONLY="requests streams" measures those parts
-# make screens draw the picture of doc/ from a real screen; TO=folder draws every scene there is
+# make demo      open Neovim with a chat for the demo model; without a terminal, print the session
+# make test      run all tests except those for `make guests` and `make fuzz`
+# make guests    install other people's MCP servers and the protocol's conformance suite, and run the
+#                tests that need them, package managers or type checkers
+# make fuzz      try every law with new examples, for MINUTES=5
+# make neovims   run the editor's tests with the oldest supported Neovim and with the newest
+# make branches  measure which branches of the code the repeatable tests cover; fails below a minimum
+# make check     formatting, lint, types, `make test` and `make branches`: required before a merge
+# make pyright   install the second type checker, which checks programs that use the library
+# make format    format Python and Lua
+# make man       regenerate the manual page, doc/parley.1, from the commands' help
+# make lock      update the pinned versions and hashes of the plugin's packages; needs uv
+# make bench     measure on this machine; ONLY="requests streams" measures only these parts
+# make screens   draw the picture in doc/ from a real screen; TO=folder draws every scene
 
-# make PYTHON=/path/to/python3.12 ... takes that Python; without, .venv has the first that is new enough
+# make PYTHON=/path/to/python3.12 ... uses this Python; by default, .venv uses the first Python that is
+# new enough
 export PYTHON
 
 BIN := .venv/bin
 STYLUA := .tools/node_modules/.bin/stylua
-# The stylua of the PATH, if there is one; else one from npm; else the shape of Lua is not looked at.
+# The stylua in PATH, else the one from npm; if there is none, the format of Lua is not checked.
 WITH_STYLUA := PATH="$$PATH:$$PWD/.tools/node_modules/.bin"; ! command -v stylua >/dev/null || stylua
 LUA := lua plugin build.lua
 GUESTS := .tools/guests
-# Servers of five SDKs, 280 MB to get: what was newest on 2026-11-23. None of their scripts runs when they are
-# installed: one would get a browser, one tells its makers. So the program of mise comes from the package for
-# this system, which is what its script does.
+# Servers built with five SDKs, a download of 280 MB: the newest versions on 2026-11-23. npm must not
+# run their install scripts: one would download a browser, and one reports to its makers. So install
+# mise's program directly from the package for this system, as its script would.
 NPM_GUESTS = $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 \
   memory@2026.8.31 sequential-thinking@2026.8.31) @playwright/mcp@0.0.83 @wonderwhy-er/desktop-commander@0.2.52
-# Of Rust's SDK: one that knows the older revisions only, one that knows the newest in its own way, one more.
+# Rust's SDK: a server with only older revisions, one with its own form of the newest, and one more.
 NPM_GUESTS += nushell@0.114.0 nushell-next@npm:nushell@0.115.1 \
   @jdxcode/mise-$(shell node -p 'process.platform + "-" + process.arch')@2026.9.15
-# Of Go's, and of C#'s.
+# The SDKs for Go and C#.
 NPM_GUESTS += kubernetes-mcp-server@0.0.67 @azure/mcp@2.0.5
 PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 fastmcp==4.1.2
-# The conformance suite of the protocol's project, the first that plays servers of the newest revision
-# (2026-11-23), and the Node that it needs, which is newer than most.
+# The conformance suite from the protocol's project: the first version that plays servers with the
+# newest revision (as of 2026-11-23). It needs a newer Node than most systems have.
 SUITE := @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22.23.3
 .DEFAULT_GOAL := check
 
@@ -55,7 +56,7 @@ branches: environment
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
 
-# With each Neovim that .ci/neovims names; .ci/each runs them at the same time.
+# Uses each Neovim that .ci/neovims prints; .ci/each runs the tests with all of them at once.
 neovims: environment
 	@mkdir -p .tools && .ci/neovims >.tools/neovims.txt
 	@PATH="$$PWD/$(BIN):$$PATH" .ci/each <.tools/neovims.txt $(BIN)/python -m pytest -n logical --dist worksteal \
@@ -103,7 +104,7 @@ bench: environment
 man: environment
 	@$(BIN)/python -m parley man > doc/parley.1
 
-# Pictures of real screens: that of README, or all of them for looking at.
+# Pictures of real screens: README's picture and a session, or with TO, all scenes.
 screens: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.screens $(if $(TO),"$(TO)",doc session)
 
@@ -113,14 +114,14 @@ stylua:
 	  npm install --silent --no-fund --no-audit --prefix .tools @johnnymorganz/stylua-bin@2.5.2; \
 	else echo "stylua is not installed, nor npm to get it with: the shape of Lua is not checked"; fi
 
-# The second type checker that the programs of the library's users are tried with.
+# The second type checker, which checks programs that use the library.
 pyright:
 	@if [ -x .tools/node_modules/.bin/pyright ] || command -v pyright >/dev/null; then :; \
 	elif command -v npm >/dev/null; then \
 	  npm install --silent --no-fund --no-audit --prefix .tools pyright@1.1.414; \
 	else echo "pyright is not installed, nor npm to get it with: its test is skipped"; fi
 
-# Intel Macs get an older one: cryptography has no wheels for them from 49.
+# Intel Macs need an older version: cryptography has no wheels for them since 49.
 lock:
 	@echo "cryptography<49; sys_platform == 'darwin' and platform_machine == 'x86_64'" | \
 	  uv --no-config pip compile --quiet --universal --generate-hashes --upgrade --python-version 3.11 \

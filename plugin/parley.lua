@@ -1,4 +1,4 @@
--- Commands, <Plug> maps and one autocommand; the modules that they need load on first use.
+-- Defines commands, <Plug> maps and an autocommand; their modules are loaded on first use.
 if vim.g.loaded_parley then
   return
 end

@@ -7,7 +7,7 @@ local api = vim.api
 local H = { followed = {} }
 
 ---@class parley.Followed
----@field tick? integer the changedtick of the text that the host knows; nil if the host knows no text
+---@field tick? integer the changedtick of the text that the host knows, if any
 ---@field start? integer the first line that differs from that text; nil if none differs
 ---@field last? integer the end of the range in that text
 ---@field now? integer the end of the range in the current text

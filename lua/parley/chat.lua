@@ -81,10 +81,9 @@ function M.attach(buf)
   require("parley.status").emit("ParleyChat", { buf = buf })
 end
 
---- Set window options. A paragraph is one line, so break lines between words. A result may be a line
---- that is longer than the window: without 'smoothscroll', the text below it would appear on an empty
---- screen. Options that the user set before the first chat stay, as do options that the user sets in
---- a chat.
+--- Set window options. A paragraph is one line, so break lines between words. A result may be a
+--- line that is longer than the window: without 'smoothscroll', the text below it would appear on
+--- an empty screen. Leave options that the user set before the first chat.
 function H.set_windows(buf)
   H.options = H.options
     or vim.tbl_filter(function(option)

@@ -71,8 +71,8 @@ function M.apply(id, tick, edits, answer, markers)
   return { applied = true, tick = handle.tick or tick, anchor = H.anchor(handle) }
 end
 
---- The text has changed. If an undo step removed an answer and text far above the answer, the cursor
---- is up there: move it to the answer's place.
+--- The text has changed. If an undo step removed an answer and text far above the answer, the
+--- cursor is up there: move it to the answer's place.
 function M.undone(buf)
   local step = H.steps[buf]
   local row = step and api.nvim_buf_get_extmark_by_id(buf, ns, step.mark, {})[1]
@@ -166,8 +166,8 @@ function H.remember(handle)
   step.mark = api.nvim_buf_set_extmark(handle.buf, ns, H.anchor(handle), 0, { id = step.mark })
 end
 
---- Move the tip down to the end of the lowest edit. Do not move it up, because a stream may continue
---- there, unless the edits end its reply.
+--- Move the tip down to the end of the lowest edit. Do not move it up, because a stream may
+--- continue there, unless the edits end its reply.
 ---@return boolean moved
 function H.tip_below(handle, edits, ends_reply)
   local row = #edits > 0 and edits[1][1] + #edits[1][3] - 1 or 0

@@ -135,8 +135,8 @@ function M.enter(buf)
   H.left[buf] = nil
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     if is_stale and vim.wo[win].foldmethod == "manual" then
-      -- While a window shows another buffer, Vim keeps its folds here, but does not move them with the
-      -- text.
+      -- While a window shows another buffer, Vim keeps its folds here, but does not move them with
+      -- the text.
       api.nvim_win_call(win, function()
         vim.cmd("silent! normal! zE")
       end)
@@ -240,8 +240,8 @@ function M.id(buf, row)
   return mark and mark[1]
 end
 
---- The row above which lines must be drawn to appear below `row`, because Neovim draws nothing above
---- or below folded lines. The second value is whether `row` itself is folded.
+--- The row above which lines must be drawn to appear below `row`, because Neovim draws nothing
+--- above or below folded lines. The second value is whether `row` itself is folded.
 ---@return integer row, boolean is_folded
 function M.below(buf, row)
   local win, count = vim.fn.win_findbuf(buf)[1], api.nvim_buf_line_count(buf)
@@ -259,8 +259,8 @@ function M.below(buf, row)
   end))
 end
 
---- A window's rows, with a closed fold as its first row: `above` rows above the top row, and `count`
---- rows from there.
+--- A window's rows, with a closed fold as its first row: `above` rows above the top row, and
+--- `count` rows from there.
 ---@return integer[]
 function M.rows(win, above, count)
   return api.nvim_win_call(win, function()
@@ -469,9 +469,9 @@ function H.drop(buf, id)
   api.nvim_buf_del_extmark(buf, ns, id)
 end
 
---- Note which folds a change may have damaged. Vim deletes a line's folds with the line. It loses the
---- folds of lines that an undo changes, and of lines next to restored lines. It extends a fold by
---- lines typed above it.
+--- Note which folds a change may have damaged. Vim deletes a line's folds with the line. It loses
+--- the folds of lines that an undo changes, and of lines next to restored lines. It extends a fold
+--- by lines typed above it.
 function H.follow(buf, folds)
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
@@ -498,7 +498,7 @@ function H.follow(buf, folds)
 end
 
 --- Record that a fold may be out of place.
----@param line? integer if the fold is closed at this line in the current window, close it afterwards
+---@param line? integer if the fold is closed here in the current window, close it afterwards
 function H.shake(buf, id, line)
   local shaken = H.shaken[buf] or {}
   H.shaken[buf] = shaken
@@ -565,7 +565,8 @@ function H.unfold(line)
   vim.fn.winrestview(view)
 end
 
---- Set up a window for calls as rows: a closed fold may have a single line, and we provide its text.
+--- Set up a window for calls as rows: a closed fold may have a single line, and we provide its
+--- text.
 function H.dress(win)
   local wo = vim.wo[win][0]
   if vim.wo[win].foldtext ~= shows then
@@ -636,8 +637,8 @@ function H.of_line(buf, line)
   end
 end
 
---- The text of a fold over these rows in a window, including a prompt drawn on it, and the highlight
---- group of the current call; nil if the fold is not ours.
+--- The text of a fold over these rows in a window, including a prompt drawn on it, and the
+--- highlight group of the current call; nil if the fold is not ours.
 function H.shown(win, first, last)
   local chunks, band = H.chunks(api.nvim_win_get_buf(win), first, last)
   if not chunks then

@@ -75,7 +75,8 @@ function H.escape(buf, row)
   vim.bo[buf].readonly = readonly
 end
 
---- Check after each change, as soon as the text may be changed again, and before the file is written.
+--- Check after each change, as soon as the text may be changed again, and before the file is
+--- written.
 function H.watch(buf)
   if H.guarded[buf] then
     return

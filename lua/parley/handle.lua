@@ -32,7 +32,7 @@ M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks 
 ---@field unloaded? boolean whether its text was removed from the buffer
 
 --- Open a handle at a line of a buffer.
----@param win? integer|false the window to follow; by default the current one, if it shows the buffer
+---@param win? integer|false the window to follow; nil: the current window, if it shows the buffer
 ---@return integer id
 function M.open(buf, row, win)
   H.tell_lost(buf)
@@ -183,8 +183,8 @@ function M.set_tip(handle, row, col)
   handle.tip = H.mark(handle.buf, row, col, { id = handle.tip })
 end
 
---- Cover all rows of the line which says that the reply is unfinished. When the user types there, the
---- line appears.
+--- Cover all rows of the line which says that the reply is unfinished. When the user types there,
+--- the line appears.
 function M.cover(handle, row)
   local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
   local opts = { id = handle.cover, end_row = row, end_col = #line, invalidate = true }
@@ -250,9 +250,10 @@ function M.at(buf, row)
   end, vim.fn.win_findbuf(buf))
 end
 
---- The windows that follow the tip: those with the cursor at the end of the tip's line (a paragraph is
---- one line). A window without 'wrap' follows from anywhere on this line, because it may not show the
---- end. A cursor on the covered line below also counts: the user went to the end of the chat.
+--- The windows that follow the tip: those with the cursor at the end of the tip's line (a paragraph
+--- is one line). A window without 'wrap' follows from anywhere on this line, because it may not
+--- show the end. A cursor on the covered line below also counts: the user went to the end of the
+--- chat.
 function M.followers(handle)
   local row, col = M.row(handle, "tip")
   local below, covered = M.says_more(handle)
@@ -370,8 +371,8 @@ function M.busy(buf, but)
   end)
 end
 
---- Record that a buffer's text was removed. When the host is told, it is clear whether the buffer was
---- reloaded.
+--- Record that a buffer's text was removed. When the host is told, it is clear whether the buffer
+--- was reloaded.
 function M.unload(buf)
   H.each_in(buf, function(handle)
     handle.unloaded = true

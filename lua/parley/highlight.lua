@@ -104,9 +104,9 @@ end
 
 --- Have Treesitter highlight a chat, once, if only the syntax file does. The syntax file takes ten
 --- times as long for a page of prose, and shows `_` as an error. Later changes by the user stay.
---- Long chats are excluded, because for each piece of an answer, Neovim processes the whole text that
---- Treesitter highlights. For the same reason, end the highlighting that Neovim 0.12 starts in long
---- chats.
+--- Long chats are excluded, because for each piece of an answer, Neovim processes the whole text
+--- that Treesitter highlights. For the same reason, end the highlighting that Neovim 0.12 starts in
+--- long chats.
 function H.choose_treesitter(buf)
   local set = require("parley.host").setting("highlight")
   local is_on = type(set) ~= "table" or set.treesitter ~= false
@@ -146,8 +146,8 @@ function H.start_treesitter(buf)
   return ok or pcall(vim.treesitter.start, buf, "markdown")
 end
 
---- Markdown's query with ours, but without `conceal_lines`, which makes Neovim reparse a long buffer
---- synchronously on every redraw and cursor movement (0.11 and later).
+--- Markdown's query with ours, but without `conceal_lines`, which makes Neovim reparse a long
+--- buffer synchronously on every redraw and cursor movement (0.11 and later).
 function H.highlights()
   if not H.query then
     vim.treesitter.query.add_predicate(
@@ -181,8 +181,8 @@ function H.is_thinking(match, _, source, predicate)
   return line and known.is(line, "thinking") or false
 end
 
---- Correct the syntax file: it marks `_` between letters as an error, although Markdown allows it, and
---- it treats the text after a marker as Markdown.
+--- Correct the syntax file: it marks `_` between letters as an error, although Markdown allows it,
+--- and it treats the text after a marker as Markdown.
 function H.tame_syntax(buf)
   if vim.bo[buf].syntax == "markdown" then
     api.nvim_buf_call(buf, function()
@@ -201,8 +201,8 @@ function H.set_links()
   end
   -- Markdown highlighters take the brackets in a marker line for a link; override that.
   api.nvim_set_hl(0, "ParleyMarker", { nocombine = true, default = true })
-  -- If 'termguicolors' is off, a colour scheme (Neovim's own, for example) may lack a background for
-  -- this group; then underline it.
+  -- If 'termguicolors' is off, a colour scheme (Neovim's own, for example) may lack a background
+  -- for this group; then underline it.
   local band = api.nvim_get_hl(0, { name = "ParleyQuestionLine", link = false })
   if band.bg and not band.ctermbg then
     api.nvim_set_hl(0, "ParleyQuestionLine16", { cterm = { underline = true }, default = true })

@@ -131,8 +131,8 @@ function M.is_ready(agents, settings)
   H.act()
 end
 
---- A setting that Lua uses. Settings from `setup` are known at once; settings from the settings file
---- are known when the host has read it.
+--- A setting that Lua uses. Settings from `setup` are known at once; settings from the settings
+--- file are known when the host has read it.
 function M.setting(name)
   return (H.settings or M.settings())[name]
 end

@@ -32,8 +32,8 @@ end
 ---@field mods? table modifiers, as for |nvim_cmd()|: `{ vertical = true }`
 ---@field lines? integer[] the first and the last line of this buffer to put into the question
 
---- Ask a question in a new chat or, with lines, put them into the chat that was used last. Without a
---- question, put the cursor where the user types it.
+--- Ask a question in a new chat or, with lines, put them into the chat that was used last. Without
+--- a question, put the cursor where the user types it.
 ---@param question? string
 ---@param opts? parley.Opening
 function M.ask(question, opts)
@@ -73,7 +73,7 @@ end
 
 --- Choose the agent of this chat; without a name, from a list.
 ---@param name? string
----@param opts? { stays?: boolean } stays: write the agent into the file; without a name, the current agent
+---@param opts? { stays?: boolean } stays: write the agent (by default the current one) into the file
 function M.agent(name, opts)
   local stays = opts ~= nil and opts.stays == true
   require("parley.chat").ask("agent", { agent = name ~= "" and name or nil, stays = stays })
@@ -106,7 +106,7 @@ function M.login(server)
 end
 
 --- Put an MCP server's prompt into the question under the cursor.
----@param words? string[] the name, `server/prompt`, and `argument=value`; asks for missing arguments
+---@param words? string[] `server/prompt`, then `argument=value`; asks for missing arguments
 function M.prompt(words)
   require("parley.chat").ask("prompt", { words = words or {} })
 end

@@ -1,7 +1,7 @@
 --- The host's Python environment: its place, and its creation.
 ---
---- The environment is private, named after the lock file's hash, and stamped when it is complete. An
---- update with other requirements creates another environment, and never breaks the current one.
+--- The environment is private, named after the lock file's hash, and stamped when it is complete.
+--- An update with other requirements creates another environment, and never breaks the current one.
 --- This module works without the rest of Parley, because `build.lua` runs before the plugin is
 --- loaded.
 ---
@@ -50,8 +50,8 @@ function M.lock()
   return H.root .. "/requirements.lock"
 end
 
---- The folder where processes start: our own, where only the user can write; if it cannot be created,
---- the root folder, where only root can write.
+--- The folder where processes start: our own, where only the user can write; if it cannot be
+--- created, the root folder, where only root can write.
 ---@return string
 function M.folder()
   local folder = known.environments()
@@ -153,8 +153,8 @@ function H.find_python()
   return nil, flaw or "none was found"
 end
 
---- Arguments for any Python version: Python prints its version, and fails if it is too old or lacks a
---- module.
+--- Arguments for any Python version: Python prints its version, and fails if it is too old or lacks
+--- a module.
 ---@param ... string the modules
 function M.probe(...)
   local least = ("%d, %d"):format(unpack(H.least))
@@ -282,8 +282,8 @@ function M.is_busy()
   return H.busy == true
 end
 
---- Remove other versions' environments. A running Neovim that uses one still works, because its files
---- stay open.
+--- Remove other versions' environments. A running Neovim that uses one still works, because its
+--- files stay open.
 function H.remove_others()
   local dir = M.dir()
   for name in vim.fs.dir(vim.fs.dirname(dir)) do

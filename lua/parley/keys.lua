@@ -1,4 +1,4 @@
---- The keys of a chat: keys that always exist, and keys that decide on waiting calls.
+--- A chat's keys: keys that always exist, and keys that decide on waiting calls.
 local M = {}
 
 local api = vim.api
@@ -27,8 +27,8 @@ local no = {
   yN = "Decline all waiting calls. Reason (may be empty): ",
 }
 
--- The keys of every chat, and their commands: `respond` is `:ParleyRespond`. Their defaults are in
--- `known.lua`, and in `Keys` of `settings/values.py`.
+-- The keys in every chat, by command: `respond` is `:ParleyRespond`. Their defaults are in
+-- `known.lua` and in the class `Keys` in `settings/values.py`.
 local described = {
   respond = "Parley: continue this exchange",
   stop = "Parley: stop",
@@ -37,13 +37,13 @@ local described = {
   question = "Parley: write the next question, at the end",
 }
 
---- Whether a key with this description makes a choice.
+--- Whether a key with this description is a choice key.
 ---@param what string
 function M.is_choice(what)
   return vim.list_contains(vim.tbl_values(meanings), what)
 end
 
---- Map the keys of every chat; map them again after a change of settings.
+--- Map the keys that every chat has; map them again after the settings have changed.
 function M.chat(buf)
   for _, map in ipairs(H.mapped[buf] or {}) do
     pcall(vim.keymap.del, map[1], map[2], { buffer = buf })
@@ -87,7 +87,7 @@ function M.chat(buf)
   end
 end
 
---- Map the keys for choices, or remove them; they exist only while a call waits in the buffer.
+--- Map or remove the choice keys, which exist only while a call waits in the buffer.
 ---@param waits boolean
 function M.wait(buf, waits)
   local there = H.waiting[buf] ~= nil
@@ -106,7 +106,7 @@ function M.waits(buf)
   return H.waiting[buf] ~= nil
 end
 
---- Forget a closed chat and its keys: a buffer that is read again would still have them.
+--- Forget a closed chat and remove its keys, because a reloaded buffer would still have them.
 function M.forget(buf)
   M.calls(buf, false)
   if H.waiting[buf] then
@@ -116,7 +116,7 @@ function M.forget(buf)
   H.listen()
 end
 
---- Decide, if the user typed the key: ours, or their own for `<Plug>(parley-ya)`.
+--- Decide, if the user typed the key: our key, or the user's own key for `<Plug>(parley-ya)`.
 ---@param choice string
 ---@param plug? boolean
 function M.act(choice, plug)
@@ -148,19 +148,19 @@ function H.act(choice, plug)
   end
 end
 
---- The last key only gave a message: pressed again from now on, it decides.
+--- The last key only showed a message. If the user presses it again from now on, it decides.
 function M.told(buf)
   if H.last and H.last.buf == buf and not H.last.told then
     H.last.told = require("parley.seen").now()
   end
 end
 
---- Show all of the call under the cursor.
+--- Show the whole call under the cursor.
 function M.details()
   require("parley.chat").ask("details", {})
 end
 
---- Ask for the reason of a no, which applies to the calls then under the cursor.
+--- Ask why the user declines. The choice applies to the calls that are under the cursor then.
 function H.refuse(choice)
   local chat, handles = require("parley.chat"), require("parley.handle")
   local handle = chat.hold()
@@ -176,7 +176,7 @@ function H.refuse(choice)
   end
 end
 
---- Map the keys for choices in a buffer.
+--- Map the choice keys in a buffer.
 function H.begin(buf)
   H.waiting[buf] = {}
   local keys = H.settings()
@@ -203,17 +203,18 @@ function H.choice(buf, choice, lhs, meaning)
   end
   map(lhs, "Parley: " .. meaning)
   if must_wait then
-    map(lhs:rep(2), ("Parley: %s, once"):format(meaning)) -- or the last key would be a command
-    -- With a longer map, Vim itself waits `timeoutlen` for a key that would make it a text object.
+    map(lhs:rep(2), ("Parley: %s, once"):format(meaning)) -- else the last key is a command
+    -- A longer map makes Vim wait `timeoutlen` for a key that would begin a text object.
     H.map(buf, lhs .. "<Plug>(parley-wait)", "<Nop>", { desc = "which_key_ignore" })
   end
 end
 
 --- The action of `ya` and similar keys: the choice, or Vim's own command.
 ---
---- It is a choice only if a call waits, without a register or count, and if no key is typed right
---- after it; otherwise Vim gets the keys unchanged. Only when the command runs is it known whether
---- the user typed it: keys from a macro, from `:normal` or from a plugin never count as typed.
+--- The keys are a choice only if a call waits, if there is no register or count, and if no other
+--- key follows quickly; otherwise Vim receives them unchanged. Only the running command can tell
+--- whether the user typed the keys: keys from a macro, from `:normal` or from a plugin never count
+--- as typed.
 function H.choose(buf, choice, lhs)
   local native = vim.v.count > 0
     or H.register_named()
@@ -226,9 +227,9 @@ function H.choose(buf, choice, lhs)
   return vim.keycode(("<Cmd>lua require('parley.keys').act('%s')<CR>"):format(choice))
 end
 
---- The keys without our maps: the user's own map of them or of their beginning, and the remaining
---- keys. Without such a map, the keys themselves: the first is not remapped, and an operator uses
---- the user's own text objects.
+--- What the keys would be without our maps: the user's own map for them or for their beginning, and
+--- the remaining keys. Without such a map, they are the keys themselves: the first key is not
+--- remapped, and an operator uses the user's own text objects.
 function H.given_back(buf, lhs)
   for length = #lhs, 1, -1 do
     local map = H.map_of_the_user(buf, lhs:sub(1, length))
@@ -264,14 +265,15 @@ function H.waits_here(buf)
   return require("parley.view").waits_at(buf, H.row())
 end
 
---- Whether the typed keys spell a map; with 'langmap', keys of another layout stand for them.
+--- Whether the typed keys are a map's keys. With 'langmap', keys of another layout may replace
+--- them.
 function H.is_spelling(typed, lhs)
   lhs = type(lhs) == "string" and vim.keycode(lhs) or ""
-  return vim.fn.keytrans(typed) == vim.fn.keytrans(lhs) -- a modifier has two spellings
+  return vim.fn.keytrans(typed) == vim.fn.keytrans(lhs) -- a modifier may have two spellings
     or (vim.o.langmap ~= "" and vim.fn.strchars(typed) == vim.fn.strchars(lhs))
 end
 
---- Whether the keys may begin another command: a text object, or a longer map.
+--- Whether the keys may be the beginning of a text object or a longer map.
 function H.must_wait(buf, lhs)
   local object = lhs:match("^y(.+)$")
   if object == "a" then
@@ -291,7 +293,7 @@ function H.must_wait(buf, lhs)
 end
 
 --- Whether the user named a register. `unnamed` and `unnamedplus` in 'clipboard' change the default
---- one.
+--- register.
 function H.register_named()
   local clipboard = vim.o.clipboard
   local default = clipboard:find("unnamedplus", 1, true) and "+"
@@ -300,7 +302,8 @@ function H.register_named()
   return vim.v.register ~= '"' and vim.v.register ~= default
 end
 
---- Map `K` in a buffer with calls: on a call, it shows all of it; elsewhere it acts as before.
+--- Map `K` in a buffer with calls: on a call, it shows the whole call; elsewhere it works as
+--- before.
 ---@param has_calls boolean
 function M.calls(buf, has_calls)
   local there = H.details[buf] ~= nil
@@ -363,7 +366,7 @@ function H.give_back(buf, map)
   end
 end
 
---- The buffer's own existing map, nil if there is none.
+--- The buffer's own map for some keys; nil if there is none.
 function H.own_map(buf, lhs)
   return api.nvim_buf_call(buf, function()
     local map = vim.fn.maparg(lhs, "n", false, true)
@@ -371,7 +374,7 @@ function H.own_map(buf, lhs)
   end)
 end
 
---- Listen to typed keys while a buffer has keys that depend on them.
+--- Record typed keys while a buffer has keys that depend on them.
 function H.listen()
   local listen = next(H.waiting) ~= nil
   if listen and not H.listening then

@@ -1,7 +1,8 @@
---- Markers, keys and folders that Lua needs before the host runs. Tests compare them with Python's.
+--- Markers, keys and folders that Lua needs before the host runs. A test compares them with
+--- Python's.
 local M = {}
 
---- The beginnings of chat lines, up to the colon, as written; `chat/grammar.py` has their meaning.
+--- How structural lines begin, up to the colon; `chat/grammar.py` defines their meaning.
 M.markers = {
   question = "💬",
   answer = "🤖",
@@ -12,7 +13,7 @@ M.markers = {
   summary = "📝",
 }
 
---- The names between `@@` that are not files; `chat/references.py` has their meaning.
+--- The names between `@@` that are not files; `chat/references.py` defines their meaning.
 M.live = { "buffer", "selection", "diagnostics", "diff" }
 
 --- The well-known MCP servers that |:ParleyServerAdd| completes; `tools/known_servers.py` has their
@@ -33,7 +34,7 @@ M.servers = {
 --- The default of the setting `start_insert`.
 M.start_insert = true
 
---- The defaults of the settings `keys.*`: a chat has its keys at once.
+--- The defaults of the settings `keys.*`, because a chat has its keys at once.
 M.keys = {
   respond = "<C-g><C-g>",
   stop = "<C-g>x",
@@ -50,7 +51,7 @@ M.keys = {
 
 local variation = "\239\184\143" -- U+FE0F, which may follow the emoji of a marker
 
---- A marker without U+FE0F: the common beginning of its spellings.
+--- A marker without U+FE0F, with which all its spellings begin.
 ---@param name string
 ---@return string
 function M.start(name)
@@ -84,13 +85,13 @@ function M.environments()
   return vim.fs.joinpath(vim.fn.stdpath("data"), "parley")
 end
 
---- The log of host and installation; the host receives its path.
+--- The log file for host and installation; the host receives its path.
 ---@return string
 function M.log()
   return vim.fs.joinpath(vim.fn.stdpath("log"), "parley.log")
 end
 
---- A user folder, from its variable or else the default.
+--- A user folder: from the variable, else the default.
 function M.base(variable, otherwise)
   local folder = vim.env[variable]
   return folder and folder ~= "" and folder or vim.fn.expand(otherwise)

@@ -1,21 +1,21 @@
---- Messages that never end in a "Press ENTER" prompt: a prompt would keep the editor from receiving
---- the stream.
+--- Shows messages without a "Press ENTER" prompt, because a prompt would keep the editor from
+--- receiving the stream.
 local M = {}
 
 local H = { most = 6, patience_ms = 10000, queue = {} }
 
----@param text string shown as one line, however long
+---@param text string shown as a single line
 ---@param level integer one of vim.log.levels
 function M.show(text, level)
   text = vim.trim(text:gsub("%s+", " ")):gsub("%c", H.escape)
   table.insert(H.queue, { text, level })
-  -- Later, since an error message inside a command would make the command fail; and together.
+  -- Later, because an error message inside a command would make the command fail; and together.
   if #H.queue == 1 then
     vim.schedule(H.flush)
   end
 end
 
---- A NUL would split a message, and make Neovim wait for a key.
+--- Escape a control character: a NUL would split a message, and make Neovim wait for a key.
 function H.escape(control)
   return ("\\x%02x"):format(control:byte())
 end
@@ -27,7 +27,7 @@ function H.flush()
     return H.echo(queue)
   end
   for number, message in ipairs(queue) do
-    if not pcall(vim.notify, message[1], message[2]) then -- the plugin's function is broken
+    if not pcall(vim.notify, message[1], message[2]) then -- another plugin's `notify` is broken
       return H.echo(vim.list_slice(queue, number))
     end
   end
@@ -39,8 +39,8 @@ function H.is_plain()
   return require("parley.plugins").is_builtin(vim.notify) and #uis > 0 and not uis[1].ext_messages
 end
 
---- Show messages in the command line, which is made high enough until the user continues.
---- `:messages` has the full text; text that is still too long is cut on the screen.
+--- Show messages in the command line, and make it high enough until the user continues. If a text
+--- is still too long, it is cut on the screen, but complete in `:messages`.
 function H.echo(messages)
   local most = math.max(1, vim.o.lines - 4)
   local whole = vim.tbl_map(function(message)
@@ -55,8 +55,8 @@ function H.echo(messages)
   end
 end
 
---- The messages that fit into a number of rows. The longest are cut; if there are too many, the
---- last are only counted.
+--- The messages that fit into a number of rows. The longest messages are cut; if there are too
+--- many, the last ones are only counted.
 function H.fitting(messages, most)
   local latest = vim.list_slice(messages, 1, #messages > most and most - 1 or #messages)
   local left = #messages - #latest
@@ -73,8 +73,8 @@ function H.fitting(messages, most)
   end
 end
 
---- The rows that messages take, one below the other; the end of the last row belongs to 'showcmd'
---- and 'ruler'.
+--- How many rows messages take, one below the other. The end of the last row is reserved for
+--- 'showcmd' and 'ruler'.
 function H.rows(messages)
   local rows, columns = 0, vim.o.columns
   for number, message in ipairs(messages) do
@@ -111,7 +111,7 @@ function H.cut(text, rows)
   return short .. "…"
 end
 
---- Make the command line some rows high, but never lower than the user has set it.
+--- Make the command line this many rows high, but never lower than the user has set it.
 function H.make_room(rows)
   local own = H.height or vim.o.cmdheight
   if rows > own and not H.height then
@@ -134,12 +134,13 @@ function H.say(messages, history)
     )
   end
   H.make_room(H.rows(messages))
-  vim.cmd.redraw() -- earlier messages make room
+  vim.cmd.redraw() -- removes earlier messages
   vim.api.nvim_echo(chunks, history, {})
   H.is_shown = true
 end
 
---- The user asks for something new: remove the last message, which would stay below what comes.
+--- Remove the last message when the user starts something new; otherwise it would stay on the
+--- screen.
 function M.clear()
   if H.is_shown and H.is_plain() and vim.api.nvim_get_mode().mode == "n" then
     if H.restore then
@@ -150,7 +151,7 @@ function M.clear()
   H.is_shown = false
 end
 
---- Give back the rows, when the user acts or after a while.
+--- Restore the command line's height when the user acts, or after a while.
 function H.borrow(height)
   H.height = height
   local group = vim.api.nvim_create_augroup("parley.messages", {})
@@ -162,7 +163,7 @@ function H.borrow(height)
     end
   end
   H.restore = restore
-  -- Ignore a cursor that moves along with an answer: only the user's keys end it.
+  -- Ignore a cursor that moves along with an answer; only the user's keys end this.
   vim.defer_fn(function()
     if H.restore == restore then
       vim.api.nvim_create_autocmd({ "CmdlineEnter", "InsertEnter", "WinEnter", "BufEnter" }, {

@@ -1,16 +1,16 @@
---- The text objects of a chat: a question, an answer, a call with its result, a code block.
+--- A chat's text objects: a question, an answer, a call with its result, a code block.
 ---
---- Only the markers tell where they begin and end, searched outwards from the cursor.
+--- Finds their ends only from markers, which it searches outwards from the cursor.
 local M = {}
 
 local api = vim.api
 local H = {}
 
---- Finds each object around a row, or nil.
+--- For each object, the function that finds it around a row; nil if it is not there.
 ---@type table<string, fun(row: integer, inner?: boolean): parley.Object?>
 M.find = {}
 
---- The name of each object, by the setting that has its letter.
+--- The name of each object, by the setting for its letter.
 M.described = {
   question_object = "question",
   answer_object = "answer",
@@ -18,8 +18,8 @@ M.described = {
   code_object = "code block",
 }
 
---- Map the objects in a buffer with `map(mode, lhs, rhs, what, opts)`; user objects with the same
---- keys stay.
+--- Map the objects in a buffer with `map(mode, lhs, rhs, what, opts)`; the user's own objects with
+--- the same keys stay.
 ---@param letters table<string, any> the letter after `i` and `a`, by setting
 function M.map(buf, map, letters)
   for _, mode in ipairs({ "o", "x" }) do
@@ -42,7 +42,7 @@ function M.map(buf, map, letters)
   end
 end
 
---- Select an object that existed when its key was typed.
+--- Select an object; it exists, because `H.keys` has found it.
 function M.select(name, around)
   local object = M.find[name](H.cursor(), around == "i")
   if api.nvim_get_mode().mode:match("^[vV\22]") then
@@ -55,7 +55,7 @@ function M.select(name, around)
   api.nvim_win_set_cursor(0, { object.last + 1, last })
 end
 
---- The keys that an object types: its selection or, if there is none, keys that cancel the
+--- The keys that replace an object's keys: they select it or, if there is no object, cancel the
 --- operator.
 function H.keys(name, around)
   if M.find[name](H.cursor(), around == "i") then
@@ -89,8 +89,8 @@ function M.find.answer_object(row, inner)
   end
 end
 
---- The call under the cursor, including its result; its inside is its arguments. Outside an answer
---- there are no calls.
+--- The call under the cursor, including its result; the inner object is the arguments. Outside
+--- answers, there are no calls.
 ---@return parley.Object?
 function M.find.call_object(row, inner)
   local first = H.up(row, H.structure)
@@ -123,7 +123,7 @@ function H.is_result_of(row, call)
   return id and H.line(call):find(('"%s"'):format(id), 1, true) ~= nil
 end
 
---- The code block under the cursor; a block without an end yet ends above the next marker.
+--- The code block under the cursor; an unclosed block ends above the next marker.
 ---@return parley.Object?
 function M.find.code_object(row, inner)
   local open, fence, stop = nil, "", H.count()
@@ -148,13 +148,13 @@ function M.find.code_object(row, inner)
   return open and H.lines(inner and open + 1 or open, H.blanks_above(stop - 1)) or nil
 end
 
---- Whole lines; nil if there are none.
+--- An object of whole lines; nil if there are none.
 function H.lines(first, last)
   return first <= last and { first = first, last = last } or nil
 end
 
---- A question or an answer that starts at a row, and ends above another. Its inside is its text: it
---- starts after the marker if there is text on that line.
+--- A question or answer that starts at a row and ends above another row. The inner object is the
+--- text; it starts after the marker if there is text on the marker's line.
 function H.turn(first, stop, inner)
   if not inner then
     return H.lines(first, stop - 1)
@@ -172,7 +172,7 @@ function H.turn(first, stop, inner)
   end
 end
 
---- The last row of a result: its body is between fences, or a paragraph.
+--- The last row of a result, whose body is a fenced block or a paragraph.
 function H.body_end(head)
   local stop, last, fence = H.down(head + 1, H.structure), head, nil
   for row, line in H.rows(head + 1, stop) do
@@ -194,7 +194,7 @@ end
 
 H.structure = { "question", "answer", "thinking", "proposal", "result", "note" }
 
---- Whether a line starts with one of these markers. Thinking is a block only with its bracket.
+--- Whether a line starts with one of these markers. Thinking counts only with its bracket.
 function H.is(line, names)
   local byte = line:byte()
   if byte ~= 240 and byte ~= 226 then
@@ -206,9 +206,9 @@ function H.is(line, names)
   end)
 end
 
-local piece = 100 -- rows read at once
+local piece = 100 -- how many rows to read at once
 
---- The nearest row with one of these markers, at a row or above it; nil if there is none.
+--- The nearest row at or above a row that has one of these markers; nil if there is none.
 ---@return integer?
 function H.up(row, names)
   while row >= 0 do
@@ -223,7 +223,7 @@ function H.up(row, names)
   end
 end
 
---- The nearest row with one of these markers, at a row or below it; the row after the last one if none.
+--- The nearest row at or below a row that has one of these markers, else the row after the last.
 ---@return integer
 function H.down(row, names)
   for at, line in H.rows(row, H.count()) do
@@ -234,7 +234,7 @@ function H.down(row, names)
   return H.count()
 end
 
---- The rows from one up to another, with their lines, read as needed.
+--- Iterate over the rows from one up to another with their lines, which are read as needed.
 function H.rows(from, to)
   local lines, start, row = {}, from, from - 1
   return function()
@@ -249,7 +249,7 @@ function H.rows(from, to)
   end
 end
 
---- The nearest row that is not blank, at a row or above it.
+--- The nearest row at or above a row that is not blank.
 function H.blanks_above(row)
   while row > 0 and not H.line(row):find("%S") do
     row = row - 1
@@ -257,7 +257,7 @@ function H.blanks_above(row)
   return row
 end
 
---- The last of the blank rows right below a row.
+--- The last of the blank rows directly below a row; without blank rows, the row itself.
 function H.blanks_below(row)
   while row + 1 < H.count() and not H.line(row + 1):find("%S") do
     row = row + 1

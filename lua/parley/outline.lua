@@ -1,4 +1,4 @@
---- The questions of a chat: as a list, and as places to jump to.
+--- A chat's questions: as a list, and as places to jump to.
 local M = {}
 
 local api = vim.api
@@ -31,13 +31,13 @@ function M.open(mods)
   else
     height = api.nvim_win_get_height(0)
   end
-  -- In the middle of the list, which stays full if there are enough questions.
+  -- Put the row in the middle of the window, but leave no space below the last question.
   local top = math.min(current - math.floor(height / 2), #items - height + 1)
   vim.fn.winrestview({ topline = math.max(1, top) })
   H.dress(api.nvim_get_current_buf())
 end
 
---- The rows of the list: the questions. All are in one file, in its order.
+--- The rows of the list: the questions, all from one file, in order.
 function M.rows(list)
   local items = vim.fn.getloclist(list.winid, { id = list.id, items = 0 }).items
   return vim.tbl_map(function(item)
@@ -45,8 +45,8 @@ function M.rows(list)
   end, vim.list_slice(items, list.start_idx, list.end_idx))
 end
 
---- The title of a question: its first text after the lines that it quotes.
----@param buf? integer the buffer of the lines, in which they may be folded
+--- A question's title: its first text after quoted lines.
+---@param buf? integer the buffer that contains the lines, where they may be folded
 function M.title(lines, row, buf)
   local is = require("parley.known").is
   if not lines[row] then
@@ -55,7 +55,7 @@ function M.title(lines, row, buf)
   local first = H.beside(lines[row])
   local n = row
   local after = buf and require("parley.folds").after(buf, row - 1)
-  if after then -- lines quoted before the first word
+  if after then -- skip lines quoted before the first word
     n, first = after, ""
   end
   local most = n + 5
@@ -83,7 +83,7 @@ function H.trim(line)
   return vim.trim((line:gsub("%c", " ")))
 end
 
---- Go to the next question, `count` questions down, or up if negative, as far as there are any.
+--- Go `count` questions down, or up if `count` is negative, but not past the last question.
 function M.jump(count)
   local chat = require("parley.chat")
   local step, left, target = count > 0 and 1 or -1, math.abs(count), nil
@@ -103,10 +103,10 @@ end
 
 H.context = { parley = "outline" }
 
---- Set the look of the list, and the key that closes it. The window may later get a list that is
---- not ours: Vim then sets the syntax of its rows again, and `q` records.
+--- Set the list's look, and the key that closes it. If the window later shows another list, Vim
+--- sets the syntax again, and `q` records a macro as usual.
 function H.dress(buf)
-  vim.bo[buf].syntax = "" -- the quickfix syntax takes a row without a `|` for a file name
+  vim.bo[buf].syntax = "" -- the quickfix syntax takes a row without `|` for a file name
   vim.wo[0][0].wrap = false
   if vim.fn.maparg("q", "n", false, true).buffer ~= 1 then
     vim.keymap.set("n", "q", function()

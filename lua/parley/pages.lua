@@ -1,10 +1,10 @@
---- Parley's pages: scratch buffers, floats and lists to choose from.
+--- Parley's pages: scratch buffers, floats, and lists to choose from.
 local M = {}
 
 local api = vim.api
 local H = { ns = api.nvim_create_namespace("parley.pages") }
 
---- Show lines in a scratch buffer, in its own window; a page of the same name is replaced.
+--- Show lines in a scratch buffer in a separate window; replace a page with the same name.
 ---@param name string
 ---@param lines string[]
 ---@param filetype string
@@ -37,15 +37,15 @@ function M.scratch(name, lines, filetype)
   return buf
 end
 
---- Replace the lines of a page.
+--- Replace a page's lines.
 function M.fill(buf, lines)
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   vim.bo[buf].modifiable = false
 end
 
---- Make a page's window as high as its text, up to half of the screen. A window whose height has
---- changed since, by the user or another window, keeps that height.
+--- Make a page's window as high as its text, up to half of the screen. If the user or another
+--- window has changed its height since, the window keeps that height.
 function M.fit(win)
   local height = api.nvim_win_get_height(win)
   if vim.w[win].parley_height == height and vim.fn.winnr("$") > 1 then
@@ -55,8 +55,8 @@ function M.fit(win)
   end
 end
 
---- The number of a page's rows still below its window, down to a line; `onward` first scrolls one
---- page.
+--- How many of a page's rows, down to a line, are still below its window; `onward` first scrolls by
+--- a page.
 ---@param name string
 ---@param last integer the line, from 1
 ---@param onward boolean
@@ -74,7 +74,7 @@ function M.rest(name, last, onward)
   if onward and rest > 0 then
     local rows = math.min(rest, math.max(1, height - 1))
     api.nvim_win_call(win, function()
-      vim.wo[win][0].smoothscroll = true -- or a long line would scroll away at once
+      vim.wo[win][0].smoothscroll = true -- otherwise a long line would scroll away at once
       vim.cmd.normal({ vim.keycode(rows .. "<C-e>"), bang = true })
     end)
     api.nvim_win_set_var(win, "parley_scrolled", shown - height + rows)
@@ -92,12 +92,12 @@ function M.close(name)
   end
 end
 
---- Show all of a call, as lines of Markdown, in a float at the cursor. It closes when the cursor
---- moves; a second `K` enters it.
+--- Show a whole call, as lines of Markdown, in a float at the cursor. The float closes when the
+--- cursor moves; a second `K` enters it.
 ---@param buf? integer the chat
 ---@param sighting? integer the number of the call that the user reads
 function M.float(lines, buf, sighting)
-  -- As "markdown", it would leave out some lines: repeated blank lines, and lines of dashes.
+  -- Not as "markdown", which would leave out repeated blank lines and lines of dashes.
   local float, win = vim.lsp.util.open_floating_preview(lines, "", {
     border = "rounded",
     focus_id = "parley",
@@ -106,7 +106,7 @@ function M.float(lines, buf, sighting)
     wrap = true,
   })
   H.highlight(float, lines)
-  -- Say how much does not fit: the user should not decide on half of a call without knowing it.
+  -- Show how much does not fit, so that the user does not unknowingly decide on half of a call.
   local below = api.nvim_win_text_height(win, {}).all - api.nvim_win_get_height(win)
   if below > 0 then
     local rows = below == 1 and "1 row" or below .. " rows"
@@ -122,8 +122,8 @@ function M.float(lines, buf, sighting)
   end
 end
 
---- While a float is open, `q` outside it closes it, as inside: otherwise `q` would begin to record
---- the next keys, such as the yes to the call.
+--- While a float is open, `q` closes it also from outside. Otherwise, `q` would begin to record the
+--- next keys, for example the approval of the call.
 function H.close_by_key(buf, win)
   if
     not buf
@@ -144,7 +144,7 @@ function H.close_by_key(buf, win)
   })
 end
 
---- A float has its ruler in the command line, where Neovim leaves it after the user was in the
+--- Remove a float's ruler from the command line, where Neovim leaves it after the user was in the
 --- float.
 function H.take_ruler_along(win)
   api.nvim_create_autocmd("WinClosed", {
@@ -160,7 +160,7 @@ function H.take_ruler_along(win)
   })
 end
 
---- Show the keys of a chat.
+--- Show a chat's keys.
 function M.keys(buf)
   local rows, lines, wide = H.keys(buf), { "# Keys of this chat (:help parley-keys)", "" }, 0
   for _, row in ipairs(rows) do
@@ -208,7 +208,7 @@ function M.pick_agent(buf, agents, current)
   end)
 end
 
---- Ask whether to write the agent into the chat's file, and tell the host the answer.
+--- Ask whether to write the agent into the chat's file, and send the host the answer.
 function H.keep_agent(buf, agent)
   local answers = { "As long as Neovim runs", "Always: write it into the chat's front matter" }
   local prompt = ("This chat talks to %s"):format(agent)
@@ -223,7 +223,7 @@ function H.keep_agent(buf, agent)
   end)
 end
 
---- A file from elsewhere asks for an agent: ask the user once to confirm it.
+--- Ask the user once to confirm the agent that a file from elsewhere asks for.
 function M.confirm_agent(buf, agent)
   local answers = { "No", "Yes, ask it", "No, choose another agent" }
   local prompt = ("This chat was not created here and asks for %s. Do you want that?"):format(agent)
@@ -240,15 +240,14 @@ function M.confirm_agent(buf, agent)
   end)
 end
 
---- The buffer of a page, -1 if it is not open.
+--- A page's buffer; -1 if it is not open.
 function M.buffer(name)
   return vim.fn.bufnr("^" .. vim.fn.escape("parley://" .. name, ".*[]~\\") .. "$")
 end
 
 local modes = { n = "Normal", i = "Insert", x = "Visual", o = "after an operator" }
 
---- Parley's current keys in a buffer: their action, keys and modes. The keys for choices come
---- first.
+--- Parley's current keys in a buffer: action, keys and modes. The choice keys come first.
 function H.keys(buf)
   local rows, by = {}, {}
   for _, mode in ipairs({ "n", "i", "x", "o" }) do
@@ -279,7 +278,7 @@ function H.keys(buf)
   return rows
 end
 
---- Close a window; the last window shows its buffer from before the page.
+--- Close a window; the last window shows its earlier buffer again instead.
 function H.leave(win)
   if pcall(api.nvim_win_close, win, false) then
     return
@@ -295,8 +294,8 @@ function H.leave(win)
   api.nvim_win_set_buf(win, before)
 end
 
---- Colour Markdown, and in its fences each language with a parser or a syntax file. The marks of
---- titles and fences are drawn over: concealing them would also conceal the quotes of JSON.
+--- Colour Markdown and, in its fences, each language with a parser or a syntax file. The marks of
+--- titles and fences are covered, not concealed, because concealing would also hide JSON's quotes.
 function H.highlight(buf, lines)
   if not pcall(vim.treesitter.start, buf, "markdown") then
     vim.bo[buf].syntax = "markdown"
@@ -332,7 +331,7 @@ function H.cover(buf, row, line, text, group)
   end
 end
 
---- Colour lines between two others with the syntax file of a language that has no parser.
+--- Colour the lines between two lines with a language's syntax file, if it has no parser.
 function H.syntax(buf, language, first, last)
   local has_parser = pcall(vim.treesitter.language.inspect, language)
   local file = ("syntax/%s.vim"):format(language)

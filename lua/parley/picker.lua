@@ -1,4 +1,4 @@
---- Lets the user pick a chat with an installed picker, which previews its file, or with
+--- Lets the user pick a chat, with an installed picker that previews the file, or with
 --- `vim.ui.select`.
 local M = {}
 
@@ -13,11 +13,11 @@ local names = { "snacks", "telescope", "fzf-lua" }
 ---@field when string
 ---@field topic string
 ---@field line? integer the line that matches the search
----@field text? string its text
+---@field text? string the line's text
 
 --- Let the user pick a chat, and open it.
 ---@param chats parley.ChatRow[]
----@param note? string a remark on the list
+---@param note? string a note about the list
 function M.pick(chats, note)
   local title = "Chats" .. (note and note ~= "" and (" (%s)"):format(note) or "")
   local set = require("parley.host").setting("picker") or "auto"
@@ -35,7 +35,7 @@ function M.pick(chats, note)
   H.select(chats, title)
 end
 
---- Whether a picker is installed; snacks has other parts as well, and its picker must be enabled.
+--- Whether a picker is installed. Snacks has other parts as well, so its picker must be enabled.
 function H.is_there(name)
   local module = require("parley.plugins").get(name)
   if name == "snacks" then
@@ -44,7 +44,8 @@ function H.is_there(name)
   return module ~= nil
 end
 
---- `vim.ui.select`; Neovim's own writes the whole list on the screen, so it gets only what fits.
+--- Use `vim.ui.select`. Neovim's own function writes the whole list on the screen, so pass only the
+--- rows that fit.
 function H.select(chats, title)
   local own = require("parley.plugins").is_builtin(vim.ui.select)
   local most = own and math.max(vim.o.lines - 4, 1) or #chats
@@ -155,7 +156,7 @@ H.show["fzf-lua"] = function(chats, title)
   })
 end
 
---- A chat as one row of at most `width` cells; the matching line has half of them.
+--- A chat as a row of at most `width` cells, half of them for the matching line.
 ---@param width? integer
 function H.row(chat, width)
   local topic, text = chat.topic, chat.text and ("  — " .. chat.text) or ""
@@ -180,7 +181,7 @@ function H.cut(text, width)
   return vim.fn.strcharpart(text, 0, count) .. "…"
 end
 
---- Open a chat at the matching line. An open chat is not read again, which would end its turn.
+--- Open a chat at the matching line. Do not reload an open chat, which would end its turn.
 function H.open(chat)
   local buf = vim.fn.bufadd(chat.path)
   local window = require("parley.window")

@@ -1,5 +1,5 @@
---- Draws a chat's pictures if a plugin can: the pictures in the windows, up to a limit. The host
---- decides which pictures there are, and whether a file is one of them.
+--- Draws a chat's pictures with another plugin: the pictures in the windows, up to a limit. The
+--- host determines which pictures the chat has, and checks their files.
 local M = {}
 
 local api = vim.api
@@ -7,17 +7,16 @@ local H = { chats = {}, draws = {} }
 
 -- In order of preference.
 local names = { "snacks", "image.nvim" }
-local most = 8 -- in a window
+local most = 8 -- per window
 local width = 80
 
 ---@class parley.Pictures
 ---@field tick integer the changedtick of the text with these rows
 ---@field rows { [1]: integer, [2]: string }[] row and path of each picture, in order
----@field files table<string, string> the file of each path that the host has checked; "" for none
+---@field files table<string, string> the file for each path that the host has checked; "" if invalid
 ---@field drawn table<string, { win: integer, row: integer, path: string, close: fun() }>
 
---- Take the pictures that the host found in the text of `tick`, and draw the pictures in the
---- windows.
+--- Receive the pictures that the host found in the text of `tick`, and draw those in the windows.
 ---@param rows { [1]: integer, [2]: string }[]
 function M.learn(buf, tick, rows)
   if not api.nvim_buf_is_loaded(buf) then
@@ -33,7 +32,7 @@ end
 function M.update(buf)
   local chat = H.chats[buf]
   if not chat or chat.tick ~= api.nvim_buf_get_changedtick(buf) then
-    return -- the host will look again
+    return -- the host will read the text again
   end
   local name, wanted, unknown = H.plugin(), {}, {}
   for _, win in ipairs(name and vim.fn.win_findbuf(buf) or {}) do
@@ -71,7 +70,7 @@ function M.update(buf)
   end
 end
 
---- The same, once the window layout is final.
+--- Update the pictures when the window layout is final.
 function M.update_soon(buf)
   if H.chats[buf] then
     vim.schedule(function()
@@ -82,7 +81,7 @@ function M.update_soon(buf)
   end
 end
 
---- Take the host's result: the place of each file whose content matches its name.
+--- Receive the host's result: the place of each file whose content matches its name.
 ---@param files table<string, string>
 function M.put(buf, files)
   local chat = H.chats[buf]
@@ -99,7 +98,7 @@ function M.forget(buf)
   H.chats[buf] = nil
 end
 
---- The plugin that draws, nil if there is none.
+--- The plugin that draws; nil if there is none.
 ---@return string?
 function H.plugin()
   local set = require("parley.host").setting("pictures") or "auto"
@@ -108,8 +107,8 @@ function H.plugin()
   end)
 end
 
---- The pictures in a window, and the pictures within its height above and below, which stay if they
---- are drawn. Beyond the limit, only the first ones.
+--- The pictures in a window, and the pictures within a window's height above and below, which stay
+--- if they are drawn. Beyond the limit, only the first pictures count.
 function H.near(win, rows)
   local info, low, near = vim.fn.getwininfo(win)[1], 1, {}
   local first, last, high = info.topline - 1 - info.height, info.botline - 1 + info.height, #rows
@@ -151,8 +150,8 @@ end
 
 -- https://github.com/folke/snacks.nvim/blob/main/lua/snacks/image/placement.lua, read on
 -- 2026-11-23: `placement.new(buf, src, opts)`, where `opts.pos` is (1,0)-indexed, draws in all
--- windows of a buffer. Without `inline` it would replace the text; `terminal.env().placeholders`
--- says whether the terminal can do that.
+-- windows of a buffer. Without `inline`, it would replace the text; `terminal.env().placeholders`
+-- tells whether the terminal supports that.
 H.draws.snacks = {
   is_for_all = true,
   is_there = function()
@@ -168,7 +167,7 @@ H.draws.snacks = {
   draw = function(buf, picture, file)
     local line = api.nvim_buf_get_lines(buf, picture.row, picture.row + 1, false)[1] or ""
     if vim.b[buf].snacks_image_attached and line:find(picture.path, 1, true) then
-      return nil -- snacks draws Markdown links itself, but none inside a fold
+      return nil -- snacks draws Markdown links itself, but not inside a fold
     end
     local placement = require("snacks").image.placement.new(buf, file, {
       pos = { picture.row + 1, 0 },
@@ -185,8 +184,9 @@ H.draws.snacks = {
 
 -- https://github.com/3rd/image.nvim/blob/master/README.md, read on 2026-11-23: `from_file(path,
 -- opts)`, `render()`, `clear()`. Its own Markdown integration also passes `render_offset_top`;
--- otherwise the picture would be on the line and not below it (lua/image/utils/document.lua). Its
--- pictures below one line cover each other, so there is at most one.
+-- otherwise the picture would cover the line instead of being below it
+-- (lua/image/utils/document.lua). Its pictures below one line cover each other, so there is at most
+-- one.
 H.draws["image.nvim"] = {
   is_there = function()
     local image = require("parley.plugins").get("image")

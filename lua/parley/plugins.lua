@@ -1,10 +1,10 @@
---- Modules of other plugins, if installed.
+--- Finds modules of other plugins, if they are installed.
 local M = {}
 
 local H = {}
 
---- A module of another plugin; nil if it is missing. Lua also searches the working directory, which
---- may come from anyone; this function does not.
+--- Another plugin's module; nil if it is missing. Unlike `require`, this function does not search
+--- the working directory, whose files anyone may have written.
 ---@param name string
 ---@return table?
 function M.get(name)
@@ -13,7 +13,7 @@ function M.get(name)
   package.path, package.cpath = apart.path, apart.cpath
   local ok, module = pcall(require, name)
   for kind, places in pairs(apart) do
-    if package[kind] == places then -- otherwise the plugin has added some, which stay
+    if package[kind] == places then -- otherwise keep the places that the plugin has added
       package[kind] = before[kind]
     end
   end
@@ -28,8 +28,9 @@ function H.apart(places)
   return table.concat(absolute, ";")
 end
 
---- Whether a function is Neovim's own, and no plugin has replaced it, not even by a callable table,
---- as nvim-notify does. A built-in function has a source without a folder (0.11), or none (0.12).
+--- Whether a function is Neovim's own. A plugin may have replaced it, perhaps by a callable table,
+--- like nvim-notify. A built-in function's source has no folder (0.11), or there is no source
+--- (0.12).
 ---@param func any
 ---@return boolean
 function M.is_builtin(func)

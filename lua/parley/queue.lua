@@ -1,5 +1,6 @@
---- Queued questions, asked when the answer above them is complete. A mark on the first line of each
---- is drawn, moves with the text and disappears with its line. The host decides when to ask.
+--- Marks queued questions, which are asked when the answer above them is complete. A visible mark
+--- on a question's first line moves with the text and disappears with its line. The host decides
+--- when to ask.
 local M = {}
 
 local api = vim.api
@@ -7,9 +8,10 @@ local ns = api.nvim_create_namespace("parley.queue")
 local handles = require("parley.handle")
 local H = {}
 
---- The changes since the text of `tick`, the places of the marks from the top, and two handles.
----@param handle? integer at a question
----@param turn? integer the running one
+--- The changes since the text of `tick`, the places of the marks from the top, and the places of
+--- two handles.
+---@param handle? integer a handle at a question
+---@param turn? integer the running turn's handle
 ---@return table
 function M.read(buf, tick, handle, turn)
   local reply = require("parley.edit").look(buf, tick)
@@ -20,10 +22,10 @@ function M.read(buf, tick, handle, turn)
   return reply
 end
 
---- Mark the line `height` rows above a handle's, and close the handle.
+--- Mark the line `up` rows above a handle, and close the handle.
 ---@param id integer
 ---@param up integer
----@param words string drawn before the line
+---@param words string the text drawn before the line
 function M.put(id, up, words)
   local handle = handles.get(id)
   local row = handle and H.place(id) - up
@@ -40,7 +42,8 @@ function M.put(id, up, words)
   handles.close(id)
 end
 
---- Remove a mark, and open a handle in its place. A cursor in the question follows.
+--- Remove a mark, and open a handle in its place. If a cursor is in the question, it follows the
+--- turn.
 ---@param height integer how many lines the question has
 ---@return integer? handle
 function M.take(buf, mark, height)
@@ -71,7 +74,7 @@ function M.remove(buf, marks)
   return count - #H.marks(buf)
 end
 
---- The marks with existing lines, and their rows, from the top.
+--- The marks whose lines still exist, and their rows, from the top.
 ---@return { id: integer, row: integer }[]
 function H.marks(buf)
   local marks = {}
@@ -90,7 +93,7 @@ function H.row(buf, mark)
   return found and found.row
 end
 
---- The window with its cursor in these lines, the current one first; false if there is none.
+--- A window with its cursor in these lines, preferably the current window; false if there is none.
 function H.window(buf, row, height)
   local windows = vim.tbl_filter(function(win)
     local at = api.nvim_win_get_cursor(win)[1] - 1
@@ -100,7 +103,7 @@ function H.window(buf, row, height)
   return vim.list_contains(windows, current) and current or windows[1] or false
 end
 
---- The row that a handle is at.
+--- A handle's row.
 function H.place(id)
   local handle = id and handles.get(id)
   return handle and (handles.row(handle, "answer") or handles.row(handle, "anchor")) or nil

@@ -1,4 +1,4 @@
---- The requests that the host may make: a name for each, and nothing else.
+--- The only requests that the host may make, by name.
 local routes = {
   read = { "edit", "read" },
   look = { "edit", "look" },
@@ -52,7 +52,7 @@ local routes = {
   healthy = { "health", "heard" },
 }
 
---- A missing value arrives as vim.NIL; return nil for it.
+--- Convert vim.NIL, which stands for a missing value, to nil.
 local function plain(value)
   if value == vim.NIL then
     return nil

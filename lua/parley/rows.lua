@@ -1,10 +1,10 @@
---- Checks row numbers from callers, which may be outdated, miscounted or missing.
+--- Checks row numbers from callers; they may be outdated, miscounted or missing.
 local M = {}
 
 local api = vim.api
 
---- The row of a buffer nearest to a number: whole, and not past the last line. 0 if the buffer has
---- no text, or if `row` is not a number.
+--- A buffer's row nearest to a number, as an integer, and not past the last line. 0 if the buffer
+--- is not loaded, or if `row` is not a number.
 ---@param row any counted from 0
 ---@return integer
 function M.within(buf, row)
@@ -20,7 +20,7 @@ function M.has(buf, row)
   return api.nvim_buf_is_loaded(buf) and M.within(buf, row) == row
 end
 
---- The line at a row, "" if there is none.
+--- The line at a row; "" if there is none.
 ---@param row any
 ---@return string
 function M.line(buf, row)

@@ -1,17 +1,18 @@
---- Tracks which waiting tool calls have been on the screen, with everything drawn for them, and how
---- long: a key decides only on those. The host gives each drawn call a number; if it is drawn
---- differently, the number changes. The host decides how long is long enough.
+--- Tracks how long each waiting tool call has been on the screen with everything drawn for it,
+--- because a key decides only on calls that the user has seen. The host gives each drawn call a
+--- number, which changes if the call is drawn differently. The host decides how long is long
+--- enough.
 local M = {}
 
 local api = vim.api
 local H = { seen = {}, reading = nil }
 
 ---@class parley.Seen
----@field ms number how long it was on the screen before `since`
----@field since? number when it appeared; nil while it is off the screen
----@field told? boolean whether the user was taken to it: then its row is enough
+---@field ms number how long the call was on the screen before `since`
+---@field since? number when the call appeared; nil while it is off the screen
+---@field told? boolean whether the user was taken to the call; then its row is enough
 
---- The time in milliseconds: Neovim's own clock stops while Neovim works.
+--- The time in milliseconds. Not `vim.uv.now`, which stands still while Neovim works.
 function M.now()
   return vim.uv.hrtime() / 1e6
 end
@@ -34,7 +35,7 @@ function M.look(buf)
   end
 end
 
---- The same once everything is drawn, with its signs.
+--- Record the calls on the screen when everything is drawn, including signs.
 function M.look_soon(buf)
   if #require("parley.view").sightings(buf) == 0 then
     return
@@ -44,7 +45,7 @@ function M.look_soon(buf)
       local refit = require("parley.view").refit
       refit(buf)
       vim.cmd.redraw()
-      if refit(buf) then -- that showed or hid the sign column
+      if refit(buf) then -- the sign column has appeared or disappeared
         vim.cmd.redraw()
       end
       M.look(buf)
@@ -52,7 +53,7 @@ function M.look_soon(buf)
   end)
 end
 
---- Another program had the screen: the calls on it count only from now on.
+--- Measure the calls on the screen from now on, because another program had the screen.
 ---@param buf integer
 function M.restart(buf)
   for _, one in pairs(H.seen[buf] or {}) do
@@ -60,8 +61,8 @@ function M.restart(buf)
   end
 end
 
---- The user was taken to some calls: to the first of them, even if the window is too small for all
---- of it, and to other calls with their rows in the window. All of them count only from now on.
+--- Record that the user was taken to some calls: to the first call, even if it does not fit into
+--- the window, and to other calls whose rows are in the window. Measure all of them from now on.
 ---@param win? integer nil if the user went elsewhere
 ---@param sightings integer[]
 function M.show(buf, win, sightings)
@@ -76,8 +77,8 @@ function M.show(buf, win, sightings)
   end
 end
 
---- The user reads all of a call in its own window: the call is seen once its last row was shown and
---- no earlier row was skipped.
+--- The user reads a whole call in a separate window. The call counts as seen when its last row was
+--- shown and no earlier row was skipped.
 ---@param sighting integer
 function M.read(buf, sighting, win)
   local reading = H.reading
@@ -100,7 +101,7 @@ function M.read(buf, sighting, win)
   M.look(buf)
 end
 
---- How long each drawn call has been on the screen: numbers and milliseconds.
+--- How long each drawn call has been on the screen: its number and milliseconds.
 ---@return { [1]: integer, [2]: number }[]
 function M.times(buf)
   M.look(buf)
@@ -137,7 +138,7 @@ function H.on_screen(buf)
   return found
 end
 
---- Whether the window for reading a call has shown all of its rows.
+--- Whether the window for reading a call has shown all rows.
 function H.has_read(reading)
   if not api.nvim_win_is_valid(reading.win) then
     return false
@@ -155,14 +156,14 @@ function H.has_read(reading)
   return reading.rows >= height(api.nvim_buf_line_count(info.bufnr) - 1)
 end
 
---- Whether the row of a call is in a window.
+--- Whether a call's row is in a window.
 function H.has_row(win, row)
   local info = vim.fn.getwininfo(win)[1]
   return row >= info.topline - 1 and row < info.botline
 end
 
---- Whether all of a call is in a window: its row, or its line with the text drawn below or before
---- it, and its part of the block below the calls.
+--- Whether a whole call is in a window: its row, or its line with the text drawn below or before
+--- it; and its part of the block below the calls.
 function H.is_in_window(win, call)
   if not call.is_whole or call.block and not require("parley.view").has_block(win, call.block) then
     return false
@@ -176,7 +177,7 @@ function H.is_in_window(win, call)
     return { vim.fn.winsaveview(), vim.fn.foldclosed(call.row + 1) ~= -1 }
   end))
   if width < call.width and (call.block or not folded) then
-    return false -- text drawn next to a line ends at the window's edge, without a mark
+    return false -- text drawn next to a line is cut at the window's edge, without a mark
   elseif folded then
     local is_whole = require("parley.folds").is_whole(win, call.row)
     return is_whole == true or is_whole == false and call.is_spelled

@@ -1,17 +1,18 @@
---- The page of servers and tools: draws the host's lines, and reports the user's actions to it.
+--- The page with servers and tools: draws the host's lines, and reports the user's actions to the
+--- host.
 local M = {}
 
 local api = vim.api
 local H = { name = "tools", marks = {}, chat = nil }
 
---- Draw the page; a page closed since stays closed, unless `opening` is set.
 ---@class parley.PageMark
----@field row integer where the subject begins
+---@field row integer the row where the subject begins
 ---@field server string
 ---@field tool string "" for the server itself
 
+--- Draw the page. If the user has closed it, it stays closed, unless `opening` is set.
 ---@param page { lines: string[], marks: parley.PageMark[], folds: { first: integer, last: integer }[] }
----@param chat? integer the chat from which it was opened
+---@param chat? integer the chat from which the page was opened
 ---@param opening boolean
 function M.draw(page, chat, opening)
   local pages = require("parley.pages")
@@ -33,13 +34,13 @@ function M.draw(page, chat, opening)
     H.fold(page.folds, opening and {} or open)
     pages.fit(win)
     vim.fn.winrestview(view)
-    if opening and page.marks[1] then -- where the keys can act
+    if opening and page.marks[1] then -- the first entry, because keys act on entries
       api.nvim_win_set_cursor(0, { page.marks[1].row + 1, 0 })
     end
   end)
 end
 
---- Set the keys and the folds of the page.
+--- Set the page's keys and folds.
 function H.begin(buf)
   local function key(lhs, about, act)
     vim.keymap.set("n", lhs, act, { buffer = buf, nowait = true, desc = "Parley: " .. about })
@@ -76,7 +77,7 @@ function H.begin(buf)
   wo.foldtext, wo.fillchars, wo.conceallevel = "", "fold: ", 0
 end
 
---- Unfold or fold the entry under the cursor: for a server, all of its parts.
+--- Unfold or fold the entry under the cursor; for a server, all its parts.
 function H.toggle()
   local server, tool = H.here()
   local row = vim.fn.line(".")

@@ -1,5 +1,5 @@
---- A chat's status: a variable, an event, a part of the status line, and a line at the answer's
---- tip.
+--- Shows a chat's status: as a variable, an event, a part of the status line, and a line at the
+--- answer's tip.
 local M = {}
 
 local api = vim.api
@@ -32,7 +32,7 @@ function M.show(buf, text, id)
   end
 end
 
---- Store the number of calls that wait for a choice.
+--- Store the number of waiting calls.
 ---@param calls integer
 function M.waiting(buf, calls)
   if api.nvim_buf_is_valid(buf) and vim.b[buf].parley_waiting ~= calls then
@@ -76,7 +76,7 @@ function M.agent(buf, name)
   end
 end
 
---- The tip has moved: the line follows, and stays visible in windows that follow the tip.
+--- Move the line to the moved tip, and keep it visible in windows that follow the tip.
 function M.moved(buf)
   local run = H.running[buf]
   if run and run.shown then
@@ -87,9 +87,9 @@ function M.moved(buf)
   end
 end
 
---- For a status line: the current step, else the waiting calls, else the agent and the tokens of
---- the chat. `%{%…%}` and `%!` evaluate a function's text once more (|'statusline'|), so no `%` in
---- it may come from a stranger.
+--- For a status line: the current step, else the waiting calls, else the chat's agent and tokens.
+--- `%{%…%}` and `%!` evaluate a function's text again (|'statusline'|), so escape each `%`, which
+--- may come from a stranger.
 function M.line(buf)
   return (H.line(buf):gsub("%%", "%%%%"))
 end
@@ -137,8 +137,8 @@ function H.begin(buf)
   return run
 end
 
---- Draw the line. Returns the row above the line; nil if there is no place for it, or if a call's
---- row shows the status.
+--- Draw the status line at the tip. Returns the row above; nil if there is no place for the line,
+--- or if a call's row shows the status.
 function H.draw(buf, run)
   local row = H.row(buf, run)
   if not row or require("parley.calls").tells(buf) then
@@ -165,11 +165,11 @@ function H.row(buf, run)
   local handles = require("parley.handle")
   local handle = handles.get(run.handle)
   local row = handle and (handles.row(handle, "tip") or handles.row(handle, "anchor"))
-  -- The user may have removed the rows below the tip: then the row is past the last line.
+  -- The row may be past the last line, because the user may have removed rows below the tip.
   return row and math.min(row, api.nvim_buf_line_count(buf) - 1)
 end
 
---- The row below the tip, if it is covered: the status is drawn there.
+--- The row below the tip, if it is covered; the status is drawn there.
 function H.covered(run)
   local handles = require("parley.handle")
   local handle = handles.get(run.handle)
@@ -180,7 +180,8 @@ function H.covered(run)
   return covered and row or nil
 end
 
---- Neovim does not scroll for lines drawn below the cursor line: if the window ends there, we do.
+--- Scroll if a window ends at the cursor line, because Neovim does not scroll for lines drawn below
+--- it.
 function H.make_room(buf, row)
   local mode = api.nvim_get_mode().mode
   for _, win in ipairs((mode == "n" or mode == "i") and require("parley.handle").at(buf, row) or {}) do
@@ -194,7 +195,7 @@ function H.make_room(buf, row)
   end
 end
 
---- The number of rows of a line that the current window shows, from the cursor's row on.
+--- How many rows of the cursor's line the current window shows, from the cursor's row on.
 function H.rows_on(win, row)
   if
     vim.fn.foldclosed(row + 1) ~= -1
@@ -223,7 +224,7 @@ function H.is_seen(buf)
   end)
 end
 
---- The used share of the model's window, from one hundredth on.
+--- The used share of the model's window, if it is at least one hundredth.
 function H.fullness(window)
   local part = window and math.floor(window.share * 100 + 0.5) or 0
   return part > 0 and (" %d%%"):format(part) or ""

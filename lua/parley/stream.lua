@@ -1,7 +1,7 @@
 --- Streams a reply into a buffer: pieces at the tip, as fast as the screen can draw them.
 ---
---- A line below the tip says that the reply is unfinished: however Neovim or the host ends, the
---- text says so. While the reply streams, the line is covered, and the status is shown in its
+--- A line below the tip says that the reply is unfinished. So the text says so even if Neovim or
+--- the host dies. While the reply streams, the line is covered, and the status is shown in its
 --- place.
 local M = {}
 
@@ -11,8 +11,8 @@ local guard = require("parley.guard")
 local handles = require("parley.handle")
 local H = {}
 
---- Apply an edit, and write from then on at the row that it names.
----@param more? string the line below that row, which says that the reply is unfinished
+--- Apply an edit. From then on, write at a row of the edited text.
+---@param more? string the line below this row, which says that the reply is unfinished
 function M.open(id, tick, edits, answer, row, markers, more)
   local reply = edit.apply(id, tick, edits, answer, markers)
   if not reply.applied then
@@ -20,7 +20,7 @@ function M.open(id, tick, edits, answer, row, markers, more)
   end
   local handle = handles.get(id) --[[@as parley.Handle]]
   local followers = handles.followers(handle)
-  -- On the new empty line; in a file with CRLF line ends, before its CR.
+  -- On the new empty line; if the file has CRLF line ends, before the CR.
   handles.set_tip(handle, row, 0)
   handle.more = more
   if more then
@@ -32,11 +32,11 @@ function M.open(id, tick, edits, answer, row, markers, more)
   return reply
 end
 
---- Write at the tip. Tells the cost for the editor in milliseconds, which the host uses to pace
---- itself, and whether the text is parsed for highlights.
+--- Write at the tip. Returns how many milliseconds that took, because the host adapts its pace, and
+--- whether the text is parsed for highlights.
 ---@param text string
 ---@param fresh boolean whether the host expects to be at the start of a line
----@param markers string[] the texts that structure starts with
+---@param markers string[] the texts that start structural lines
 function M.append(id, text, fresh, markers)
   local handle, gone = handles.get(id)
   if not handle then
@@ -79,7 +79,7 @@ function M.append(id, text, fresh, markers)
   return { cost = cost, lines = api.nvim_buf_line_count(buf), parsed = parsed }
 end
 
---- Say that the reply is unfinished, even if the user has deleted the line that said so.
+--- Restore the line which says that the reply is unfinished, if the user has deleted it.
 function H.say_more(handle, row)
   if handle.more and not handles.says_more(handle) then
     api.nvim_buf_set_lines(handle.buf, row + 1, row + 1, true, { handle.more })
@@ -87,8 +87,9 @@ function H.say_more(handle, row)
   end
 end
 
---- The host has escaped text that looks like structure at the start of its lines. If the user has
---- moved the tip to another column, we must keep the line from becoming structure by accident.
+--- Adapt lines to the tip's column. The host has escaped text that looks like structure at the
+--- start of its lines. If the user has moved the tip to another column, the line must not become
+--- structure by accident.
 ---@return boolean escape whether the continued line needs a backslash
 function M.fit(lines, before, fresh, markers)
   local function starts(line)
@@ -107,7 +108,7 @@ function M.fit(lines, before, fresh, markers)
   return starts(before .. lines[1]) and not starts(before)
 end
 
---- Draw now, to measure the cost here and not at the next key.
+--- Draw now, to measure the time here and not at the next key.
 function M.show(buf)
   local mode = api.nvim_get_mode().mode
   if #vim.fn.win_findbuf(buf) > 0 and (mode == "n" or mode:match("^[iRvV\22]")) then

@@ -1,5 +1,5 @@
---- The required Neovim version. The only part of Parley that older versions can run, too: 0.7 has
---- all it uses.
+--- The required Neovim version. Only this module must also run on older versions; it uses nothing
+--- newer than 0.7.
 local M = {}
 
 M.least = "0.10"
@@ -10,20 +10,21 @@ function M.is_enough()
   return vim.fn.has("nvim-" .. M.least) == 1
 end
 
---- Why an older version does not work, in at most 60 columns, which leave room for the rest of the
---- last line.
+--- The message that this version is too old, in at most 60 columns, because the message line has
+--- other text at its end.
 ---@return string
 function M.problem()
   local own = vim.fn.matchstr(vim.fn.execute("version"), [[NVIM v\zs[0-9.]\+]])
   return ("Parley needs Neovim %s or newer, this is %s"):format(M.least, own)
 end
 
---- Show the reason.
+--- Show the message.
 function M.complain()
   vim.api.nvim_echo({ { M.problem(), "ErrorMsg" } }, true, {})
 end
 
---- Replaces the module `parley` in an older Neovim: a configuration loads, and each use complains.
+--- Replaces the module `parley` in an older Neovim: the configuration loads, and each use shows the
+--- message.
 function M.module()
   local silent = {
     given = {},

@@ -1,5 +1,5 @@
---- Draws text that is not in the file: of waiting calls, and of problems. The host decides what to
---- draw, and where.
+--- Draws text that is not in the file: for waiting calls and for problems. The host determines the
+--- text and its place.
 local M = {}
 
 local api = vim.api
@@ -13,8 +13,8 @@ local places = api.nvim_create_namespace("parley.waiting")
 local problems = api.nvim_create_namespace("parley")
 local H = { drawn = {} }
 
---- Draw what the host found in the text of `tick`; if the text has changed, the host will look
---- again.
+--- Draw the host's findings about the text of `tick`; if the text has changed, the host will read
+--- it again.
 ---@param found table<string, table> problems, proposals, sightings, waiting, folds, texts
 function M.draw(buf, tick, found)
   folds.learn(buf, found.texts)
@@ -41,13 +41,13 @@ function M.draw(buf, tick, found)
   return true
 end
 
---- Redraw for windows of another size: the calls in view, and near it. The others are drawn when a
---- window reaches them, so a chat with thousands of calls costs no more than a chat that fills a
---- window.
+--- Redraw after a change of window sizes: the calls in or near the windows. Other calls are drawn
+--- when a window reaches them, so a chat with thousands of calls costs no more than a chat that
+--- fills a window.
 ---
---- A waiting call is a row, which is a fold of its line. Text without room in a row is drawn in one
---- block below all calls of the answer, since Neovim draws nothing between two folded lines. If its
---- line is not folded, the row is drawn below it.
+--- A waiting call is a row: its folded line. Text without room in a row is drawn in a block below
+--- all calls in the answer, because Neovim draws nothing between two folded lines. If the call's
+--- line is not folded, the row is drawn below the line.
 function M.redraw(buf)
   local drawn = H.drawn[buf]
   if not drawn or not api.nvim_buf_is_loaded(buf) then
@@ -62,14 +62,15 @@ function M.redraw(buf)
   api.nvim_buf_clear_namespace(buf, block_ns, 0, -1)
   local width = H.width(buf)
   if drawn.width ~= width then
-    drawn.current = nil -- its block may be higher now: bring it on the screen again
+    drawn.current = nil -- its block may be higher now: scroll to it again
   end
   drawn.shown, drawn.blocks, drawn.width = {}, {}, width
   H.extend(buf)
   H.follow(buf)
 end
 
---- Mark the rows of the waiting calls, which move with the text; each call knows its answer.
+--- Mark the rows of the waiting calls, because rows move with the text; connect calls of one
+--- answer.
 function H.place(buf, proposals)
   api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   local calls = {}
@@ -89,7 +90,7 @@ function H.place(buf, proposals)
   end
 end
 
---- The row of a waiting call, by its number; nil if the text ends above it.
+--- A waiting call's row, by the call's number; nil if the text ends above it.
 ---@return integer?
 function H.row(buf, number)
   local row = api.nvim_buf_get_extmark_by_id(buf, ns, number, {})[1]
@@ -105,7 +106,7 @@ function H.calls_at(buf, row)
   end, drawn and api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, -1 }, {}) or {})
 end
 
---- Draw the calls in the windows, and within one window height of them, unless they are drawn.
+--- Draw all undrawn calls in the windows, and within a window's height of them.
 function H.extend(buf)
   local drawn = H.drawn[buf]
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -126,8 +127,8 @@ function H.extend(buf)
   end
 end
 
---- Redraw if the width of a window has changed without an event: by a number or sign column.
----@return boolean whether it was
+--- Redraw if a window's width has changed without an event, because of a number or sign column.
+---@return boolean whether the width has changed
 function M.refit(buf)
   local is_other = H.drawn[buf] ~= nil and H.drawn[buf].width ~= H.width(buf)
   if is_other then
@@ -139,14 +140,14 @@ end
 --- The drawn parts of the waiting calls.
 ---@class parley.Drawn
 ---@field row integer
----@field sighting integer its number
----@field below integer lines below it, or
----@field before integer cells before its text, if it is not folded
----@field is_cut boolean whether a part of it is cut
----@field is_whole boolean whether no part of it is cut in the block
----@field is_spelled boolean whether the block also has its whole row, since the row is cut
+---@field sighting integer the call's number
+---@field below integer how many lines are drawn below its line, or
+---@field before integer how many cells before the line's text, if it is not folded
+---@field is_cut boolean whether a part of the row is cut
+---@field is_whole boolean whether the call is complete in the block
+---@field is_spelled boolean whether the block repeats the whole row, because the row is cut
 ---@field width integer the line width in cells for which it was drawn
----@field block? { row: integer, count: integer, over: integer } the block above a row, if it is part of it
+---@field block? { row: integer, count: integer, over: integer } the call's block, if any
 
 --- The waiting calls in a window, as drawn.
 ---@return parley.Drawn[]
@@ -204,8 +205,8 @@ function M.has_block(win, block)
   return above - hidden + count <= info.height
 end
 
---- How the row of a waiting call is marked in a window with its cursor on it, and the prompt, if it
---- is not on the screen already.
+--- How to mark a waiting call's row in a window with its cursor on it; and the prompt, if it is not
+--- yet on the screen.
 ---@return string? group, table? chunk
 function M.current(win, row)
   local drawn = H.drawn[api.nvim_win_get_buf(win)]
@@ -215,14 +216,14 @@ function M.current(win, row)
   end
 end
 
---- Whether a part of some chunks is cut: in text from strangers, the mark for that is an escape.
+--- Whether chunks were cut. Only Parley writes an ellipsis: text from strangers has it escaped.
 function M.is_cut(chunks)
   return vim.iter(chunks):any(function(chunk)
     return chunk[1]:find("…", 1, true) ~= nil
   end)
 end
 
---- Nothing waits while a turn runs.
+--- Remove the drawn calls, because none waits while a turn runs.
 function M.clear(buf)
   if H.drawn[buf] then
     H.drawn[buf] = nil
@@ -249,7 +250,7 @@ function M.tick(buf)
   return H.drawn[buf] and H.drawn[buf].tick
 end
 
---- Whether a call waits in the exchange of a row.
+--- Whether a call waits in the exchange that contains a row.
 function M.waits_at(buf, row)
   local opts = { overlap = true, limit = 1 }
   return rows.has(buf, row)
@@ -266,9 +267,9 @@ function M.call_at(buf, row)
   return known.is(rows.line(buf, row), "result") or M.proposal_at(buf, row)
 end
 
---- Scroll a window until it shows the calls from one row to another, and the lines drawn below
---- them, but keep the cursor's row visible. If the calls are higher than the window, it cannot show
---- them together.
+--- Scroll a window until it shows the calls from one row to another and the lines drawn below them,
+--- but keep the cursor's row visible. If the calls are higher than the window, it shows only a
+--- part.
 function M.reveal(win, cursor_row, row)
   local buf, last = api.nvim_win_get_buf(win), nil
   cursor_row, row = rows.within(buf, cursor_row), rows.within(buf, row)
@@ -283,19 +284,19 @@ function M.reveal(win, cursor_row, row)
   H.follow(buf)
 end
 
---- Scroll a window until a block is in it, but keep a row visible.
+--- Scroll a window until it shows a block, but keep a row visible.
 function H.scroll(win, row, block)
   local info = vim.fn.getwininfo(win)[1]
   local room = info.height - H.lines_of(win, block) -- without a winbar, which nvim_win_get_height counts
   local top = math.min(H.top(win, info.topline - 1, block.row, room), row)
   if top > info.topline - 1 then
-    api.nvim_win_call(win, function() -- `skipcol` belonged to the former first line
+    api.nvim_win_call(win, function() -- `skipcol` belongs to the former first line
       vim.fn.winrestview({ topline = top + 1, skipcol = 0 })
     end)
   end
 end
 
---- The highest row, not above `top`, from which it is at most `room` lines to a row.
+--- The highest row, not above `top`, that is at most `room` screen lines above a row.
 function H.top(win, top, row, room)
   return api.nvim_win_call(win, function()
     while row > top do
@@ -311,7 +312,7 @@ function H.top(win, top, row, room)
   end)
 end
 
---- Draw a waiting call on a row, and the block of its answer.
+--- Draw a waiting call on a row, and its answer's block.
 function H.call(buf, call, row)
   local drawn, calls = H.drawn[buf], call.answer
   local lines, block = H.text(drawn, call), H.lay(buf, calls)
@@ -324,8 +325,8 @@ function H.call(buf, call, row)
   call.needs_block = is_last and not high or call.is_spelled or #call.blocks + #call.notes > 0
 end
 
---- The lines of a call whose row is not folded; for the current call, they end with the prompt if
---- it is elsewhere.
+--- A call's lines if its row is not folded. For the current call, they end with the prompt, if the
+--- prompt is drawn elsewhere.
 function H.text(drawn, call)
   local lines = vim.tbl_map(function(chunks)
     return M.fit(H.unsigned(chunks), drawn.width)
@@ -336,12 +337,12 @@ function H.text(drawn, call)
   return lines
 end
 
---- The last waiting call of the same answer.
+--- The last waiting call in the same answer.
 function H.last(call)
   return call.answer[#call.answer]
 end
 
---- The block below the calls of an answer, drawn with the first of them.
+--- Lay out the block below an answer's calls; the block is drawn with the first call.
 function H.lay(buf, calls)
   local drawn = H.drawn[buf]
   local block = drawn.blocks[calls]
@@ -359,7 +360,7 @@ function H.lay(buf, calls)
 end
 
 --- The row of the call above a block: the last call, unless its line is so high that the block is
---- drawn before its text.
+--- drawn before the line's text.
 function H.above_block(buf, calls, count)
   for i = #calls, 1, -1 do
     local row = H.row(buf, calls[i].number)
@@ -373,9 +374,8 @@ function H.above_block(buf, calls, count)
   end
 end
 
---- The block below some calls: their notes, their rows if these are cut, the lines of their long
---- arguments, which share the room, and the prompt. However many calls there are, no block is
---- higher than a window.
+--- The block below some calls: their notes, complete rows if rows are cut, the lines of long
+--- arguments, which share the room, and the prompt. A block is never higher than a window.
 function H.compose(buf, calls, width)
   local height, prompt = H.height(buf), calls[#calls].prompt
   local room = math.max(height - #calls - #prompt - 5, math.floor(height / 2))
@@ -403,7 +403,7 @@ function H.compose(buf, calls, width)
   return block
 end
 
---- Add the notes of calls while there is room.
+--- Add the calls' notes while there is room.
 ---@return integer room, integer left the remaining room, and the number of omitted notes
 function H.add_notes(parts, calls, room, width)
   local left = 0
@@ -422,7 +422,7 @@ function H.add_notes(parts, calls, room, width)
   return room, left
 end
 
---- Add the cut rows in full, in the room that remains after one row for each argument.
+--- Add complete rows for cut rows, in the room that remains after one row for each argument.
 function H.add_spelled(parts, calls, room, width)
   local free = room
   for _, call in ipairs(#calls <= room and calls or {}) do
@@ -470,7 +470,7 @@ end
 
 local most_rows = 4
 
---- A note as rows: broken between words, and cut if it is too long for a note.
+--- A note as rows, broken between words, and cut if it is too long.
 function H.wrap(note, width)
   local lines, used = { { note[1] } }, api.nvim_strwidth(note[1][1])
   local text, group = note[2][1], note[2][2]
@@ -486,7 +486,7 @@ function H.wrap(note, width)
   return lines
 end
 
---- Chunks on as many rows as they need; further rows are indented.
+--- Chunks on as many rows as they need; rows after the first are indented.
 function H.spell(chunks, width)
   local lines, used = { {} }, 0
   for _, chunk in ipairs(chunks) do
@@ -505,8 +505,8 @@ function H.spell(chunks, width)
   return lines
 end
 
---- A long argument in a number of rows: its lines, or else all of it as one string, or else its
---- first and last lines, and the number of lines between.
+--- A long argument in a number of rows: its lines, else the whole argument as one string, else its
+--- first and last lines and the number of lines between them.
 ---@return table[] lines, boolean is_whole
 function H.lines(one, room, width)
   local ends = vim.list_extend(vim.list_slice(one.head), one.tail)
@@ -530,7 +530,7 @@ function H.lines(one, room, width)
   return vim.list_extend(lines, vim.list_slice(ends, #ends - last + 1)), false
 end
 
---- The block of a call: the row below it, its lines, and the lines of the calls right above it.
+--- A call's block: the row below it, its lines, and the lines of the calls right above it.
 function H.block(buf, call)
   local opts = { details = true }
   local mark = api.nvim_buf_get_extmark_by_id(buf, block_ns, H.last(call).number, opts)
@@ -546,7 +546,7 @@ function H.block(buf, call)
   return { row = mark[1], count = #mark[3].virt_lines, over = over }
 end
 
---- How many lines a block takes in a window: text drawn below a folded line does not appear.
+--- How many lines a block takes in a window. Text drawn below a folded line does not appear there.
 function H.lines_of(win, block)
   local folded = api.nvim_win_call(win, function()
     return vim.fn.foldclosed(block.row) ~= -1
@@ -554,7 +554,7 @@ function H.lines_of(win, block)
   return block.count + (folded and 0 or block.over)
 end
 
---- Mark the call under the cursor, bring its prompt on the screen, and check whether it is there.
+--- Mark the call under the cursor, scroll to its prompt, and check whether the prompt is visible.
 function H.follow(buf)
   local drawn, win = H.drawn[buf], api.nvim_get_current_win()
   if not drawn or api.nvim_win_get_buf(win) ~= buf then
@@ -589,7 +589,7 @@ function H.listen(buf, waits)
     pcall(api.nvim_del_augroup_by_name, name)
     return
   end
-  -- No event reports an opened fold: this last event fires at each key.
+  -- No event reports an opened fold, so use SafeState, which fires at each key.
   api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "WinEnter", "SafeState" }, {
     group = api.nvim_create_augroup(name, {}),
     buffer = buf,
@@ -602,7 +602,7 @@ function H.listen(buf, waits)
   })
 end
 
---- A row without its sign, for a place below a line that begins with the sign.
+--- A row without its sign, for use below a line that begins with the sign.
 function H.unsigned(chunks)
   local lines = vim.list_slice(chunks)
   lines[1] = { "  ", lines[1][2] }
@@ -651,7 +651,7 @@ function H.is_folded(buf, row)
   end)
 end
 
---- Whether a line is so high, in a window that shows it, that text drawn below it may be outside.
+--- Whether a line is so high in a window that text drawn below it may be outside the window.
 function H.is_high(buf, row, below)
   return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
     local height =
@@ -660,8 +660,8 @@ function H.is_high(buf, row, below)
   end)
 end
 
---- Lines drawn on the line itself, before its text: each in its own rows, and visible wherever the
---- start of the line is.
+--- Lines drawn inside the line, before its text: each in separate rows, and visible whenever the
+--- line's start is.
 function H.before(lines, width)
   local chunks = {}
   for _, line in ipairs(lines) do
@@ -676,9 +676,9 @@ end
 
 local least = 6
 
---- Chunks cut to a width, with an ellipsis at each cut. Sizes are left out first. The chunks that
---- may be cut, by their third part, share the room, so a long chunk does not hide the others. Cells
---- are counted without a window: in a window, a wide character at its last column would count as
+--- Chunks cut to a width, with an ellipsis at each cut. Sizes are left out first. Chunks with a
+--- third part may be cut; they share the room, so a long chunk does not displace others. Count
+--- cells without a window, because in a window, a wide character in the last column would count as
 --- three.
 function M.fit(chunks, width)
   local fixed, lengths = 0, {}
@@ -708,7 +708,7 @@ function M.fit(chunks, width)
   return fitting
 end
 
---- Chunks without the sizes that do not fit, left out from the last one on.
+--- The chunks without those sizes that do not fit; the last sizes are left out first.
 function H.without_sizes(chunks, width)
   local used, kept = 0, vim.list_slice(chunks)
   for _, chunk in ipairs(chunks) do
@@ -724,7 +724,7 @@ function H.without_sizes(chunks, width)
   return kept
 end
 
---- The most that each of some lengths may have, for all of them to fit into a room.
+--- The highest limit for each length that lets all lengths fit into the room.
 function H.share(lengths, room)
   table.sort(lengths)
   for i, length in ipairs(lengths) do
@@ -737,8 +737,8 @@ function H.share(lengths, room)
   return math.huge
 end
 
---- Text cut to a width, with an ellipsis if it is cut, and then the ending. Without any room, the
---- ellipsis remains: no text is cut without it.
+--- Text cut to a width; if it is cut, an ellipsis and the ending follow. The ellipsis is there even
+--- if there is no room, so a cut is always visible.
 function H.cut(text, width, ending)
   if api.nvim_strwidth(text) <= width then
     return text
@@ -747,7 +747,7 @@ function H.cut(text, width, ending)
   return H.start(text, width - #ending - 1) .. "…" .. ending
 end
 
---- Text cut to a width: its first character, an ellipsis if it is cut, and its end.
+--- Text cut to a width: the first character, an ellipsis if it is cut, and the end.
 function H.cut_start(text, width)
   local count = vim.fn.strchars(text)
   if api.nvim_strwidth(text) <= width then
@@ -766,7 +766,7 @@ function H.cut_start(text, width)
   return first .. "…" .. vim.fn.strcharpart(text, low)
 end
 
---- As much of a text as fits.
+--- As much of a text's beginning as fits.
 function H.start(text, room)
   local low, high = 0, vim.fn.strchars(text)
   if api.nvim_strwidth(text) <= room then

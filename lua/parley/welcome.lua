@@ -1,5 +1,5 @@
---- In a new chat, next to its empty question: the agent that will answer, and the key for another,
---- until the user writes.
+--- Shows, next to a new chat's empty question, which agent will answer and which key chooses
+--- another, until the user writes.
 local M = {}
 
 local api = vim.api

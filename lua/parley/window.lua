@@ -1,11 +1,11 @@
---- Windows for commands: placed by their modifiers (|:vertical|, |:tab|), without a Lua error if
---- Vim refuses.
+--- Opens windows for commands, as their modifiers say (|:vertical|, |:tab|), and without a Lua
+--- error if Vim refuses.
 local M = {}
 
 local api = vim.api
 local H = { expected = {} }
 
---- Do something for the user. If Vim refuses, show its reason in one line.
+--- Call `act` for the user. If Vim refuses, show the reason on one line.
 ---@return boolean ok
 function M.try(act, ...)
   local ok, why = pcall(act, ...)
@@ -15,13 +15,13 @@ function M.try(act, ...)
   return ok
 end
 
---- Open an empty buffer without a name.
+--- Open an empty unnamed buffer.
 ---@param mods? table the command's modifiers, as in |nvim_parse_cmd()|
 function M.new(mods)
   H.open(mods, "enew", "new")
 end
 
---- Go to a buffer, in a window that shows it if there is one.
+--- Go to a buffer, if possible in a window that shows it.
 function M.go(buf, mods)
   local win = vim.fn.bufwinid(buf)
   if win ~= -1 and not H.splits(mods) then
@@ -50,8 +50,9 @@ function M.expected(page)
   return mods
 end
 
---- Create a window for a page: where its command said, or above; in a tab page if there is no room.
----@return boolean is_row whether it is as wide as the window that it was split from
+--- Create a window for a page: where the command's modifiers say, else above; in a tab page if
+--- there is no room.
+---@return boolean is_row whether the window is as wide as the window that it was split from
 function M.split(page)
   local mods = M.expected(page) or {}
   if not pcall(vim.cmd.split, { mods = mods }) then
@@ -68,8 +69,8 @@ function M.is_row(mods)
   return not mods.vertical and (mods.tab or -1) == -1
 end
 
---- Open in this window with one command, or in a new window with another: if the modifiers say so,
---- or if this window keeps its buffer.
+--- Open in this window with one command or, if the modifiers say so or this window must keep its
+--- buffer, in a new window with another command.
 function H.open(mods, here, apart, buf)
   local args = buf and { tostring(buf) } or nil
   if not H.splits(mods) then
@@ -89,7 +90,7 @@ function H.splits(mods)
     and (mods.vertical or mods.horizontal or (mods.split or "") ~= "" or (mods.tab or -1) ~= -1)
 end
 
---- Open a chat with a swap file read-only: Vim's own question would fill the screen.
+--- Open a chat that has a swap file read-only, because Vim's own question would fill the screen.
 function H.open_beside_swap()
   if vim.v.swapchoice == "" then
     api.nvim_set_vvar("swapchoice", "o")
@@ -98,7 +99,7 @@ function H.open_beside_swap()
   end
 end
 
---- The reason of an error: Vim's own words if Vim raised it.
+--- An error's reason: Vim's message if Vim raised the error.
 function H.reason(why)
   local own = why:match("E%d+: [^\n]+")
   if own then

@@ -1,8 +1,7 @@
 """Parley as a remote plugin: the calls that it accepts from Neovim.
 
-Runs in its own host and in the shared host that `:UpdateRemotePlugins` sets up. Imports only
-pynvim, so a missing package is reported when Parley is used, and does not break the user's
-manifest.
+Runs in its own host or in the shared host that `:UpdateRemotePlugins` sets up. Imports only pynvim,
+so a missing package does not break the user's manifest; it is reported when the user runs Parley.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PYTHON = str(Path(__file__).resolve().parents[3] / "python")
 
 @pynvim.plugin
 class ParleyRemote:
-    """Passes on Neovim's messages. Lua has the commands, maps and autocommands."""
+    """Forwards Neovim's messages. Commands, maps and autocommands are in Lua."""
 
     def __init__(self, nvim: pynvim.Nvim) -> None:
         self.nvim = nvim
@@ -29,13 +28,13 @@ class ParleyRemote:
 
     @pynvim.function("_ParleyAttach", sync=True)
     def attach(self, _: list[Any]) -> int:
-        """The channel for messages; requesting it starts the shared host."""
+        """The channel for messages; this request starts the shared host."""
         channel: int = self.nvim.channel_id
         return channel
 
     @pynvim.rpc_export("parley")
     def parley(self, method: str, arguments: dict[str, Any]) -> None:
-        """The only notification: a method, and its arguments as a table."""
+        """Handle the only notification: a method, and its arguments as a table."""
         if self._plugin is None:
             if _PYTHON not in sys.path:
                 sys.path.insert(0, _PYTHON)
