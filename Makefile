@@ -1,10 +1,10 @@
 # make demo      open Neovim with a chat for the demo model; without a terminal, print the session
 # make test      run all tests except those for `make guests` and `make fuzz`
-# make guests    install other people's MCP servers and the protocol's conformance suite, and run the
-#                tests that need them, package managers or type checkers
+# make guests    install other people's MCP servers and the protocol's conformance suite, and run
+#                the tests that need them, package managers or type checkers
 # make fuzz      try every law with new examples, for MINUTES=5
 # make neovims   run the editor's tests with the oldest supported Neovim and with the newest
-# make branches  measure which branches of the code the repeatable tests cover; fails below a minimum
+# make branches  measure which code branches the repeatable tests cover; fails below a minimum
 # make check     formatting, lint, types, `make test` and `make branches`: required before a merge
 # make pyright   install the second type checker, which checks programs that use the library
 # make format    format Python and Lua
@@ -13,8 +13,8 @@
 # make bench     measure on this machine; ONLY="requests streams" measures only these parts
 # make screens   draw the picture in doc/ from a real screen; TO=folder draws every scene
 
-# make PYTHON=/path/to/python3.12 ... uses this Python; by default, .venv uses the first Python that is
-# new enough
+# make PYTHON=/path/to/python3.12 ... uses this Python; by default, .venv uses the first Python that
+# is new enough
 export PYTHON
 
 BIN := .venv/bin
@@ -23,9 +23,9 @@ STYLUA := .tools/node_modules/.bin/stylua
 WITH_STYLUA := PATH="$$PATH:$$PWD/.tools/node_modules/.bin"; ! command -v stylua >/dev/null || stylua
 LUA := lua plugin build.lua
 GUESTS := .tools/guests
-# Servers built with five SDKs, a download of 280 MB: the newest versions on 2026-11-23. npm must not
-# run their install scripts: one would download a browser, and one reports to its makers. So install
-# mise's program directly from the package for this system, as its script would.
+# Servers built with five SDKs, a download of 280 MB: the newest versions on 2026-11-23. npm must
+# not run their install scripts, because one downloads a browser and one reports to its makers. So
+# install mise's program directly from the package for this system, as its script would.
 NPM_GUESTS = $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 \
   memory@2026.8.31 sequential-thinking@2026.8.31) @playwright/mcp@0.0.83 @wonderwhy-er/desktop-commander@0.2.52
 # Rust's SDK: a server with only older revisions, one with its own form of the newest, and one more.
