@@ -73,7 +73,8 @@ def test_it_names_the_agent_for_new_chats_and_the_reason(
         ),
         (
             False,
-            "- Ollama: llama3.1 of ollama at {}: nothing is listening there; start the server to use the agent",
+            "- Ollama: llama3.1 of ollama at {}: nothing is listening there; start the server to "
+            "use the agent",
         ),
     ],
 )
@@ -103,7 +104,7 @@ def test_everything_that_a_users_python_lacks_is_named_with_its_path(tmp_path: P
     with child(tmp_path, init=f"vim.g.parley_python = {str(python)!r}", width=300) as nvim:
         text = report(nvim)
     assert f"ERROR {python} is Python {version}: it has no pynvim, anthropic, openai, mcp, " in text
-    assert "vim.g.parley_python names it" in text
+    assert "vim.g.parley_python names this Python" in text
 
 
 def test_a_missing_python_is_named_with_its_path(tmp_path: Path) -> None:
