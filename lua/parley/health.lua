@@ -77,8 +77,7 @@ function H.environment()
   if flaw then
     health.error(flaw, {
       vim.g.parley_python
-          and "vim.g.parley_python names this Python: install Parley’s requirements there, or "
-            .. "unset the variable"
+          and "vim.g.parley_python names this Python: install Parley’s requirements there, or " .. "unset the variable"
         or "Run :ParleyInstall! to recreate the environment",
     })
     return false

@@ -41,8 +41,8 @@ def port(listens: bool) -> Iterator[int]:
             "",
             {"OPENAI_API_KEY": "x"},
             (
-                "OK new chats get ChatGPT: it is the first agent below with a key; `agent` names "
-                "another"
+                "OK new chats get ChatGPT: it is the first agent below with a key; to use another, "
+                "set `agent`"
             ),
         ),
         (
