@@ -336,8 +336,8 @@ function H.each_by_hand(buf, act)
   end
 end
 
---- How many of the user's folds contain these lines in the current window: those that also contain
---- the lines around them.
+--- How many of the user's folds contain these lines in the current window. A user's fold also
+--- contains the lines around them.
 function H.base(buf, first, last)
   local fold, mark = H.of_line(buf, first - 1)
   while fold do
@@ -448,7 +448,7 @@ function H.mark(buf, id)
   return not is_gone and mark or nil
 end
 
---- The marks in some lines, one for each row, by row.
+--- The marks in some lines by row; one mark for each row.
 function H.marks(buf, first, last)
   local marks = {}
   for _, mark in

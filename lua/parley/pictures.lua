@@ -16,7 +16,8 @@ local width = 80
 ---@field files table<string, string> the file for each path that the host has checked; "" if invalid
 ---@field drawn table<string, { win: integer, row: integer, path: string, close: fun() }>
 
---- Receive the pictures that the host found in the text of `tick`, and draw those in the windows.
+--- Receive the pictures that the host found in the text of `tick`, and draw the pictures in the
+--- windows.
 ---@param rows { [1]: integer, [2]: string }[]
 function M.learn(buf, tick, rows)
   if not api.nvim_buf_is_loaded(buf) then

@@ -52,7 +52,7 @@ local routes = {
   healthy = { "health", "heard" },
 }
 
---- Convert vim.NIL, which stands for a missing value, to nil.
+--- Convert vim.NIL, which represents a missing value, to nil.
 local function plain(value)
   if value == vim.NIL then
     return nil

@@ -12,7 +12,7 @@ local H = { seen = {}, reading = nil }
 ---@field since? number when the call appeared; nil while it is off the screen
 ---@field told? boolean whether the user was taken to the call; then its row is enough
 
---- The time in milliseconds. Not `vim.uv.now`, which stands still while Neovim works.
+--- The time in milliseconds. Not `vim.uv.now`, which stops while Neovim works.
 function M.now()
   return vim.uv.hrtime() / 1e6
 end

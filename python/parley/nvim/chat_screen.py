@@ -24,7 +24,7 @@ from parley.tools.catalogue import Catalogue
 
 
 class ChatScreen:
-    """What the user sees of a chat."""
+    """Shows a chat to the user."""
 
     def __init__(self, buffer: ChatBuffer) -> None:
         self._buffer = buffer

@@ -27,7 +27,7 @@ ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """The servers, and the tools that a chat may use and those that it uses, as (server, tool)."""
+    """The servers, and the tools that a chat may use and does use, as (server, tool)."""
 
     servers: Sequence[ServerStatus]
     possible: frozenset[tuple[str, str]] = frozenset()

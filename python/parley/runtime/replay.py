@@ -63,7 +63,7 @@ async def replay(
     attachments: engine.Attachments,
     on_request: Callable[[int, Request], None],
 ) -> Replay:
-    """Ask all of a chat's questions again. The `ledger` must be one that is not stored.
+    """Ask all of a chat's questions again. The `ledger` must not be stored on disk.
 
     `on_request` receives each request and its exchange's number, from 1.
     """
@@ -265,7 +265,7 @@ def _events(reply: Round) -> Iterator[Event]:
 
 
 class _Tools:
-    """The known tools among those that the chat's calls name; results come from the file."""
+    """The tools that the chat's calls name, without unknown tools; results come from the file."""
 
     def __init__(self, transcript: Transcript) -> None:
         proposals = (

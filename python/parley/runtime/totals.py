@@ -49,7 +49,7 @@ class ToolTotals:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A chat's requests (including those for a status), their tokens and seconds, and its tools.
+    """A chat's requests (including requests for a status), with tokens and seconds, and its tools.
 
     `cost` covers only requests with a known price.
     """
