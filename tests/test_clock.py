@@ -21,7 +21,7 @@ from parley.mcp.supervisor import Supervisor
 from parley.models.events import Event, Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
-from parley.runtime.app import App
+from parley.runtime.app import App, FrontEnd
 from parley.runtime.asyncio_ports import Callbacks, together
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
@@ -296,7 +296,7 @@ def test_the_users_time_to_approve_a_file_does_not_count_for_the_turn(tmp_path: 
         return True
 
     async def work() -> tuple[list[str], float]:
-        app = App(Settings(), {}, open_ledger(), may_read=think)
+        app = App(Settings(), {}, open_ledger(), front_end=FrontEnd(may_read=think))
         inside = tmp_path / "inside"
         ports = app.ports(TextDocument("", 0), "chat.md", Callbacks(), lambda: inside)
         brought = await ports.references.bring([references.Path(str(tmp_path / "note.txt"))])

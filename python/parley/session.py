@@ -32,7 +32,7 @@ from parley.models.events import Usage
 from parley.models.formats import PACKAGE
 from parley.models.package import Provider
 from parley.policy.limits import calls_left
-from parley.runtime.app import App
+from parley.runtime.app import App, ProgramObjects
 from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.load import with_files
 from parley.settings.read import read_settings
@@ -108,9 +108,7 @@ class Session:
             self._settings,
             environ,
             LedgerFile(None),
-            in_process=objects,
-            provider=provider,
-            request_times=REQUEST_TIMES,
+            objects=ProgramObjects(objects, provider, REQUEST_TIMES),
         )
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)

@@ -130,7 +130,8 @@ class ScriptedApp(parley.runtime.app.App):
 
     def __init__(self, settings: Settings, *arguments: Any, **named: Any) -> None:
         own = settings.with_servers({"count": ServerSettings("count", builtin=True)})
-        super().__init__(own, *arguments, in_process={"count": server_of([note])}, **named)
+        objects = parley.runtime.app.ProgramObjects({"count": server_of([note])})
+        super().__init__(own, *arguments, objects=objects, **named)
 
     def ports(self, *arguments: Any, **named: Any) -> engine.Ports:
         """A turn's ports, with the scripted model."""

@@ -143,7 +143,7 @@ class Plugin:
 
     def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
         from parley.models.attempts import PATIENCE
-        from parley.runtime.app import App
+        from parley.runtime.app import App, FrontEnd
 
         self._setup = settings, log
         log_to(Path(log), os.environ)
@@ -155,9 +155,7 @@ class Plugin:
             read,
             os.environ,
             folder=lambda: self.folder,
-            elicitor=self._elicitation,
-            may_read=self._may_read,
-            patience=PATIENCE,
+            front_end=FrontEnd(self._elicitation, self._may_read, PATIENCE),
             before=before,
             fault=file.fault,
         )

@@ -9,7 +9,7 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +52,35 @@ if TYPE_CHECKING:
     from parley.demo.server import DemoServer
 
 
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """What a front end offers: it shows servers' forms, and asks about files elsewhere.
+
+    `may_read` asks the user about a referenced file outside the working directory. `patience` is
+    passed to `TextToolCaller`; use it only if shown text can be withdrawn.
+    """
+
+    elicitor: Elicitor | None = None
+    may_read: Callable[[Path], Awaitable[bool]] = nobody_asked
+    patience: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramObjects:
+    """What a program that uses Parley as a library passes as objects.
+
+    `servers` are in this process, by their names in the settings. `provider` makes replies; the
+    settings contain its name. Apps with the same `request_times` share one rate limit.
+    """
+
+    servers: Mapping[str, InProcess] | None = None
+    provider: Provider | None = None
+    request_times: list[float] | None = None
+
+
+_NOBODY, _NO_OBJECTS = FrontEnd(), ProgramObjects()
+
+
 class App:
     """The application: one for each process, closed when the process ends."""
 
@@ -63,39 +92,31 @@ class App:
         *,
         trust: LedgerFile | None = None,
         folder: Callable[[], Path] = Path.cwd,
-        elicitor: Elicitor | None = None,
-        may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
-        patience: int | None = None,
+        front_end: FrontEnd = _NOBODY,
+        objects: ProgramObjects = _NO_OBJECTS,
         before: App | None = None,
-        in_process: Mapping[str, InProcess] | None = None,
         fault: str = "",
-        provider: Provider | None = None,
-        request_times: list[float] | None = None,
     ) -> None:
         """`folder` returns the folder that may contain a project's server file. `trust`, by default
         the ledger, records the user's trust in this file.
 
-        `may_read` asks the user about a referenced file outside the working directory.
-        `in_process` has servers that are objects in this process, by their names in the settings.
-        `patience` is passed to `TextToolCaller`; use it only if shown text can be withdrawn. If
-        the app `before` is about to close, its servers with unchanged settings continue here.
-        If the settings have a `fault`, no turn begins. `provider` is an object that makes replies;
-        the settings contain its name. Apps with the same `request_times` share one rate limit.
+        If the app `before` is about to close, its servers with unchanged settings continue here.
+        If the settings have a `fault`, no turn begins.
         """
         self.settings = self._own = settings
         self.environ = environ
-        self.client = ProviderClient(environ, self._demo_url, in_process=provider)
-        self._rate = RateWindow(settings.safety.rate_limit_per_minute, request_times)
+        self.client = ProviderClient(environ, self._demo_url, in_process=objects.provider)
+        self._rate = RateWindow(settings.safety.rate_limit_per_minute, objects.request_times)
         sample = Sampler(self.client, self._rate, self._sampled).sample
         self._closes_servers = True
         self.servers = (before and before.hand_over(settings)) or Servers(
             {},
             environ=environ,
             max_bytes=settings.loop.result_max_bytes,
-            elicitor=elicitor,
+            elicitor=front_end.elicitor,
             folder=folder,
             sample=sample,
-            in_process=in_process,
+            in_process=objects.servers,
         )
         self.servers.sample = sample
         self._ledger = ledger
@@ -105,7 +126,7 @@ class App:
         self._warm = set[tuple[str, bool, bool]]()
         self._notices: dict[str, set[str]] = {}
         """The notices that each chat's requests have caused so far."""
-        self._may_read = may_read
+        self._may_read = front_end.may_read
         self._attachments = AttachmentCache()
         self._config_file = ConfigFile()
         self._project = ProjectTrust(folder, self._trust_file)
@@ -115,7 +136,7 @@ class App:
             text_tools.max_retries, text_tools.retry_delay_ms, text_tools.temperature_reduction
         )
         self._text_tools = TextToolCaller(
-            attempts, text_tools.records, patience, has_tools=self._has_tools
+            attempts, text_tools.records, front_end.patience, has_tools=self._has_tools
         )
         self._templates, _ = load_templates(text_tools.templates)
         self._demo: asyncio.Task[DemoServer] | None = None
