@@ -73,7 +73,7 @@ function M.attach(buf)
   require("parley.highlight").chat(buf)
   H.set_windows(buf)
   H.watch(buf)
-  require("parley.changes").follow(buf)
+  require("parley.mirror").follow(buf)
   local host = require("parley.host")
   if host.start({ quiet = true }) then
     host.mention("attach", H.introduction(buf))
@@ -166,7 +166,7 @@ function M.ask(method, arguments, opts)
     arguments.cwd = vim.fn.getcwd()
   end
   if method == "choose" then
-    arguments.seen = require("parley.seen").times(buf)
+    arguments.seen = require("parley.sightings").times(buf)
   end
   require("parley.host").notify(method, arguments)
 end
@@ -325,8 +325,8 @@ function M.host_ended()
     require("parley.view").clear(buf)
     require("parley.queue").remove(buf)
   end
-  require("parley.ask").withdraw()
-  require("parley.changes").host_ended()
+  require("parley.dialogs").withdraw()
+  require("parley.mirror").host_ended()
   require("parley.handle").close_all()
 end
 
@@ -536,13 +536,13 @@ function H.watch(buf)
     end,
   })
   on({ "WinScrolled", "BufWinEnter", "TabEnter" }, function()
-    require("parley.seen").look_soon(buf)
+    require("parley.sightings").look_soon(buf)
     require("parley.pictures").update_soon(buf)
   end)
   vim.api.nvim_create_autocmd({ "VimResume", "ShellCmdPost" }, {
     group = group,
     callback = function()
-      require("parley.seen").restart(buf)
+      require("parley.sightings").restart(buf)
     end,
   })
   -- Calls that leave the screen no longer count as seen; when the user leaves a tab page, this is
@@ -550,7 +550,7 @@ function H.watch(buf)
   vim.api.nvim_create_autocmd({ "TabEnter", "WinClosed" }, {
     group = group,
     callback = function()
-      require("parley.seen").look_soon(buf)
+      require("parley.sightings").look_soon(buf)
     end,
   })
 end
@@ -559,7 +559,7 @@ function H.detach(buf)
   H.attached[buf], H.on_disk[buf] = nil, nil
   pcall(vim.api.nvim_del_augroup_by_name, "parley.chat." .. buf)
   require("parley.status").show(buf, "")
-  require("parley.changes").forget(buf)
+  require("parley.mirror").forget(buf)
   require("parley.edit").forget(buf)
   require("parley.view").forget(buf)
   require("parley.highlight").forget(buf)

@@ -5,7 +5,7 @@
 local M = {}
 
 local api = vim.api
-local changes = require("parley.changes")
+local mirror = require("parley.mirror")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
 local preserve_ms = 500
@@ -19,7 +19,7 @@ function M.read(id, tick)
   if not handle then
     return gone
   end
-  local change = changes.take(handle.buf, tick)
+  local change = mirror.take(handle.buf, tick)
   return { change = change, anchor = H.anchor(handle), pinned = handle.answer ~= nil }
 end
 
@@ -28,7 +28,7 @@ function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
     return { gone = handles.closed }
   end
-  return { change = changes.take(buf, tick) }
+  return { change = mirror.take(buf, tick) }
 end
 
 --- Apply edits to the text of `tick`: all or none.
@@ -67,7 +67,7 @@ function M.apply(id, tick, edits, answer, markers)
     H.remember(handle)
   end
   handles.pin(id, handle.tick, answer)
-  changes.agree(handle.buf)
+  mirror.agree(handle.buf)
   return { applied = true, tick = handle.tick or tick, anchor = H.anchor(handle) }
 end
 

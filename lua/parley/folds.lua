@@ -153,7 +153,7 @@ function M.leave(buf)
 end
 
 function M.forget(buf)
-  require("parley.calls").forget(buf)
+  require("parley.running").forget(buf)
   pcall(api.nvim_del_augroup_by_name, "parley.folds." .. buf)
   for _, facts in ipairs({ H.texts, H.folds, H.levels, H.left, H.shaken, H.later }) do
     facts[buf] = nil
@@ -465,7 +465,7 @@ end
 
 function H.drop(buf, id)
   H.folds[buf][id] = nil
-  require("parley.calls").drop(buf, id)
+  require("parley.running").drop(buf, id)
   api.nvim_buf_del_extmark(buf, ns, id)
 end
 
@@ -670,7 +670,7 @@ function H.chunks(buf, first, last)
   if fold.by ~= "" then
     table.insert(chunks, { " · " .. fold.by, "ParleyHint" })
   end
-  local words, group = require("parley.calls").words(buf, mark[1], not is_row)
+  local words, group = require("parley.running").words(buf, mark[1], not is_row)
   if words then
     table.insert(chunks, { " · " .. words, group })
   end

@@ -305,8 +305,8 @@ function M.finish(id, goes_on)
     require("parley.view").reveal(handle.win, row, goes_on.reveal)
   end
   if handle and goes_on and goes_on.reveal then
-    require("parley.seen").show(handle.buf, row and handle.win or nil, goes_on.sightings or {})
-    require("parley.seen").look_soon(handle.buf)
+    require("parley.sightings").show(handle.buf, row and handle.win or nil, goes_on.sightings or {})
+    require("parley.sightings").look_soon(handle.buf)
   elseif row then
     H.fill(handle.win)
   end

@@ -164,7 +164,7 @@ end
 
 function H.tell(method, arguments)
   if arguments.buf then
-    arguments.change = require("parley.changes").take(arguments.buf)
+    arguments.change = require("parley.mirror").take(arguments.buf)
   end
   -- An empty Lua table would be sent as a list.
   arguments = next(arguments) == nil and vim.empty_dict() or arguments
@@ -217,7 +217,7 @@ end
 --- Set up a new host: send it the settings and the chats first.
 function H.begin(channel)
   H.channel = channel
-  require("parley.changes").host_ended()
+  require("parley.mirror").host_ended()
   H.tell("setup", H.greeting())
   for _, chat in ipairs(require("parley.chat").all()) do
     H.tell("attach", chat)

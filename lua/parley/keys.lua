@@ -138,7 +138,7 @@ function H.act(choice, plug)
   end
   local last = H.last
   local is_same = last ~= nil and last.buf == buf and last.choice == choice
-  local now = require("parley.seen").now()
+  local now = require("parley.sightings").now()
   local again = is_same and now - (last.told or now) or nil
   H.last = { buf = buf, choice = choice, typed = typed }
   if no[choice] and (choice == "yN" or require("parley.view").proposal_at(buf, H.row())) then
@@ -151,7 +151,7 @@ end
 --- The last key only showed a message. If the user presses it again from now on, it decides.
 function M.told(buf)
   if H.last and H.last.buf == buf and not H.last.told then
-    H.last.told = require("parley.seen").now()
+    H.last.told = require("parley.sightings").now()
   end
 end
 
@@ -171,7 +171,7 @@ function H.refuse(choice)
       handles.close(handle)
     end
   end
-  if not pcall(require("parley.ask").line, no[choice], nil, done) then
+  if not pcall(require("parley.dialogs").line, no[choice], nil, done) then
     done(nil) -- interrupted
   end
 end

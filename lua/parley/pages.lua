@@ -118,7 +118,7 @@ function M.float(lines, buf, sighting)
   H.close_by_key(buf, win)
   H.take_ruler_along(win)
   if buf and sighting and sighting > 0 then
-    require("parley.seen").read(buf, sighting, win)
+    require("parley.sightings").read(buf, sighting, win)
   end
 end
 
@@ -196,7 +196,7 @@ function M.pick_agent(buf, agents, current)
   local function padded(text, width)
     return text .. (" "):rep(width + 2 - api.nvim_strwidth(text))
   end
-  require("parley.ask").pick(agents, {
+  require("parley.dialogs").pick(agents, {
     prompt = "Agent",
     format_item = function(agent)
       return padded(agent.title, widest.name) .. padded(agent.model, widest.model) .. agent.state
@@ -213,7 +213,7 @@ function H.keep_agent(buf, agent)
   local answers = { "As long as Neovim runs", "Always: write it into the chat's front matter" }
   local prompt = ("This chat talks to %s"):format(agent)
   vim.schedule(function() -- another plugin's list may still be closing
-    require("parley.ask").pick(answers, { prompt = prompt }, function(_, number)
+    require("parley.dialogs").pick(answers, { prompt = prompt }, function(_, number)
       if api.nvim_buf_is_loaded(buf) then
         local name = api.nvim_buf_get_name(buf)
         local choice = { buf = buf, name = name, agent = agent, stays = number == 2 }
@@ -227,7 +227,7 @@ end
 function M.confirm_agent(buf, agent)
   local answers = { "No", "Yes, ask it", "No, choose another agent" }
   local prompt = ("This chat was not created here and asks for %s. Do you want that?"):format(agent)
-  require("parley.ask").pick(answers, { prompt = prompt }, function(_, number)
+  require("parley.dialogs").pick(answers, { prompt = prompt }, function(_, number)
     if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
       return
     elseif number == 2 then

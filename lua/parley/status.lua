@@ -141,7 +141,7 @@ end
 --- or if a call's row shows the status.
 function H.draw(buf, run)
   local row = H.row(buf, run)
-  if not row or require("parley.calls").tells(buf) then
+  if not row or require("parley.running").tells(buf) then
     H.erase(buf)
     return nil
   end

@@ -31,13 +31,13 @@ function M.draw(buf, tick, found)
   end
   folds.put(buf, found.folds, 0, api.nvim_buf_line_count(buf))
   for _, call in ipairs(found.proposals) do
-    require("parley.calls").reopen(buf, folds.id(buf, call.row))
+    require("parley.running").reopen(buf, folds.id(buf, call.row))
   end
   M.redraw(buf)
   H.listen(buf, #found.proposals > 0)
   require("parley.keys").wait(buf, #found.waiting > 0)
   require("parley.keys").calls(buf, #found.waiting > 0 or folds.has_calls(buf))
-  require("parley.seen").look_soon(buf)
+  require("parley.sightings").look_soon(buf)
   return true
 end
 
@@ -230,7 +230,7 @@ function M.clear(buf)
     for _, namespace in ipairs({ ns, block_ns, current_ns, places }) do
       api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
     end
-    require("parley.seen").look(buf)
+    require("parley.sightings").look(buf)
     H.listen(buf, false)
     require("parley.keys").wait(buf, false)
     require("parley.keys").calls(buf, folds.has_calls(buf))
@@ -241,7 +241,7 @@ function M.forget(buf)
   H.drawn[buf] = nil
   H.listen(buf, false)
   folds.forget(buf)
-  require("parley.seen").forget(buf)
+  require("parley.sightings").forget(buf)
   require("parley.pictures").forget(buf)
 end
 

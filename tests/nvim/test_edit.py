@@ -25,7 +25,7 @@ def chat(nvim: Child, lines: list[str] | None = None) -> int:
         "_G.told = {} require('parley.host').mention = function(...) table.insert(_G.told, "
         "{...}) end"
     )
-    nvim.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
+    nvim.lua("require('parley.mirror').follow(vim.api.nvim_get_current_buf())")
     handle: int = nvim.lua(
         "return require('parley.handle').open(0 + vim.api.nvim_get_current_buf(), 0)"
     )

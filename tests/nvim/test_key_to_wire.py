@@ -18,10 +18,10 @@ vim.uv.sleep(600)
 return vim.uv.hrtime() / 1e9
 """
 COUNTED = """
-local changes, here = require('parley.changes'), vim.api.nvim_get_current_buf()
-local take = changes.take
+local mirror, here = require('parley.mirror'), vim.api.nvim_get_current_buf()
+local take = mirror.take
 _G.crossings = {}
-changes.take = function(buf, ...)
+mirror.take = function(buf, ...)
   local change = take(buf, ...)
   if buf == here then
     table.insert(_G.crossings, change and #(change.lines or {}) or 0)

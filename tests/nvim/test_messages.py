@@ -152,7 +152,7 @@ def test_a_callable_table_can_list_chats(plain: Child) -> None:
       for number = 1, 100 do
         chats[number] = { path = '/x', when = 'now', topic = 'chat' }
       end
-      require('parley.picker').pick(chats)
+      require('parley.finder').pick(chats)
     """)
     assert plain.lua("return _G.items") == 100
     plain.lua("vim.ui.select = _G.own")

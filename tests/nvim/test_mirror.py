@@ -52,11 +52,11 @@ def steps(draw: st.DrawFn) -> Callable[[Child], None]:
 
 
 FOLLOW = """
-local function follow() require('parley.changes').follow(vim.api.nvim_get_current_buf()) end
+local function follow() require('parley.mirror').follow(vim.api.nvim_get_current_buf()) end
 follow()
 vim.api.nvim_create_autocmd('BufReadPost', { buffer = 0, callback = follow })  -- as a chat is
 """
-TAKE = "return require('parley.changes').take(vim.api.nvim_get_current_buf())"
+TAKE = "return require('parley.mirror').take(vim.api.nvim_get_current_buf())"
 
 
 @given(rounds=st.lists(st.lists(steps(), max_size=4), max_size=5), lines=LINES)
@@ -114,9 +114,9 @@ def test_a_byte_order_mark_that_moves_down_is_text(plain: Child) -> None:
 
 def test_only_changed_lines_are_sent(plain: Child) -> None:
     plain.edit("crossing.txt", "line\n" * 1000)
-    plain.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
+    plain.lua("require('parley.mirror').follow(vim.api.nvim_get_current_buf())")
     code = (
-        "return #(require('parley.changes').take(vim.api.nvim_get_current_buf(), ...).lines or {})"
+        "return #(require('parley.mirror').take(vim.api.nvim_get_current_buf(), ...).lines or {})"
     )
     assert plain.lua(code) == 1000
     assert plain.lua(code) == 0

@@ -23,8 +23,8 @@ TRUST = {
     "python/parley/nvim/elicitation.py": "a form of a server, and its fields",
 }
 LISTS = {
-    "lua/parley/ask.lua": "what the host asks, of those above",
-    "lua/parley/picker.lua": "chats",
+    "lua/parley/dialogs.lua": "what the host asks, of those above",
+    "lua/parley/finder.lua": "chats",
     "python/parley/nvim/prompt_insertion.py": "prompts of servers",
 }
 """Dialogs in which the user picks from a list, and leaving the list declines."""
@@ -55,7 +55,7 @@ def respond(nvim: Child, name: str, text: str) -> None:
 def test_every_dialog_is_in_the_list() -> None:
     files = [*(ROOT / "lua").rglob("*.lua"), *(ROOT / "python" / "parley" / "nvim").glob("*.py")]
     calls = re.compile(
-        r"vim\.ui\.select\(|\.pick\(items|require\(\"parley\.ask\"\)\.pick\(|ialogs\.select\("
+        r"vim\.ui\.select\(|\.pick\(items|require\(\"parley\.dialogs\"\)\.pick\(|ialogs\.select\("
     )
     places = {
         str(path.relative_to(ROOT))

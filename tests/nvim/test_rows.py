@@ -90,7 +90,7 @@ def shown(nvim: Child) -> list[str]:
 def numbers(nvim: Child) -> list[int]:
     """The calls that count as seen."""
     nvim.screen()
-    times = nvim.lua("return require('parley.seen').times(0 + vim.api.nvim_get_current_buf())")
+    times = nvim.lua("return require('parley.sightings').times(0 + vim.api.nvim_get_current_buf())")
     return [sighting for sighting, _ in times]
 
 
@@ -433,7 +433,7 @@ def test_lines_cut_by_a_narrower_window_are_not_seen(plain: Child, narrower: str
     )
     plain.command("normal! gg")
     plain.screen()
-    plain.lua("require('parley.seen').forget(0 + vim.api.nvim_get_current_buf())")
+    plain.lua("require('parley.sightings').forget(0 + vim.api.nvim_get_current_buf())")
     plain.command(f"{narrower} | normal! G")
     plain.until(lambda: ONE in plain.screen(), "the prompt")
     plain.until(lambda: "…" in plain.screen(), "the line, cut")

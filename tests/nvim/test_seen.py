@@ -240,18 +240,18 @@ def test_an_approval_counts_after_its_call_was_on_the_screen_for_a_moment(tmp_pa
 
 AFTER = """
 vim.cmd.doautocmd('<nomodeline> ' .. ...)
-return vim.tbl_map(function(each) return each[2] end, require('parley.seen').times(vim.fn.bufnr()))
+return vim.tbl_map(function(each) return each[2] end, require('parley.sightings').times(vim.fn.bufnr()))
 """
 """Each call's milliseconds right after an event."""
 
 
 def times(nvim: Child) -> list[float]:
     """The milliseconds for which each of the current buffer's calls has been on the screen."""
-    return [ms for _, ms in nvim.lua("return require('parley.seen').times(vim.fn.bufnr())")]
+    return [ms for _, ms in nvim.lua("return require('parley.sightings').times(vim.fn.bufnr())")]
 
 
 COUNTS = """
-local seen, buf = require('parley.seen'), vim.fn.bufnr(...)
+local seen, buf = require('parley.sightings'), vim.fn.bufnr(...)
 local before = seen.times(buf)[1][2]
 vim.uv.sleep(2)
 return seen.times(buf)[1][2] > before
@@ -287,4 +287,4 @@ def test_paging_through_a_call_counts_the_parts_that_were_on_the_screen(desk: Ch
     until(desk, lambda: is_complete(desk), "the answer")
 
 
-SEEN_THERE = "return #require('parley.seen').times(vim.fn.bufnr(...))"
+SEEN_THERE = "return #require('parley.sightings').times(vim.fn.bufnr(...))"

@@ -114,7 +114,7 @@ def _play(command: list[str]) -> int:
 
     def waits() -> bool:
         proposals = [line for line in lines() if line.startswith(MARKERS["proposal"])]
-        times = nvim.exec_lua("return require('parley.seen').times(vim.fn.bufnr())")
+        times = nvim.exec_lua("return require('parley.sightings').times(vim.fn.bufnr())")
         return len(proposals) == 2 and [ms / 1000 >= LEAST_SEEN_S for _, ms in times] == [
             True,
             True,

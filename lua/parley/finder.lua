@@ -52,7 +52,7 @@ function H.select(chats, title)
   if #chats > most then
     title = ("The newest %d of %d chats; :ParleyFind {words} narrows the list"):format(most, #chats)
   end
-  require("parley.ask").pick(vim.list_slice(chats, 1, most), {
+  require("parley.dialogs").pick(vim.list_slice(chats, 1, most), {
     prompt = title,
     kind = "parley_chat",
     format_item = function(chat)

@@ -3,7 +3,7 @@
 local M = {}
 
 local api = vim.api
-local ns = api.nvim_create_namespace("parley.calls")
+local ns = api.nvim_create_namespace("parley.running")
 local H = { states = {}, timers = {} }
 
 local groups = { failed = "ParleyNote", refused = "ParleyNote" }

@@ -85,7 +85,7 @@ function M.read(buf, sighting, win)
   if not reading or reading.win ~= win or reading.sighting ~= sighting then
     reading = { buf = buf, sighting = sighting, win = win, rows = 0 }
     H.reading = reading
-    local group = api.nvim_create_augroup("parley.seen", {})
+    local group = api.nvim_create_augroup("parley.sightings", {})
     api.nvim_create_autocmd({ "WinScrolled", "WinClosed" }, {
       group = group,
       pattern = tostring(win),
