@@ -6,7 +6,7 @@ start, restart and give up, but not the SDK: a `ServerSession` talks to the serv
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, TypeAlias, TypeVar
 
@@ -133,7 +133,7 @@ class Supervisor:
         """
 
         async def call(session: ServerSession, renew: Renew) -> Outcome:
-            if reason := self._changed(tool):
+            if reason := _change(tool, self.tools):
                 raise ServerError(f"{name} {reason}")
             has_reported = False
             with self._signals.clock.followed_by(clock), ExitStack() as still:
@@ -310,7 +310,7 @@ class Supervisor:
         self._stderr.drain()
         self._fail(
             f"MCP server '{self.settings.name}' was not ready within {seconds:g} s"
-            f"{self._last_words()}{self._hint()}"
+            f"{self._last_words()}{_hint(self.settings)}"
         )
         signals.stop()
         if task is not None:
@@ -364,13 +364,6 @@ class Supervisor:
         except Exception as failure:
             raise ServerError(f"{what} failed: {_words(cause(failure))}") from failure
 
-    def _changed(self, tool: Tool) -> str:
-        tools = map(reader, self.tools[:1]) if is_reader(tool) else self.tools
-        digest = next((other.digest for other in tools if other.name == tool.name), None)
-        if digest == tool.digest:
-            return ""
-        return "has changed its definition since" if digest else "is no longer offered"
-
     def _ended(self, why: str = "") -> str:
         self._stderr.drain()
         why = f" ({why})" if why else ""
@@ -380,23 +373,32 @@ class Supervisor:
         self._stderr.drain()
         error, server = cause(failure), f"MCP server '{self.settings.name}'"
         if isinstance(error, LostError):
-            return f"{server} ended while starting{self._last_words()}{self._hint()}"
+            return f"{server} ended while starting{self._last_words()}{_hint(self.settings)}"
         if isinstance(error, ParleyError):
             return str(error)
         return f"{server}: {_words(error)}{self._last_words()}"
 
-    def _hint(self) -> str:
-        """A possible reason why a program does not start outside your shell."""
-        name = self.settings.name
-        return (
-            f". If it needs variables of your environment, set them in mcp.servers.{name}.env"
-            if self.settings.command
-            else ""
-        )
-
     def _last_words(self) -> str:
         said = last_words(self._stderr.lines)
         return f"; its last words: {said[0]}" if said else ""
+
+
+def _change(tool: Tool, tools: Sequence[Tool]) -> str:
+    """How a tool differs from the tools that its server offers now; "" if it does not."""
+    offered = map(reader, tools[:1]) if is_reader(tool) else tools
+    digest = next((other.digest for other in offered if other.name == tool.name), None)
+    if digest == tool.digest:
+        return ""
+    return "has changed its definition since" if digest else "is no longer offered"
+
+
+def _hint(settings: ServerSettings) -> str:
+    """A possible reason why a program does not start outside your shell."""
+    return (
+        f". If it needs variables of your environment, set them in mcp.servers.{settings.name}.env"
+        if settings.command
+        else ""
+    )
 
 
 async def _result(

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from parley.addresses import flaw
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.models.formats import PACKAGE
+from parley.nvim.chat_buffer import ChatBuffer
 from parley.runtime.app import App
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 
@@ -19,22 +20,27 @@ _LISTENS_S = 1.0
 """How many seconds a server on this machine may take to accept a connection."""
 
 
-async def agent_rows(app: App, current: str) -> list[dict[str, str]]:
-    """The agents to pick from, with model and state; at most one demo agent, at the end."""
+async def offer_agents(buffer: ChatBuffer) -> None:
+    """Let the user pick the agent of a chat, from a list with the model and the state of each.
+
+    The list has at most one demo agent, at the end.
+    """
+    app, current = buffer.app, buffer.agent.name
     agents = app.settings.all_agents()
     here = await listeners(app, agents)
     demos = [agent for agent in agents if app.provider(agent.provider).builtin]
     demo = next((a for a in demos if a.name == current), app.settings.named_agent(DEMO))
     shown = [*(agent for agent in agents if agent not in demos), *([demo] if demo else [])]
-    return [{"name": a.name, "model": a.model, "state": _state(app, a, here)} for a in shown]
+    rows = [{"name": a.name, "model": a.model, "state": _state(app, a, here)} for a in shown]
+    buffer.editor.tell("pick_agent", buffer.buf, rows, current)
 
 
-async def welcome(app: App, agent: Agent) -> str:
-    """A new chat's line about the agent that will answer, and the key that chooses another."""
+async def show_welcome(buffer: ChatBuffer) -> None:
+    """Show, in a new chat, the agent that will answer and the key that chooses another."""
+    app, agent = buffer.app, buffer.agent
     state = _state(app, agent, await listeners(app, [agent]))
-    return (
-        f"{agent.name} answers · {state} · {app.settings.keys.agent or ':ParleyAgent'} for another"
-    )
+    key = app.settings.keys.agent or ":ParleyAgent"
+    buffer.editor.tell("welcome", buffer.buf, f"{agent.name} answers · {state} · {key} for another")
 
 
 def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:

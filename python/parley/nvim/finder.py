@@ -5,6 +5,7 @@ Run it in a thread, because reading files takes time. Does not know how a list i
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from parley.chat.grammar import marker_of
 from parley.chat.reader import parse
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
+from parley.nvim.editor import Editor
 from parley.storage.chats import newest_first
 from parley.storage.content import opening
 
@@ -82,6 +84,17 @@ def _topic_of(path: Path) -> str:
     except (ParleyError, OSError) as error:
         return shown_line(str(error))
     return shown_line(topic(chat)[:_TOPIC], None)
+
+
+async def offer_chats(editor: Editor, folder: str, words: str) -> None:
+    """Let the user pick a chat in a folder that has all of these words."""
+    chats = await asyncio.to_thread(find_chats, Path(folder), words)
+    if chats.rows:
+        editor.tell("pick_chat", chats.rows, chats.note)
+    elif words:
+        editor.message(f"no chat in {folder} has all of these words: {words}", "warn")
+    else:
+        editor.message(f"there are no chats in {folder}: :ParleyChatNew makes one")
 
 
 def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:

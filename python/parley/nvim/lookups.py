@@ -5,15 +5,13 @@ A lookup may run at the same time as a turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from parley import engine
 from parley.chat.transcript import Proposal
-from parley.models.request import Request
 from parley.nvim.chat import Chat
 from parley.nvim.chat_ports import chat_ports
 from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
+from parley.nvim.pages import request_page
 from parley.policy.choice import UNREADABLE
 from parley.policy.status_texts import waiting_for
 from parley.runtime.asyncio_ports import Callbacks
@@ -38,14 +36,21 @@ def show_details(chat: Chat, handle: int, row: int) -> None:
     buffer.editor.spawn(buffer.at(handle, row, work))
 
 
-def with_request(chat: Chat, handle: int, row: int, use: Callable[[Request], None]) -> None:
-    """Pass the request that the exchange at a handle would send to `use`."""
+def show_request(chat: Chat, handle: int, row: int) -> None:
+    """Show the request that the exchange at a handle in this row would send."""
     buffer = chat.buffer
 
     async def work(document: BufferDocument) -> None:
+        from parley.providers.client import wire_format
+
         ports = chat_ports(buffer, chat.screen, document, _observer(buffer.editor))
-        seen = await engine.observe(ports, buffer.resolve)
-        use(await engine.with_pictures(ports, seen.next_request()))
+        observation = await engine.observe(ports, buffer.resolve)
+        request = await engine.with_pictures(ports, observation.next_request())
+        provider = buffer.app.provider(request.provider)
+        form = wire_format(provider, request)
+        url = buffer.app.client.url(provider, form.path)
+        lines = request_page(request, buffer.agent.name, url, form.body(request))
+        buffer.editor.tell("scratch", "request", lines, "jsonc")
 
     buffer.editor.spawn(buffer.at(handle, row, work))
 

@@ -19,22 +19,21 @@ import pynvim
 from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
-from parley.models.request import Request
-from parley.nvim.agents import agent_rows, welcome
+from parley.nvim.agents import offer_agents, show_welcome
 from parley.nvim.chat import Chat
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.copies import export_chat, fork_chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
-from parley.nvim.finder import find_chats
+from parley.nvim.finder import offer_chats
 from parley.nvim.health import report
 from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
 from parley.nvim.log import log_to
-from parley.nvim.lookups import show_details, with_request
-from parley.nvim.pages import log_page, request_page
-from parley.nvim.prompt_insertion import full_name, insert_prompt
+from parley.nvim.lookups import show_details, show_request
+from parley.nvim.pages import log_page
+from parley.nvim.prompt_insertion import insert_prompt, list_prompts
 from parley.nvim.resource_names import ResourceNames
 from parley.nvim.servers_page import ServersPage
 from parley.nvim.trust_dialog import TrustDialog
@@ -225,10 +224,7 @@ class Plugin:
         chat.check.is_loaded_anew = False  # Parley created the file; the user typed any text since
         self.app.ledger(chat.buffer.path).confirm(MADE_HERE)
 
-        async def show() -> None:
-            self.editor.tell("welcome", buf, await welcome(self.app, chat.buffer.agent))
-
-        self.editor.spawn(show())
+        self.editor.spawn(show_welcome(chat.buffer))
 
     def _on_loaded(self, buf: int, name: str) -> None:
         self._chat(buf, name).check.is_loaded_anew = True
@@ -265,7 +261,7 @@ class Plugin:
     def _on_agent(self, buf: int, name: str, agent: str | None = None, stays: bool = False) -> None:
         chat = self._chat(buf, name)
         if agent is None and not stays:
-            self.editor.spawn(self._pick_agent(chat))
+            self.editor.spawn(offer_agents(chat.buffer))
             return
         agent = agent or chat.buffer.agent.name
         if agent not in self.app.agents():
@@ -274,26 +270,11 @@ class Plugin:
             self._chosen[name] = agent
         chat.choose_agent(agent, stays=stays)
 
-    async def _pick_agent(self, chat: Chat) -> None:
-        current = chat.buffer.agent.name
-        self.editor.tell(
-            "pick_agent", chat.buffer.buf, await agent_rows(self.app, current), current
-        )
-
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         show_details(self._chat(buf, name), handle, row)
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
-        def show(request: Request) -> None:
-            form = wire_format(self.app.provider(request.provider), request)
-            url = self.app.client.url(self.app.provider(request.provider), form.path)
-            lines = request_page(request, chat.buffer.agent.name, url, form.body(request))
-            self.editor.tell("scratch", "request", lines, "jsonc")
-
-        from parley.providers.client import wire_format
-
-        chat = self._chat(buf, name)
-        with_request(chat, handle, row, show)
+        show_request(self._chat(buf, name), handle, row)
 
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).buffer.path
@@ -370,15 +351,7 @@ class Plugin:
         chat.turns.insert(bring(chat, handle, question, quote, is_first=first))
 
     def _on_prompts(self) -> None:
-        async def tell() -> None:
-            offered = {
-                full_name(p): [a.name for a in p.arguments]
-                for p in await self.app.servers.prompts()
-            }
-            named = {n: [a for a in names if a.isprintable()] for n, names in offered.items()}
-            self.editor.tell("prompts", {n: names for n, names in named.items() if n.isprintable()})
-
-        self.editor.spawn(tell())
+        self.editor.spawn(list_prompts(self.editor, self.app.servers))
 
     def _on_resources(self) -> None:
         self.editor.spawn(self._resource_names.resources())
@@ -403,16 +376,7 @@ class Plugin:
         self.editor.spawn(self.servers.trust())
 
     def _on_find(self, dir: str, words: str) -> None:  # noqa: A002 - the name it has in the message
-        async def show() -> None:
-            chats = await self.editor.loop.run_in_executor(None, find_chats, Path(dir), words)
-            if chats.rows:
-                self.editor.tell("pick_chat", chats.rows, chats.note)
-            elif words:
-                self.editor.message(f"no chat in {dir} has all of these words: {words}", "warn")
-            else:
-                self.editor.message(f"there are no chats in {dir}: :ParleyChatNew makes one")
-
-        self.editor.spawn(show())
+        self.editor.spawn(offer_chats(self.editor, dir, words))
 
     def _on_health(self, cwd: str) -> None:
         self._in(cwd)

@@ -16,6 +16,7 @@ from parley.errors import ParleyError
 from parley.mcp.servers import Servers
 from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Dialogs
+from parley.nvim.editor import Editor
 from parley.text import one_line
 from parley.tools.forms import TEXT_SHOWN
 from parley.tools.prompts import Prompt
@@ -49,6 +50,13 @@ async def insert_prompt(
     if not text:
         raise ParleyError(f"the prompt {full_name(prompt)} has no text")
     await chat.change(handle, lambda shot: _put(shot, text))
+
+
+async def list_prompts(editor: Editor, servers: Servers) -> None:
+    """Tell the editor the names of the servers' prompts and of their arguments, to complete."""
+    names = {full_name(p): [a.name for a in p.arguments] for p in await servers.prompts()}
+    named = {n: [a for a in arguments if a.isprintable()] for n, arguments in names.items()}
+    editor.tell("prompts", {n: a for n, a in named.items() if n.isprintable()})
 
 
 def _blanks(lines: Sequence[str]) -> int:
