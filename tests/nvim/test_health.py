@@ -73,8 +73,10 @@ def test_it_names_the_agent_for_new_chats_and_the_reason(
         ),
         (
             False,
-            "- Ollama: llama3.1 of ollama at {}: nothing is listening there; start the server to "
-            "use the agent",
+            (
+                "- Ollama: llama3.1 of ollama at {}: nothing is listening there; start the server "
+                "to use the agent"
+            ),
         ),
     ],
 )
