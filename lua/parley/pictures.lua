@@ -13,7 +13,7 @@ local width = 80
 ---@class parley.Pictures
 ---@field tick integer the changedtick of the text with these rows
 ---@field rows { [1]: integer, [2]: string }[] row and path of each picture, in order
----@field files table<string, string> the file for each path that the host has checked; "" if invalid
+---@field files table<string, string> the file for each path that the host has checked, or ""
 ---@field drawn table<string, { win: integer, row: integer, path: string, close: fun() }>
 
 --- Receive the pictures that the host found in the text of `tick`, and draw the pictures in the
