@@ -1,4 +1,5 @@
-"""Formats an answer for a terminal: finished Markdown blocks are formatted, the rest is raw text.
+"""Formats an answer for a terminal: finished Markdown blocks are formatted, and the rest is raw
+text.
 
 The input must be safe to show; the module does not know where its output goes. Finished blocks (a
 paragraph, a list item, a code block) never change again. Nothing is left out: text that Markdown
@@ -54,7 +55,9 @@ _THEME = Theme(
         "markdown.block_quote": "dim",
     }
 )
-"""Readable on dark and light terminals: without backgrounds, and without blue (often too dark)."""
+"""Readable on dark and light terminals: no background colours, and no blue, which is often too
+dark.
+"""
 
 
 class ShownAnswer:
@@ -151,7 +154,7 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def _blocks(text: str) -> list[_Block]:
-    """All blocks of a text, at least one; more text could change only the last."""
+    """All blocks of a text, at least one; more text could change only the last block."""
     starts = [
         (token.map[0], token.type == "list_item_open")
         for token in _PARSER.parse(text)
@@ -198,7 +201,9 @@ def _characters(text: str) -> Counter[str]:
 
 
 def _info(token: Token) -> str:
-    """A code block's info string, without the language name if the colours already show it."""
+    """A code block's info string, without the language name if the code is already highlighted for
+    that language.
+    """
     if token.type != "fence":
         return ""
     language, _, more = token.info.strip().partition(" ")
@@ -230,7 +235,7 @@ _InTime = simplefilter(_in_time)
 
 
 class _Code(markdown.CodeBlock):
-    """Code in the terminal's own colours, because they suit its background."""
+    """Code in the terminal's own colours, because these suit the background."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()

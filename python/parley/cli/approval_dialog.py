@@ -1,4 +1,4 @@
-"""Asks the user at a terminal about calls: draws them and reads six keys, as in the editor.
+"""Asks the user at a terminal about calls: draws the calls and reads six keys, as in the editor.
 
 Knows what the terminal shows and what each key does. An approval counts only for calls that were
 drawn in full, and for long enough; otherwise the engine warns first, and the next approval counts.
@@ -35,7 +35,9 @@ _LONGEST_REASON = 2000
 _LEAST_WIDTH = 12
 
 _READER_S = 0.1
-"""Seconds to wait for a pipe's reader: it may still write our output to this terminal."""
+"""Seconds to wait for the program that reads our pipe, which may still write our output to this
+terminal.
+"""
 
 Row = list[Chunk]
 
@@ -67,15 +69,15 @@ class ApprovalDialog:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """A call's rows: the short form and the full form."""
+    """A call's rows, in the short form and in the full form."""
 
     short: list[Row]
     full: list[Row]
     is_all: bool
-    """Whether the full rows show the whole call."""
+    """Whether the full form shows the whole call."""
 
     def within(self, height: int) -> tuple[list[Row], bool]:
-        """As many rows as fit, and whether they show the whole call."""
+        """As many rows as fit, and whether these rows show the whole call."""
         if len(self.full) <= height:
             return self.full, self.is_all
         if height < len(self.short) + 2:
@@ -103,7 +105,7 @@ class _Watch:
         self._since = dict[Sighting, float]()
 
     def look(self, sightings: Iterable[Sighting]) -> None:
-        """From now on, only these are on the screen."""
+        """Record that only these calls are on the screen from now on."""
         now, here = self._now(), set(sightings)
         for gone in self._since.keys() - here:
             self._before[gone] = self._before.get(gone, 0.0) + now - self._since.pop(gone)
@@ -138,7 +140,7 @@ class _Dialog:
         self._current = 0
         self._least_s = least_s
         self._watch = _Watch()
-        """Watches each call that is drawn in full, or that the user knows from a warning is not."""
+        """Tracks each call that is drawn in full, or that a warning has told the user is not."""
         self._warned_of = set[Sighting]()
         self._message = ""
         self._prompt = ""

@@ -34,7 +34,7 @@ _AGENT = "the agent that answers, instead of the chat's"
 
 
 class Parser(argparse.ArgumentParser):
-    """Prints through the screen, and adds its arguments only when used."""
+    """Prints through the screen, and adds its arguments only when it is used."""
 
     def __init__(
         self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any
@@ -128,7 +128,9 @@ def parser() -> Parser:
 
 
 def _without_command(arguments: argparse.Namespace) -> int:
-    """Print all commands to standard error, so a script does not take the help for output."""
+    """Print all commands to standard error, so that a script does not mistake the help for
+    output.
+    """
     parser().print_help(sys.stderr)
     return USAGE
 
@@ -524,4 +526,4 @@ COMMANDS: dict[str, Command] = {
         "servers:demo_server", "Serve the demo model to other programs, until Ctrl-C.", _demo_server
     ),
 }
-"""All commands, in the order in which the help lists them."""
+"""All commands, in the order of the help."""

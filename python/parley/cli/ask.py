@@ -74,7 +74,7 @@ def _question(arguments: argparse.Namespace) -> tuple[str, list[NamedPicture]]:
 
 
 def _titled(content: ReferenceText) -> ReferenceText:
-    """The same text, with a title that cannot be read as a reference."""
+    """The same text, whose title can no longer be read as a reference."""
     return replace(content, title=content.title.replace("@@", "@ @"))
 
 
@@ -125,7 +125,7 @@ async def put_question(
     """Append a question ("" if it is already there) and its pictures to a chat.
 
     Raises ParleyError if the question could not be sent, or if calls are waiting, because these
-    would stay undecided.
+    calls would stay undecided.
     """
     document = FileDocument(Path(arguments.file), on_note=remark)
     transcript = (await document.read()).transcript
@@ -165,7 +165,7 @@ def _take_terminal() -> None:
 
 
 def _report() -> Report:
-    """The report: for programs and terminals like that of `respond`, otherwise only the answer."""
+    """The report: as for `respond` if a program or a terminal reads it, else only the answer."""
     is_of_answer = not (screen().as_json or screen().is_terminal)
     return AnswerReport() if is_of_answer else report_for(as_json=screen().as_json)
 

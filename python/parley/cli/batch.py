@@ -1,4 +1,5 @@
-"""`parley respond` with several chats: runs some at once, with one application and rate limit.
+"""`parley respond` with several chats: runs some of them at once, with one application and one rate
+limit.
 
 An error in one chat does not affect the others. Prints a line for each finished chat, and the
 overall progress; the answers are in the files.
@@ -119,7 +120,7 @@ class _Batch:
         return worst(*(outcome.code for outcome in self._outcomes))
 
     async def _work(self, app: App, files: Iterator[str]) -> None:
-        """Continue one chat after another until none is left."""
+        """Continue one chat after another until no chat is left."""
         for file in files:
             with about(file):
                 self.show(file, "")
@@ -130,7 +131,8 @@ class _Batch:
                 self._tell(outcome)
 
     def _forget(self) -> None:
-        """Free a chat's memory; with a single chat, the end of the process does that.
+        """Free a chat's memory; if there is only one chat, its memory is freed when the process
+        ends.
 
         After the first chat, exclude the SDKs from garbage collection, because they stay loaded.
         """

@@ -165,7 +165,7 @@ class _Conversation:
         say("")
 
     def _choose_agent(self, name: str) -> None:
-        """Switch to another agent; without a name, list the agents. Raises ParleyError."""
+        """Switch to another agent, or list the agents if no name is given. Raises ParleyError."""
         check_agent(name, self._app.settings)
         self._arguments.agent = name or self._arguments.agent
         current = self._app.agent_name(self._transcript(), self._arguments.agent)
@@ -198,9 +198,9 @@ def _typed() -> tuple[str, bool]:
 
 
 def _prepare_line(questions: Sequence[str]) -> None:
-    """Make the chat's questions the line history, and read pasted text as one line.
+    """Use the chat's questions as the line history, and read pasted text as one line.
 
-    Python without readline can do neither. Bytes that are not text do not end the conversation.
+    Without readline, Python can do neither. Bytes that are not text do not end the conversation.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")

@@ -1,6 +1,6 @@
 """`parley completion`: scripts that complete `parley` commands in bash, zsh and fish.
 
-The scripts are generated from the command table, so they match the help. Only agent names are
+The scripts are generated from the command table, so that they match the help. Only agent names are
 looked up during completion, because they come from the user's settings.
 """
 

@@ -58,7 +58,7 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
 
 
 def _package(provider: ProviderSettings) -> str:
-    """A phrase with the provider's package, or the reason why there is none."""
+    """A phrase with the provider's package, or with the reason why it has none."""
     try:
         return f"from the package {offer(PROVIDER_GROUP, provider.name).package}"
     except EntryPointError as error:

@@ -25,7 +25,7 @@ HTML = "html"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of a chat: its title, its writer, and whether one output can hold several chats."""
+    """A form of a chat: its title, its writer, and whether one output can contain several chats."""
 
     title: str
     write: _Writer
@@ -86,7 +86,9 @@ def _write(path: Path, chat: ImportedChat) -> None:
 
 
 def _target(arguments: argparse.Namespace, number: int, count: int) -> Path | None:
-    """A chat's file; None for standard output. Raises ParleyError for several chats in one file."""
+    """The file to write a chat to; None for standard output. Raises ParleyError for several chats
+    in one file.
+    """
     target = Path(arguments.to) if arguments.to else None
     if target and _is_folder(target):
         stem = "chat" if arguments.file == PIPE else Path(arguments.file).stem

@@ -23,7 +23,9 @@ from parley.storage.chats import chat_folder, new_chat, remove_unchanged
 _BY_ITSELF = ("nvim", "+")
 """Neovim, with the cursor on the last line."""
 _COMMANDS = ("-", "+")
-"""An editor takes arguments that start with these for options or vi commands, not for files."""
+"""Editors interpret arguments that start with these characters as options or vi commands, not as
+files.
+"""
 _STANDARD_INPUT = 0
 _NONE = "no editor found. Set VISUAL or EDITOR, or install Neovim"
 

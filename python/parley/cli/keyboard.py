@@ -2,7 +2,7 @@
 
 Restores the terminal whenever it does not wait for a key: after an exception, after a signal that
 ends the program, and while the program is stopped (Ctrl-Z). Discards input from before the wait. If
-the terminal marks pasted text, it counts as one key, because the user did not type it.
+the terminal marks pasted text, that text counts as one key, because the user did not type it.
 """
 
 from __future__ import annotations

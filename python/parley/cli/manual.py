@@ -19,7 +19,7 @@ _FILES = {
     ),
 }
 _ONE_LINE = 10_000
-"""More cells than any usage line has, because line breaks depend on the Python version."""
+"""More cells than any usage line needs, because line breaks depend on the Python version."""
 
 
 def man(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,9 @@ class Pager:
         rows: Callable[[int], Sequence[str]],
         on_read: Callable[[], None] = lambda: None,
     ) -> None:
-        """`rows` returns the rows for a width; `on_read` is called when all have been shown."""
+        """`rows` returns the rows for a given width; `on_read` is called when all rows have been
+        shown.
+        """
         self._keyboard = keyboard
         self._rows = lru_cache(maxsize=1)(rows)
         self._on_read = on_read

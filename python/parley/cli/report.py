@@ -37,7 +37,7 @@ WAITS = (
 )
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
-"""The most lines of a result on a terminal, by its status; the file has all lines."""
+"""The most lines of a result on a terminal, by its status; the file contains all lines."""
 
 
 def report_for(*, as_json: bool) -> Report:
@@ -85,7 +85,7 @@ class Report:
         self._note_wait(text)
 
     def _note_wait(self, text: str) -> None:
-        """Print one note per wait for the rate limit, unless the status shows it."""
+        """Print one note for each wait for the rate limit, unless the status shows the wait."""
         is_held = is_rate_limited(text)
         if is_held and not self._is_held and not screen().shows_status:
             remark(f"{text.removesuffix('...')} (safety.rate_limit_per_minute)")
@@ -170,7 +170,7 @@ class Report:
 
 
 class SilentReport(Report):
-    """The report if standard output is used otherwise: waiting calls go to standard error."""
+    """The report if standard output has another use: waiting calls go to standard error."""
 
     def text(self, piece: str) -> None:
         """Ignore the text, because the chat is written when it is complete."""
@@ -208,7 +208,7 @@ class JsonReport(Report):
             emit("call_waiting", text=text, caution=note, call=facts)
 
     def end(self, end: engine.End) -> None:
-        """Print the message of the turn's end; the exit code tells the rest."""
+        """Print the message of the turn's end; the exit code conveys the rest."""
         _say_why(end)
 
 
@@ -253,7 +253,7 @@ class TerminalReport(Report):
         super().decided(calls, key)
 
     def left(self, seen: engine.Observation) -> None:
-        """Write the calls' rows only, because the user has seen the calls."""
+        """Write only the calls' rows, because the user has already seen the calls."""
         self._record([self._row(call) for call in seen.undecided() if isinstance(call, Proposal)])
 
     def end(self, end: engine.End) -> None:

@@ -92,7 +92,7 @@ async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:
 
 
 def write_waiting(ports: engine.Ports, seen: engine.Observation, report: Report) -> None:
-    """Print the waiting calls. If all output was written, record that they were printed."""
+    """Print the waiting calls. If all output was written, record that the calls were printed."""
     report.waiting(seen)
     if screen().has_shown_all:
         record_sightings(ports, seen)

@@ -1,8 +1,8 @@
-"""Standard output and standard error: escapes foreign text, but only on a terminal.
+"""Standard output and standard error: escapes text from other sources, but only on a terminal.
 
 Both may be the same terminal, so one object writes to both. It keeps the changing rows below the
-output: the end of an unfinished answer, the status, or a question to the user. If it cannot write
-the output, the command continues, and reports the error at its end.
+output: the end of an unfinished answer, the status, or a question to the user. If the output cannot
+be written, the command continues and reports the error when it ends.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Screen:
         self.is_quiet = False
         """Whether only the requested output and errors are printed."""
         self.has_failure = False
-        """Whether an error was reported. If so, the command does not exit with 0."""
+        """Whether an error was reported, so that the command does not exit with 0."""
         _prepare(out, self._out_is_terminal)
         _prepare(err, True)
 
@@ -255,7 +255,7 @@ class Screen:
             self._write_err(text)
 
     def _columns(self, stream: TextIO | None = None) -> int:
-        """A row's width in cells: at least 2, because the last cell stays free."""
+        """A row's width in cells, which is at least 2 because the last cell stays free."""
         return max(self._size(stream).columns or 80, 2)
 
     def _size(self, stream: TextIO | None = None) -> os.terminal_size:
@@ -279,7 +279,8 @@ class Screen:
         """Update the rows below the output; write only from the first changed row.
 
         Between drawings, the cursor stays in the last row, without a line break: otherwise the
-        terminal would scroll when the rows fill it. Thus the first row is `len - 1` rows above.
+        terminal would scroll when the rows fill it. The first row is therefore `len - 1` rows above
+        the cursor.
         """
         rows, before = self._rows() if self.draws else [], self._below
         if not self.draws and self._dialog:
@@ -294,8 +295,8 @@ class Screen:
         if not rows:
             self._erase()
             return
-        # Start in a row that both drawings have: a line break from it creates any added row, and
-        # the erasure below the last row needs the cursor there.
+        # Start in a row that both drawings have: a line break from this row creates any added row,
+        # and erasing below the last row requires the cursor to be there.
         start = min(same, len(rows) - 1, max(len(before) - 1, 0))
         up = len(before) - 1 - start
         text = (f"\x1b[{up}A" if up > 0 else "") + "\r\x1b[K"
@@ -353,7 +354,7 @@ def _is_utf_8(stream: TextIO | None) -> bool:
 
 
 def _prepare(stream: TextIO | None, for_people: bool) -> None:
-    """For people, escape characters that the encoding lacks; for programs, keep the bytes."""
+    """For people, escape characters that are not in the encoding; for programs, keep the bytes."""
     if not isinstance(stream, io.TextIOWrapper):
         return
     if for_people:

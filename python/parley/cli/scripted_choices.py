@@ -42,7 +42,9 @@ class ScriptedChoice:
 
 
 class Script:
-    """A command's choices: first those with an id, then the others, each in order."""
+    """A command's choices: first the choices with an id, then the other choices, both in their
+    given order.
+    """
 
     def __init__(self, choices: Iterable[ScriptedChoice], reason: str = "") -> None:
         self._choices = sorted(choices, key=lambda choice: not choice.call)
@@ -68,7 +70,7 @@ class Script:
                 raise ParleyError(f"{choice}: {why}; nothing was asked")
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
-        """Make the next choice; False if no choice is left, or if it was refused."""
+        """Make the next choice; returns False if no choice is left or the choice was refused."""
         if not self._choices:
             return False
         seen, choice = await engine.observe(ports, resolve), self._choices[0]

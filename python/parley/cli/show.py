@@ -154,7 +154,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _tree(value: Any) -> Any:
-    """A transcript value as plain JSON: its kind, its lines (from 1) and its fields."""
+    """A transcript value as plain JSON: its kind, its lines (counted from 1) and its fields."""
     if isinstance(value, tuple):
         return [_tree(item) for item in value]
     if not is_dataclass(value):
@@ -199,7 +199,7 @@ def log(arguments: argparse.Namespace) -> int:
 
 
 def _short(value: Any) -> str:
-    """A fact on one line, without zero counts."""
+    """A record on one line, without counts that are zero."""
     if isinstance(value, dict):
         return ",".join(f"{name}:{count}" for name, count in value.items() if count)
     return str(value)

@@ -29,7 +29,7 @@ def soon(loop: AbstractEventLoop, handler: Callable[[], None]) -> Callable[..., 
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """Treat other ending signals, such as SIGHUP, like Ctrl-C: the answer so far stays.
+    """Treat other terminating signals, such as SIGHUP, like Ctrl-C: the answer so far is kept.
 
     A shell script makes background commands ignore Ctrl-C, so restore the default handler first.
     """

@@ -102,7 +102,9 @@ def emit(kind: str, /, **facts: Any) -> None:
 
 
 def _numbered(value: Any) -> Any:
-    """A value without NaN and infinity, which a server's schema may have but JSON lacks."""
+    """A value without NaN and infinity, which a server's schema may contain but JSON does not
+    allow.
+    """
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -176,7 +178,7 @@ def check_agent(name: str | None, known: Settings) -> None:
 
 
 def warn_of_project(app: App) -> None:
-    """Print the project's server files without the user's trust, and problems in the others."""
+    """Print the project's untrusted server files, and the problems in its trusted server files."""
     for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
         remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")

@@ -52,15 +52,17 @@ class Pen:
 
 
 def is_cut(chunks: Chunks) -> bool:
-    """Whether chunks were cut. Only Parley writes ellipses: foreign text has them escaped."""
+    """Whether chunks were cut. Only Parley writes ellipses: in text from other sources, they are
+    escaped.
+    """
     return any("…" in chunk[0] for chunk in chunks)
 
 
 def fit(chunks: Chunks, width: int) -> list[Chunk]:
-    """Chunks cut to a width, with an ellipsis for each missing text.
+    """Chunks cut to a width, with an ellipsis wherever text is missing.
 
-    Sizes are dropped first. Chunks with a third part may be cut: they share the room, so a long
-    chunk does not displace others.
+    Sizes are dropped first. Chunks with a third part may be cut: these chunks share the room, so
+    that a long chunk does not displace others.
     """
     chunks = _without_sizes(chunks, width)
     lengths = [cell_len(chunk[0]) for chunk in chunks]
@@ -84,7 +86,7 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
 
 
 def _without_sizes(chunks: Chunks, width: int) -> list[Chunk]:
-    """The chunks without those sizes that do not fit; the last sizes are dropped first."""
+    """The chunks without the sizes that do not fit; the last sizes are dropped first."""
     kept, used = list[Chunk](), sum(cell_len(chunk[0]) for chunk in chunks)
     for chunk in reversed(chunks):
         text = chunk[0]
@@ -103,7 +105,7 @@ def _shortened(chunk: Chunk, width: int) -> str:
 
 
 def _share(lengths: Sequence[int], room: int) -> int:
-    """The highest limit for each length that lets all lengths fit into the room."""
+    """The highest limit for every length with which all lengths fit into the room."""
     for number, length in enumerate(sorted(lengths)):
         share = room // (len(lengths) - number)
         if length > share:
@@ -121,7 +123,9 @@ def cut(text: str, width: int, end: str = "") -> str:
 
 
 def cut_start(text: str, width: int) -> str:
-    """Text cut to a width: the first character, an ellipsis if text is missing, and the end."""
+    """Text cut to a width: the first character, an ellipsis if text is missing, and the end of the
+    text.
+    """
     if cell_len(text) <= width:
         return text
     head = text[:1] if cell_len(text[:1]) == 1 < width else ""
@@ -165,7 +169,7 @@ def _break(text: str, cells: int) -> int:
 
 
 def note_rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
-    """A note on a few rows, cut if it needs more."""
+    """A note on a few rows, cut if it needs more rows."""
     lines = rows(chunks, width)
     rest = [
         chunk for line in lines[_MOST_ROWS_OF_NOTE - 1 :] for chunk in line if chunk[0] != _INDENT

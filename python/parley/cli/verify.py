@@ -85,10 +85,10 @@ def _exchange_at(transcript: Transcript, line: int) -> int:
 
 
 async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list[str]:
-    """Changes in the settings since the last recorded request."""
+    """The changes to the settings since the last recorded request."""
     async with onlooker(with_tools=arguments.tools) as app:
         # If the front matter named no agent, provider or model, the agent was either the default or
-        # the user's choice: the record does not tell which. A chosen agent ignores the front
+        # the user's choice: the record does not show which. A chosen agent ignores the front
         # matter's provider and model.
         is_free = not then["front"].keys() & {"agent", "provider", "model"}
         agent = then["agent"] if is_free and app.settings.named_agent(then["agent"]) else None

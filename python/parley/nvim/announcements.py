@@ -1,6 +1,6 @@
-"""Messages about chats with waiting calls or a finished turn. Pure.
+"""Messages about chats that have waiting calls or whose turn has ended. Pure.
 
-Knows how a turn can end and the choice keys; does not know windows.
+Knows how a turn can end, and the choice keys; does not know windows.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def reminder(calls: int, keys: Keys) -> str:
 
 
 def key_name(choice: Choice, keys: Keys) -> str:
-    """The key set for a choice; without a key, the choice's command."""
+    """The key that is mapped to a choice; if there is none, the choice's command."""
     key: str | bool = getattr(keys.choices, choice) if keys.choices.enabled else ""
     return str(key or f":ParleyApprove {choice}")
 
 
 def title(transcript: Transcript, path: str) -> str:
-    """A name for a chat: its topic or first question, else its file's name."""
+    """A name for a chat: its topic or its first question, or else its file's name."""
     name = (
         shown_line(topic(transcript)[: _NAME + 1], None)
         or legible_line(PurePath(path).name)

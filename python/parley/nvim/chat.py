@@ -1,7 +1,7 @@
 """The user's commands in one chat: ask, decide, compact, choose an agent.
 
-Knows what each command does; `turns` knows when it runs, `chat_screen` what is shown, and the engine
-how a turn proceeds.
+Knows what each command does; `turns` knows when a command runs, `chat_screen` knows what is shown,
+and the engine knows how a turn proceeds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Chat:
     def __init__(
         self, buffer: ChatBuffer, trust: TrustDialog, before: asyncio.Event | None = None
     ) -> None:
-        """`before` is the end of a turn of this file whose buffer was closed or reloaded."""
+        """`before` is the end of an earlier turn in this file; its buffer was closed or
+        reloaded.
+        """
         self.buffer = buffer
         self.screen = ChatScreen(buffer)
         self.check = StartCheck(buffer)
@@ -54,7 +56,8 @@ class Chat:
     # --- Commands of the user ---
 
     def respond(self, handle: int, row: int, regenerate: bool) -> None:
-        """Continue the exchange at a handle in this row; below a running turn, queue its question.
+        """Continue the exchange at a handle in this row, or queue its question if it is below a
+        running turn.
 
         A queued question is removed from the queue.
         """
@@ -88,10 +91,10 @@ class Chat:
         *,
         again: float | None,
     ) -> None:
-        """Decide the waiting calls at a handle that were `seen`; when none is left, continue the
+        """Decide the waiting calls at a handle that were `seen`; when no call is left, continue the
         turn.
 
-        `again`: milliseconds since a message about the same key, pressed just before.
+        `again`: the milliseconds since a message about the same key, which was pressed just before.
         """
         on_screen = self.screen.seen(seen)
         is_repeated = (
@@ -123,9 +126,7 @@ class Chat:
         self.turns.start(handle, row, work)
 
     def choose_agent(self, name: str, *, stays: bool) -> None:
-        """Talk to an agent from now on, while the chat is open; with `stays`, also write it into
-        the file.
-        """
+        """Use this agent while the chat is open; with `stays`, also record it in the file."""
         self.buffer.chosen = name
         self.buffer.app.warm(self.buffer.editor.loop, self.buffer.agent)
         self.buffer.editor.tell("agent", self.buffer.buf, name)
@@ -181,8 +182,8 @@ class Chat:
         await self.turns.refresh()
 
     async def _line_of_choice(self, turn: Turn, rule: Rule) -> int:
-        """The cursor's line; but a command may mean the last waiting answer, wherever the cursor
-        is.
+        """The cursor's line; but a command may apply to the last waiting answer, wherever the
+        cursor is.
         """
         shot = await turn.document.look()
         waiting = [calls for e in shot.transcript.exchanges if (calls := open_calls(e))]

@@ -29,9 +29,11 @@ class ChatBuffer:
         self.name = name
         """The path of the file; "" if the chat has no file yet."""
         self.folder = Path.cwd()
-        """The user's working directory at the last command in this chat."""
+        """The user's working directory when the user last ran a command in this chat."""
         self.chosen: str | None = None
-        """The agent that the user chose for this chat; None for the file's agent or the default."""
+        """The agent that the user chose for this chat; None for the file's agent or the default
+        agent.
+        """
         self.mirror = Mirror(editor.loop.time)
         """The text as Neovim last reported it."""
 

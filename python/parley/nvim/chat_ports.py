@@ -1,6 +1,7 @@
 """Connects the engine to a chat in the editor: wraps the app's ports to record requests and tools.
 
-The screen shows the counted tokens, and draws the last known tools without starting servers.
+The screen shows the counted tokens, and draws calls with the last known tools, without starting
+servers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def chat_ports(
     *,
     is_beside: bool = False,
 ) -> engine.Ports:
-    """The ports for a turn; with `is_beside`, its requests are not the chat's own."""
+    """The ports for a turn; with `is_beside`, the turn's requests are not the chat's own."""
     app = buffer.app
     editor = partial(editor_text, buffer.editor, buffer.buf)
     ports = app.ports(document, buffer.path, observer, lambda: buffer.folder, editor)
@@ -39,7 +40,7 @@ def chat_ports(
 
 
 class CountedModel:
-    """The model port; counts the tokens of its requests."""
+    """The model port, which counts the tokens of its requests."""
 
     def __init__(
         self, model: engine.Model, tokens: Tokens, settled: Callable[[Request], Request] | None
@@ -58,7 +59,7 @@ class CountedModel:
 
 
 class RememberedTools:
-    """The tools port; the screen receives the last catalogue."""
+    """The tools port, which passes the latest catalogue to the screen."""
 
     def __init__(self, tools: engine.ToolRunner, screen: ChatScreen) -> None:
         self._tools = tools
@@ -78,5 +79,5 @@ class RememberedTools:
         return await self._tools.call(tool, arguments, request, task)
 
     async def resources(self, server: str) -> Sequence[str]:
-        """The URIs of the resources that a server lists now."""
+        """The URIs of the resources that a server currently lists."""
         return await self._tools.resources(server)

@@ -1,6 +1,6 @@
 """Shows one chat: its calls, folds, pictures, status and tokens.
 
-Knows how to compute them from the text and the ledger; Lua knows how to draw them.
+Knows how to compute all this from the text and the ledger; Lua knows how to draw it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class ChatScreen:
         self._buffer = buffer
         self._editor = buffer.editor
         self.catalogue: Catalogue | None = None
-        """The last request's tools, because drawing does not start servers; None before that."""
+        """The last request's tools, because drawing does not start servers; None before the first
+        request.
+        """
         self.tokens = Tokens()
         self._seen_calls = SeenCalls()
         self._fold_texts = FoldTexts()
@@ -122,7 +124,7 @@ class ChatScreen:
         return self._seen_calls.number(view.sighting(call))
 
     def seen(self, calls: Iterable[tuple[int, float]]) -> Seen:
-        """The calls that were on the screen, by their numbers and milliseconds."""
+        """The calls that were on the screen, from their numbers and milliseconds."""
         return Seen(self._seen_calls.of(calls), self._buffer.app.least_seen_s)
 
     # --- The status line ---

@@ -16,7 +16,7 @@ from parley.text import one_line, size_text
 
 MOST_DIAGNOSTICS = 200
 _MESSAGE = 1000
-"""The most characters of a diagnostic's message."""
+"""The most characters to quote from a diagnostic's message."""
 _OF_FILES = ("", "help")
 """The kinds of buffers ('buftype') that contain a file's text."""
 _NO_FILE = "no other file is open next to this chat"
@@ -56,7 +56,7 @@ def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
 
 
 def _diagnostics(file: str, context: Mapping[str, Any]) -> str:
-    """The file's worst diagnostics, in order of lines."""
+    """The file's most severe diagnostics, in line order."""
     worst, count = sorted(context["diagnostics"]), context["count"]
     if not worst:
         raise ParleyError(f"{file} has no diagnostics")

@@ -34,7 +34,7 @@ _LOOK_S = 0.02
 _FOREIGN = ("VIM", "VIMRUNTIME", "VIMINIT", "NVIM_APPNAME", "NVIM_LISTEN_ADDRESS", "PYTHONPATH")
 """Variables from a Neovim whose terminal runs this program, or meant only for this process."""
 
-# A bar, not a message, because a long message waits for ENTER and consumes the keys.
+# A bar instead of a message, because a long message waits for ENTER and swallows the keys.
 _INIT = """
 local here, python, hint = {here}, {python}, {hint}
 vim.opt.runtimepath:prepend(here .. '/parley')

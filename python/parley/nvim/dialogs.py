@@ -1,6 +1,6 @@
 """Asks the user questions while turns run: one question at a time, in the editor's own prompts.
 
-Knows ids and answers, but not the questions' subjects.
+Knows the questions' ids and answers, but not their subjects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class Dialogs:
         self._one_at_a_time = asyncio.Lock()
 
     async def select(self, prompt: str, items: Sequence[str]) -> int | None:
-        """The number, from 0, of the line that the user picks; None if the user picks none."""
+        """The number, from 0, of the line that the user picks; None if the user does not pick a
+        line.
+        """
         number = await self._answer("ask_select", prompt, list(items))
         return number - 1 if isinstance(number, int) and 0 < number <= len(items) else None
 

@@ -1,7 +1,8 @@
 """A chat in a buffer, as the engine's document.
 
-Edits are computed for the text known here. If the buffer has changed, Lua does not apply them, and
-they are computed again. Knows the buffer by a handle in Lua, whose marks move with the text.
+Edits are computed for the text that is known here. If the buffer has changed, Lua does not apply
+the edits, and they are computed again. Knows the buffer by a handle in Lua, whose marks move with
+the text.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class BufferDocument:
     ) -> None:
         """`row` is the handle's row in the mirror's text; None if unknown.
 
-        `on_failure` receives the reason if a begun change fails and no caller waits for it;
-        `on_change` is called when edits are in the buffer.
+        `on_failure` receives the reason if a change that has begun fails and no caller waits for
+        it; `on_change` is called when edits are in the buffer.
         """
         self._editor = editor
         self._on_failure = on_failure
@@ -86,7 +87,7 @@ class BufferDocument:
             self._begin((after, after.shot(anchor)), lambda: self._change(change))
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Begin an edit; `append` writes at the line that the edit names."""
+        """Begin an edit; `append` writes at the line that the edit specifies."""
         if not self._work:
             await self._stream.settle()
         shot = await self.look()
@@ -191,7 +192,7 @@ class BufferDocument:
                 return
 
     async def _is_applied(self, how: str, text: BufferText, edits: list[Edit], *more: Any) -> bool:
-        """Apply edits; returns False if the text had changed, and now knows the new text."""
+        """Apply edits; if the text had changed, return False; the new text is then known."""
         after, anchor = _edited(text, self._anchor, edits)
         answer = None if self._is_pinned else answer_row(after.shot(anchor))
 
@@ -239,14 +240,14 @@ def answer_row(shot: Snapshot) -> int | None:
 
 
 def trimmed(lines: list[str], edits: Iterable[Edit]) -> list[Edit]:
-    """The edits from the bottom up, without unchanged lines, so marks there stay."""
+    """The edits from the bottom up, without unchanged lines, so that marks in those lines stay."""
     parts = (part for edit in edits for part in _parts(lines, edit))
     ordered = sorted(parts, key=lambda e: (e.start, e.end), reverse=True)
     return [small for edit in ordered if (small := _trimmed(lines, edit))]
 
 
 def _parts(lines: list[str], edit: Edit) -> list[Edit]:
-    """Split an edit that begins with an answer's marker line below this line.
+    """If an edit begins with an answer's marker line, split the edit below that line.
 
     If an edit covers a single line, Lua replaces only the changed part, so the answer's mark stays.
     """

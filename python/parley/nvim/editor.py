@@ -33,9 +33,9 @@ _SHOWING = frozenset(
 )
 """Functions in Lua's `remote` that only show their strings to the user.
 
-Each string is at most a line. Hidden characters would do harm: Vim's functions turn a string with a
-NUL into a Blob, functions that set lines reject line ends, and control characters in an input's
-default are keys (CTRL-R = evaluates the text after it).
+No string has more than one line. Hidden characters would do harm: Vim's functions turn a string
+with a NUL into a Blob, functions that set lines reject line breaks, and control characters in an
+input's default are keys (CTRL-R = evaluates the text after it).
 """
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
@@ -97,7 +97,7 @@ class Editor:
             self.tell("message", " ".join(text.removeprefix("parley: ").split()), level)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin a task. Shows its failure to the user, and logs unexpected errors."""
+        """Begin a task. If the task fails, tells the user, and logs unexpected errors."""
         task = self.loop.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

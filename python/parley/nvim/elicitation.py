@@ -1,8 +1,8 @@
-"""Has the user fill in servers' forms, field by field, and open pages that servers name.
+"""Has the user fill in servers' forms, field by field, and open pages that servers ask for.
 
-The user can leave at each step: decline a form before its first field, or dismiss a field to cancel
-the form. Knows prompts; `tools.forms` knows which values a field accepts, and `tools.visits` knows
-which addresses Parley may open.
+The user can leave at every step: by declining a form before its first field, or by dismissing a
+field, which cancels the form. Knows how to ask; `tools.forms` knows which values a field accepts,
+and `tools.visits` knows which addresses Parley may open.
 """
 
 from __future__ import annotations

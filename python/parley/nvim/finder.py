@@ -24,10 +24,12 @@ from parley.storage.content import opening
 MOST_FOUND = 500
 MOST_MATCHES = 200
 PATIENCE_S = 10.0
-"""The most seconds for a search; a current disk reads some 10,000 chats in this time."""
+"""The most seconds for a search; a modern disk reads some 10,000 chats in this time."""
 _HEAD = 8192
 _LONG_HEAD = 262_144
-"""The most bytes to search for a question's first words, because quoted lines may precede them."""
+"""The most bytes in which to look for a question's first words, because quoted lines may precede
+the question.
+"""
 _MOST_TEXT = 4_000_000
 """The most bytes to read from a chat, because tool results may be very long."""
 _TOPIC = 80
@@ -38,7 +40,9 @@ _BEFORE = 30
 
 @dataclass(frozen=True, slots=True)
 class ChatList:
-    """A list of chats, and a note for the user about chats left out ("" if none)."""
+    """A list of chats, and a note for the user about chats that were left out ("" if there are
+    none).
+    """
 
     rows: list[dict[str, Any]]
     """Each is `{path, when, topic}`; in a search, also the found `line` (from 1) and its `text`."""
@@ -50,7 +54,7 @@ def find_chats(
 ) -> ChatList:
     """The chats in a folder that have a question and all words (ignoring case), newest first.
 
-    Only files are included; an unreadable file has the reason as its topic.
+    Only files are included; for an unreadable file, the topic is the reason.
     """
     parts = words.casefold().split()
     most, end = MOST_MATCHES if parts else MOST_FOUND, now() + PATIENCE_S
@@ -98,7 +102,7 @@ async def offer_chats(editor: Editor, folder: str, words: str) -> None:
 
 
 def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:
-    """The line with all words, else with the first word; None if the chat lacks a word."""
+    """The line that contains all words, or else the first word; None if a word is missing."""
     try:
         text = opening(path, _MOST_TEXT).decode("utf-8", "replace")
     except ParleyError:

@@ -1,7 +1,7 @@
-"""The folds in a chat, and the text of each closed fold: a call is one row. Pure.
+"""The folds in a chat, and the text of each closed fold: a folded call takes up one row. Pure.
 
 Knows rows, and chunks of text with their highlight groups; does not know windows. Each text is sent
-only once and then has a number, so redrawing thousands of calls costs little.
+only once and is then identified by a number, so redrawing thousands of calls costs little.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Row: TypeAlias = tuple[int, int, int, bool, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Folded lines. If they are a call, `call` is its id; its first line alone is also a fold."""
+    """Folded lines. If the lines are a call, `call` is its id; the first line is also a fold."""
 
     start: int
     end: int
@@ -84,7 +84,7 @@ def _front_matter(transcript: Transcript, raw: str) -> str:
 
 
 def _references(question: Question) -> Iterator[Fold]:
-    """The folds over files and resources that a question includes."""
+    """The folds over the files and resources that a question includes."""
     for part in question.parts:
         for match in expansions(part.text) if isinstance(part, Text) else ():
             start = part.span.start + part.text.count("\n", 0, match.start())
@@ -112,7 +112,7 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
 
 
 class FoldTexts:
-    """The texts of one chat's folds; each has a number, and is sent only once."""
+    """The texts of one chat's folds; each text has a number and is sent only once."""
 
     def __init__(self) -> None:
         self._numbers = dict[Content, int]()

@@ -64,7 +64,7 @@ def _packages() -> Iterator[Line]:
 
 
 def _new_chats(app: App) -> Line:
-    """Which agent answers in new chats, and why."""
+    """The agent that answers in new chats, and the reason."""
     settings, environ = app.settings, app.environ
     agent = settings.default_agent(environ)
     text, missing = f"new chats get {agent.name}", settings.missing_key(agent, environ)

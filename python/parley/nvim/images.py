@@ -21,8 +21,8 @@ from parley.nvim.chat import Chat
 from parley.programs import program, working_folder
 from parley.text import size_text
 
-# Each program prints the picture's bytes, or fails if the clipboard has no picture. macOS does not
-# include such a program; pngpaste must be installed.
+# Each program prints the picture's bytes, or fails if the clipboard has no picture. macOS includes
+# no such program, so pngpaste must be installed.
 _CLIPBOARDS = (
     ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline", "--type", "image/png")),
     ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
@@ -76,7 +76,7 @@ def _commands(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 
 async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
-    """A program's output; empty if the program fails. Raises ParleyError if it is too long."""
+    """A program's output; empty on failure. Raises ParleyError if the output is too long."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=DEVNULL,

@@ -24,9 +24,9 @@ async def bring(
 ) -> None:
     """Put a question ("" for none) and quoted lines into a chat; ask the question, if any.
 
-    A quote has `path`, `first` (counted from 1), `lines` and `language`. With `is_first`, any
-    text in the chat's question was typed in the meantime, so it stays below. Raises ParleyError if
-    the chat has no question.
+    A quote consists of `path`, `first` (counted from 1), `lines` and `language`. With `is_first`,
+    any text in the chat's question was typed in the meantime, so that text stays below. Raises
+    ParleyError if the chat has no question.
     """
     quoted = "\n".join(quotation(quote)) if quote else ""
     text = "\n\n".join(part for part in (question, quoted) if part)
@@ -59,8 +59,8 @@ async def bring(
 
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:
-    """Quoted lines with path and line numbers, in a fence, not yet escaped. The path never becomes
-    a reference.
+    """Quoted lines with their path and line numbers, in a fence, not yet escaped. The path never
+    becomes a reference.
     """
     lines = [line.replace("\n", "\0") for line in quote["lines"]]  # a NUL, from Neovim
     path, first = quote["path"].replace("@@", "@ @"), quote["first"]

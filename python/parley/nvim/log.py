@@ -15,7 +15,9 @@ from parley.secrets import HANDED_OUT
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8
 _BEGINNING = 16
-"""How many characters identify a secret, because a message may be cut. Keys share fewer."""
+"""How many characters are enough to recognize a secret, because a message may be cut off. Keys
+share fewer.
+"""
 _MOST_BYTES = 1_000_000
 
 
@@ -61,7 +63,7 @@ class _PrivateFile(RotatingFileHandler):
 
 
 def log_to(path: Path, environ: Mapping[str, str]) -> None:
-    """Write Parley's log to this file from now on; if that is impossible, continue without."""
+    """Write Parley's log to this file from now on; if that fails, continue without a log."""
     logger = logging.getLogger("parley")
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)

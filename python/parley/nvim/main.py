@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 OLDEST_PYTHON = (3, 11)
-"""The version that `pyproject.toml` requires. This file must run on older versions to report it."""
+"""The version that `pyproject.toml` requires. This file must run on older Python versions, so that
+it can report them.
+"""
 
 
 def main() -> None:
-    """Serve until Neovim exits; then end at once: a normal exit would delay `:qa` by 0.3 s."""
+    """Serve until Neovim exits, and then exit at once: a normal exit would delay `:qa` by 0.3 s."""
     if sys.version_info < OLDEST_PYTHON:
         own, least = (
             ".".join(map(str, version)) for version in (sys.version_info[:3], OLDEST_PYTHON)
@@ -45,7 +47,9 @@ def main() -> None:
 
 
 def _keep_stdin_private() -> None:
-    """Hide stdin from child processes: a child that reads it takes messages, and Neovim crashes."""
+    """Hide stdin from child processes: a child that reads stdin would consume Neovim's messages,
+    and Neovim would crash.
+    """
     messages = os.dup(0)  # not inheritable
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -24,8 +24,8 @@ UNKNOWN_TICK = -1
 
 
 class BufferText:
-    """A buffer's lines at one moment, without a byte order mark, and without CR if all lines end
-    in CR.
+    """A buffer's lines at one moment, without a byte order mark, and without the CRs if every line
+    ends in CR.
 
     The transcript is parsed when first needed; this reuses an earlier text's transcript.
     """
@@ -49,7 +49,7 @@ class BufferText:
     def of(
         cls, raw: list[str], before: BufferText | None = None, change: LineChange = NONE
     ) -> BufferText:
-        """The text from lines in Neovim's form."""
+        """The text that consists of these lines, which are in Neovim's form."""
         is_crlf = all(line.endswith("\r") for line in raw)
         lines = [line[:-1] for line in raw] if is_crlf else raw
         mark = _BYTE_ORDER_MARK if lines[0].startswith(_BYTE_ORDER_MARK) else ""
@@ -119,7 +119,7 @@ class Mirror:
         return self.is_known and self._now() - self._time < CURRENT_S
 
     def expire(self) -> None:
-        """Record that the buffer has changed in a way that is unknown here."""
+        """Record that the buffer has changed, and that its new text is unknown here."""
         self._is_old = True
 
     def heed(self, reply: Mapping[str, Any]) -> None:

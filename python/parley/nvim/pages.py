@@ -35,7 +35,7 @@ _WIDTH = 78
 _SHOWN_OF_BYTES = 60
 _DATA_URL = re.compile(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
 _NAME, _ID = 24, 8
-"""The widths of the columns for a name and for the end of a call's id."""
+"""The widths of two columns: for a name, and for the end of a call's id."""
 
 
 def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]) -> list[str]:
@@ -56,7 +56,7 @@ def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]
 
 
 def _without_bytes(value: object) -> object:
-    """JSON without the bytes of pictures, because these lines would have megabytes."""
+    """JSON without the bytes of pictures, because their lines would be megabytes long."""
     match value:
         case {"type": "base64", "data": str(data), **rest}:
             return {"type": "base64", **rest, "data": _cut(data)}
@@ -185,7 +185,7 @@ def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _short(name: str) -> str:
-    """A tool's or model's name, cut to the column."""
+    """A tool's or model's name, cut to the width of its column."""
     return legible_line(name if len(name) <= _NAME else name[: _NAME - 1] + "…")
 
 

@@ -13,7 +13,7 @@ from parley.chat.transcript import Attachment, Result, Transcript, is_blank
 from parley.media import PDF
 
 _PLAIN = re.compile(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
-"""Paths that every picture program takes for a path, and nothing else."""
+"""Matches paths that every picture program interprets as a path and as nothing else."""
 
 
 def picture_rows(transcript: Transcript, lines: Sequence[str]) -> list[tuple[int, str]]:

@@ -68,9 +68,12 @@ class Plugin:
         self._setup: tuple[dict[str, Any], str] = {}, ""
         """The arguments of `setup`, used to read the settings again."""
         self._ends = dict[str, asyncio.Event]()
-        """For each file, the end of a closed buffer's turn; the next request there waits for it."""
+        """For each file, the end of a closed buffer's turn; the next request in this file waits for
+        that end.
+        """
         self._chosen = dict[str, str]()
-        """For each file, the agent that the user chose; stays when the file is reloaded."""
+        """For each file, the agent that the user chose; the choice survives a reload of the file.
+        """
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name)
             for name in dir(self)
@@ -172,7 +175,7 @@ class Plugin:
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
     async def _retire(self, app: App) -> None:
-        """Close the app with older settings, when the turns that began with it have ended."""
+        """Close an app with older settings once the turns that began with this app have ended."""
         turns = {chat.turns.task for chat in self.chats.values() if chat.turns.task is not None}
         if turns:
             await asyncio.wait(turns)
@@ -221,7 +224,7 @@ class Plugin:
         from parley.storage.ledger import MADE_HERE
 
         chat = self._chat(buf, name)
-        chat.check.is_loaded_anew = False  # Parley created the file; the user typed any text since
+        chat.check.is_loaded_anew = False  # Parley created the file; the user typed the rest
         self.app.ledger(chat.buffer.path).confirm(MADE_HERE)
 
         self.editor.spawn(show_welcome(chat.buffer))

@@ -1,5 +1,5 @@
-"""Puts a server's prompt into a chat as its question: the user chooses, fills in and reads it before
-asking.
+"""Puts a server's prompt into a chat as its question: the user chooses the prompt, fills it in and
+reads it before asking.
 
 Knows in which order to ask the user; `chat.edits` knows where a question is in a file.
 """
@@ -25,11 +25,11 @@ from parley.tools.prompts import Prompt
 async def insert_prompt(
     servers: Servers, dialogs: Dialogs, chat: Chat, handle: int, words: Sequence[str]
 ) -> None:
-    """Put a prompt into the question at a handle; `words` are its name, and name=value for each
-    argument.
+    """Put a prompt into the question at a handle; `words` are the prompt's name, followed by
+    name=value for each argument.
 
-    Asks the user for missing arguments; if the user dismisses this, nothing changes. Raises
-    ParleyError.
+    Asks the user for missing arguments; if the user dismisses a prompt for one, nothing changes.
+    Raises ParleyError.
     """
     prompts = await servers.prompts()
     prompt = named(prompts, words[0]) if words else await _picked(prompts, dialogs)
@@ -84,7 +84,7 @@ def full_name(prompt: Prompt) -> str:
 
 
 def named(prompts: Sequence[Prompt], name: str) -> Prompt:
-    """The prompt with this name, with or without its server. Raises ParleyError."""
+    """The prompt with this name, which may include the server's name. Raises ParleyError."""
     matches = [p for p in prompts if full_name(p) == name] or [p for p in prompts if p.name == name]
     if len(matches) == 1:
         return matches[0]

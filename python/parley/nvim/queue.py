@@ -1,7 +1,7 @@
 """A chat's queue: Parley asks each question when the answer above it is complete.
 
-A mark in the buffer moves and disappears with its question; the file does not contain the queue.
-The chat knows when to ask a question.
+A mark in the buffer moves and disappears with its question; the queue is not part of the file. The
+chat knows when to ask a question.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ class Queue:
     async def _read(self, *handles: int | None) -> tuple[dict[str, Any], Transcript]:
         """The places of marks and handles, and the text for which they are valid.
 
-        That is the mirror's text when the reply arrives: the answer may grow before the caller
-        continues.
+        This is the mirror's text at the moment when the reply arrives: the answer may grow before
+        the caller continues.
         """
         transcript: Transcript | None = None
 

@@ -1,6 +1,6 @@
 """Resource names for completion after `@@`: from servers' lists and templates.
 
-Knows the servers' proposals; `completion.lua` knows when to ask for them, and where to show them.
+Knows the servers' proposals; `completion.lua` knows when to ask for names and where to show them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _MOST_BLANKS = 5
 
 
 class ResourceNames:
-    """Sends names to the editor, which requests them on a key press and does not wait."""
+    """Sends names to the editor, which asks for them on a key press and does not wait for the
+    reply.
+    """
 
     def __init__(self, editor: Editor, servers: Callable[[], Servers]) -> None:
         self._editor = editor

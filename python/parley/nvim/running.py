@@ -27,7 +27,7 @@ class RunningCalls:
         return call_id in self._calls or call_id in self._ended
 
     def tools(self, server: str) -> list[str]:
-        """The names of a server's running tools, each once."""
+        """The names of a server's running tools, without duplicates."""
         running = (tool for _, tool, _ in self._calls.values())
         return list(
             dict.fromkeys(legible_line(tool.name) for tool in running if tool.server == server)

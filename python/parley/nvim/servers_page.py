@@ -2,7 +2,8 @@
 keys.
 
 Switching a tool changes the chat's front matter, because only the file determines which tools the
-chat has. Knows the chat from which the page was opened; `tools_page` knows how the page looks.
+chat has. Knows the chat from which the page was opened; `tools_page` knows what the page looks
+like.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def _switched(shot: engine.Snapshot, server: str, tool: str, on: bool) -> list[E
 
 
 def _without_tools(transcript: Transcript) -> str | None:
-    """A chat's front matter, without the choice of tools."""
+    """A chat's front matter, without its selection of tools."""
     if transcript.front_matter is None:
         return None
     lines = ["---", *transcript.front_matter.split("\n"), "---"]

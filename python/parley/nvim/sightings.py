@@ -1,7 +1,7 @@
-"""Tracks the calls that the user has seen: each has a number; a key press reports how long each
-was on the screen.
+"""Tracks the calls that the user has seen: each has a number; a key press reports how long each was
+on the screen.
 
-Lua knows what was on the screen; this module knows which call has which number.
+Lua knows what was on the screen; this module knows which number belongs to which call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class SeenCalls:
         ]
 
     def of(self, seen: Iterable[tuple[int, float]]) -> dict[Sighting, float]:
-        """The sightings that are still drawn, with seconds, from numbers and milliseconds."""
+        """The sightings that are still drawn, with their seconds, from the calls' numbers and
+        milliseconds.
+        """
         times = dict(seen)
         return {s: times[n] / 1000 for s, n in self._numbers.items() if n in times}
 

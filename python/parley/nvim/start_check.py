@@ -1,7 +1,7 @@
 """Checks whether a turn may begin in a chat: which agent would answer, and whether the user has
 agreed.
 
-Knows which agents the file named when it was loaded, and which warnings the user has seen;
+Knows which agents the file asked for when it was loaded, and which warnings the user has seen;
 `settings.start` knows the rules.
 """
 
@@ -22,7 +22,7 @@ class StartCheck:
         self._file_agents = set[str]()
         """The agents (or providers and models) that the file asked for when it was loaded."""
         self._previous = ("", "")
-        """The last agent and the next agent in the last warning to the user."""
+        """The previous agent and the next agent in the last warning to the user."""
         self._to_confirm = ""
 
     def note(self, transcript: Transcript) -> None:

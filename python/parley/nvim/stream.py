@@ -1,7 +1,7 @@
 """Writes a stream of text into a buffer, no faster than the editor can draw it.
 
-The reply to each piece reports how long it took. Then text is collected for three times as long,
-and at least for one frame. So a slow screen receives larger pieces, and most of the editor's time
+The reply to each piece reports how long it took. Text is then collected for three times as long,
+and for at least one frame. So a slow screen receives larger pieces, and most of the editor's time
 remains for the user.
 """
 
@@ -18,20 +18,21 @@ from parley.nvim.mirror import Mirror
 
 FRAME_S = 0.016
 PARSED_FRAME_S = 0.033
-"""Longer with Treesitter, because each piece triggers a parse, the slowest part."""
+"""Longer with Treesitter, because each piece triggers a parse, which is the slowest part."""
 SLOWEST_S = 0.25
 PER_LINE_S = 0.00005
 """Added for each line, because long buffers take longer to highlight."""
 DUTY = 3
 MOST_AT_ONCE = 1 << 18
-"""The most characters in a request, because 5 MB at once block the editor for over a second."""
+"""The most characters in a request, because 5 MB at once would block the editor for over a second.
+"""
 MOST_OF_A_LINE = 1 << 20
 """Cut only lines longer than this, because each piece makes the editor draw the whole line."""
 
 STARTS = sorted(
     {PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in MARKERS.values())}
 ) + [f"{marker[0]}\ufe0f{marker[1:]}" for marker in MARKERS.values() if "\ufe0f" not in marker]
-"""All spellings that can start a structural line."""
+"""All character sequences that can start a structural line."""
 
 
 class BufferStream:
@@ -55,7 +56,7 @@ class BufferStream:
         self._newline, self._fresh = newline, True
 
     def append(self, text: str) -> None:
-        """Accept text to write. Raises GoneError if its place is gone."""
+        """Accept text to write. Raises GoneError if the place for the reply is gone."""
         if self._failure:
             raise self._failure
         self._pending += pieces(text)
@@ -124,7 +125,7 @@ class BufferStream:
 
 
 def pieces(text: str) -> list[str]:
-    """A text in pieces, each for one write, cut after lines if it has several.
+    """A text in pieces, one for each write; a text with several lines is cut after lines.
 
     Never cuts near a marker, because Lua escapes text that looks like a marker at the start of a
     continued line.

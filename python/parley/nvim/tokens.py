@@ -1,6 +1,7 @@
 """A chat's used tokens, their cost, and how full the model's window is, for display. Pure.
 
-Knows that usage arrives repeatedly during a request, and each report replaces the last.
+Knows that usage is reported repeatedly during a request, and that each report replaces the previous
+report.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from parley.models.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens, and their cost if the price is known."""
+    """A number of tokens, and their cost if the price is known."""
 
     tokens: Usage = field(default_factory=Usage)
     cost: float | None = None
@@ -43,16 +44,16 @@ class Tokens:
 
     last: Spent = field(default_factory=Spent)
     turn: Spent = field(default_factory=Spent)
-    """The turn's requests before the last one."""
+    """The turn's requests before the current request."""
     before: Spent = field(default_factory=Spent)
-    """The turns before the last one."""
+    """The turns before the current turn."""
     price: Price | None = None
     limits: tuple[tuple[str, str], ...] = ()
     """The provider's limits, as last reported."""
     window: int = 0
     """How many tokens fit into the model's window; 0 before the first request."""
     prompt: int = 0
-    """The estimated tokens of the chat's last request; the same estimate decides what fits."""
+    """The estimated tokens of the chat's last request; the same estimate decides how much fits."""
     reply: int = 0
     """The tokens of the reply to the chat's last request."""
     _request: Callable[[], Request] | None = None
@@ -69,7 +70,9 @@ class Tokens:
                 self.limits = headers
 
     def _look_at_window(self) -> None:
-        """Measure the running request, once. This takes time, so do it while the model works."""
+        """Measure the running request, once. Counting takes time, so call this while the model
+        works.
+        """
         if self._request:
             request, self._request = self._request(), None
             self.window, self.prompt = request.reach, request.tokens()

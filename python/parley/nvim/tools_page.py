@@ -1,6 +1,7 @@
 """The page with servers and tools: its lines, their subjects, and its folds. Pure.
 
-Knows the available tools and the chat's selection; of windows and keys, only the keys' names.
+Knows the available tools and the chat's selection; knows the keys' names, but not what they do, and
+does not know windows.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ServerOffer:
     """The resources from servers that have replied."""
 
     def box(self, server: ServerStatus) -> str:
-        """The box that shows how much of a server the chat uses."""
+        """The checkbox that shows whether the chat uses all, some or none of a server's tools."""
         possible = [
             (server.name, t.name) for t in server.tools if (server.name, t.name) in self.possible
         ]
@@ -87,7 +88,7 @@ class ToolsPage:
 
 
 def tools_page(offer: ServerOffer) -> ToolsPage:
-    """The page: each server with its state and tools."""
+    """The page, which shows each server with its state and tools."""
     page = ToolsPage()
     page.add(f"# MCP servers{f' of {page_line(offer.chat)}' if offer.chat else ''}", "", PAGE_KEYS)
     if any(server.account != "none" for server in offer.servers):
@@ -101,7 +102,7 @@ def tools_page(offer: ServerOffer) -> ToolsPage:
 
 
 def _excess(offer: ServerOffer) -> list[str]:
-    """A line if there are too many tools to send all schemas."""
+    """A line that is shown if there are too many tools to send all schemas."""
     every = [tool for server in offer.servers for tool in server.tools]
     tools, room = [tool for tool in every if (tool.server, tool.name) in offer.in_use], offer.room
     if room is None or room.holds(tools):
@@ -154,7 +155,7 @@ def _server(page: ToolsPage, offer: ServerOffer, server: ServerStatus) -> None:
 
 
 def _sum(tools: Sequence[Tool]) -> str:
-    """The number of tools, and their cost."""
+    """The number of tools, and how many tokens they use."""
     text = counted(len(tools), "tool")
     return f"{text}, ~{tokens_of(tools):,} tokens" if tools else text
 

@@ -35,8 +35,8 @@ class TopicWriter:
         """If the topic is still empty after a turn, ask a model for it, once. Returns whether the
         text was changed.
 
-        `tick` is the changedtick after the turn: if it is still the same, the topic joins the
-        turn's undo step. `row` is the row of the turn's answer. If the chat `is_busy` when the
+        `tick` is the changedtick after the turn: if it has not changed, the topic becomes part of
+        the turn's undo step. `row` is the row of the turn's answer. If the chat `is_busy` when the
         model has replied, the end of the new turn tries again.
         """
         buffer, transcript = self._buffer, self._buffer.transcript

@@ -1,7 +1,8 @@
-"""Asks the user to trust a project's server file, after showing everything that it would start.
+"""Asks the user to trust a project's server file, after showing everything that the file would
+start.
 
-Asks when servers are first needed; a refusal holds in this session, for this content. Knows the
-dialog; the project knows what trust is bound to.
+Asks when servers are first needed; a refusal applies to this session and this content. Knows the
+dialog; the project knows what a user's trust applies to.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _EVENTS: Mapping[engine.EndKind, str] = {
     "stopped": "ParleyStopped",
     "interrupted": "ParleyStopped",
 }
-"""The event of each end; waiting calls have an event of their own."""
+"""The event of each end; waiting calls have their own event."""
 _GOOD = ("complete", "waiting", "nothing", "answered")
 
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
@@ -72,7 +72,7 @@ class Turn:
         self.has_answer = True
         """Whether there is an answer that a stop leaves unfinished."""
         self.doubts: tuple[Doubt, ...] = ()
-        """Reasons why an approval was not accepted."""
+        """The reasons why approvals were not accepted."""
         self.is_question = False
         """Whether the user asked for the turn without a decision."""
         self.has_begun = False
@@ -84,7 +84,7 @@ class Turn:
         self.tick: int | None = None
         """The changedtick of a complete answer; None after any other end."""
         self.end = asyncio.Event()
-        """Set when no part of the turn runs any more."""
+        """Set when no part of the turn is running any more."""
 
     async def run(self, work: Work) -> None:
         """Do the work; however it ends, leave a valid file and tell the user."""
@@ -126,7 +126,7 @@ class Turn:
         return self._running.tools(server)
 
     def stop(self) -> None:
-        """End the turn, with a notice in the file; or proceed without the servers that are
+        """End the turn, with a notice in the file, or proceed without the servers that are still
         starting.
         """
         if self._awaits_servers and not self._open_calls():
@@ -167,7 +167,7 @@ class Turn:
     def _reminder(
         self, end: engine.End, shot: engine.Snapshot, view: ChatView
     ) -> tuple[engine.End, dict[str, Any]] | None:
-        """The message and the place to go if the user asks while only a decision helps."""
+        """The message and the cursor's new place if the user asks when only a decision helps."""
         calls = [
             calls
             for exchange, calls in view.waiting()
@@ -187,8 +187,8 @@ class Turn:
         return end, _calls(calls[-1]) | {"stays": True}
 
     def _announce(self, end: engine.End, transcript: Transcript, calls: int) -> None:
-        """Announce the end of the turn: on the screen, differently out of view, and to
-        listeners.
+        """Announce the end of the turn: to listeners and on the screen, in different words if the
+        chat is out of view.
         """
         buffer = self.buffer
         unseen = announcement(end, calls, title(transcript, buffer.name))
@@ -253,14 +253,16 @@ class Turn:
                 pass
 
     async def _keep(self) -> None:
-        """Save a chat of ours that names a task: the task continues even without Neovim."""
+        """Save a chat that Parley created if it contains a task's id, because the task continues
+        even without Neovim.
+        """
         with suppress(GoneError):
             await self.document.settle()
             self._editor.tell("keep", self.buffer.buf)
 
     def _wait_text(self, servers: Sequence[str]) -> str:
-        """The status while servers start, with the key that asks without them if no call needs
-        them.
+        """The status while servers start, with the key that asks without these servers if no call
+        needs them.
         """
         if self._open_calls():
             return waiting_for(servers)
@@ -271,7 +273,7 @@ class Turn:
         return f"{waiting_for(servers)} ({key} asks without {them})"
 
     def _redraw_calls(self) -> None:
-        """Draw the calls of this answer as they are now, once for simultaneous events."""
+        """Draw this answer's calls as they are now, only once for simultaneous events."""
         if self._has_calls and not self._is_due:
             self._is_due = True
             self._editor.loop.call_soon(self._tell_calls)
@@ -288,7 +290,7 @@ class Turn:
 
 
 def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
-    """The place where the user continues after a turn; None: leave the cursor."""
+    """The place where the user continues after a turn; None if the cursor should stay."""
     if end.kind == "waiting":
         mine = next(
             (calls for exchange, calls in view.waiting() if exchange is shot.exchange), None
@@ -312,5 +314,5 @@ def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str
 
 
 def _calls(calls: Sequence[Proposal | Broken]) -> dict[str, Any]:
-    """The first of some calls as the place; the last is shown, too."""
+    """The first of some calls, as the place for the cursor; the last call is shown, too."""
     return {"row": calls[0].span.start, "to_end": False, "reveal": calls[-1].span.start}

@@ -56,7 +56,7 @@ class Turns:
         self._insertions = set[asyncio.Task[None]]()
         """Tasks that put text into a question; a new turn waits for them."""
         self.asks_soon = False
-        """Whether a question is being inserted, and will then be asked."""
+        """Whether a question is being inserted that will then be asked."""
 
     @property
     def end(self) -> asyncio.Event | None:
@@ -80,7 +80,7 @@ class Turns:
     def ask(self, handle: int, row: int, work: Work, *, is_question: bool) -> None:
         """Continue the exchange at a handle in this row.
 
-        If it `is_question` and below a running turn, queue it, or remove it from the queue.
+        If it `is_question` and is below a running turn, queue it, or remove it from the queue.
         """
         turn = self._turn
         if self.asks_soon and is_question:
@@ -107,7 +107,7 @@ class Turns:
     def start(self, handle: int, row: int | None, work: Work) -> None:
         """Begin a turn at a handle in this row (None if unknown), unless a turn is running."""
         if self._turn is not None and self._turn.ending and self._next is None:
-            self._next = handle, work  # the old turn changes nothing more: start right after it
+            self._next = handle, work  # the old turn makes no more changes: start right after it
         elif self._turn is not None:
             self._buffer.editor.message(
                 "a turn is running in this chat; :ParleyStop ends it", "warn"
@@ -188,8 +188,9 @@ class Turns:
     async def _follow(self, turn: Turn) -> None:
         """Ask the next queued question after a turn, unless calls are waiting.
 
-        Taking a question waits for the editor. If the user asks during that wait, the question
-        goes back into the queue; if the user stops, it is reported as not asked.
+        Removing a question from the queue involves waiting for the editor. If the user asks during
+        that wait, the question goes back into the queue; if the user stops, it is reported as not
+        asked.
         """
         handle = await self._queue.take() if turn.kind == "complete" and not self._next else None
         if handle is not None and (self._next or turn.kind != "complete"):
@@ -204,7 +205,7 @@ class Turns:
     # --- Between turns ---
 
     async def refresh(self) -> None:
-        """Read and draw the buffer; during a turn, its end does that."""
+        """Read and draw the buffer; during a turn, this happens when the turn ends."""
         try:
             transcript = await self._buffer.look()
         except GoneError:

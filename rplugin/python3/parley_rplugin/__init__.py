@@ -1,7 +1,8 @@
 """Parley as a remote plugin: the calls that it accepts from Neovim.
 
 Runs in its own host or in the shared host that `:UpdateRemotePlugins` sets up. Imports only pynvim,
-so a missing package does not break the user's manifest; it is reported when the user runs Parley.
+so that a missing package does not break the user's manifest, but is reported when the user runs
+Parley.
 """
 
 from __future__ import annotations
