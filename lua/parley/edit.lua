@@ -32,7 +32,7 @@ function M.look(buf, tick)
 end
 
 --- Apply edits to the text of `tick`: all or none.
----@param edits { [1]: integer, [2]: integer, [3]: string[] }[] start, end, lines; from the bottom up
+---@param edits { start: integer, stop: integer, lines: string[] }[] from the bottom up
 ---@param answer? integer the row of the current answer, after the edits
 ---@param markers? string[] the texts that structure starts with
 function M.apply(id, tick, edits, answer, markers)
@@ -45,11 +45,13 @@ function M.apply(id, tick, edits, answer, markers)
     return M.read(id, tick)
   end
   local followers = handles.followers(handle)
-  local ends_reply = handle.more and #edits > 0 and edits[1][2] > (handles.row(handle, "tip") or 0)
+  local ends_reply = handle.more
+    and #edits > 0
+    and edits[1].stop > (handles.row(handle, "tip") or 0)
   M.write(handle, function()
     for _, each in ipairs(edits) do
-      H.replace(handle.buf, each[1], each[2], each[3])
-      guard.note(handle.buf, each[1], 0, each[1] + #each[3] - 1, markers)
+      H.replace(handle.buf, each.start, each.stop, each.lines)
+      guard.note(handle.buf, each.start, 0, each.start + #each.lines - 1, markers)
     end
   end)
   if ends_reply then
@@ -63,7 +65,7 @@ function M.apply(id, tick, edits, answer, markers)
   if ends_reply or moved and #followers > 0 then
     require("parley.status").moved(handle.buf)
   end
-  if #edits > 0 and edits[#edits][1] < H.anchor(handle) then
+  if #edits > 0 and edits[#edits].start < H.anchor(handle) then
     H.remember(handle)
   end
   handles.pin(id, handle.tick, answer)
@@ -170,13 +172,13 @@ end
 --- continue there, unless the edits end its reply.
 ---@return boolean moved
 function H.tip_below(handle, edits, ends_reply)
-  local row = #edits > 0 and edits[1][1] + #edits[1][3] - 1 or 0
+  local row = #edits > 0 and edits[1].start + #edits[1].lines - 1 or 0
   for i = 2, #edits do
-    row = row + #edits[i][3] - (edits[i][2] - edits[i][1])
+    row = row + #edits[i].lines - (edits[i].stop - edits[i].start)
   end
   -- A stream cannot continue above the current exchange.
   local goes_down = row > (handles.row(handle, "tip") or H.anchor(handle) - 1)
-  local moves = #edits > 0 and #edits[1][3] > 0 and (goes_down or ends_reply)
+  local moves = #edits > 0 and #edits[1].lines > 0 and (goes_down or ends_reply)
   if moves then
     handles.set_tip(handle, math.max(row, 0), 0)
   end

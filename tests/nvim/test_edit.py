@@ -38,6 +38,11 @@ def remote(nvim: Child, name: str, *arguments: Any) -> Any:
     return nvim.lua("return require('parley.remote')(...)", name, *arguments)
 
 
+def edit(start: int, stop: int, *lines: str) -> dict[str, Any]:
+    """An edit in the form that Lua expects."""
+    return {"start": start, "stop": stop, "lines": lines}
+
+
 def tick(nvim: Child) -> int:
     number: int = nvim.nvim.api.buf_get_changedtick(0)
     return number
@@ -47,7 +52,7 @@ def streaming(nvim: Child, lines: list[str] | None = None) -> int:
     """A turn with its stream open at the end of the answer."""
     handle = chat(nvim, lines)
     end = len(nvim.lines())
-    edits = [[end, end, [""]]]
+    edits = [edit(end, end, "")]
     assert remote(nvim, "open_stream", handle, tick(nvim), edits, ANSWER, end)["applied"]
     return handle
 
@@ -59,7 +64,7 @@ def append(nvim: Child, handle: int, text: str, fresh: bool = False) -> Any:
 def test_edits_are_applied_all_at_once_or_not_at_all(plain: Child) -> None:
     handle = chat(plain)
     before = tick(plain)
-    edits = [[3, 4, ["x", "y"]], [0, 1, ["\U0001f4ac: asked"]]]
+    edits = [edit(3, 4, "x", "y"), edit(0, 1, "\U0001f4ac: asked")]
     assert remote(plain, "apply", handle, before, edits, None)["applied"]
     assert plain.lines() == ["\U0001f4ac: asked", "", "\U0001f916:[Demo]", "x", "y"]
     stale = remote(plain, "apply", handle, before, edits, None)
@@ -79,7 +84,7 @@ def test_nul_characters_survive_in_both_directions(plain: Child) -> None:
     plain.nvim.api.buf_set_lines(0, 0, 1, True, ["a\0b"])
     change = remote(plain, "read", handle, -1)["change"]
     assert change["lines"][0] == "a\0b"
-    remote(plain, "apply", handle, change["tick"], [[1, 2, ["c\0d"]]], None)
+    remote(plain, "apply", handle, change["tick"], [edit(1, 2, "c\0d")], None)
     assert plain.lines()[:2] == ["a\0b", "c\0d"]
     plain.command("silent write")
     assert (plain.home / "edit.md").read_bytes().startswith(b"a\0b\nc\0d\n")
@@ -90,7 +95,7 @@ def test_changing_part_of_a_line_keeps_the_marks_and_cursor_next_to_it(plain: Ch
     plain.nvim.api.win_set_cursor(0, (1, 12))
     namespace = plain.nvim.api.create_namespace("test")
     mark = plain.nvim.api.buf_set_extmark(0, namespace, 0, 10, {})
-    remote(plain, "apply", handle, tick(plain), [[0, 1, ["❓:[ya] `{}` tail"]]], None)
+    remote(plain, "apply", handle, tick(plain), [edit(0, 1, "❓:[ya] `{}` tail")], None)
     assert plain.nvim.api.buf_get_extmark_by_id(0, namespace, mark, {}) == [0, 14]
     assert plain.cursor == (1, 16)
 
@@ -113,7 +118,7 @@ def test_one_undo_reverts_a_turns_whole_text_and_redo_restores_it(plain: Child) 
         "apply",
         handle,
         tick(plain),
-        [[len(plain.lines()), len(plain.lines()), ["❓: {}"]]],
+        [edit(len(plain.lines()), len(plain.lines()), "❓: {}")],
         None,
     )
     full = plain.lines()
@@ -168,7 +173,7 @@ def test_deleting_the_answers_line_ends_the_turn(plain: Child, taking: str) -> N
 
 def test_undo_in_mid_stream_ends_the_turn(plain: Child) -> None:
     handle = chat(plain, TEXT[:1])
-    edits = [[1, 1, TEXT[1:]]]
+    edits = [edit(1, 1, *TEXT[1:])]
     remote(plain, "apply", handle, tick(plain), edits, ANSWER)
     remote(plain, "open_stream", handle, tick(plain), [], ANSWER, 3)
     append(plain, handle, "one\ntwo", True)
@@ -181,7 +186,7 @@ def test_undo_in_mid_stream_ends_the_turn(plain: Child) -> None:
 @pytest.mark.parametrize("keys", ["u", "uGomine<Esc>"])
 def test_undo_in_mid_stream_of_an_existing_answer_ends_the_turn(plain: Child, keys: str) -> None:
     handle = chat(plain, [*TEXT, "half of it", "", "cut"])
-    remote(plain, "apply", handle, tick(plain), [[len(TEXT), len(TEXT) + 3, [""]]], ANSWER)
+    remote(plain, "apply", handle, tick(plain), [edit(len(TEXT), len(TEXT) + 3, "")], ANSWER)
     remote(plain, "open_stream", handle, tick(plain), [], ANSWER, len(TEXT))
     append(plain, handle, "one\ntwo", True)
     plain.keys(keys)
@@ -211,7 +216,7 @@ def test_a_closed_buffer_ends_the_turn_and_no_other_buffer_is_written(
     plain.command("split | enew | wincmd p")
     plain.command(taking)
     assert "gone" in append(plain, handle, "two")
-    assert "gone" in remote(plain, "apply", handle, 1, [[0, 0, ["x"]]], None)
+    assert "gone" in remote(plain, "apply", handle, 1, [edit(0, 0, "x")], None)
     assert plain.lines() == [""]
 
 
@@ -333,13 +338,13 @@ def test_writing_after_a_turn_joins_its_undo_step_unless_the_user_typed(
     plain: Child, typed: str
 ) -> None:
     turn = chat(plain)
-    remote(plain, "apply", turn, tick(plain), [[4, 4, ["said", ""]]], ANSWER)
+    remote(plain, "apply", turn, tick(plain), [edit(4, 4, "said", "")], ANSWER)
     left = remote(plain, "finish", turn, None)
     assert left == tick(plain)
     plain.keys(typed)
     before = plain.lines()
     handle = remote(plain, "open_after", plain.nvim.current.buffer.number, left)
-    assert remote(plain, "apply", handle, tick(plain), [[0, 1, ["💬: later"]]], None)["applied"]
+    assert remote(plain, "apply", handle, tick(plain), [edit(0, 1, "💬: later")], None)["applied"]
     remote(plain, "close", handle)
     plain.keys("u")
     assert plain.lines() == (before if typed else TEXT)

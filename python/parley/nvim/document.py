@@ -205,7 +205,7 @@ class BufferDocument:
             else:
                 self._heed(reply)
 
-        changes = as_tuples(edits, text.line_end)
+        changes = as_tables(edits, text.line_end)
         reply = await self._ask(heed, how, self._handle, self._tick, changes, answer, *more)
         return bool(reply.get("applied"))
 
@@ -274,6 +274,9 @@ def _trimmed(lines: list[str], edit: Edit) -> Edit | None:
     return small if small.lines or small.end > small.start else None
 
 
-def as_tuples(edits: list[Edit], line_end: str) -> list[tuple[int, int, list[str]]]:
+def as_tables(edits: list[Edit], line_end: str) -> list[dict[str, Any]]:
     """Edits in the form that Lua expects."""
-    return [(e.start, e.end, [line + line_end for line in e.lines]) for e in edits]
+    return [
+        {"start": e.start, "stop": e.end, "lines": [line + line_end for line in e.lines]}
+        for e in edits
+    ]
