@@ -14,11 +14,16 @@ from typing import Any
 
 import pytest
 
-from tests import examples, ledgers  # noqa: F401  the laws of all folders are tried as examples says
+from tests import (
+    examples,  # noqa: F401  the laws of all folders are tried as examples says
+    ledgers,
+    strict_server,
+)
 
 # In the hundreds of processes that tests start, the demo model refuses what the providers would
-# refuse.
-os.environ["PARLEY_DEMO_STRICT"] = "1"
+# refuse. The process that distributes the tests starts its server.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["PARLEY_DEMO_PORT"] = str(strict_server.serve())
 
 # Test files are in memory if there is room, because a turn writes to the disk a dozen times. The
 # process that distributes the tests decides.

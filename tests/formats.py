@@ -23,13 +23,13 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
-from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.quirks import COMPATIBLE, Quirk
 from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
 from tests.strategies import marked_files, transcripts
+from tests.strict import check_anthropic, check_openai, check_responses
 
 Body = dict[str, Any]
 Said = tuple[str, ...]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from parley.demo.server import DemoServer, start
+from tests.strict import check
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def demo() -> AsyncIterator[DemoServer]:
-    async with await start(pace=0, strict=True) as server:
+    async with await start(pace=0, check=check) as server:
         yield server
 
 

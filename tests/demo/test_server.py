@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from parley.demo.server import APIS, DemoServer, start
+from parley.demo.server import APIS, Check, DemoServer, start
 from parley.demo.signing import unseal, verify
+from tests.strict import check
 
 if TYPE_CHECKING:  # this import takes seconds, even in a process that only collects tests
     from anthropic import AsyncAnthropic
@@ -343,7 +344,7 @@ async def test_the_text_only_model_answers_without_tools(gpt: AsyncOpenAI) -> No
     assert (whole.choices[0].message.content or "").startswith("Hello!")
 
 
-@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("checks", [check, None], ids=["strict", "lenient"])
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -353,9 +354,9 @@ async def test_the_text_only_model_answers_without_tools(gpt: AsyncOpenAI) -> No
     ],
 )
 async def test_the_text_only_model_refuses_tools_in_every_api(
-    path: str, body: dict[str, Any], strict: bool
+    path: str, body: dict[str, Any], checks: Check | None
 ) -> None:
-    async with await start(pace=0, strict=strict) as server, httpx2.AsyncClient() as client:
+    async with await start(pace=0, check=checks) as server, httpx2.AsyncClient() as client:
         refused = await client.post(f"{server.url}{path}", json=body | {"model": "demo-text"})
     assert refused.status_code == 400
     assert refused.json()["error"]["message"] == '"demo-text" does not support tools'
@@ -417,7 +418,7 @@ async def test_a_client_that_disconnects_ends_its_stream_at_once(
 async def test_stopping_ends_an_open_stream_at_once() -> None:
     from openai import APIConnectionError, AsyncOpenAI
 
-    server = await start(pace=30, strict=True)
+    server = await start(pace=30, check=check)
     async with AsyncOpenAI(api_key="none", base_url=f"{server.url}/v1", max_retries=0) as client:
         stream = await client.chat.completions.create(**chat_body(user(QUESTION)), stream=True)
         await anext(aiter(stream))
@@ -440,8 +441,8 @@ async def test_only_a_strict_server_refuses_what_the_provider_would() -> None:
         "max_tokens": 9,
         "messages": [{"role": "assistant", "content": "I begin."}],
     }
-    for strict, status in ((True, 400), (False, 200)):
-        async with await start(pace=0, strict=strict) as server, httpx2.AsyncClient() as client:
+    for checks, status in ((check, 400), (None, 200)):
+        async with await start(pace=0, check=checks) as server, httpx2.AsyncClient() as client:
             assert (await client.post(f"{server.url}/v1/messages", json=body)).status_code == status
 
 

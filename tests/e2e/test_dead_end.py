@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from parley import engine
-from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.engine import End, run_turn
 from parley.models.events import Aside
 from parley.runtime.app import App
@@ -20,6 +19,7 @@ from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from tests.faulty_server import SAYS, FaultyServer, Response
 from tests.ledgers import open_ledger
+from tests.strict import check_anthropic, check_openai, check_responses
 
 pytestmark = pytest.mark.asyncio
 

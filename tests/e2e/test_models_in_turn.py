@@ -16,7 +16,6 @@ import pytest
 from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Text
-from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
 from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.plan import waiting
@@ -26,6 +25,7 @@ from parley.settings.values import Agent, Mcp, ProviderSettings, Settings, Statu
 from parley.storage.chat_file import FileDocument
 from tests.faulty_server import SAYS, FaultyServer, Response, event
 from tests.ledgers import open_ledger
+from tests.strict import check_anthropic, check_openai, check_responses
 
 QUERY = '{"query": "google stock price"}'
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVkIGJ5IGdlbWluaQ=="}}

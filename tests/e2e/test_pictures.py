@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from parley import engine
 from parley.chat.attachments import attachment_of, link
 from parley.chat.transcript import Result
+from parley.demo.server import DemoServer, start
 from parley.mock_server import PIXEL
 from parley.models.encode import encoded
 from parley.models.events import Aside
@@ -25,6 +27,7 @@ from parley.tools.server_settings import ServerSettings
 from tests.e2e.machine import Machine, Process, proposals, read
 from tests.forks import forks
 from tests.pictures import beside, png, question
+from tests.strict import check
 
 RESPONSES = ProviderSettings(
     "demo-responses", "openai", api="responses", official=True, builtin=True
@@ -37,11 +40,17 @@ SETTINGS = Settings(
 SEEING = ["Demo", "Demo-OpenAI", "Demo-Responses"]
 
 
-async def requests(process: Process) -> list[dict[str, Any]]:
+@pytest.fixture(autouse=True)
+async def demo(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DemoServer]:
+    """The demo model, for this test alone."""
+    async with await start(check=check) as server:
+        monkeypatch.setenv("PARLEY_DEMO_PORT", server.url.rsplit(":", 1)[1])
+        yield server
+
+
+def requests(demo: DemoServer) -> list[dict[str, Any]]:
     """The bodies of the requests to the demo model."""
-    demo = process.app._demo
-    assert demo
-    return [body for _, body in (await demo).requests]
+    return [body for _, body in demo.requests]
 
 
 async def respond(process: Process, path: Path) -> list[str]:
@@ -66,12 +75,14 @@ def machine(folder: Path, text: str = "What is this?") -> tuple[Machine, Path]:
 
 
 @pytest.mark.parametrize("agent", SEEING)
-async def test_a_model_that_sees_gets_the_picture(tmp_path: Path, agent: str) -> None:
+async def test_a_model_that_sees_gets_the_picture(
+    demo: DemoServer, tmp_path: Path, agent: str
+) -> None:
     where, path = machine(tmp_path)
     async with where.start(replace(SETTINGS, agent=agent)) as process:
         assert await respond(process, path) == []
         assert "I am shown image/png." in path.read_text(encoding="utf-8")
-        (sent,) = await requests(process)
+        (sent,) = requests(demo)
     async with where.start(replace(SETTINGS, agent=agent)) as fresh:
         before = path.read_text(encoding="utf-8").partition("🤖:")[0]
         path.write_text(before, encoding="utf-8")
@@ -82,7 +93,9 @@ async def test_a_model_that_sees_gets_the_picture(tmp_path: Path, agent: str) ->
         assert encoded(form.body(request)) == encoded(sent)
 
 
-async def test_a_model_that_cannot_see_gets_words_and_the_user_is_told_once(tmp_path: Path) -> None:
+async def test_a_model_that_cannot_see_gets_words_and_the_user_is_told_once(
+    demo: DemoServer, tmp_path: Path
+) -> None:
     where, path = machine(tmp_path)
     async with where.start(replace(SETTINGS, agent="Demo-Text", tool_mode="off")) as process:
         assert await respond(process, path) == [
@@ -92,20 +105,22 @@ async def test_a_model_that_cannot_see_gets_words_and_the_user_is_told_once(tmp_
         assert "I have no rule for that question" in text
         path.write_text(f"{text}and now?\n", encoding="utf-8")
         assert await respond(process, path) == []
-        refused, *taken = map(json.dumps, await requests(process))
+        refused, *taken = map(json.dumps, requests(demo))
     assert "data:image/png;base64," in refused
     assert len(taken) == 2
     assert all("data:" not in body and "[image image/png, 69 B]" in body for body in taken)
 
 
 @pytest.mark.parametrize("agent", SEEING)
-async def test_without_the_folder_the_chat_continues_in_words(tmp_path: Path, agent: str) -> None:
+async def test_without_the_folder_the_chat_continues_in_words(
+    demo: DemoServer, tmp_path: Path, agent: str
+) -> None:
     where, path = machine(tmp_path)
     (tmp_path / "chat.assets").rename(tmp_path / "lost")
     async with where.start(replace(SETTINGS, agent=agent)) as process:
         (aside,) = await respond(process, path)
         assert aside == "chat.assets/c47dd946….png: no such file. Words are sent instead"
-        assert "[image image/png, 69 B]" in json.dumps(await requests(process))
+        assert "[image image/png, 69 B]" in json.dumps(requests(demo))
     assert "🔒:" not in path.read_text(encoding="utf-8")
 
 
@@ -129,12 +144,12 @@ def tooled(folder: Path, agent: str) -> tuple[Machine, Path, Settings]:
 
 @pytest.mark.parametrize("agent", SEEING)
 async def test_a_picture_from_a_tool_is_kept_next_to_the_chat_and_sent_to_the_model(
-    tmp_path: Path, agent: str
+    demo: DemoServer, tmp_path: Path, agent: str
 ) -> None:
     where, path, settings = tooled(tmp_path, agent)
     async with where.start(settings) as process:
         assert await respond(process, path) == []
-        _, second = map(json.dumps, await requests(process))
+        _, second = map(json.dumps, requests(demo))
     (proposal,) = proposals(path)
     assert proposal.result == Result("ok", "", (attachment_of(PIXEL, "chat.assets", "png"),))
     assert (tmp_path / proposal.result.attachments[0].path).read_bytes() == PIXEL
@@ -144,11 +159,13 @@ async def test_a_picture_from_a_tool_is_kept_next_to_the_chat_and_sent_to_the_mo
     assert read(path).problems == ()
 
 
-async def test_a_model_without_tools_or_vision_is_told_about_the_picture(tmp_path: Path) -> None:
+async def test_a_model_without_tools_or_vision_is_told_about_the_picture(
+    demo: DemoServer, tmp_path: Path
+) -> None:
     where, path, settings = tooled(tmp_path, "Demo-Text")
     async with where.start(settings) as process:
         told = await respond(process, path)
-        *_, last = map(json.dumps, await requests(process))
+        *_, last = map(json.dumps, requests(demo))
     assert told == [
         "demo-text has no tools of its own: Parley describes them in words",
         "demo-text cannot see pictures: it is sent words instead",
@@ -165,7 +182,7 @@ LONG, ROOM = 15_000, 10_000
 
 @pytest.mark.parametrize("agent", SEEING)
 async def test_a_long_result_is_kept_next_to_the_chat_and_readable_without_asking(
-    tmp_path: Path, agent: str
+    demo: DemoServer, tmp_path: Path, agent: str
 ) -> None:
     where, path, settings = tooled(tmp_path, agent)
     settings = replace(settings, loop=replace(settings.loop, result_max_bytes=ROOM))
@@ -183,7 +200,7 @@ async def test_a_long_result_is_kept_next_to_the_chat_and_readable_without_askin
             f'{before}call read_result {{"call": "{first.call.id}"}}\n', encoding="utf-8"
         )
         assert await respond(process, path) == []
-        *_, asked, _ = map(json.dumps, await requests(process))
+        *_, asked, _ = map(json.dumps, requests(demo))
     assert '"read_result"' in asked
     assert f'call \\"{first.call.id}\\" reads on in this result' in asked
     (_, second) = proposals(path)

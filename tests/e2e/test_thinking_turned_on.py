@@ -11,7 +11,6 @@ import pytest
 from parley import engine
 from parley.chat.call_lines import proposal_json
 from parley.chat.transcript import ToolCall
-from parley.demo.checks import check_anthropic
 from parley.demo.signing import sign
 from parley.engine.ports import TurnEvent
 from parley.models.events import Aside
@@ -22,6 +21,7 @@ from parley.settings.values import Agent, Mcp, ProviderSettings, Settings, Statu
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
 from tests.faulty_server import SAYS, FaultyServer, Response, event
+from tests.strict import check_anthropic
 
 ADAPTIVE = (
     "claude-sonnet-4-6",

@@ -11,13 +11,13 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
-from parley.demo.checks import check_anthropic
 from parley.engine import End
 from parley.models import anthropic
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue
 from tests.chats import TOOLS, call
 from tests.fakes import LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
+from tests.strict import check_anthropic
 
 GOOD, BAD = call(1), call(2, "read_file", "{}", index=0)
 CALL, FAIL = calls(GOOD), calls(BAD)

@@ -37,7 +37,7 @@ CLI = (
     "respond",
     "servers",
 )
-PARTS = ("demo.checks", "demo.server", "export.html", "http.bodies", "mock_server", "nvim.plugin")
+PARTS = ("export.html", "http.bodies", "mock_server", "nvim.plugin")
 MODULES = (
     *(f"parley.cli.{name}" for name in CLI),
     *(f"parley.{name}" for name in (*PARTS, "runtime.app", "session", "storage.ledger")),
@@ -50,7 +50,6 @@ MODULES = (
         "mcp.server.mcpserver",
     ),
     *("anyio._backends._asyncio", "concurrent.futures.thread", "httpcore2", "truststore"),
-    *("uvicorn.lifespan.off", "uvicorn.protocols.http.h11_impl"),
     *("jsonschema", "yaml", "pynvim", "rich.logging", "rich.syntax"),
 )
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from parley.demo.server import create_app
 from tests.asgi import AsgiServer
+from tests.strict import check
 
 
 @dataclass
@@ -33,7 +34,7 @@ class HangingModel:
 
 @contextmanager
 def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingModel]:
-    model, app = HangingModel(), create_app(pace=0, strict=True)
+    model, app = HangingModel(), create_app(pace=0, check=check)
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from parley.demo.checks import check_anthropic, check_responses
 from parley.demo.signing import seal, sign
 from tests.faulty_server import SAYS, FaultyServer, Response, event
 from tests.nvim.harness import Child, child
+from tests.strict import check_anthropic, check_responses
 
 BOUND_S = 60.0
 MARKER = "\U0001f4ac:"

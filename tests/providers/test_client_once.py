@@ -13,6 +13,7 @@ from parley.models.events import Finished, TextDelta, Usage
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import ProviderSettings
+from tests.strict import check
 
 ASK = Request(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens=20, tools_on=False)
 PROVIDERS = {
@@ -30,7 +31,7 @@ async def no_demo() -> str:
 
 @pytest.mark.parametrize("form", PROVIDERS)
 async def test_an_unstreamed_reply_is_requested_and_read(form: str) -> None:
-    async with await server.start(pace=0, strict=True) as demo:
+    async with await server.start(pace=0, check=check) as demo:
         base = demo.url if form == "anthropic" else f"{demo.url}/v1"
         client = ProviderClient({}, no_demo)
         events = [e async for e in client.once(replace(PROVIDERS[form], base_url=base), ASK)]

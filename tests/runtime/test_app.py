@@ -1,4 +1,5 @@
-"""The application notices changes to the server file named in the settings."""
+"""The application notices changes to the server file named in the settings, and uses a demo server
+that runs already."""
 
 from __future__ import annotations
 
@@ -6,7 +7,12 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
+from parley.demo.server import start
+from parley.errors import ParleyError
 from parley.runtime.app import App
+from parley.session import Session
 from parley.settings.load import load_settings
 from tests.ledgers import open_ledger
 
@@ -45,3 +51,18 @@ async def test_an_edited_server_file_is_noticed(tmp_path: Path) -> None:
     assert (names(), app.problems()) == (["last", "own", "mock"], ())
     assert not is_unreadable()
     await app.close()
+
+
+@pytest.mark.parametrize("agent", ["Demo", "Demo-OpenAI"])
+async def test_the_running_demo_server_at_this_port_replies_at_the_wanted_pace(agent: str) -> None:
+    async with await start(pace=30) as demo:
+        environ = {"PARLEY_DEMO_PORT": demo.url.rsplit(":", 1)[1], "PARLEY_DEMO_PACE": "0"}
+        async with Session(agent=agent, environ=environ) as session:
+            assert await session.process_message("say: hello") == "hello"
+        assert demo.requests
+
+
+async def test_a_port_that_is_no_number_is_an_error() -> None:
+    async with Session(agent="Demo", environ={"PARLEY_DEMO_PORT": "1@elsewhere"}) as session:
+        with pytest.raises(ParleyError, match="PARLEY_DEMO_PORT is not a number"):
+            await session.process_message("say: hello")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from parley.cli.scripted_choices import ScriptedChoice
 
 _CHAT = "a chat"
-_STRICT = "refuse requests that the provider would refuse, in the provider's words"
 _READ = "a chat; - for standard input"
 SHELLS = ("bash", "zsh", "fish")
 """The shells with a completion script."""
@@ -399,7 +398,6 @@ def _demo_server(command: Parser) -> None:
     command.add_argument(
         "--pace", type=float, default=0.02, help="seconds between two pieces of a reply"
     )
-    command.add_argument("--strict", action="store_true", help=_STRICT)
 
 
 def _choice(text: str) -> ScriptedChoice:

@@ -268,7 +268,7 @@ def demo_server(arguments: argparse.Namespace) -> int:
     from parley.demo.server import serve
 
     try:
-        serve(arguments.port, arguments.pace, arguments.strict, say)
+        serve(arguments.port, arguments.pace, say)
     except OSError as error:
         raise ParleyError(f"cannot listen on port {arguments.port}: {error}") from error
     return COMPLETE

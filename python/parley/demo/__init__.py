@@ -1,5 +1,8 @@
 """A local HTTP server that speaks the providers' wire formats, to try out and to test Parley.
 
-It knows the formats, their refusals and a few simple rules for answers, but nothing about
-transcripts, settings or Neovim. Only `server` does I/O, and modules are imported only when needed.
+It knows the formats and a few simple rules for answers, but nothing about transcripts, settings or
+Neovim. Only `server` does I/O, and modules are imported only when needed.
 """
+
+PACE_HEADER = "x-parley-pace"
+"""A request with this header gets its reply at that pace: seconds between two pieces."""

@@ -1,8 +1,6 @@
 """The demo server: routes, pacing and the socket. Other modules decide refusals and replies.
 
-A strict server first checks each request. If the provider would refuse it, the server does so with
-the provider's own wording and error format. A stream ends immediately when its client disconnects
-or the server stops.
+A stream ends immediately when its client disconnects or the server stops.
 """
 
 import argparse
@@ -23,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from parley.demo import PACE_HEADER
 from parley.demo.conversation import TEXT_ONLY, Conversation, Reply
 from parley.demo.reading import has_pictures, read_anthropic, read_chat, read_responses
 from parley.demo.rules import reply
@@ -30,7 +29,6 @@ from parley.demo.wire import anthropic, chat, responses
 from parley.demo.wire.frames import CREATED
 
 PACE = 0.02
-PACE_HEADER = "x-parley-pace"
 _REMEMBERED = 50
 _NOT_JSON = "The request body is not valid JSON: {}"
 _UNREADABLE = "The request body is not valid for this API: {}"
@@ -43,35 +41,18 @@ _RATE_HEADERS = {
 }
 
 Body = Mapping[str, Any]
+Check = Callable[[str, Body, Mapping[str, str]], Sequence[str]]
+"""The reasons to refuse a request, by its path, body and headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A format's functions: check a request (imports the checks), read, answer and refuse it."""
+    """A format's functions: read, answer and refuse a request."""
 
-    check: Callable[[Body, Mapping[str, str]], list[str]]
     read: Callable[[Body], Conversation]
     whole: Callable[[Reply, Body], dict[str, Any]]
     stream: Callable[[Reply, Body], Iterator[str]]
     refusal: Callable[[str], dict[str, Any]]
-
-
-def _check_messages(body: Body, headers: Mapping[str, str]) -> list[str]:
-    from parley.demo.checks import check_anthropic
-
-    return check_anthropic(body, version=headers.get("anthropic-version", "2023-06-01"))
-
-
-def _check_chat(body: Body, _: Mapping[str, str]) -> list[str]:
-    from parley.demo.checks import check_openai
-
-    return check_openai(body)
-
-
-def _check_responses(body: Body, _: Mapping[str, str]) -> list[str]:
-    from parley.demo.checks import check_responses
-
-    return check_responses(body)
 
 
 def _anthropic_refusal(message: str) -> dict[str, Any]:
@@ -84,22 +65,18 @@ def _openai_refusal(message: str) -> dict[str, Any]:
 
 
 APIS: Mapping[str, Api] = {
-    "/v1/messages": Api(
-        _check_messages, read_anthropic, anthropic.whole, anthropic.stream, _anthropic_refusal
-    ),
-    "/v1/chat/completions": Api(_check_chat, read_chat, chat.whole, chat.stream, _openai_refusal),
-    "/v1/responses": Api(
-        _check_responses, read_responses, responses.whole, responses.stream, _openai_refusal
-    ),
+    "/v1/messages": Api(read_anthropic, anthropic.whole, anthropic.stream, _anthropic_refusal),
+    "/v1/chat/completions": Api(read_chat, chat.whole, chat.stream, _openai_refusal),
+    "/v1/responses": Api(read_responses, responses.whole, responses.stream, _openai_refusal),
 }
 
 
 class Service:
     """The handlers and their shared state: the pace, the last requests and the open streams."""
 
-    def __init__(self, pace: float, strict: bool) -> None:
+    def __init__(self, pace: float, check: Check | None) -> None:
         self.pace = pace
-        self.strict = strict
+        self.check = check
         self.requests: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_REMEMBERED)
         self.streaming = 0
 
@@ -109,7 +86,7 @@ class Service:
         if isinstance(body, str):
             return JSONResponse(api.refusal(body), 400)
         self.requests.append((request.url.path, body))
-        if self.strict and (reasons := api.check(body, request.headers)):
+        if self.check and (reasons := self.check(request.url.path, body, request.headers)):
             return JSONResponse(api.refusal(reasons[0]), 400)
         if body.get("model") == TEXT_ONLY and body.get(
             "tools"
@@ -139,12 +116,12 @@ class Service:
             self.streaming -= 1
 
 
-def create_app(pace: float = PACE, *, strict: bool = False) -> Starlette:
+def create_app(pace: float = PACE, *, check: Check | None = None) -> Starlette:
     """The app; `pace` is the number of seconds between pieces. `app.state.service` has the state.
 
-    With `strict`, the server refuses requests that the provider would refuse.
+    `check` returns the reasons to refuse a request; the first is the refusal.
     """
-    service = Service(pace, strict)
+    service = Service(pace, check)
     routes = [Route(path, service.answer, methods=["POST"]) for path in APIS]
     routes += [Route("/v1/models", _models), Route("/health", _health)]
     app = Starlette(routes=routes)
@@ -236,7 +213,7 @@ class DemoServer:
 
 
 async def start(
-    host: str = "127.0.0.1", port: int = 0, pace: float = PACE, *, strict: bool = False
+    host: str = "127.0.0.1", port: int = 0, pace: float = PACE, *, check: Check | None = None
 ) -> DemoServer:
     """Serve on the running loop, without signal handlers or logs; port 0 means any free port.
 
@@ -244,7 +221,7 @@ async def start(
     only its startup and its protocol are used. Raises OSError if the port is in use.
     """
     listener = _listen(host, port)
-    app = create_app(pace, strict=strict)
+    app = create_app(pace, check=check)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -276,7 +253,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def main(argv: Sequence[str]) -> int:
-    """`python -m parley.demo [--port N] [--pace SECONDS] [--strict]`: serve until Ctrl-C."""
+    """`python -m parley.demo [--port N] [--pace SECONDS]`: serve until Ctrl-C."""
     parser = argparse.ArgumentParser(
         prog="python -m parley.demo", description="Parley's demo model server."
     )
@@ -286,25 +263,24 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--pace", type=float, default=PACE, help="seconds between pieces (default %(default)s)"
     )
-    parser.add_argument("--strict", action="store_true", help="refuse what the provider would")
     options = parser.parse_args(argv)
     try:
-        serve(options.port, options.pace, options.strict, lambda text: print(text, flush=True))  # noqa: T201 - to a shell
+        serve(options.port, options.pace, lambda text: print(text, flush=True))  # noqa: T201 - to a shell
     except OSError as error:
         sys.stderr.write(f"parley: cannot listen on port {options.port}: {error}\n")
         return 1
     return 0
 
 
-def serve(port: int, pace: float, strict: bool, say: Callable[[str], None]) -> None:
+def serve(port: int, pace: float, say: Callable[[str], None]) -> None:
     """Print the variables to set in a shell, and serve until Ctrl-C. Raises OSError if the server
     cannot listen."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(port, pace, strict, say))
+        asyncio.run(_serve(port, pace, say))
 
 
-async def _serve(port: int, pace: float, strict: bool, say: Callable[[str], None]) -> None:
-    async with await start(port=port, pace=pace, strict=strict) as server:
+async def _serve(port: int, pace: float, say: Callable[[str], None]) -> None:
+    async with await start(port=port, pace=pace) as server:
         say(
             f"Demo server: {server.url} (Ctrl-C stops it)\n"
             f"export ANTHROPIC_BASE_URL={server.url}\n"

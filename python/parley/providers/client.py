@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias
 
 from parley.clock import PausableClock
@@ -89,14 +89,19 @@ class ProviderClient:
         environ: Mapping[str, str],
         builtin_url: Callable[[], Awaitable[str]],
         *,
+        builtin_headers: Mapping[str, str] = MappingProxyType({}),
         idle_s: float = READ_TIMEOUT_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
         in_process: Provider | None = None,
     ) -> None:
-        """`in_process` is a provider that was passed in as an object."""
+        """`builtin_url` returns the demo model's address; its requests have `builtin_headers`.
+
+        `in_process` is a provider that was passed in as an object.
+        """
         self._environ = environ
         self._builtin_url = builtin_url
+        self._builtin_headers = builtin_headers
         self._idle_s = idle_s
         self._sleep = sleep
         self._luck = luck
@@ -279,6 +284,7 @@ class ProviderClient:
                 url,
                 api_key=secret or "none",
                 max_retries=0,
+                default_headers=self._builtin_headers if provider.builtin else None,
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
                 http_client=library.DefaultAsyncHttpxClient(
                     **client_options(url),

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from parley import engine
 from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
-from parley.errors import ParleyError
+from parley.demo import PACE_HEADER
+from parley.errors import ModelError, ParleyError
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
@@ -105,7 +106,13 @@ class App:
         """
         self.settings = self._own = settings
         self.environ = environ
-        self.client = ProviderClient(environ, self._demo_url, in_process=objects.provider)
+        pace = environ.get("PARLEY_DEMO_PACE")
+        self.client = ProviderClient(
+            environ,
+            self._demo_url,
+            builtin_headers={PACE_HEADER: pace} if pace else {},
+            in_process=objects.provider,
+        )
         self._rate = RateWindow(settings.safety.rate_limit_per_minute, objects.request_times)
         sample = Sampler(self.client, self._rate, self._sampled).sample
         self._closes_servers = True
@@ -358,12 +365,14 @@ class App:
         return float(self.environ.get("PARLEY_LEAST_SEEN_S", LEAST_SEEN_S))
 
     async def _demo_url(self) -> str:
+        if port := self.environ.get("PARLEY_DEMO_PORT"):
+            if not (port.isascii() and port.isdecimal()):
+                raise ModelError("PARLEY_DEMO_PORT is not a number", reason="no demo server")
+            return f"http://127.0.0.1:{port}"
         if self._demo is None:
             from parley.demo import server  # load the HTTP server only for the demo
 
-            pace = float(self.environ.get("PARLEY_DEMO_PACE", server.PACE))
-            strict = self.environ.get("PARLEY_DEMO_STRICT", "") not in ("", "0")
-            self._demo = asyncio.ensure_future(server.start(pace=pace, strict=strict))
+            self._demo = asyncio.ensure_future(server.start())
         return (await asyncio.shield(self._demo)).url  # the caller may be cancelled first
 
     async def close(self) -> None:

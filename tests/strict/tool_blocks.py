@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from parley.demo.checks.schemas import dangling, is_of_2020, top_level
-from parley.demo.checks.shapes import NAME, Body, Rule, twice
-from parley.demo.checks.turns import BlockAt, Turn, placed_blocks, turns
+from tests.strict.schemas import dangling, is_of_2020, top_level
+from tests.strict.shapes import NAME, Body, Rule, twice
+from tests.strict.turns import BlockAt, Turn, placed_blocks, turns
 
 _SIDES: Mapping[str, str] = {
     "tool_use": "assistant",

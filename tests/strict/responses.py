@@ -8,7 +8,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from parley.demo.checks.function_tools import (
+from parley.demo.signing import unseal
+from tests.strict.function_tools import (
     FUNCTION_KINDS,
     TEXT_TOO_SHORT,
     function_tools,
@@ -16,9 +17,9 @@ from parley.demo.checks.function_tools import (
     string_range,
     tool_name,
 )
-from parley.demo.checks.kinds import kinds_rule
-from parley.demo.checks.pictures import openai_pictures
-from parley.demo.checks.shapes import (
+from tests.strict.kinds import kinds_rule
+from tests.strict.pictures import openai_pictures
+from tests.strict.shapes import (
     Body,
     Rule,
     has_lone_surrogate,
@@ -27,7 +28,6 @@ from parley.demo.checks.shapes import (
     reasons,
     twice,
 )
-from parley.demo.signing import unseal
 
 _FIELDS = names(
     "model input access_programs background background_options context_management conversation "

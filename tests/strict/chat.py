@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from parley.demo.checks.function_tools import (
+from tests.strict.function_tools import (
     FUNCTION_KINDS,
     TEXT_TOO_SHORT,
     function_tools,
@@ -16,10 +16,10 @@ from parley.demo.checks.function_tools import (
     string_range,
     tool_name,
 )
-from parley.demo.checks.kinds import kinds_rule
-from parley.demo.checks.pictures import openai_pictures
-from parley.demo.checks.schemas import undefined
-from parley.demo.checks.shapes import (
+from tests.strict.kinds import kinds_rule
+from tests.strict.pictures import openai_pictures
+from tests.strict.schemas import undefined
+from tests.strict.shapes import (
     Body,
     Rule,
     has_lone_surrogate,

@@ -6,9 +6,9 @@ Words and rules are from API version 2026-10-21. Tool blocks and thinking have t
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.demo.checks.kinds import dotted, kinds_rule
-from parley.demo.checks.pictures import anthropic_pictures
-from parley.demo.checks.shapes import (
+from tests.strict.kinds import dotted, kinds_rule
+from tests.strict.pictures import anthropic_pictures
+from tests.strict.shapes import (
     Block,
     Body,
     Rule,
@@ -16,9 +16,9 @@ from parley.demo.checks.shapes import (
     names,
     reasons,
 )
-from parley.demo.checks.thinking import THINKING_RULES
-from parley.demo.checks.tool_blocks import TOOL_RULES
-from parley.demo.checks.turns import placed_blocks
+from tests.strict.thinking import THINKING_RULES
+from tests.strict.tool_blocks import TOOL_RULES
+from tests.strict.turns import placed_blocks
 
 VERSION = "2026-10-21"
 _SAMPLING = ("temperature", "top_p", "top_k")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.reading import read_anthropic, read_chat, read_responses
 from parley.demo.rules import reply
 from parley.demo.signing import seal, sign
 from parley.demo.wire import anthropic, chat, responses
 from tests.pictures import PDF, png
+from tests.strict import check_anthropic, check_openai, check_responses
 
 Body = dict[str, Any]
 Spoil = Callable[[Body], object]

@@ -8,10 +8,10 @@ signature.
 from collections.abc import Iterator
 from typing import Any
 
-from parley.demo.checks.shapes import Body, Rule
-from parley.demo.checks.turns import open_loop, turns
 from parley.demo.conversation import claude_version
 from parley.demo.signing import unseal, verify
+from tests.strict.shapes import Body, Rule
+from tests.strict.turns import open_loop, turns
 
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _TYPES = ("enabled", "adaptive", "disabled", "between_tools")

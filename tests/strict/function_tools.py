@@ -6,9 +6,9 @@ Chat Completions nests a tool's name and schema under `function`; Responses has 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from parley.demo.checks.kinds import Path, bracketed
-from parley.demo.checks.schemas import arrays_without_items, dangling, is_of_2020, top_level
-from parley.demo.checks.shapes import NAME, Body, twice
+from tests.strict.kinds import Path, bracketed
+from tests.strict.schemas import arrays_without_items, dangling, is_of_2020, top_level
+from tests.strict.shapes import NAME, Body, twice
 
 TEXT_TOO_SHORT = (
     "Invalid '{place}': string too short. "
