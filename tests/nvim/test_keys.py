@@ -69,7 +69,7 @@ end
 require('parley.keys').chat(buf)
 require('parley.view').draw(buf, vim.api.nvim_buf_get_changedtick(buf), {
   problems = {}, proposals = {}, folds = {}, texts = {},
-  waiting = { { 0, vim.api.nvim_buf_line_count(buf) } },
+  waiting = { { start = 0, stop = vim.api.nvim_buf_line_count(buf) } },
 })
 """
 
