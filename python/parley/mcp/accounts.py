@@ -1,6 +1,7 @@
 """The user's accounts at servers: signed in, signed out or signing in.
 
-Knows which servers take logins and which sign-ins are in progress. `sign_in` knows how one works.
+Knows which servers support logins and which sign-ins are in progress. `sign_in` knows how one
+works.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Accounts:
         self._pages = dict[str, Visit]()
 
     def auth(self, settings: ServerSettings, note: Callable[[bool], None]) -> httpx2.Auth | None:
-        """Adds the login's token to requests; None for a server that takes no logins.
+        """Adds the login's token to requests; None for a server that does not support logins.
 
         After each response, `note` receives whether the request was refused for lack of a login.
         """
@@ -73,7 +74,7 @@ class Accounts:
         return True
 
     def sign_out(self, settings: ServerSettings) -> bool:
-        """Forget a server's login; return whether there was one. Raises ParleyError."""
+        """Forget a server's login; return whether there was a login. Raises ParleyError."""
         url = settings.expanded(self._environ).url
         return url is not None and self._logins.forget(url)
 

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 Left: TypeAlias = Literal["decline", "cancel"]
-"""How the user left a form or an unopened page: declined it, or just left."""
+"""How the user left a form or an unopened page: by declining it, or by just leaving."""
 
 
 Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
-"""Gets the model's reply to a request. Raises ParleyError."""
+"""Obtains the model's reply to a request. Raises ParleyError."""
 
 
 class Elicitor(Protocol):
@@ -64,7 +64,7 @@ class Elicitor(Protocol):
         ...
 
     def finish(self, server: str, page: Visit) -> Coroutine[Any, Any, bool]:
-        """Whether the user has finished with a page; cancelled when the server reports it first."""
+        """Whether the user has finished with a page; cancelled if the server reports this first."""
         ...
 
 
@@ -100,10 +100,11 @@ class ServerRequests:
         return callbacks
 
     def _may_know_folder(self, settings: ServerSettings) -> bool:
-        """Whether to tell the server the folder: as set, else only if its arguments name no folder.
+        """Whether to tell the server the folder: as in its settings, or else only if no folder is
+        among its arguments.
 
-        A server with a folder in its arguments would replace that folder with ours. Without a
-        `cwd`, relative arguments do not count, because they start at Parley's own folder.
+        A server with a folder among its arguments would replace that folder with our folder.
+        Without a `cwd`, relative arguments do not count, because they start at Parley's own folder.
         """
         if settings.roots is not None:
             return settings.roots
@@ -133,7 +134,7 @@ def _root(folder: Path) -> dict[str, str]:
 
 
 class _Door:
-    """Limits one server's requests: how many at once and how many a minute (0 for no limit)."""
+    """Limits one server's requests: how many at once, and how many in a minute (0 for no limit)."""
 
     def __init__(self, at_once: int, a_minute: int) -> None:
         self._free = at_once

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _LISTEN_AGAIN_S = 5.0
 
 _log = logging.getLogger(__name__)
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # else junk prints tracebacks to stderr
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # or junk prints tracebacks to stderr
 
 
 class Connector:
@@ -58,7 +58,7 @@ class Connector:
     ) -> None:
         """`folder` returns the user's working directory, the base of a relative `cwd`.
 
-        `in_process` has the servers in this process by name, except for the mock server.
+        `in_process` maps names to the servers in this process, except for the mock server.
         """
         self._in_process = in_process
         self._environ = environ
@@ -70,7 +70,7 @@ class Connector:
         self._ways = Ways(state_folder(environ) / "ways.json")
         self._sessions = Hints(state_folder(environ) / "sessions.json")
         self._next_ways = dict[str, Way]()
-        """By server identity, the way to try next because the last way timed out."""
+        """For each server's identity, the way to try next because the previous way timed out."""
 
     @asynccontextmanager
     async def connect(
@@ -92,9 +92,9 @@ class Connector:
         stderr: StderrTail,
         signals: Signals,
     ) -> tuple["Client", SdkSession]:
-        """Connect in the way that worked last time, else in another way.
+        """Connect in the way that worked last time, or else in another way.
 
-        Some servers exit or reply wrongly when Parley begins in the newest way.
+        Some servers exit or give wrong replies when Parley begins in the newest way.
         """
         last = self._next_ways.pop(identity, None) or self._ways.get(identity)
         ways, failure = _ways(settings, last), None
@@ -104,7 +104,7 @@ class Connector:
                 async with AsyncExitStack() as attempt:
                     begun = await self._attempt(attempt, way, settings, stderr, signals)
                     await stack.enter_async_context(attempt.pop_all())
-            except asyncio.CancelledError:  # it timed out; another way may not
+            except asyncio.CancelledError:  # it timed out; another way may work
                 if ways:
                     self._next_ways[identity] = ways[0]
                 raise
@@ -234,7 +234,9 @@ class Connector:
         return os.path.normpath(start_folder(filled, self._folder()) or settings.cwd)
 
     def _place(self, settings: ServerSettings) -> Path | None:
-        """The folder in `cwd`; None for Parley's own, so no project decides how servers run."""
+        """The folder in `cwd`; None for Parley's own folder, so that no project decides how servers
+        run.
+        """
         if settings.cwd is None:
             return None
         place = start_folder(settings.cwd, self._folder())
@@ -266,7 +268,7 @@ def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
 
 
 def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
-    """The ways to try with a server, in order."""
+    """The ways to try to connect to a server, in order."""
     if settings.builtin or settings.protocol == NEWEST:
         return ["newest"]
     ways: list[Way] = ["older"] if settings.protocol != "auto" else ["newest", "older"]
@@ -336,9 +338,9 @@ def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
 
 
 def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
-    """The path of the command. Raises ServerError if it is not found or not executable.
+    """The path of the command. Raises ServerError if the program is not found or not executable.
 
-    The shell that starts it would report this only on stderr.
+    The shell that starts the program would report this only on stderr.
     """
     where, command = f"mcp.servers.{settings.name}", settings.command
     if not command:

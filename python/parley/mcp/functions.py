@@ -1,6 +1,6 @@
 """Python functions as the tools of an MCP server in this process; the SDK derives their schemas.
 
-Knows how the SDK takes functions, but not who calls them.
+Knows how to pass functions to the SDK, but not who calls them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def server_of(functions: Sequence[Callable[..., object]]) -> InProcess:
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server, names = MCPServer[Any](FUNCTIONS, log_level="WARNING"), set[str]()
-    # Undo the SDK's logging setup for the whole process, which is the program's choice.
+    # Undo the SDK's logging setup for the whole process, because logging is the program's choice.
     root.handlers[:] = before[0]
     root.setLevel(before[1])
     for function in functions:

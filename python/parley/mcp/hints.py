@@ -22,7 +22,9 @@ _GOOD_FOR_S = 7 * 24 * 3600.0
 
 
 class Hints:
-    """Words by key; the file has only the keys' digests. A word's age counts from its `put`."""
+    """A word for each key; the file contains only the keys' digests. A word's age counts from its
+    `put`.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +38,7 @@ class Hints:
                 return None
 
     def put(self, key: str, word: str | None) -> None:
-        """Store a word for the key, or delete the key's word if this is None."""
+        """Store a word for the key; None deletes the key's word."""
         table, digest = self._table(), _digest(key)
         if table.pop(digest, None) is None and word is None:
             return

@@ -1,4 +1,4 @@
-"""Servers over HTTP: Streamable HTTP, the first revision's two addresses, tokens and refusals.
+"""Servers over HTTP: Streamable HTTP, the two addresses of the first revision, tokens and refusals.
 
 Knows the SDK's transport and `httpx2`, but not the messages that they carry.
 """
@@ -74,7 +74,7 @@ async def reached(
         event_hooks=_hooks(settings, stderr, wire, sessions),
     )
     async with client:
-        # The SDK only follows redirects that stay on the endpoint's origin.
+        # The SDK follows only redirects that stay within the endpoint's origin.
         if is_sse:
             yield _events(url, client)
         else:
@@ -163,7 +163,7 @@ def _request_of(request: httpx2.Request) -> tuple[str, Any]:
 
 
 async def _refusal(response: httpx2.Response, settings: ServerSettings) -> HttpRefusal | None:
-    """The refusal, with its page's readable words; None for an error within the protocol."""
+    """The refusal, with the readable words of its page; None for an error within the protocol."""
     body = ""
     try:
         async with asyncio.timeout(_PAGE_S):
@@ -199,7 +199,7 @@ def _rpc_error(body: str) -> dict[str, Any]:
 
 
 def _secrets(request: httpx2.Request, settings: ServerSettings) -> list[str]:
-    """The secrets in a request's headers, which a server may send back: never show them."""
+    """The secrets in a request's headers; a server may send them back, so never show them."""
     values = (request.headers.get("authorization", ""), *settings.headers.values())
     return [text for value in values for text in (value, value.rpartition(" ")[2]) if len(text) > 5]
 
@@ -235,7 +235,9 @@ async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> str:
 
 
 def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) -> httpx2.Auth:
-    """Adds the token to each request; if it is refused, runs the command once for another."""
+    """Adds the token to each request; if the token is refused, runs the command once to obtain
+    another token.
+    """
     import httpx2
 
     class Bearer(httpx2.Auth):
@@ -260,7 +262,7 @@ def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) ->
 
 @asynccontextmanager
 async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[Any, Any]]:
-    """The transport of revision 2024-11-05: its event stream names the address to post to.
+    """The transport of revision 2024-11-05: its event stream contains the address to post to.
 
     The SDK's own transport rejects events over 1 MB, and falls silent when a request is refused.
     """
@@ -317,7 +319,9 @@ def _message(data: str) -> Any:
 
 
 def _endpoint(url: str, path: str) -> str:
-    """The address to post to, on the same host. Raises ServerError for any other host."""
+    """The address to post to, on the same host. Raises ServerError if the address is on another
+    host.
+    """
     import httpx2
 
     here = httpx2.URL(url)

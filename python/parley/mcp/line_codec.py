@@ -1,8 +1,8 @@
 """A UTF-8 codec that passes a stdio server's output to the SDK only in whole lines.
 
-The SDK joins a line again with each piece, which takes minutes for a long line. With this codec, it
-receives each line in one piece, in linear time, and `LONG_LINE` instead of a line that would fill
-the memory.
+The SDK joins the pieces of a line again each time a piece arrives, which takes minutes for a long
+line. With this codec, the SDK receives each line in one piece, in linear time, and `LONG_LINE`
+instead of a line that would fill the memory.
 """
 
 import codecs
@@ -10,7 +10,9 @@ import codecs
 NAME = "parley-lines"
 LINE_BYTES = 64_000_000
 LONG_LINE = "parley: too long a line"
-"""Not a message in any protocol; if a server writes this line itself, it counts as too long."""
+"""Not a message in any protocol; if a server itself writes this line, the line counts as too
+long.
+"""
 
 
 class LineDecoder(codecs.IncrementalDecoder):

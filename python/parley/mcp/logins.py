@@ -35,10 +35,11 @@ _SECRETS = ("access_token", "refresh_token", "client_secret")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A server's grants for an exact URL: the received `tokens`, and the `client` that owns them.
+    """A server's grants for an exact URL: the received `tokens`, and the `client` that they belong
+    to.
 
-    `places` are the addresses that granted them, for renewals; `expires_at` is in seconds since
-    1970.
+    `places` are the addresses of the server that granted them, for renewals; `expires_at` is in
+    seconds since 1970.
     """
 
     url: str
@@ -56,7 +57,9 @@ class Login:
 
     @property
     def scope(self) -> str:
-        """The granted scope, as the server reports it, together with the lacking scope."""
+        """The granted scope, as the server reports it, together with the scope that is still
+        missing.
+        """
         granted = self.tokens.get("scope")
         return union_of(granted if isinstance(granted, str) else "", self.lacking_scope)
 

@@ -1,6 +1,6 @@
-"""A local port to which the browser returns once from a page, with the right `state`.
+"""A local port to which the browser is sent back once from a page, with the right `state`.
 
-Knows a little HTTP and that only a request with the right `state` counts, but not the page's
+Knows a little HTTP, and that only a request with the right `state` counts; does not know the page's
 purpose.
 """
 
@@ -24,7 +24,9 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</t
 
 
 class Loopback:
-    """Listens for one answer, and closes after it or with this context. Port 0 is any free port."""
+    """Listens for one answer, and closes after the answer or when this context ends. Port 0 stands
+    for any free port.
+    """
 
     def __init__(self, port: int = 0) -> None:
         self._port = port

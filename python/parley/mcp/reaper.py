@@ -18,16 +18,15 @@ _SHELL = "/bin/sh"
 _CLOSE_S = 4.0
 _POLL_S = 0.01
 
-# stdin is the FIFO, and `$1` its path. Each line is a process group, or 0 to check which groups
-# remain. The shell immediately forgets groups that are gone, since their numbers may be reused.
-# Servers have 0.5 s to exit after their stdin ends, and 1.3 s after SIGTERM. A process that has
-# ended but has not been waited for counts as gone (state Z, man proc_pid_stat), because a
+# stdin is the FIFO, and `$1` its path. Each line is a process group, or 0 as a request to check
+# which groups remain. The shell immediately forgets groups that are gone, because their numbers may
+# be reused. Servers have 0.5 s to exit after their stdin ends, and 1.3 s after SIGTERM. A process
+# that has ended but has not been waited for counts as gone (state Z, man proc_pid_stat), because a
 # container's first process need not be an init. Reading again after the end of file catches a
-# server that was just being started. dash needs `kill -s NAME -- -GROUP`.
-#
-# By then, a server's child may have its own session and another parent. The shell finds it by the
-# mark in its inherited environment (see `_LAUNCH`). Without /proc, `ps -E` shows the mark (macOS;
-# man ps: "Display the environment as well").
+# server that was just being started. dash needs `kill -s NAME -- -GROUP`. By then, a server's child
+# may have its own session and another parent. The shell finds it by the mark in its inherited
+# environment (see `_LAUNCH`). Without /proc, `ps -E` shows the mark (macOS; man ps: "Display the
+# environment as well").
 _REAPER = r"""
 trap '' HUP INT TERM
 fifo=$1
@@ -115,7 +114,9 @@ class _Guard:
 
 
 class Reaper:
-    """Starts a shell with the first server, and another if that was killed or its FIFO deleted."""
+    """Starts a shell with the first server, and another shell if the first shell was killed or its
+    FIFO was deleted.
+    """
 
     def __init__(self) -> None:
         self._guards: list[_Guard] = []
@@ -131,7 +132,7 @@ class Reaper:
     def prune(self) -> None:
         """Have the shells forget the process groups of servers that have ended."""
         for guard in self._guards:
-            with contextlib.suppress(BlockingIOError):  # full: the shell is not reading
+            with contextlib.suppress(BlockingIOError):  # the FIFO is full: the shell is not reading
                 os.write(guard.writer, b"0\n")
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Repairs servers' results, so that a broken part loses only itself.
+"""Repairs servers' results, so that only the broken parts are lost.
 
 The SDK rejects a whole result for any flaw in it. Works on results as JSON; the caller decides
-which are valid.
+which results are valid.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def mended(
 
 
 def _prepared(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result's fields without output schemas, but with the newest revision's fields."""
+    """A result's fields, without output schemas but with the fields that the newest revision
+    requires.
+    """
     fields = {"resultType": "complete", **result}
     if method in _HINTED:
         fields |= _hints(result)
@@ -113,7 +115,7 @@ def _without_output(definition: object) -> object:
 
 
 def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) -> object:
-    """The part itself if it is valid, else its usable fields; None if it cannot be repaired."""
+    """The part itself if it is valid, or else its usable fields; None if it cannot be repaired."""
     if is_sound(part):
         return part
     if method == "tools/call":
@@ -142,7 +144,9 @@ def _schema(schema: object) -> object:
 
 
 def _bare(block: object, is_sound: Callable[[object], bool]) -> object:
-    """A block without annotations, a link with at least an empty name; None if still broken."""
+    """A block without annotations, in which a link has at least an empty name; None if it is still
+    broken.
+    """
     if not isinstance(block, Mapping):
         return None
     bare = {name: value for name, value in block.items() if name not in ("annotations", "_meta")}

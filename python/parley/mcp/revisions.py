@@ -1,6 +1,7 @@
 """Remembers which revision worked with each server, in a file for the next process.
 
-An entry is only a hint: a wrong one costs one attempt. Does not know how a way works.
+An entry is only a hint: a wrong hint costs one attempt. Does not know how Parley connects in each
+way.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ class Ways:
         self._hints = Hints(path)
 
     def get(self, identity: str) -> Way | None:
-        """The way that worked last time, unless that was too long ago; None for the newest."""
+        """The way that worked last time, unless that was too long ago; None for the newest way."""
         word = self._hints.get(identity)
         return next((way for way in get_args(Way) if way == word), None)
 
     def put(self, identity: str, way: Way) -> None:
-        """Keep the way that worked. Its age counts from the first time, until another way works."""
+        """Keep the way that worked. The entry's age counts from the first time that this way
+        worked, until another way works.
+        """
         if self.get(identity) != (None if way == "newest" else way):
             self._hints.put(identity, None if way == "newest" else way)

@@ -48,18 +48,23 @@ MOST_PARTS = 1_000
 """The maximum number of parts in one result, resource or prompt."""
 MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
-"""Characters in tool definitions, which each request sends to the model."""
+"""The maximum number of characters in tool definitions, which each request sends to the model."""
 MOST_OF_INSTRUCTIONS = 4_000
-"""Bytes of a server's instructions, which each request also sends to the model."""
+"""The maximum number of bytes in a server's instructions, which each request also sends to the
+model.
+"""
 _NAMED = 5
 _MOST_SAID = 600
-"""Characters of a server's explanation for a failed task."""
+"""The maximum number of characters in a server's explanation for a failed task."""
 MOST_VALUES = 100
-"""Values for one variable: "must not exceed 100 items" (`Completion.values` of mcp_types 2.3.0,
-read 2026-11-23)."""
+"""The maximum number of values for one variable: "must not exceed 100 items" (`Completion.values`
+of mcp_types 2.3.0, read 2026-11-23).
+"""
 _VISITS_REQUIRED = -32042
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002, _VISITS_REQUIRED)
-"""Error codes from a healthy server: wrong parameters, no such method or resource, a page first."""
+"""Error codes from a healthy server: wrong parameters, no such method or resource, or a page to
+visit first.
+"""
 _MOST_TRIES = 4
 """The number of attempts at a call that requires pages each time it is sent."""
 
@@ -77,7 +82,7 @@ class SdkSession:
         elicitor: Elicitor | None,
         sessions: TaskSessions,
     ) -> None:
-        """`broken` receives the names of broken definitions while the tools are listed."""
+        """While the tools are listed, the names of broken definitions are added to `broken`."""
         self.protocol = str(client.protocol_version)
         self.instructions = cut(visible((client.instructions or "").strip()), MOST_OF_INSTRUCTIONS)
         self.left_out = ""
@@ -94,14 +99,14 @@ class SdkSession:
         """The names of the tools that run as tasks."""
 
     async def try_out(self) -> None:
-        """List the tools in advance, so that a connection error appears now."""
+        """List the tools in advance, so that a connection error is raised now."""
         self._first = await self.tools()
 
     async def tools(self) -> tuple[Tool, ...]:
         """The tools that the settings enable, from all pages.
 
-        Leaves out broken definitions, tools beyond the limits, and tools that only run as
-        tasks if the server does not take tasks; `left_out` names these.
+        Leaves out broken definitions, tools beyond the limits, and tools that run only as tasks if
+        the server does not support tasks; `left_out` contains the names of these tools.
         """
         first, self._first = self._first, None
         if first is not None:
@@ -275,7 +280,7 @@ class SdkSession:
     def _outcome(self, result: Mapping[str, Any], hosts: Sequence[str]) -> Outcome:
         """A call's result as an outcome; its parts are JSON or the SDK's values.
 
-        A task's result has not been validated before, so this drops invalid parts.
+        A task's result has not been validated yet, so this drops invalid parts.
         """
         from pydantic import BaseModel
 
@@ -322,7 +327,9 @@ class SdkSession:
         return f"MCP server '{self._settings.name}' wants a page"
 
     async def _visit(self, page: Visit) -> None:
-        """Ask the user to open a page; return when the user or the server says that it is done."""
+        """Ask the user to open a page; return when the user or the server reports that the page is
+        done.
+        """
         user, server = self._elicitor, self._settings.name
         if user is None:
             raise ServerError(
@@ -347,7 +354,9 @@ class SdkSession:
                 done.cancel()
 
     async def _listed(self, kind: Kind) -> AsyncIterator[dict[str, Any]]:
-        """The definitions from all pages, up to a limit; none if the server lacks this kind."""
+        """The definitions from all pages, up to a limit; none if the server does not offer this
+        kind.
+        """
         from mcp.shared.exceptions import MCPError
 
         client = self._client
@@ -360,7 +369,7 @@ class SdkSession:
         cursor: str | None = None
         seen: set[str | None] = set()
         left = MOST_OFFERED
-        while cursor not in seen:  # else a repeated cursor would make this endless
+        while cursor not in seen:  # otherwise, a repeated cursor would make this loop endless
             if len(seen) == MOST_OFFERED:
                 self._leave_out(f"all {kind} beyond the first {MOST_OFFERED} pages", kind)
                 return
@@ -412,7 +421,9 @@ def _task_support(definition: Mapping[str, Any]) -> object:
 
 
 def _begun(result: Mapping[str, Any]) -> TaskState | None:
-    """The task in place of a result; None for a result. Raises TaskError if it is invalid."""
+    """The task that was returned instead of a result; None for a result. Raises TaskError if the
+    task is invalid.
+    """
     try:
         return task_in(result)
     except ValueError as error:

@@ -32,7 +32,7 @@ _LOGGED = 20
 _LOG_LENGTH = 300
 
 Progress = Callable[[float | None, float | None, str | None], None]
-"""Receives a call's progress, total and message; each is None if unknown."""
+"""Receives a call's progress, the total and a message; each is None if unknown."""
 _MOST_FINISHED = 100
 
 
@@ -102,7 +102,7 @@ class ServerSession(Protocol):
         """The resources and templates that the server lists now."""
 
     async def values(self, blank: Blank) -> tuple[str, ...]:
-        """The server's proposals for a template's variable; none if it has none."""
+        """The server's proposals for a template's variable; empty if the server has none."""
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The server's current prompts."""
@@ -112,12 +112,12 @@ class ServerSession(Protocol):
 
 
 class Signals:
-    """A session's reports between requests: the tools changed, the connection ended."""
+    """A session's reports between requests: the tools have changed, or the connection has ended."""
 
     def __init__(self, settled: asyncio.Event) -> None:
         self.event = asyncio.Event()
         self.log: deque[str] = deque(maxlen=_LOGGED)
-        """The server's last log messages, one line each."""
+        """The server's latest log messages, one line each."""
         self.clock = PausableClock()
         self._settled = settled
         self.changed = False
@@ -144,7 +144,9 @@ class Signals:
             self._finish.set()
 
     async def until_finished(self, visit_id: str) -> None:
-        """Wait until the server reports that the user has finished with a page; it may never."""
+        """Wait until the server reports that the user has finished with a page; the server may
+        never report it.
+        """
         while not visit_id or visit_id not in self._finished:
             self._finish.clear()
             await self._finish.wait()
@@ -164,7 +166,9 @@ class Signals:
         self.wants_login = is_refused
 
     def begin_again(self) -> None:
-        """Note that the connection that ended was only an attempt, and another follows."""
+        """Note that the connection that ended was only an attempt, and that another attempt
+        follows.
+        """
         self.lost = False
 
     def stop(self) -> None:

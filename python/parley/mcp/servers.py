@@ -1,4 +1,4 @@
-"""All MCP servers: one catalogue of their tools, their calls and their shutdown.
+"""All MCP servers: the catalogue of their tools, their calls and their shutdown.
 
 Knows when a server is needed, but not how to connect to it. The `mcp` SDK takes more than a second
 to import, so a thread imports it when the first server is needed.
@@ -37,11 +37,12 @@ _LIST_S = 10.0
 
 
 class Servers:
-    """The servers in the settings. Each has its own supervisor, and starts when first needed.
+    """The servers in the settings. Each server has its own supervisor, and is started when it is
+    first needed.
 
     `elicitor` fills in servers' forms, and `sample` replies to servers that may use the model.
-    Either may be None. `folder` returns the user's working directory. `in_process` has the servers
-    that are objects in this process, by their names in the settings.
+    Either may be None. `folder` returns the user's working directory. `in_process` maps names in
+    the settings to the servers that are objects in this process.
     """
 
     def __init__(
@@ -103,7 +104,9 @@ class Servers:
         return self.offered()
 
     async def begin(self, *, again: bool = False) -> None:
-        """Start the servers that are not running; a server that just failed only if `again`."""
+        """Start the servers that are not running; start a server that has just failed only if
+        `again`.
+        """
         if not self._closed:
             await self._import_sdk()  # slow on a busy machine, so before any time limit starts
             for supervisor in self._enabled():
@@ -161,12 +164,13 @@ class Servers:
         progress: Progress | None = None,
         clock: PausableClock | None = None,
     ) -> Outcome:
-        """A call's result, or an error for any failure. Cancellation also cancels it at the server.
+        """A call's result, or an error for any failure. If this is cancelled, the call is also
+        cancelled at the server.
 
-        While the tool runs, `progress` receives progress, total and message, each possibly None.
-        `clock` pauses while the server asks the user. If the call already runs as a `task`, this
-        collects the result. Raises PendingError if the call continues as a task but cannot be
-        polled.
+        While the tool runs, `progress` receives the progress, the total and a message, each of
+        which may be None. `clock` pauses while the server asks the user. If the call already runs
+        as a `task`, this collects the result. Raises PendingError if the call continues as a task
+        but cannot be polled.
         """
         task = task or TaskHandle()
         try:
@@ -185,7 +189,7 @@ class Servers:
     async def resources(self, names: Collection[str] | None = None) -> dict[str, ResourceList]:
         """The resources of the running servers, or only of `names` among them; starts no server.
 
-        Lists them again each time; if a server fails, its list contains the reason.
+        Lists the resources again each time; if a server fails, its list contains the reason.
         """
         ready = [s for s in self._ready() if names is None or s.settings.name in names]
         return await self._lists(
@@ -210,7 +214,7 @@ class Servers:
         request: Callable[[ServerSession], Awaitable[T]],
         failed: Callable[[str], T],
     ) -> dict[str, T]:
-        """Each server's list; if a server fails, `failed` makes its list from the reason."""
+        """Each server's list; if a server fails, `failed` creates its list from the reason."""
 
         async def listed(supervisor: Supervisor) -> T:
             what = f"MCP server '{supervisor.settings.name}'"
@@ -244,7 +248,9 @@ class Servers:
             yield
 
     def news(self, missing: Collection[str]) -> dict[str, str]:
-        """Messages for the user, by server, each once: why tools are `missing` or were left out."""
+        """Messages for the user, by server, each returned once: why tools are `missing` or were
+        left out.
+        """
         news = {}
         for server in (supervisor.status() for supervisor in self._supervisors.values()):
             line = f"MCP server '{server.name}': {server.error}" if server.error else ""
@@ -335,5 +341,7 @@ class Servers:
 
 
 def _is_same(old: ServerSettings, new: ServerSettings) -> bool:
-    """Whether a server's settings and their origin, which decides its rules, are unchanged."""
+    """Whether a server's settings are unchanged, and also their origin, which decides which rules
+    apply.
+    """
     return old == new and old.origin == new.origin

@@ -51,7 +51,7 @@ from parley.tools.server_settings import ServerSettings, again
 from parley.tools.visits import Visit, visit
 
 _WAIT_S = 600.0
-"""The user may have to look for a second factor."""
+"""The time limit is long, because the user may have to look for a second factor."""
 _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 300
 _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
@@ -112,8 +112,8 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
 class _Attempt:
     """One attempt to sign in: the storage for the SDK's provider, and the outcome.
 
-    At first, the storage has only the client that the settings name. Without such a client, Parley
-    registers again each time, with the port to which the browser returns.
+    At first, the storage contains only the client from the settings, if there is one. Without such
+    a client, Parley registers again each time, with the port to which the browser returns.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class _Attempt:
         )
 
     def login(self) -> Login | None:
-        """The login, if one was granted."""
+        """The login, if the sign-in was granted."""
         if self._tokens is None or self._client is None:
             return None
         context = self.provider.context
@@ -156,7 +156,9 @@ class _Attempt:
         return Login(self._url, tokens, plain(self._client), places, _expiry(self._tokens))
 
     def explain(self, error: Exception) -> str:
-        """Explain a failure. A token error's own text contains the reply, so it is not shown."""
+        """Explain a failure. A token error's own text contains the reply, so this text is not
+        shown.
+        """
         why = f" ({self._reason})" if self._reason else ""
         match error:
             case OAuthRegistrationError():
@@ -253,7 +255,7 @@ class _Attempt:
 
 
 def with_scope(challenge: str, scope: str) -> str:
-    """A server's challenge with this scope in place of its own."""
+    """A server's challenge, in which this scope replaces the server's own scope."""
     rest = _SCOPE.sub("", challenge)
     comma = "," if "=" in rest else ""
     return f'{rest}{comma} scope="{scope}"'
@@ -311,7 +313,7 @@ class BearerAuth(httpx2.Auth):
 
 
 def lacking_scope(response: httpx2.Response) -> str:
-    """The further scope that a refusal requires; "" if it has another reason."""
+    """The further scope that a refusal requires; "" if the refusal has another reason."""
     is_lack = extract_field_from_www_auth(response, "error") == "insufficient_scope"
     if response.status_code != 403 or not is_lack:
         return ""
@@ -379,7 +381,7 @@ def _provider(
 class _Provider(OAuthClientProvider):
     """The SDK's provider, changed to ignore an issuer's trailing slash.
 
-    The SDK itself ignores the slash only without a server's metadata, and for credentials (mcp
+    The SDK itself ignores the slash only for credentials, and if a server has no metadata (mcp
     2.3.0, 2026-11-24).
     """
 
@@ -403,7 +405,9 @@ class _Issuer(str):
 
 
 def _client(settings: ServerSettings, back: str) -> OAuthClientInformationFull | None:
-    """The client in the settings, with this redirect address; None if they name no client."""
+    """The client in the settings, with this redirect address; None if they do not contain a
+    client.
+    """
     if not settings.client_id:
         return None
     if settings.client_secret:

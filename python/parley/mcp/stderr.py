@@ -18,7 +18,7 @@ _CHUNKS = 100  # in one go, because a child may write faster than we read
 
 
 class StderrTail:
-    """A pipe that keeps the last lines: `open` it for each child, then `detach` our copy."""
+    """A pipe that keeps the last lines: `open` the pipe for each child, then `detach` our copy."""
 
     def __init__(self) -> None:
         self.lines: deque[str] = deque(maxlen=LINES)
@@ -34,7 +34,7 @@ class StderrTail:
         self._keeps = True
 
     def open(self) -> TextIO:
-        """The file to give a new child as its stderr; forgets an earlier child's lines."""
+        """The file to pass to a new child as its stderr; forgets an earlier child's lines."""
         self.close()
         self._is_stale, self._keeps = self._keeps, False
         if not self._is_stale:
@@ -58,14 +58,14 @@ class StderrTail:
                 break
 
     def close(self) -> None:
-        """Read the rest and close the pipe; the lines stay."""
+        """Read the rest and close the pipe; the lines are kept."""
         self.detach()
         self.drain()
         self._take(b"")
         self._release()
 
     def _read(self) -> bool:
-        """Read one chunk; return whether there was one."""
+        """Read one chunk; return whether there was a chunk to read."""
         if self._reader < 0:
             return False
         try:

@@ -44,7 +44,7 @@ _SLACK_S = 5.0
 _RELIST_S = 10.0
 _CAUSE_SHOWN = 600
 _LONG_WORD = re.compile(r"(\S{200})\S{2,}")
-"""A word too long to read, such as a content type with thousands of letters."""
+"""Matches a word that is too long to read, such as a content type with thousands of letters."""
 _CHANGES = 5  # this many changes in a row are each listed at once
 _CALM_S = 0.5  # further changes wait this long, doubled each time
 _CALM_MAX_S = 30.0
@@ -93,7 +93,9 @@ class Supervisor:
         return self.state == "ready" and self._settled.is_set()
 
     def begin(self, *, again: bool) -> None:
-        """Start the server if necessary; a failed server only after a pause, or if `again`."""
+        """Start the server if necessary; a failed server is started only after a pause, or if
+        `again`.
+        """
         pause = min(_RETRY_S * 2 ** (self._failures - 1), _RETRY_MAX_S) if self._failures else 0.0
         is_over = asyncio.get_running_loop().time() >= self._started_at + pause
         if self.state != "failed" or again or is_over:
@@ -107,7 +109,8 @@ class Supervisor:
     async def settled(self) -> None:
         """Wait until the server's tools are known, it has failed, or the time for a start is over.
 
-        Waits less for a repeated listing, because the known tools suffice.
+        If the tools are only being listed again, the wait is shorter, because the known tools
+        suffice.
         """
         left = _RELIST_S
         if self.state == "starting":
@@ -173,9 +176,9 @@ class Supervisor:
         return await self.ask(what, work)
 
     async def ask(self, what: str, work: Work[T]) -> T:
-        """The result of `work` with the server; starts the server if necessary.
+        """The result of `work`, which is called with the server; starts the server if necessary.
 
-        `what` names the work in messages. Raises ServerError for any failure.
+        `what` describes the work in messages. Raises ServerError for any failure.
         """
         try:
             return await self._ask_once(what, work)
@@ -205,7 +208,9 @@ class Supervisor:
         self._begin()
 
     def stop(self) -> asyncio.Task[None] | None:
-        """Begin to end the server; return the task that ends with it, None if it is not running."""
+        """Begin to end the server; return the task that ends with the server, or None if the server
+        is not running.
+        """
         task = self._task
         if task is None or task.done():
             return None
@@ -231,7 +236,7 @@ class Supervisor:
         self._task = loop.create_task(self._live(self._signals, self._task))
 
     async def _live(self, signals: Signals, before: asyncio.Task[None] | None) -> None:
-        """Run the server from start to end, and report any failure of it."""
+        """Run the server from start to end, and report any failure."""
         if before is not None:
             await asyncio.wait({before})  # one process at a time: the earlier one is already ending
         try:
@@ -414,7 +419,7 @@ async def _result(
 
 
 def _words(error: BaseException) -> str:
-    """An error on one line; for an invalid reply, its first flaw."""
+    """An error on one line; for an invalid reply, only the first flaw."""
     if type(error).__name__ == "ValidationError" and (flaws := getattr(error, "errors", None)):
         flaw = flaws(include_url=False, include_input=False)[0]
         return f"it sent an invalid reply: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[

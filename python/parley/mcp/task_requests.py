@@ -1,6 +1,7 @@
 """Begins, polls, answers, collects and cancels calls that run at their servers as tasks.
 
-Knows the requests for both forms of tasks, which the SDK lacks, but not how a result is used.
+Knows the requests for both forms of tasks, which are not part of the SDK, but not how a result is
+used.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _CANCEL_S = 1.0
 _MOST_ANSWERS = 100
 _NO_SUCH_TASK = -32602
 _UNKNOWN = (_NO_SUCH_TASK, -32601)
-"""Error codes for an unknown task, or a server without tasks; a failed call has its own code."""
+"""Error codes for an unknown task, or a server without tasks; a failed call has a code of its
+own.
+"""
 
 
 class TaskError(ServerError):
@@ -41,7 +44,9 @@ class TaskRequests:
 
     @property
     def takes_calls(self) -> bool:
-        """Whether calls may run as tasks; in the newest revision the server decides per call."""
+        """Whether calls may run as tasks; in the newest revision, the server decides this for each
+        call.
+        """
         tasks = None if self._is_newest else self._client.server_capabilities.tasks
         requests = tasks and tasks.requests
         return bool(requests and requests.tools and requests.tools.call is not None)
@@ -52,7 +57,9 @@ class TaskRequests:
         return await self._send("tools/call", parameters, progress)
 
     async def get(self, task_id: str) -> TaskState:
-        """A task's state. Raises TaskError if there is none, SilentError if it is not reported."""
+        """A task's state. Raises TaskError if there is no such task, and SilentError if the server
+        does not report it.
+        """
         return _state(await self._ask("tasks/get", {"taskId": task_id}), task_id)
 
     async def result_of(self, task: TaskState, tell: Callable[[str], None]) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ class TaskSessions:
         self._hints.put(self._key(task), None)
 
     def of(self, task: str) -> str:
-        """The session in which to ask for a task; "" for this connection's."""
+        """The session in which to ask for a task; "" for this connection's session."""
         session = self._hints.get(self._key(task)) or ""
         return "" if session == self.current else session
 

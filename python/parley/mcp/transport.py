@@ -1,7 +1,7 @@
 """Sits between the SDK's transports and client: reports a connection's end and repairs results.
 
-So Parley notices that an idle server has died before its next call. Knows the form of messages in
-the SDK's streams, but not how they are sent.
+So Parley notices that an idle server has died before it is called again. Knows the form of messages
+in the SDK's streams, but not how they are sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _FIRST = "2025-11-25"
 """The revision by which the SDK checks results before a revision is agreed."""
 _INTERNAL = -32603
 _UNSUPPORTED = -32022
-"""Unsupported revision; the SDK reads the supported revisions from the error's data."""
+"""The error code for an unsupported revision; the SDK reads the supported revisions from the
+error's data.
+"""
 MOST_QUESTIONS = 1_000
 """The maximum number of a server's unanswered requests, which could otherwise fill the memory."""
 _BROKEN_OFF = "SSE stream"
@@ -32,11 +34,11 @@ Accepts: TypeAlias = Callable[[str, str, Mapping[str, Any]], bool]
 class Wire:
     """Inspects and repairs a connection's messages as they pass.
 
-    `left_out` names the parts that were dropped from results since it was last emptied.
+    `left_out` lists the parts that have been dropped from results since the list was last emptied.
     """
 
     def __init__(self, accepts: Accepts, on_end: Callable[[], None], offer: str = "") -> None:
-        """`offer` is the older revision to ask for; "" for the latest older one."""
+        """`offer` is the older revision to ask for; "" for the latest older revision."""
         self.left_out = list[str]()
         self._accepts = accepts
         self._on_end = on_end
@@ -56,7 +58,7 @@ class Wire:
             yield _ReadStream(read, self), _WriteStream(write, self)
 
     def note_sent(self, message: Any) -> None:
-        """Note a message to the server, before it is sent."""
+        """Note a message to the server before the message is sent."""
         method, number = getattr(message, "method", None), getattr(message, "id", None)
         if method is None or number is None:
             return
@@ -67,7 +69,7 @@ class Wire:
         self._version = (params.get("_meta") or {}).get(_VERSION_KEY, self._version)
 
     def note_received(self, message: Any) -> None:
-        """Note and repair a message from the server, before it is read."""
+        """Note and repair a message from the server before the message is read."""
         if hasattr(message, "method"):
             self._questions += hasattr(message, "id")
             return  # a request or notification from the server
@@ -110,7 +112,7 @@ class Wire:
             self._refusals[str(number)] = refusal
 
     def _amend(self, error: Any, refusal: HttpRefusal | None) -> None:
-        """Add the reason to an error, because the SDK knows less about it."""
+        """Add the reason to an error, because the SDK knows less about the error."""
         if refusal is not None and error.code != _UNSUPPORTED:
             error.message, error.data = refusal.text, refusal
         if error.code == CONNECTION_CLOSED and not error.message.startswith(_BROKEN_OFF):

@@ -1,6 +1,6 @@
 """The application, which outlives chats: settings, provider connections, MCP servers, ledger, demo.
 
-Each part starts when it is first needed; one app serves all chats in a process.
+Each part is started when it is first needed; one app serves all chats in a process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FrontEnd:
     """What a front end offers: it shows servers' forms, and asks about files elsewhere.
 
     `may_read` asks the user about a referenced file outside the working directory. `patience` is
-    passed to `TextToolCaller`; use it only if shown text can be withdrawn.
+    passed to `TextToolCaller`; set it only if text that was shown can be withdrawn.
     """
 
     elicitor: Elicitor | None = None
@@ -70,8 +70,8 @@ class FrontEnd:
 class ProgramObjects:
     """What a program that uses Parley as a library passes as objects.
 
-    `servers` are in this process, by their names in the settings. `provider` makes replies; the
-    settings contain its name. Apps with the same `request_times` share one rate limit.
+    `servers` maps names in the settings to servers in this process. `provider` creates replies; its
+    name is in the settings. Apps with the same `request_times` share one rate limit.
     """
 
     servers: Mapping[str, InProcess] | None = None
@@ -101,8 +101,8 @@ class App:
         """`folder` returns the folder that may contain a project's server file. `trust`, by default
         the ledger, records the user's trust in this file.
 
-        If the app `before` is about to close, its servers with unchanged settings continue here.
-        If the settings have a `fault`, no turn begins.
+        If the app `before` is about to close, its servers with unchanged settings continue here. If
+        the settings contain a `fault`, no turn begins.
         """
         self.settings = self._own = settings
         self.environ = environ
@@ -149,7 +149,8 @@ class App:
         self._demo: asyncio.Task[DemoServer] | None = None
 
     def hand_over(self, settings: Settings) -> Servers | None:
-        """Hand the servers to another app with these settings; returns None if they do not suit.
+        """Hand the servers over to another app that has these settings; returns None if the servers
+        do not suit these settings.
 
         The servers keep their elicitor and folder.
         """
@@ -168,7 +169,7 @@ class App:
         return list(self._project.untrusted)
 
     def trusted(self) -> list[Path]:
-        """The working directory's server files in use, as last read."""
+        """The working directory's server files that are in use, as last read."""
         return list(self._project.trusted)
 
     def seen(self, path: Path) -> bytes:
@@ -191,7 +192,7 @@ class App:
 
     @property
     def has_unreadable_file(self) -> bool:
-        """Whether `mcp.config_file` is unreadable, and the user's own servers are missing."""
+        """Whether `mcp.config_file` is unreadable, so that the user's own servers are missing."""
         return self._config_file.is_unreadable
 
     def _look_at_project(self) -> None:
@@ -224,8 +225,8 @@ class App:
     ) -> Ready | Refusal:
         """Whether a turn may begin in the chat at this path; the hint is given only the first time.
 
-        If `is_typed`, the user has typed the chat's wish for an agent since the file was read. In
-        a chat that was created here, that counts as the user's agreement.
+        If `is_typed`, the user has typed the chat's wish for an agent since the file was read. In a
+        chat that was created here, this counts as the user's agreement.
         """
         if self._fault:
             return Refusal("unreadable settings", self._fault)
@@ -334,21 +335,24 @@ class App:
         return topic.title(reply)
 
     def provider(self, name: str) -> ProviderSettings:
-        """The settings of the provider with this name."""
+        """The settings for the provider with this name."""
         return self.settings.provider(name) or ProviderSettings(name)
 
     async def _has_tools(self, request: Request) -> bool:
         return await self.client.supports_tools(self.provider(request.provider), request.model)
 
     def _sampled(self) -> tuple[Agent, ProviderSettings]:
-        """The agent that replies to servers: the default, because their requests name no chat."""
+        """The agent that replies to servers: the default agent, because servers' requests do not
+        belong to a chat.
+        """
         agent = self.settings.default_agent(self.environ)
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
         """Import, once and in a thread, the slow SDKs that this agent's turns need.
 
-        Their objects live as long as the process, so exclude them from garbage collection.
+        Their objects live as long as the process, so these objects are excluded from garbage
+        collection.
         """
         provider = self.provider(agent.provider)
         has_tools = (agent.tool_mode or self.settings.tool_mode) != "off"
@@ -361,7 +365,8 @@ class App:
     @property
     def least_seen_s(self) -> float:
         """How many seconds a call must be on the screen before an approval counts. Tests set the
-        variable, because they press keys at once."""
+        environment variable, because they press keys immediately.
+        """
         return float(self.environ.get("PARLEY_LEAST_SEEN_S", LEAST_SEEN_S))
 
     async def _demo_url(self) -> str:
@@ -376,7 +381,7 @@ class App:
         return (await asyncio.shield(self._demo)).url  # the caller may be cancelled first
 
     async def close(self) -> None:
-        """Close connections, and servers that no other app has taken over."""
+        """Close connections, and end the servers that no other app has taken over."""
         demo, self._demo = self._demo, None
         closings = [self.client.close(), *([self.servers.close()] if self._closes_servers else [])]
         await asyncio.gather(*closings, return_exceptions=True)

@@ -16,8 +16,9 @@ T = TypeVar("T")
 async def together(
     work: Sequence[Callable[[], Awaitable[T]]], limit_s: float, clock: PausableClock
 ) -> AsyncIterator[T]:
-    """Do all work at once and yield each outcome as it arrives; after `limit_s`, cancel the
-    rest."""
+    """Do all the work concurrently and yield each outcome as it arrives; after `limit_s`, cancel
+    the rest.
+    """
 
     async def run(job: Callable[[], Awaitable[T]]) -> T:
         return await job()
@@ -54,7 +55,7 @@ class TurnClock:
     def together(
         self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float
     ) -> AsyncIterator[T]:
-        """Do all work at once, within a time limit on the turn's clock."""
+        """Do all the work concurrently, within a time limit on the turn's clock."""
         return together(work, limit_s, self._clock)
 
 

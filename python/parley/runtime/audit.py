@@ -29,7 +29,7 @@ class AuditLog(Protocol):
         ...
 
     def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
-        """Keep the fingerprint of a request that a turn sent."""
+        """Store the fingerprint of a request that a turn sent."""
         ...
 
     def view(self) -> LedgerView:
@@ -125,7 +125,7 @@ async def recorded(
 
 
 class _Began:
-    """A call or request that begins now; measures its duration."""
+    """A call or request that begins now, and whose duration is measured."""
 
     def __init__(self, what: str) -> None:
         self.what = what

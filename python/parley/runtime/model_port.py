@@ -52,7 +52,9 @@ class ModelPort:
         self._notices = notices
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """A reply's events, from as many requests as needed. The last call is the outer layer."""
+        """A reply's events, from as many requests as it takes. The outermost layer is called
+        last.
+        """
 
         def send(one: Request) -> AsyncIterator[Event]:
             events = self._client.stream(
@@ -81,10 +83,10 @@ class ModelPort:
         self, events: AsyncIterator[Event], request: Request
     ) -> AsyncIterator[Event]:
         """Yield the events, and a notice about the parts of a long chat that were not sent. The
-        notice comes once, and again if more parts are left out.
+        notice is shown once, and again if more parts are left out.
 
-        It comes while the model is working, because the window is known only then. At the end,
-        record the fingerprint of the accepted request.
+        It is shown while the model is working, because the model's window is not known earlier. At
+        the end, record the fingerprint of the accepted request.
         """
         has_begun, doing = False, self._observer.doing
         async with closing(events):

@@ -1,7 +1,7 @@
 """Replays a chat: a model repeats the file's answers, and tools return the file's results.
 
-A replay sends nothing, needs no server and does not change the file. It compares the file's meaning
-with the outcome from the current engine and settings.
+A replay sends nothing, does not need a server and does not change the file. It compares the file's
+meaning with the outcome from the current engine and settings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _UNFIT = (limits.UNKNOWN_TOOL, limits.INVALID_ARGUMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The outcome: the number of requests, and the `diff` from the file ("" if both agree)."""
+    """The outcome: the number of requests, and the `diff` from the file ("" if there are none)."""
 
     requests: int
     diff: str
@@ -117,7 +117,7 @@ async def _close(document: TextDocument, number: int) -> None:
 async def _answer(
     ports: engine.Ports, resolve: engine.Resolve, answer: Answer, model: _Model
 ) -> None:
-    """Run turns until the recorded answer is used up, or until it waits like in the file."""
+    """Run turns until the recorded answer is used up, or until it waits as in the file."""
     resumptions = sum(map(is_resumption, answer.segments))
     while True:
         try:
@@ -352,7 +352,8 @@ def _normal_segments(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def _normal_result(result: Result) -> Result:
-    """A result in comparable form: a refusal because of a tool's schema has other words here,
-    because the schema is unknown."""
+    """A result in comparable form: a refusal because of a tool's schema is worded differently here,
+    because the schema is unknown.
+    """
     is_unfit = result.status == "refused" and result.body.startswith(_UNFIT)
     return Result(result.status, _UNFIT[0] if is_unfit else result.body, result.attachments)

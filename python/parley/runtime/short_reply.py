@@ -1,4 +1,4 @@
-"""Small additional requests for a few optional words: a status, a title."""
+"""Small additional requests for a few optional words: a status or a title."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from parley.runtime.audit import AuditLog, recorded
 from parley.settings.values import ProviderSettings
 
 _ENOUGH_LEFT = 0.2
-"""The part of the rate limit that must be free for a small request."""
+"""The part of the rate limit that must be unused for a small request."""
 
 
 def short_request(request: Request, prompt: str, model: str | None, tokens: int) -> Request:

@@ -1,8 +1,8 @@
-"""Requests to models that may lack tools: tries the provider's own tools first, and retries failed
-calls.
+"""Sends requests to models that may not support tools: tries the provider's own tools first, and
+retries failed calls.
 
-The caller's function sends the requests; `models.attempts` decides how each retry differs. While
-the process runs, this module remembers which models have no tools.
+The caller provides the function that sends a request; `models.attempts` decides how each retry
+differs. While the process runs, this module remembers which models do not support tools.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ _REFUSALS = (
 
 
 async def _as_the_provider_says(_: Request) -> bool:
-    """Assume that the model has tools until the provider refuses them."""
+    """Assume that the model supports tools until the provider refuses them."""
     return True
 
 
 class TextToolCaller:
-    """Gets replies with tool calls from any model, with or without tools. One for each process.
+    """Requests replies with tool calls from any model, whether or not it supports tools. One for
+    each process.
 
-    `records` is a file that receives a line of JSON for each reply that was corrected after
-    failures. After `patience` characters, a reply is shown although it may still fail; None if
-    shown text cannot be withdrawn. `has_tools` returns False for a request whose model is known to
-    have no tools.
+    `records` is a file; for each reply that was corrected after failures, a line of JSON is
+    appended to it. After `patience` characters, a reply is shown although it may still fail; None
+    if text that was shown cannot be withdrawn. `has_tools` returns False for a request whose model
+    is known not to support tools.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class TextToolCaller:
         self._without_tools = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
-        """The request, with tools as text if its model is known to have no tools."""
+        """The request, with tools as text if its model is known not to support tools."""
         text_tools = request.text_tools
         if text_tools is None or text_tools.mode != "auto":
             return request
@@ -84,7 +85,7 @@ class TextToolCaller:
         )
 
     def stream(self, send: Send, request: Request, tell: Tell) -> AsyncIterator[Event]:
-        """The model's events, through `send`. Raises ModelError, including after the last try."""
+        """The model's events, through `send`. Raises ModelError, also if the last attempt fails."""
         request = self.settled(request)
         match request.text_tools:
             case None:
@@ -175,7 +176,9 @@ class TextToolCaller:
 
 
 def _is_about_tools(request: Request) -> bool:
-    """Whether the model needs tools, either for new calls or to read past calls."""
+    """Whether the request needs tools, either for new calls or so that the model understands past
+    calls.
+    """
     calls = (turn.calls for turn in request.turns() if isinstance(turn, ModelTurn))
     return request.offers_tools or any(calls)
 

@@ -32,10 +32,12 @@ from parley.tools.schema import decode_arguments
 from parley.tools.tasks import TaskHandle
 
 _MOMENT_S = 0.3
-"""Seconds: the status does not show shorter calls and waits."""
+"""In seconds; the status does not show calls and waits that are shorter than this."""
 _PROGRESS_SHOWN = 200
 _PROGRESS_S = 0.5
-"""Seconds between progress reports on the screen; a server may send a thousand a second."""
+"""The seconds between progress reports on the screen; a server may send a thousand reports a
+second.
+"""
 
 
 class ToolsPort:
@@ -78,7 +80,8 @@ class ToolsPort:
         """The tools of all servers; at the beginning of the turn, retry failed servers.
 
         If a turn begins with calls whose tools are all known, it does not wait for other servers.
-        If a server's tools are missing, each turn reports that, but the reason only once.
+        If a server's tools are missing, each turn reports that they are missing, but the reason is
+        reported only once.
         """
         known = narrow(self._servers.offered())
         is_choice = bool(calls) and not self._has_begun and all(map(known.get, calls))
@@ -155,7 +158,9 @@ class ToolsPort:
         return [resource.uri for each in lists.values() for resource in each.resources]
 
     async def _result_of(self, outcome: Outcome) -> Result:
-        """The result; parts that are not text go into files, or become words if that fails."""
+        """The result; parts that are not text are saved in files, or replaced with a description if
+        that fails.
+        """
         attachments, texts = list[Attachment](), [outcome.text]
         contents = [(picture, kind_of(picture) or "") for picture in outcome.pictures]
         contents += [(outcome.whole.encode(), "txt")] if outcome.whole else []
@@ -193,10 +198,11 @@ class ToolsPort:
         return show
 
     async def _describe(self, tool: Tool, arguments: str, call_request: Request) -> None:
-        """Show a model's sentence about a running call if it arrives in time; nothing waits for it.
+        """Show a model's sentence about a running call if it arrives in time; no work waits for the
+        sentence.
 
-        Do not request it for short calls, and only from a remote provider, because a local model
-        would have to interrupt its work.
+        Request the sentence only for long calls, and only from a remote provider, because a local
+        model would have to interrupt its work.
         """
         await asyncio.sleep(_MOMENT_S)
         if not (self._settings.llm and self._provider(call_request.provider).official):
@@ -219,7 +225,7 @@ class ToolsPort:
 
 
 def _note(tool: Tool, aside: Result) -> str:
-    """The text of a note with the parts of a result that are only for the user."""
+    """The text of a note that contains the parts of a result that are only for the user."""
     head = (
         f"for you alone, from {one_line(f'{tool.server}/{tool.name}')}; the model is not sent it:"
     )

@@ -1,6 +1,6 @@
 """Totals from a chat's records: requests, tokens, and the outcomes of each tool's calls.
 
-Knows the records' content, not where they are stored.
+Knows what records contain, but not where they are stored.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FOR_TOPIC = "topic"
 
 @dataclass(frozen=True, slots=True)
 class ToolTotals:
-    """A tool's calls: how many ran, worked at the first try, failed or were refused, and their
-    time.
+    """A tool's calls: how many ran, succeeded at the first attempt, failed or were refused, and how
+    long they took.
 
     After a failed or refused call, another call of this tool in the same answer counts as a retry.
     """
@@ -81,7 +81,7 @@ def _rounded(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def totals(records: Iterable[Record]) -> Totals:
-    """The totals from records, which must be in order of time."""
+    """The totals from records, which must be in chronological order."""
     sums, tokens = Totals(), Counter[str]()
     tools, failed = dict[str, ToolTotals](), set[str]()
     for _, kind, facts in records:

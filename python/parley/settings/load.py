@@ -1,6 +1,6 @@
 """Loads the shell's settings from the TOML file and from the server file that it may name.
 
-The editor's setup table overrides them, key by key.
+The editor's setup table overrides these settings, key by key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ABSENT: Final = object()
 _MOST_SEARCHED = 64_000
 """Search only settings files of at most this many characters for a problem's line."""
 _MOST_TRIED = 1_000_000
-"""The most characters to parse in this search: each further line of a statement parses it again."""
+"""The most characters to parse in this search, because a statement is parsed again with each
+further line.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def load_settings(
     )
     settings = _placed(settings, file.path.parent)
     settings, others = with_files(settings)
-    # A Lua table has no order, so sort its problems, after the file's.
+    # A Lua table has no order, so its problems are sorted; they follow the file's problems.
     wrong = tuple(
         sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else "")
     )
@@ -98,7 +100,9 @@ def load_settings(
 
 
 def with_files(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with their server file's servers; and problems in this file and in templates."""
+    """The settings with their server file's servers; and the problems in this file and in
+    templates.
+    """
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)
     return settings.with_servers(more.servers), (*templates, *more.problems)
@@ -107,7 +111,7 @@ def with_files(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
 class ConfigFile:
     """The file named by `mcp.config_file`; Parley reads it again when its content changes.
 
-    While the file is unreadable, the servers from the last readable version stay.
+    While the file is unreadable, the servers from the last readable version remain in use.
     """
 
     def __init__(self) -> None:
@@ -118,7 +122,9 @@ class ConfigFile:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems in an edited file; the settings' problems include the original file's."""
+        """The problems in an edited file; the settings' problems already include the original
+        file's problems.
+        """
         return self._file.problems if self._is_edited else ()
 
     @property
@@ -255,7 +261,8 @@ def _why(error: Exception) -> str:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two tables and their nested tables; any other value of `above` replaces the lower one.
+    """Merge two tables and their nested tables; any other value of `above` replaces the value in
+    the lower table.
 
     In `above`, an empty list instead of a table is an empty Lua table.
     """

@@ -1,6 +1,7 @@
 """Adds an MCP server to `config.toml`; comments and order stay unchanged.
 
-Parses the new text before writing it: the text must mean the same as before, plus the server.
+Parses the new text before writing it: apart from the new server, the text must mean the same as
+before.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def add_server(server: ServerSettings, environ: Mapping[str, str]) -> Path:
 def with_server(text: str, server: ServerSettings) -> str:
     """The text of a settings file with one more server. Raises ParleyError if that is impossible.
 
-    The server goes next to existing servers, else to the end of the file.
+    The server is added next to existing servers, or else at the end of the file.
     """
     from tomlkit.exceptions import TOMLKitError
 
@@ -167,7 +168,7 @@ def _at_the_end(text: str, server: ServerSettings) -> str:
 
 
 def _block(server: ServerSettings) -> str:
-    """A server's lines, as a separate table."""
+    """A server's lines in TOML, as a table of its own."""
     import tomlkit
 
     servers, mcp = tomlkit.table(is_super_table=True), tomlkit.table(is_super_table=True)

@@ -37,8 +37,10 @@ _SECRETS = (
         r"(?=[\w.-]*\d)[\w.-]{16,}"
     ),
 )
-"""Secrets in an argument: values with secret names, an address's user part and query, and words
-that look like keys of providers and hosts. The text in the group stays."""
+"""Secrets in an argument: the values of options with secret names, an address's user part and
+query, and words that look like the keys of providers and hosts. The text that the group matches is
+kept.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def entries(
 
 
 def address(url: str) -> str:
-    """An address for display, without user, password, query, and the defaults of placeholders."""
+    """An address for display, without the user, the password, the query and the defaults of
+    placeholders.
+    """
     try:
         parts = urlsplit(_without_fallback(url))
     except ValueError:
@@ -110,7 +114,9 @@ def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[
 def _item(
     item: Any, number: int, path: str, all_items: tuple[Any, ...], file: SettingsFile
 ) -> SettingOrigin:
-    """A table in a list, as one value. Its number is uncertain if flawed tables were dropped."""
+    """A table in a list, as one value. The table's number is uncertain if flawed tables were
+    dropped.
+    """
     written = file.value(path)
     is_sure = isinstance(written, list) and len(written) == len(all_items)
     name = f"{path}[{number}]"
@@ -135,7 +141,7 @@ def _table(item: Any) -> Any:
 
 
 def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
-    """A setting's path in the file, or its short spelling; "" if the file does not set it."""
+    """A setting's path in the file, possibly in its short form; "" if the file does not set it."""
     if file.value(path) is not ABSENT:
         return path
     above = path.rpartition(".")[0]
@@ -144,7 +150,9 @@ def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
 
 
 def _is_used(value: Any, field: Field[Any], raw: Any) -> bool:
-    """Whether a setting has the file's value; the default replaces an invalid value."""
+    """Whether a setting still has the value from the file; the default replaces an invalid
+    value.
+    """
     return bool(value != field.default or value == (tuple(raw) if isinstance(raw, list) else raw))
 
 
@@ -189,7 +197,7 @@ def _without_fallback(text: str) -> str:
 
 
 def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
-    """A program's arguments, without the values of options that name a key, a token or the like."""
+    """A program's arguments, without the values of options for a key, a token or the like."""
     is_secret = False
     for text in arguments:
         yield _secret(text) if is_secret else _argument(text)
@@ -208,7 +216,7 @@ def _argument(text: str) -> str:
 def _in_effect(
     entry: SettingOrigin, settings: Settings, file: SettingsFile, environ: Mapping[str, str]
 ) -> SettingOrigin:
-    """A setting with the value in effect, if the setting is unset."""
+    """A setting with the value that is in effect, if the user has not set it."""
     if entry.name == "chat_dir" and not settings.chat_dir:
         origin = "environment XDG_DATA_HOME" if environ.get("XDG_DATA_HOME") else DEFAULT
         return SettingOrigin(entry.name, str(chats_folder(environ)), origin)

@@ -1,4 +1,5 @@
-"""Reads a user's table, from Lua or TOML, into settings, and checks that its values fit together.
+"""Converts a user's table, from Lua or TOML, to settings, and checks that its values are
+consistent.
 
 Reports an invalid value with its path, and uses the default instead: a broken setting never keeps
 Parley from starting. Does not know the tables' origin.
@@ -28,9 +29,9 @@ _KINDS = {
 def read_settings(
     table: Any, place: Callable[[str], str] = lambda _: ""
 ) -> tuple[Settings, tuple[str, ...]]:
-    """A table's settings, and its problems, one line each with the path.
+    """A table's settings, and its problems, each on one line with the path.
 
-    `place` returns the place of a path, which precedes the path in the line.
+    `place` returns the place of a path; in the line, the place precedes the path.
     """
     reader = _Reader("there is no such setting", _KINDS)
     settings = reader.settings(table)
@@ -56,7 +57,7 @@ def _with_quirks(settings: Settings, table: Any) -> Settings:
 
 
 class _Reader(TableReader):
-    """Reads settings, and then checks whether they fit together."""
+    """Reads settings, and then checks whether they are consistent."""
 
     def settings(self, table: Any) -> Settings:
         """The settings in a table, without unusable parts."""
@@ -79,7 +80,9 @@ class _Reader(TableReader):
         self.flaw(path, expected(noun, value, known=known))
 
     def _check_patterns(self, settings: Settings) -> None:
-        """Report invalid regular expressions. They stay: in doubt, they block calls."""
+        """Report invalid regular expressions. Flawed rules of this kind are kept: in doubt, they
+        block calls.
+        """
         for number, text in enumerate(settings.safety.blocked_tool_patterns, 1):
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
                 self._check_expression(f"safety.blocked_tool_patterns[{number}]", text[1:-1])
@@ -89,7 +92,9 @@ class _Reader(TableReader):
                     self._check_expression(f"approval.{name}[{number}].args.{key}", text)
 
     def _check_addresses(self, settings: Settings) -> None:
-        """Report invalid addresses. They stay: a default would be another provider's address."""
+        """Report invalid addresses. Flawed values are kept, because the default would be another
+        provider's address.
+        """
         addresses = {
             f"providers.{n}.base_url": owner.base_url for n, owner in settings.providers.items()
         }
@@ -115,7 +120,7 @@ class _Reader(TableReader):
             self._wrong(path, f"a regular expression ({error})", text)
 
     def _is_sound(self, settings: Settings, agent: Agent, path: str) -> bool:
-        """Whether this agent is usable; reports its flaws."""
+        """Whether this agent is usable; if it is not, reports why."""
         before = len(self.flaws)
         known = [*settings.providers, *PROVIDERS]
         if not re.fullmatch(r"[^\]\x00-\x1f]+", agent.name):

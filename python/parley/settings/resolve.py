@@ -1,6 +1,6 @@
-"""Resolves a chat's settings: merges those of the user, the agent and the front matter.
+"""Resolves a chat's settings: merges the settings from the user, the agent and the front matter.
 
-The front matter chooses and narrows; it never widens what the settings allow. Pure.
+The front matter selects and restricts; it never allows more than the settings do. Pure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOCK_SERVER = RESERVED
 def agent_of(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> Agent:
-    """A chat's agent: the chosen agent, else the front matter's, else the default."""
+    """A chat's agent: the chosen agent, else the front matter's agent, else the default agent."""
     keys = read_front_matter(transcript.front_matter).keys
     named = settings.named_agent(chosen or keys.get("agent", ""))
     agent = named or settings.default_agent(environ)
@@ -115,7 +115,9 @@ def _ask(
 
 
 def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
-    """The tool mode: the file's, else the agent's, else the settings'; off cannot be overridden."""
+    """The tool mode from the file, else from the agent, else from the settings; "off" cannot be
+    overridden.
+    """
     configured = agent.tool_mode or settings.tool_mode
     mode: ToolMode = front.keys.get("tool_mode", configured)
     return "off" if configured == "off" else mode
@@ -128,7 +130,7 @@ def _with_tools(
     mode: ToolMode,
     templates: Templates,
 ) -> Request:
-    """The request with its room for tools, and the settings for tools as text.
+    """The request, with its room for tools and its settings for tools as text.
 
     Even with tools off, earlier calls may have to be text, because providers without tools do not
     understand calls.
@@ -148,7 +150,7 @@ def _with_tools(
 def _tool_room(
     model: str, settings: Settings, provider: ProviderSettings, mode: ToolMode
 ) -> ToolRoom:
-    """The room that tools may take; depends only on the model's name, so it does not change."""
+    """The room that tools may take; it depends only on the model's name, so it does not change."""
     tokens, window = settings.tools.budget_tokens, known_window(model)
     if tokens is None:
         tokens = int(window * TOOLS_SHARE) if window else TOOLS_TOKENS

@@ -1,6 +1,7 @@
-"""Whether a turn may begin: the conditions before anything is sent, for editor, shell and library.
+"""Whether a turn may begin: the conditions that are checked before anything is sent, for the
+editor, the shell and the library.
 
-Each caller words the answer, and knows how its user agrees. This module compares a chat with the
+Each caller words the answer, and knows how its user can agree. This module compares a chat with the
 agents and providers in the settings. It is not in `policy`, which does not know settings. Pure.
 """
 
@@ -29,11 +30,13 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A turn may begin; show the `hint`, if any, before it."""
+    """A turn may begin; if there is a `hint`, show it first."""
 
     hint: str
     previous: str = ""
-    """The agent that answered last, if neither user nor file chose the agent that answers now."""
+    """The agent that answered last, if neither the user nor the file chose the agent that answers
+    now.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ class Refusal:
     def text(self, option: str, place: str = "") -> str:
         """The message to the user; "" if the user has to confirm an agent.
 
-        `option` chooses another agent in this front end; `place` precedes a fault of the chat.
+        `option` tells how to choose another agent in this front end; `place` precedes a problem
+        with the chat.
         """
         match self.reason:
             case "unconfirmed agent":
@@ -109,7 +113,8 @@ def wanted_agent(transcript: Transcript) -> str:
 
 
 def _previous(transcript: Transcript, settings: Settings, environ: Mapping[str, str]) -> str:
-    """The configured agent that answered last; "" if it is the default, or the default is a demo.
+    """The configured agent that answered last; "" if it is the default agent, or if the default
+    agent is a demo.
 
     A question to a demo agent stays on this machine.
     """

@@ -1,6 +1,6 @@
 """Every setting with its default: the only place for defaults.
 
-Does not know files or the editor, nor how a user's table becomes these values.
+Does not know files, the editor, or how a user's table is converted to these values.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 class ProviderSettings:
     """A provider of models; `kind` is the wire format. The key comes from a variable or a command.
 
-    `quirks` are the differences between this server and the server of the format's maker;
-    `official` marks the maker's server.
+    `quirks` are the differences between this server and the server of the company that designed the
+    format; `official` marks that company's own server.
     """
 
     name: str = ""
@@ -109,7 +109,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """Limits that agents and files cannot raise."""
+    """Limits that neither agents nor files can raise."""
 
     max_tools_per_request: int = 5
     rate_limit_per_minute: int = field(default=30, metadata=rule(least=1))
@@ -125,7 +125,9 @@ TOOLS_TOKENS = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """How many tokens tool schemas may take; for further tools, a model receives only names."""
+    """How many tokens tool schemas may take; of any further tools, a model receives only the
+    names.
+    """
 
     budget_tokens: int | None = field(default=None, metadata=rule(least=0))
 
@@ -146,8 +148,8 @@ class Approval:
 class PromptTools:
     """Tools as text: how to retry failed calls.
 
-    `records` is a file that receives failed replies with the corrected reply, as a line of JSON;
-    `templates` is a file or folder with your own prompt templates.
+    `records` is a file to which failed replies are written together with the corrected reply, as a
+    line of JSON; `templates` is a file or folder with your own prompt templates.
     """
 
     max_retries: int = 3
@@ -178,7 +180,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceKeys:
-    """The key for each choice; false or "" for none. If `enabled` is false, there are no keys."""
+    """The key for each choice; false or "" for no key. If `enabled` is false, there are no keys."""
 
     enabled: bool = field(default=True, metadata=rule(is_short=True))
     ya: Key = Key("ya")
@@ -191,7 +193,8 @@ class ChoiceKeys:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`scope`: what selects the calls that a choice key decides. The others are keys ("": none).
+    """`scope`: how to select the calls to which a choice key applies. The other settings are keys
+    ("" for no key).
 
     A text object's key is the letter after `i` and `a`.
     """
@@ -221,7 +224,8 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class Mcp:
-    """The MCP servers; `config_file` names a file with more; `mock` offers the mock server to all.
+    """The MCP servers; `config_file` is the path of a file with more servers; `mock` offers the
+    mock server in all chats.
 
     `start`: when to start servers, at the first question or when a chat is opened.
     """
@@ -315,7 +319,9 @@ class Settings:
         return replace(self, mcp=replace(self.mcp, servers={**more, **self.mcp.servers}))
 
     def provider(self, name: str) -> ProviderSettings | None:
-        """The user's provider with this name, else the built-in provider; None if there is none."""
+        """The user's provider with this name, else the built-in provider; None if neither
+        exists.
+        """
         return self.providers.get(name) or PROVIDERS.get(name)
 
     def all_agents(self) -> tuple[Agent, ...]:
@@ -328,7 +334,7 @@ class Settings:
         return next((agent for agent in self.all_agents() if agent.name == name), None)
 
     def default_agent(self, environ: Mapping[str, str]) -> Agent:
-        """The agent in the settings; else the first agent with a key; else the demo."""
+        """The agent in the settings, else the first agent with a key, else the demo agent."""
         if self.agent and (agent := self.named_agent(self.agent)):
             return agent
         usable = (agent for agent in self.all_agents() if self._has_key(agent, environ))

@@ -1,4 +1,4 @@
-"""The files next to a chat, in `NAME.assets/`, each named after the SHA-256 of its bytes.
+"""The files next to a chat, in `NAME.assets/`, each named after the SHA-256 hash of its bytes.
 
 Anyone may have written the chat. So Parley reads only regular files directly in a folder `*.assets`
 next to the chat. It does not follow links, never waits, reads a limited number of bytes, and uses
@@ -28,7 +28,7 @@ from parley.text import one_line, size_text
 MOST_TEXT = 100_000_000
 _PIECE = 1_000_000
 _MOST_KEPT = 64_000_000
-"""Bytes that are kept for the next request."""
+"""The number of bytes that are kept for the next request."""
 
 _BESIDE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = _BESIDE | os.O_DIRECTORY
@@ -45,7 +45,7 @@ async def _in_thread(function: Callable[..., _Value], *arguments: object) -> _Va
 
 
 class _NotReadError(ParleyError):
-    """The reason that an attachment is not used."""
+    """The reason why an attachment is not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ class _Seen:
 
 
 class AttachmentCache:
-    """The verified contents of files that have not changed since; drops the oldest."""
+    """The verified contents of files that have not changed in the meantime; drops the oldest
+    contents first.
+    """
 
     def __init__(self) -> None:
         self._contents: dict[tuple[str, _Seen], bytes] = {}
@@ -87,11 +89,13 @@ class ChatAttachments:
         self._cache = cache or AttachmentCache()
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The attachments' contents by path, each verified by its name, or why there is none."""
+        """The attachments' contents by path, each verified by its file's name, or the reason why a
+        content is missing.
+        """
         return await _in_thread(self.contents, attachments)
 
     def contents(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The same, for callers that may block."""
+        """The same function, for callers that may block."""
         return {attachment.path: self._content(attachment) for attachment in attachments}
 
     async def save(self, content: bytes, suffix: str) -> Attachment:
@@ -99,7 +103,7 @@ class ChatAttachments:
         return await _in_thread(self.put, content, suffix)
 
     def put(self, content: bytes, suffix: str) -> Attachment:
-        """The same, for callers that may block."""
+        """The same function, for callers that may block."""
         if self._chat is None or not self._chat.parent.is_dir():
             raise ParleyError("it needs a file next to the chat. Save the chat first")
         folder = f"{self._chat.stem}.assets"
@@ -126,7 +130,9 @@ class ChatAttachments:
         return {path: content for path, content in contents.items() if isinstance(content, bytes)}
 
     async def missing(self, transcript: Transcript) -> Sequence[Problem]:
-        """Attachment problems that show without reading the files, such as missing files."""
+        """Attachment problems that can be found without reading the files, such as missing
+        files.
+        """
         links = [(holder.span.start, attachment) for holder, attachment in linked(transcript)]
         return await _in_thread(lambda: list(self._missing(links))) if links else []
 
@@ -160,7 +166,9 @@ class ChatAttachments:
             return []
 
     def _content(self, attachment: Attachment, *, is_proved: bool = True) -> bytes | str:
-        """An attachment's bytes, or why there are none; reads no bytes unless `is_proved`."""
+        """An attachment's bytes, or the reason why they are missing; reads no bytes unless
+        `is_proved`.
+        """
         if self._chat is None:
             return "this chat has no file yet"
         folder, _, name = attachment.path.partition("/")

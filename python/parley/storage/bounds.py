@@ -24,7 +24,7 @@ class Bounds:
     texts: int = 100
     file_bytes: int = 262_144
     bytes_for_lines: int = 4_194_304
-    """For a file from which only some lines are included."""
+    """The limit for a file from which only some lines are included."""
     all_bytes: int = 1_048_576
     opened: int = 1_000
     names: int = 20_000
@@ -34,7 +34,9 @@ class Bounds:
 
 
 class LeftOutError(ParleyError):
-    """Why a file is not included, and the kind of this reason, for a summary of many files."""
+    """The reason why a file is not included, and the kind of reason, for a summary of many
+    files.
+    """
 
     def __init__(self, why: str, kind: str = "cannot be read") -> None:
         super().__init__(why)

@@ -1,8 +1,8 @@
 """A chat as text or as a file, without an editor.
 
-Implements the engine's document. Writes a file completely and atomically, and keeps its line ends,
-BOM, mode, owner and extended attributes. Never overwrites a file that another program has changed.
-While a reply arrives, the file is written again and again.
+Implements the engine's document. Writes a file completely and atomically, and keeps its line
+endings, BOM, mode, owner and extended attributes. Never overwrites a file that another program has
+changed. While a reply arrives, the file is written again and again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from parley.errors import GoneError, ParleyError
 from parley.storage.content import bytes_of, content, decoded, encoded
 
 _SAVE_AFTER_S = 0.5
-"""Seconds that streamed text waits for more before the write, so that both take under a second."""
+"""How many seconds streamed text waits for more text before it is written, so that waiting and
+writing take less than a second.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class TextDocument:
         await self.change(change)
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Apply the edit that `tip` finds, and from now on write at the line that it returns."""
+        """Apply the edit that `tip` finds, and from now on write at the line that `tip` returns."""
         edit, line = tip(self._snapshot())
         self._apply([edit])
         self._tip = line
@@ -127,7 +129,9 @@ class TextDocument:
         self._changed()
 
     def _snapshot(self) -> Snapshot:
-        """The document before a change. Anchors the exchange: the change may remove lines."""
+        """The document before a change. The exchange is anchored, because the change may remove
+        lines.
+        """
         shot = self._shot()
         if shot.transcript.exchanges:
             self.anchor = shot.anchor = max(shot.exchange.span.start, 0)
@@ -167,7 +171,7 @@ class FileDocument(TextDocument):
         self._timer: asyncio.TimerHandle | None = None
         """Writes the appended text; None if all text is written."""
         self._failure: ParleyError | None = None
-        """The error that occurred when the timer wrote the file."""
+        """The error that occurred when the file was written by the timer."""
 
     async def append(self, text: str) -> None:
         """Write at the tip; the text reaches the disk within a second."""
@@ -205,7 +209,7 @@ class FileDocument(TextDocument):
 def in_hand(text: str) -> int:
     """A line in the exchange to continue.
 
-    This is the last exchange, or an unfinished exchange above an empty question.
+    The exchange is the last one, or an unfinished exchange above an empty question.
     """
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
@@ -238,7 +242,7 @@ def _check_content(path: Path, content: bytes) -> None:
 def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
     """Replace a file's content atomically: even a power loss leaves the old or the new content.
 
-    Returns the other properties that could not be kept. Raises GoneError if the content has
+    Returns the file's properties that could not be kept. Raises GoneError if the content has
     changed, ParleyError if the file has become read-only, and OSError.
     """
     _check_writable(path)
@@ -249,7 +253,7 @@ def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
             file.flush()
             losses = _keep(path, file.fileno())
             os.fsync(file.fileno())
-        _check_content(path, old)  # at the last moment, because writing may take long
+        _check_content(path, old)  # at the last moment, because writing may take a long time
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -276,7 +280,7 @@ def _keep(path: Path, handle: int) -> list[str]:
             losses.append(f"it belonged to user {old.st_uid}, group {old.st_gid}, and is yours now")
             mode &= (
                 ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
-            )  # the new group gets no more permissions than others had
+            )  # the new group is given no more permissions than other users had
     os.fchmod(handle, mode)
     missing = [name for name in _attributes(path) if not _copy_attribute(path, handle, name)]
     if missing:

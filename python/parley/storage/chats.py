@@ -1,4 +1,4 @@
-"""The chat folder: its chats, newest first, and the file of a new chat.
+"""The chat folder: its chats, newest first, and the file for a new chat.
 
 Knows file names and how to create a file; `chat` knows the content.
 """
@@ -22,7 +22,9 @@ _NAME = "%Y-%m-%d.%H-%M-%S"
 
 
 def chat_folder(setting: str | None, environ: Mapping[str, str]) -> Path:
-    """The folder in the setting `chat_dir`, as the editor reads it; else the default folder."""
+    """The folder in the setting `chat_dir`, interpreted as in the editor, or else the default
+    folder.
+    """
     if not setting:
         return chats_folder(environ)
     # Unlike `Path`, `os.path` does not raise if the home folder is unknown.

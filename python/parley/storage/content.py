@@ -12,7 +12,8 @@ CHAT_BYTES = 100_000_000
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a regular file of limited size: other files may be endless, or block.
+    """The bytes of a regular file of limited size: reading other files might never end, or might
+    block.
 
     Raises ParleyError.
     """
@@ -23,7 +24,9 @@ def content(path: Path) -> bytes:
 
 
 def text_of(path: Path) -> str:
-    """The text of such a file; preserves bytes that are not UTF-8. Raises ParleyError."""
+    """The text of a regular file of limited size; preserves bytes that are not UTF-8. Raises
+    ParleyError.
+    """
     return decoded(content(path))
 
 
@@ -46,7 +49,7 @@ def opening(path: Path, size: int) -> bytes:
 
 
 def bytes_of(path: Path) -> bytes:
-    """The same as `content`, but raises OSError."""
+    """Does the same as `content`, but raises OSError."""
     data = beginning(path, CHAT_BYTES + 1)
     if len(data) > CHAT_BYTES:
         raise too_large(path)

@@ -100,7 +100,8 @@ async def working_tree_diff(
 
 
 async def _flaw(run: _Git) -> str | None:
-    """Why the repository does not belong to this working tree: `.git` may name any repository.
+    """The reason why the repository does not belong to this working tree: `.git` may name any
+    repository.
 
     A repository outside the tree must name the tree in turn, as with `git worktree` and submodules.
     """

@@ -18,7 +18,9 @@ _NUMBER = re.compile(r"-fork(-[0-9]+)?$")
 
 
 def own_path(chat: str) -> Path:
-    """The path of the chat itself, not of a link to it: its other files are next to it."""
+    """The path of the chat itself, not of a link to it, because the chat's other files are next to
+    the chat.
+    """
     return Path(os.path.realpath(chat))
 
 

@@ -1,8 +1,9 @@
 """Decisions and runs on this machine: a small database that the editor and the shell share.
 
-The real path of its file identifies a chat. Every approval is one row, used up in one durable
-transaction before its call is sent. So it runs at most one call, even after an undo, a reload, a
-kill or an action in another window. Knows how to store decisions; other modules know their meaning.
+The real path of its file identifies a chat. Every approval is one row, which is used up in one
+durable transaction before its call is sent. So an approval runs at most one call, even after an
+undo, a reload, a kill or an action in another window. Knows how to store decisions; other modules
+know their meaning.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
 """
 """A new ledger's tables; existing tables stay unchanged, without columns added here.
 
-So put new data into its own table, which old ledgers receive when they are opened. A new column in
-an old table needs an `ALTER TABLE` with a default after this script in `Database._open`. Check for
-the column in the same transaction, since two processes may open the ledger at once.
+So put new data into a table of its own, which is added to old ledgers when they are opened. A new
+column in an old table needs an `ALTER TABLE` with a default after this script in `Database._open`.
+Check for the column in the same transaction, since two processes may open the ledger at once.
 """
 IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
@@ -191,7 +192,7 @@ class Database:
             ) from error
 
     def _place(self) -> tuple[int, int] | None:
-        """Device and inode of the file now at the path; None if there is none."""
+        """Device and inode of the file that is now at the path; None if there is no file."""
         assert self.path is not None
         try:
             status = self.path.stat()
@@ -200,11 +201,12 @@ class Database:
         return status.st_dev, status.st_ino
 
     def _renew(self) -> bool:
-        """Reopen the file if the path has another file or none; return whether that happened.
+        """Reopen the database if another file, or no file, is at the path; return whether that
+        happened.
 
         Continuing with a file that no longer has a name would hide decisions and runs from other
-        processes. The old file's log is emptied first, because SQLite would find it next to the
-        new file and apply it there.
+        processes. The old file's log is emptied first, because SQLite would find it next to the new
+        file and apply it there.
         """
         if self.path is None or (self._identity is not None and self._place() == self._identity):
             return False
@@ -217,7 +219,9 @@ class Database:
         return True
 
     def _use_wal(self) -> None:
-        """Switch to WAL, waiting for other processes: SQLite fails at once if one does the same."""
+        """Switch to WAL, waiting for other processes: SQLite fails immediately if another process
+        does the same.
+        """
         end = time.monotonic() + TRANSACTION_WAIT_S
         while True:
             try:
@@ -231,7 +235,9 @@ class Database:
 
     @contextmanager
     def unsynced(self) -> Iterator[sqlite3.Connection]:
-        """One transaction without a sync: it survives this process, but maybe not a power loss."""
+        """One transaction without a sync: it survives the end of this process, but perhaps not a
+        power loss.
+        """
         with self._translated():
             self._db.execute("PRAGMA synchronous=NORMAL")
         try:
@@ -282,7 +288,7 @@ class Database:
 
     @property
     def _name(self) -> str:
-        """The ledger's name in messages; in memory, it has no path."""
+        """The ledger's name in messages; a ledger in memory has no path."""
         return f"the approval ledger {self.path}" if self.path else "the approval ledger in memory"
 
     def close(self) -> None:
@@ -291,7 +297,7 @@ class Database:
 
 
 MADE_HERE = "*"
-"""For a chat created on this machine, confirms any agent that the user types here."""
+"""For a chat created on this machine: this row confirms any agent that the user types here."""
 
 
 def _stored(text: str) -> bytes:
@@ -309,7 +315,9 @@ def default_path(environ: Mapping[str, str]) -> Path:
 
 
 class LedgerFile(Database):
-    """The database of all chats. Raises ParleyError, with a remedy, if it cannot be opened."""
+    """The database of all chats. Raises ParleyError, with a remedy, if the ledger cannot be
+    opened.
+    """
 
     def __init__(self, path: Path | None, viewer: str = "") -> None:
         """Open the database at `path`, or in memory for a conversation without a file.
@@ -329,7 +337,7 @@ class LedgerFile(Database):
         return self.path.parent / "turns"
 
     def sweep(self) -> None:
-        """Remove the locks of turns whose process was killed; does this only once."""
+        """Remove the locks of turns whose process was killed; this is done only once."""
         if not self._is_swept:
             self._is_swept = True
             for left in self.turns.glob("*"):
@@ -355,7 +363,7 @@ class LedgerFile(Database):
 
 
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
-    """Keep the definition with a tool's digest, to show later how it has changed."""
+    """Store a tool's definition under its digest, to show later how the definition has changed."""
     if key.definition:
         row = _stored(key.digest), _stored(key.definition)
         db.execute("INSERT OR IGNORE INTO definitions (digest, definition) VALUES (?, ?)", row)
@@ -363,7 +371,7 @@ def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
 
 @contextmanager
 def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
-    """The ledger for commands that only read; None if it does not exist. Never creates one."""
+    """The ledger, for commands that only read it; None if it does not exist. Never creates one."""
     path = default_path(environ)
     try:
         is_there = path.exists()
@@ -379,8 +387,8 @@ def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
 class ChatLedger:
     """One chat's decisions; implements the engine's ledger port.
 
-    Resolves the path when created, and again when a call starts. If a link then points elsewhere,
-    the call does not start.
+    Resolves the path when created, and again when a call starts. If a link points elsewhere by the
+    time a call starts, the call does not start.
     """
 
     def __init__(self, file: LedgerFile, path: str) -> None:
@@ -457,7 +465,9 @@ class ChatLedger:
         return next((_read(text) for (text,) in self._file.read(query, (_stored(digest),))), "")
 
     def record(self, *facts: Fact) -> None:  # noqa: C901  one case for each fact
-        """Record facts in this order, in one transaction; durable unless they only explain."""
+        """Record facts in this order, in one transaction; it is durable unless the facts are only
+        explanations.
+        """
         if not facts:
             return
         last: tuple[int, tuple[str, ...]] | None = None
@@ -505,8 +515,8 @@ class ChatLedger:
     def _remove(self, db: sqlite3.Connection, calls: Sequence[tuple[str, str]]) -> None:
         """Close one used approval for each call.
 
-        Not all, because ids repeat: another answer's call with the same id may still need its
-        result.
+        Not every one with this id, because ids repeat: a call in another answer with the same id
+        may still need its result.
         """
         for call_id, arguments in calls:
             self._revoke(db, call_id)
@@ -540,7 +550,7 @@ class ChatLedger:
             return used.rowcount == 1
 
     def begin_task(self, key: CallKey, task: str) -> None:
-        """Record that a started call runs at its server as this task."""
+        """Record that a call that was started runs at its server as this task."""
         with self._file.transaction() as db:
             db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
@@ -555,7 +565,9 @@ class ChatLedger:
         )
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
-        """Whether this chat may use the agent: it is confirmed, or typed in a chat created here."""
+        """Whether this chat may use the agent: the agent is confirmed, or the user typed it in a
+        chat created here.
+        """
         query = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted = ?"
         kinds = (agent, MADE_HERE) if is_typed else (agent,)
         confirmed = [

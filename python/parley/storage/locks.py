@@ -1,4 +1,6 @@
-"""Locks between processes. Each is a file while it is held; a dead process releases its locks."""
+"""Locks between processes. Each lock is a file while it is held; when a process dies, its locks are
+released.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from typing import IO
 def locked(path: Path) -> Iterator[bool]:
     """Hold a file's lock, and then remove the file; yields False if another process holds the lock.
 
-    A process that opened the file before its removal does not hold the lock: it tries the new file.
+    A process that opened the file before its removal does not hold the lock: it then tries the new
+    file.
     """
     path.parent.mkdir(mode=0o700, exist_ok=True)
     while True:

@@ -25,7 +25,9 @@ _SIGNS = "*?["
 
 @dataclass(slots=True)
 class SearchBudget:
-    """A search's remaining names and time, why it ended, and the number of unreadable folders."""
+    """The number of names and the time that a search may still use, the reason why it ended, and
+    the number of unreadable folders.
+    """
 
     left: int
     is_late: Callable[[], bool]

@@ -45,7 +45,7 @@ def text_only(path: Path, name: str, room: RoomLeft) -> ReferenceText:
 
 
 def _picture(path: Path, name: str, room: RoomLeft) -> NamedPicture | None:
-    """The picture at a real path; None for anything else. Raises LeftOutError."""
+    """The picture at a real path; None if the file is not a picture. Raises LeftOutError."""
     try:
         kind = kind_of(beginning(path, _BEGINNING)) if path.resolve() == path else None
         if kind is None:
@@ -75,7 +75,7 @@ def _decoded(path: Path, name: str, most: int) -> str:
 
 
 def text_of(content: bytes) -> str:
-    """The text of bytes, with Unix line ends. Raises ParleyError if they are not text."""
+    """The text of bytes, with Unix line endings. Raises ParleyError if the bytes are not text."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -86,7 +86,9 @@ def text_of(content: bytes) -> str:
 
 
 def _content(path: Path, name: str, most: int) -> bytes:
-    """The bytes of a regular file, at most `most`: other files may be endless, or block."""
+    """The bytes of a regular file, at most `most`: reading other files might never end, or might
+    block.
+    """
     _regular(os.lstat(path), name, most)  # first: some devices act when they are merely opened
     with os.fdopen(os.open(path, _READ_ONLY), "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
@@ -115,7 +117,7 @@ def _regular(status: os.stat_result, name: str, most: int) -> None:
 
 
 def lines_at(path: Path, room: RoomLeft, lines: Lines) -> ReferenceText:
-    """Lines of the text at a real path. Raises LeftOutError."""
+    """Some lines of the text at a real path. Raises LeftOutError."""
     brought = lines.of(_decoded(path, lines.path, room.bounds.bytes_for_lines))
     if brought is None:
         raise LeftOutError("there are no such lines")

@@ -1,8 +1,8 @@
 """The texts that questions include: files, the editor's texts, MCP servers' resources.
 
-A stranger may have written the question. So it may include only text and pictures inside the
-working directory, with links resolved, and no hidden files. Before a question includes a single
-file from outside, Parley asks the user; this also applies to the editor's text of a file. The size
+A stranger may have written the question. So a question may include only text and pictures from the
+working directory, with links resolved, and no hidden files. Before a question includes even one
+file from outside, Parley asks the user; this also applies to a file's text in the editor. The size
 of the included content and the time of the search are limited; for a pattern, a line lists the
 files left out.
 """
@@ -59,7 +59,7 @@ class EditorText:
     title: str
     text: str
     language: str
-    """The info word of its fence."""
+    """The info word of the text's fence."""
 
 
 EditorTexts: TypeAlias = Callable[[str, int], Awaitable[EditorText]]
@@ -99,7 +99,9 @@ class FileReferences:
         self._now = now
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """The texts of a question's references in order, or why a text is missing."""
+        """The texts of a question's references in order, each possibly replaced by the reason why
+        it is missing.
+        """
         room, most = RoomLeft(self._bounds, self._now), self._bounds.references
         texts = [
             text for reference in references[:most] for text in await self._bring(reference, room)
@@ -205,7 +207,7 @@ def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | N
 
 
 def piped_content(content: bytes, name: str = "standard input") -> ReferenceText | NamedPicture:
-    """The text or picture from a pipe. Raises ParleyError for anything else."""
+    """The text or the picture that is read from a pipe. Raises ParleyError for anything else."""
     room = _named_room()
     try:
         kind, size = kind_of(content), len(content)
@@ -246,7 +248,7 @@ def _outside(folder: Path, name: str) -> Path | None:
 
 
 def _lines(folder: Path, name: str) -> Lines | None:
-    """The line numbers in a name; None if a file has the whole name."""
+    """The line numbers in a name; None if a file with the whole name exists."""
     lines = lines_of(name)
     whole = _place(folder, name)
     return None if lines and whole and whole.exists() else lines
@@ -260,7 +262,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _place(folder: Path, name: str) -> Path | None:
-    """The real path for a name; None if there cannot be one."""
+    """The real path for a name; None if such a path cannot exist."""
     try:
         return (folder / Path(name).expanduser()).resolve()
     except (OSError, ValueError, RuntimeError):

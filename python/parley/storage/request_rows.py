@@ -49,7 +49,7 @@ def _json(pieces: Sequence[str | tuple[int, int]]) -> str:
 
 
 def unpacked(pieces: str, before: Sequence[str]) -> tuple[str, ...]:
-    """The units that `packed` turned into `pieces`, with the same earlier units."""
+    """The units that `packed` turned into `pieces`, given the same earlier units."""
     units = list[str]()
     for piece in json.loads(pieces):
         units += before[piece[0] : piece[1]] if isinstance(piece, list) else [piece]

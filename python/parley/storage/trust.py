@@ -30,7 +30,9 @@ from parley.tools.server_settings import ServerSettings
 
 FILE_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
-"""The maximum that Parley reads of a program: a sparse file may be practically endless."""
+"""The maximum number of bytes that Parley reads from a program, because a sparse file may be
+practically endless.
+"""
 _SEPARATORS = re.compile(r"[\s=:;,]+")
 _FIRST = "another project file has"
 
@@ -84,7 +86,7 @@ class ProjectTrust:
     def trust(self, path: Path, content: bytes | None = None, *, pinned: bool = False) -> None:
         """Record that the user trusts a file's content, by default as `look` last read it.
 
-        Raises ParleyError if it has changed since.
+        Raises ParleyError if the file has changed in the meantime.
         """
         if content is None:
             content = self._seen.get(path) or _content(path)
@@ -92,7 +94,7 @@ class ProjectTrust:
 
 
 def offered(path: Path) -> tuple[ServersFile, str]:
-    """A file's entries, to show before the user trusts it, and its content's digest.
+    """A file's entries, to be shown before the user trusts the file, and the digest of its content.
 
     Raises ParleyError if there is nothing to trust.
     """
@@ -126,10 +128,10 @@ def _absolute(path: Path) -> Path:
 def findings(
     server: ServerSettings, folder: Path, environ: Mapping[str, str] | None = None
 ) -> Findings:
-    """The program that a server would start, and the project's files and folders that the
-    server's settings name.
+    """The program that a server would start, and the project's files and folders that the server's
+    settings mention.
 
-    Does not include the files that these load in turn, which Parley cannot know.
+    Does not include the files that these files load in turn, which Parley cannot know.
     """
     folder = _absolute(folder)
     with suppress(ParleyError):  # an unset variable stays as written
@@ -147,7 +149,7 @@ def findings(
 
 
 def _places(words: Iterable[str], base: str, folder: str) -> Iterator[str]:
-    """The paths in a folder that words name, relative to `base`; as strings, for speed."""
+    """The paths in a folder that some words refer to, relative to `base`; as strings, for speed."""
     below = folder.rstrip("/") + "/"
     for word in filter(None, words):
         place = os.path.normpath(os.path.join(base, word))  # noqa: PTH118
@@ -156,7 +158,7 @@ def _places(words: Iterable[str], base: str, folder: str) -> Iterator[str]:
 
 
 def _kind(place: str) -> int:
-    """The kind of file at a path; 0 if there is none, or the system rejects the name."""
+    """The kind of file at a path; 0 if there is no file, or the system rejects the name."""
     try:
         return stat.S_IFMT(os.stat(place).st_mode)  # noqa: PTH116
     except (OSError, ValueError):
@@ -166,7 +168,9 @@ def _kind(place: str) -> int:
 def programs(
     file: ServersFile, folder: Path, environ: Mapping[str, str] | None = None
 ) -> tuple[Path, ...]:
-    """The files in a project's folder that its servers start or name, relative to it."""
+    """The files in a project's folder that its servers start or mention, relative to this
+    folder.
+    """
     paths = (
         path for server in file.servers.values() for path in findings(server, folder, environ).files
     )
@@ -200,7 +204,7 @@ def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -
 def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
     """The pinned digest of a server file and its programs.
 
-    A file without programs also has one: a program may be added later.
+    A file without programs also has a digest, because a program may be added later.
     """
     digests = [digest(content)]
     for name in programs(file, folder):
