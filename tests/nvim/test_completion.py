@@ -160,15 +160,15 @@ def test_a_templates_values_match_the_last_typed_text_and_can_be_requested_again
       vim.uv.now = function() return _G.time end
       host.state = function() return { channel = 1 } end
       host.mention = function(name, what) table.insert(_G.asked, what.base) end
-      completion.has_resources({}, { { 'docs:page://', 'docs:page://{name}' } })
+      completion.has_resources({}, { { start = 'docs:page://', uri = 'docs:page://{name}' } })
     """)
     try:
         for text in ("@@docs:page://a", "@@docs:page://ab", "@@docs:page://ab"):
             offers(plain, text)
         assert plain.lua("return _G.asked") == ["docs:page://a", "docs:page://ab"]
         answer = "require('parley.completion').has_values(...)"
-        plain.lua(answer, "docs:page://ab", [["docs:page://abc", False]])
-        plain.lua(answer, "docs:page://a", [["docs:page://a1", False]])
+        plain.lua(answer, "docs:page://ab", [{"name": "docs:page://abc", "is_open": False}])
+        plain.lua(answer, "docs:page://a", [{"name": "docs:page://a1", "is_open": False}])
         assert offers(plain, "@@docs:page://ab") == ["docs:page://abc@@"]
         plain.lua("_G.time = 5001")
         offers(plain, "@@docs:page://ab")
