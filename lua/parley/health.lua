@@ -75,11 +75,12 @@ function H.environment()
     flaw = ran.code ~= 0 and install.flaw(python, ran)
   end
   if flaw then
-    health.error(flaw, {
-      vim.g.parley_python
-          and "vim.g.parley_python names this Python: install Parley’s requirements there, or " .. "unset the variable"
-        or "Run :ParleyInstall! to recreate the environment",
-    })
+    local remedy = "Run :ParleyInstall! to recreate the environment"
+    if vim.g.parley_python then
+      remedy = "install Parley’s requirements there, or unset the variable"
+      remedy = "vim.g.parley_python names this Python: " .. remedy
+    end
+    health.error(flaw, { remedy })
     return false
   end
   health.ok(("%s (Python %s)"):format(python, version))
