@@ -274,7 +274,7 @@ function M.forked(id, path)
     end
     M.attach(buf)
     local origin = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(handle.buf), ":t")
-    local text = "this is a copy of %s, down to the exchange under the cursor"
+    local text = "this is a copy of %s, up to the exchange under the cursor"
     require("parley.host").message(text:format(origin))
     local last = vim.api.nvim_buf_line_count(buf)
     if H.is_empty_question(vim.fn.getline(last)) then
@@ -358,9 +358,9 @@ function H.conflict(buf)
   end
   local text = "not saved: another program wrote this file at " .. os.date("%H:%M", stat.mtime.sec)
   if require("parley.edit").written(buf) > stat.mtime.sec + stat.mtime.nsec / 1e9 then
-    return text .. ". The answer here is newer: :w! keeps it, :e! takes the file's text"
+    return text .. ". The answer here is newer: :w! keeps it, :e! loads the file's text"
   end
-  return text .. ", after the last answer here. :e! takes the file's text, :w! keeps this one"
+  return text .. ", after the last answer here. :e! loads the file's text, :w! keeps this one"
 end
 
 --- The modification time and size of a buffer's file; nil if there is no file.

@@ -31,13 +31,13 @@ function H.editor()
   if ok and parser then
     health.ok("the Treesitter parser for Markdown is installed")
   else
-    health.info("no Treesitter parser for Markdown: chats are coloured by its regex syntax")
+    health.info("no Treesitter parser for Markdown: chats use the regex syntax")
   end
   for _, marker in pairs(require("parley.known").markers) do
     if vim.fn.strdisplaywidth(marker) ~= 2 then
       health.warn(
-        marker .. " is not two cells wide here: lines that start with it may look shifted",
-        "Set 'emoji' (:set emoji), and look at setcellwidths()"
+        marker .. " is not two cells wide here, so lines that start with it may look shifted",
+        "Set 'emoji' (:set emoji), and see :help setcellwidths()"
       )
     end
   end
@@ -47,7 +47,7 @@ function H.environment()
   health.start("parley: Python environment")
   local install = require("parley.install")
   if vim.g.parley_host == "python3" then
-    health.info("vim.g.parley_host is 'python3': the shared host is used, with the packages it has")
+    health.info("vim.g.parley_host is 'python3': Parley uses the shared host and its packages")
     if vim.fn.exists("*_ParleyAttach") == 0 then
       health.error(
         "the remote plugin is not registered",
@@ -100,7 +100,7 @@ function H.host()
     health.info("stderr: " .. line)
   end
   if not heard then
-    health.error("the host does not answer", { "Look at " .. host.log(), "Run :ParleyInstall!" })
+    health.error("the host does not answer", { "See " .. host.log(), "Run :ParleyInstall!" })
     return false
   end
   local ms = state.started_in_ms and (", was ready after %d ms"):format(state.started_in_ms) or ""
@@ -108,7 +108,7 @@ function H.host()
   local log = host.log()
   health.info("its log: " .. log .. (vim.uv.fs_stat(log) and "" or " (nothing was logged yet)"))
   if vim.g.parley_last_error then
-    health.warn("the last error of a drawing function: " .. vim.g.parley_last_error)
+    health.warn("the last drawing error: " .. vim.g.parley_last_error)
   end
   return true
 end
@@ -116,7 +116,7 @@ end
 function H.keys()
   health.start("parley: keys")
   if not vim.o.timeout or vim.o.timeoutlen == 0 then
-    health.warn("with this 'timeoutlen' the key ya cannot tell a choice from a text object", {
+    health.warn("with this 'timeoutlen', Parley cannot tell the choice ya from a text object", {
       "Set it to a few hundred milliseconds, or use :ParleyApprove",
     })
   end
@@ -124,10 +124,10 @@ function H.keys()
   for _, lhs in ipairs(keys.choices) do
     local map = vim.fn.maparg(lhs, "n", false, true)
     if map.lhs and map.buffer == 0 then
-      health.info(("your map of %s is hidden while a tool call waits for a choice"):format(lhs))
+      health.info(("your mapping for %s is hidden while a tool call awaits a choice"):format(lhs))
     end
   end
-  health.ok("the choice keys exist only in chats, and only while a call waits")
+  health.ok("the choice keys work only in chats, and only while a call is waiting")
 end
 
 function H.run(command)

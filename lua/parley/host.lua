@@ -274,7 +274,7 @@ function H.on_exit(channel, code)
     local last = H.stderr[#H.stderr]
     local reason = last and (": " .. last) or ""
     M.message(
-      ("the Python host ended with code %d%s. See :checkhealth parley"):format(code, reason),
+      ("the Python host exited with code %d%s. See :checkhealth parley"):format(code, reason),
       "error"
     )
   end

@@ -131,7 +131,7 @@ function M.commands()
     local advice = "install it (Debian: apt install python3 python3-venv; macOS: brew install python) or uv, "
       .. "then :ParleyInstall"
     return nil,
-      ("Python %d.%d or newer is needed; %s: "):format(H.least[1], H.least[2], flaw) .. advice
+      ("Parley needs Python %d.%d or newer; %s: "):format(H.least[1], H.least[2], flaw) .. advice
   end
   local pip =
     { H.python_in(dir), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }

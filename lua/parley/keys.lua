@@ -17,7 +17,7 @@ local meanings = {
   ya = "approve all waiting calls",
   yA = "approve all waiting calls, and remember their tools",
   yo = "approve this call",
-  yO = "approve this call and the others of its tool, and remember the tool",
+  yO = "approve all calls of this tool, and remember the tool",
   yn = "decline this call",
   yN = "decline all waiting calls",
 }
@@ -126,7 +126,7 @@ end
 function H.act(choice, plug)
   local buf = api.nvim_get_current_buf()
   if plug and not H.waits_here(buf) then
-    require("parley.host").message("no tool call waits for a choice here", "warn")
+    require("parley.host").message("no tool call is waiting for a choice here", "warn")
     return
   end
   local typed, lhs = H.typed or "", H.settings().choices[choice]
@@ -235,7 +235,7 @@ function H.given_back(buf, lhs)
     local map = H.map_of_the_user(buf, lhs:sub(1, length))
     if map then
       map.lhs, map.lhsraw, map.lhsrawalt = H.native, vim.keycode(H.native), nil
-      map.desc = "Parley: the choice keys as they are elsewhere"
+      map.desc = "Parley: use these keys as outside chats"
       vim.fn.mapset(map)
       return map.lhsraw .. lhs:sub(length + 1)
     end

@@ -210,8 +210,8 @@ end
 
 --- Ask whether to write the agent into the chat's file, and send the host the answer.
 function H.keep_agent(buf, agent)
-  local answers = { "As long as Neovim runs", "Always: write it into the chat's front matter" }
-  local prompt = ("This chat talks to %s"):format(agent)
+  local answers = { "Until Neovim exits", "Always: write it into the chat's front matter" }
+  local prompt = ("Agent of this chat: %s"):format(agent)
   vim.schedule(function() -- another plugin's list may still be closing
     require("parley.dialogs").pick(answers, { prompt = prompt }, function(_, number)
       if api.nvim_buf_is_loaded(buf) then

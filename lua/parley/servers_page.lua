@@ -104,7 +104,7 @@ function H.switch()
     return
   elseif not H.chat or not api.nvim_buf_is_loaded(H.chat) then
     require("parley.host").message(
-      "this page belongs to no chat. Run :ParleyTools in a chat",
+      "this page does not belong to a chat. Run :ParleyTools in a chat",
       "warn"
     )
     return

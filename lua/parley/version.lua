@@ -15,7 +15,7 @@ end
 ---@return string
 function M.problem()
   local own = vim.fn.matchstr(vim.fn.execute("version"), [[NVIM v\zs[0-9.]\+]])
-  return ("Parley needs Neovim %s or newer, this is %s"):format(M.least, own)
+  return ("Parley needs Neovim %s or newer; this is %s"):format(M.least, own)
 end
 
 --- Show the message.

@@ -35,7 +35,7 @@ def flaw(url: str) -> str:
     if parts.scheme not in ("http", "https"):
         return f"{address} must begin with http:// or https://"
     if not host or port == 0:
-        return f"{address} names no host" if not host else f"{address} cannot have port 0"
+        return f"{address} has no host" if not host else f"{address} cannot have port 0"
     if not url.isprintable() or " " in url:
-        return f"{address} contains a blank or an invisible character"
+        return f"{address} contains a space or an invisible character"
     return ""

@@ -52,7 +52,7 @@ def offer(group: str, name: str) -> PackageOffer:
         others = ", ".join(sorted({repr(_short(each.name)) for each in every}))
         known = f" (known: {others})" if others else ""
         raise EntryPointError(
-            f"no installed package has {what}{known}. Install one into the Python of {sys.prefix}"
+            f"no installed package has {what}{known}. Install one for the Python in {sys.prefix}"
         )
     if len(offers) > 1:
         packages = " and ".join(sorted(each.package for each in offers))

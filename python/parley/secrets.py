@@ -53,7 +53,7 @@ async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> 
         if process.returncode is None:
             await _end(process)
     if process.returncode or not text.strip():
-        raise SecretError(f"{name} printed no key")
+        raise SecretError(f"{name} did not print a key")
     return sound_secret(text.decode("utf-8", "replace"), "key")
 
 

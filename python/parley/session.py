@@ -54,7 +54,7 @@ _LONGEST = 100
 REQUEST_TIMES = list[float]()
 """The times of all requests in this process, because its sessions share one rate limit."""
 _DECISIONS = (
-    f"True, False, a choice ({', '.join(CHOICES)}) or a no with a reason, such as (False, 'why')"
+    f"True, False, a choice ({', '.join(CHOICES)}) or False with a reason, such as (False, 'why')"
 )
 
 

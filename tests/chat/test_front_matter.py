@@ -93,7 +93,7 @@ WRONG = {
             '"xhigh" '
             'or "max", got "hihg"; did you mean high?',
             "{show: [a]}": ".show: expected true or false, got ['a']",
-            "{depth: 3}": ".depth: not a key of a chat file",
+            "{depth: 3}": ".depth: unknown key",
         }.items()
     },
     **{
@@ -101,13 +101,11 @@ WRONG = {
         for table, message in {
             "[]": ": expected an integer ≥ 0 or a table of per_message and per_session, got []",
             "{per_message: null}": ".per_message: expected an integer ≥ 0, got null",
-            "{per_mesage: 3}": ".per_mesage: not a key of a chat file; did you mean per_message?",
+            "{per_mesage: 3}": ".per_mesage: unknown key; did you mean per_message?",
         }.items()
     },
-    "topik: x": Problem(
-        1, 0, "hint", "front matter topik: not a key of a chat file; did you mean topic?"
-    ),
-    "3: x": Problem(1, 0, "hint", "front matter 3: not a key of a chat file"),
+    "topik: x": Problem(1, 0, "hint", "front matter topik: unknown key; did you mean topic?"),
+    "3: x": Problem(1, 0, "hint", "front matter 3: unknown key"),
     "- a": Problem(1, 0, "error", "front matter: expected keys with values"),
     "just text": Problem(1, 0, "error", "front matter: expected keys with values"),
     "a: b\nc: [": Problem(

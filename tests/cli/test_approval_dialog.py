@@ -92,7 +92,7 @@ def test_calls_are_decided_one_at_a_time_and_declining_takes_a_reason(
         rows = glass.until_row("ya yes · yA and remember")
         assert rows[2:4] == [f"❓ yo {MICROSOFT}", f"❓ {GOOGLE}"]
         glass.press("yn")
-        glass.until_row("why not? Enter for no reason:")
+        glass.until_row("reason (may be empty):")
         glass.press("too olx\x7fd, é中\r")
         assert glass.end() == 0
     assert "The user declined this call. too old, é中" in shell.text
@@ -109,7 +109,7 @@ def test_a_cancelled_reason_decides_nothing_and_leaving_keeps_the_calls_waiting(
         with respond() as glass:
             glass.until_row(CHOOSE)
             glass.press("yN")
-            glass.until_row("why not?")
+            glass.until_row("reason (may be empty):")
             glass.press("\x03")
             glass.until_row(CHOOSE)
             glass.press(leave)
@@ -261,14 +261,14 @@ def test_pasted_text_decides_nothing_but_can_be_a_reason(shell: Shell, respond: 
     with respond() as glass:
         glass.until_row(CHOOSE)
         glass.press("\x1b[200~yaml\nyA\nyn\n\x1b[201~")
-        glass.until_row("pasted text decides nothing: type the choice")
+        glass.until_row("pasted text is not a choice: type the choice")
         glass.press("\x1b[20")  # terminal input arrives in pieces
         glass.press("0~yo" + "ya\n" * 3000)
         glass.press("yA\x1b[201~")
         glass.press("y\x1b[200~a\x1b[201~")
         assert "❓:[" not in shell.text
         glass.press("yN")
-        glass.until_row("why not? Enter for no reason:")
+        glass.until_row("reason (may be empty):")
         glass.press("not \x1b[200~this\x08\none, ya\n\x1b[201~but that\r")
         assert glass.end() == 0
         assert (

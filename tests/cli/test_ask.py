@@ -170,7 +170,7 @@ def test_files_from_any_folder_are_context(shell: Shell) -> None:
     ("name", "problem"),
     [
         ("none.txt", "none.txt: No such file or directory"),
-        ("chat.md:7-9", "chat.md:7-9: there are no such lines"),
+        ("chat.md:7-9", "chat.md:7-9: it has no such lines"),
         (".", ".: a folder: not read"),
         ("*.none", "*.none: no file matches"),
         ("binary", "binary: it is not text"),
@@ -311,7 +311,7 @@ def test_a_terminal_asks_about_a_call_even_if_the_context_was_piped(
         glass = Glass(neovim, terminal, 80, 24)
         glass.until_row("Please choose")
         glass.press("yn")
-        glass.until_row("why not?")
+        glass.until_row("reason (may be empty):")
         glass.press("\r")
         assert glass.end() == 0
         assert "I did not look up google" in " ".join(glass.rows())

@@ -43,9 +43,9 @@ def test_each_chat_continues_even_if_others_fail(shell: Shell) -> None:
         "wait.md: waiting",
     ]
     told = done.stderr.decode().splitlines()
-    assert (
-        told[-1] == "parley: calls are waiting in wait.md: "
-        "parley respond FILE asks about them, one chat at a time"
+    assert told[-1] == (
+        "parley: calls are waiting in wait.md. Decide on them one chat at a time: parley "
+        "respond FILE"
     )
     assert sorted(line.partition(": ")[2].partition(":")[0] for line in told[:-1]) == [
         "broken.md",
@@ -109,8 +109,8 @@ def test_options_for_a_single_chat_are_refused(shell: Shell) -> None:
     ):
         done = shell.run("respond", *arguments)
         assert (done.returncode, done.stdout) == (2, b"")
-        assert b"name one file" in done.stderr
-    assert b"expected a number from 1" in shell.run("respond", "a.md", "--jobs", "0").stderr
+        assert b"Name one file" in done.stderr
+    assert b"expected a number of at least 1" in shell.run("respond", "a.md", "--jobs", "0").stderr
     assert all((shell.folder / f"{name}.md").read_text().count("\n") == 1 for name in "ab")
 
 

@@ -36,7 +36,7 @@ def test_chats_are_printed_in_each_form_and_a_missing_file_is_named(
     assert printed.err.splitlines() == [
         "parley: cannot read none.md: No such file or directory",
         "parley: b.md: it ends with a question, but training data must end with an answer",
-        "parley: empty.md is left out: it asks nothing",
+        "parley: empty.md is left out because it has no question",
     ]
     assert main(["export", "a.md", "b.md", "--to", "md"]) == 2
     assert capsys.readouterr().err == "parley: --to md prints a single chat: name one file\n"
@@ -50,7 +50,7 @@ def test_an_import_is_printed_or_written_to_a_new_file(
         '{"seed": 1, "messages": [{"role": "user", "content": "one"}]}', encoding="utf-8"
     )
     assert main(["import", "one.json"]) == 0
-    lost = "not carried over: keys beside the messages: seed\n"
+    lost = "not carried over: keys other than the messages: seed\n"
     assert capsys.readouterr() == ("💬: one\n", f"parley: one.json: {lost}")
     assert main(["import", "one.json", "--to", "chat.md"]) == 0
     assert capsys.readouterr() == ("", f"parley: chat.md: {lost}")
@@ -113,7 +113,7 @@ def test_pictures_are_written_next_to_their_chat(
     assert main(["import", "chat.json", "--to", "new.md"]) == 0
     assert (
         capsys.readouterr().err
-        == "parley: new.md: not carried over: parts of type image, which words replace\n"
+        == "parley: new.md: not carried over: parts of type image, which were replaced with text\n"
     )
     transcript = parse(Path("new.md").read_text(encoding="utf-8"))
     assert transcript.exchanges[0].question is not None
@@ -139,7 +139,7 @@ def test_a_file_without_a_question_is_reported_and_loses_no_word(
     assert capsys.readouterr().out == "t.md:1:1: warning: no question: no line begins with 💬:\n"
     for command in ("verify", "replay"):
         assert main([command, "t.md"]) == 1
-        assert capsys.readouterr() == ("", "parley: t.md: it has no question\n")
+        assert capsys.readouterr() == ("", "parley: t.md: no question\n")
     assert main(["export", "--to", "md", "t.md"]) == 0
     assert capsys.readouterr().out == "# t\n\nhello\n"
     assert main(["export", "--to", "html", "t.md"]) == 0

@@ -72,10 +72,10 @@ def test_rules_decide_without_a_file(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-", "--choose", "ya"), "respond - takes no --choose: choices need a file"),
-        (("-", "--json"), "respond - takes no --json: its output is the chat itself"),
-        (("-", "chat.md"), "- is a single chat: name no other files, and no --jobs"),
-        (("-", "--jobs", "2"), "- is a single chat: name no other files, and no --jobs"),
+        (("-", "--choose", "ya"), "respond - does not accept --choose: choices need a file"),
+        (("-", "--json"), "respond - does not accept --json: the output is already the chat"),
+        (("-", "chat.md"), "- is a single chat. Do not name other files or pass --jobs"),
+        (("-", "--jobs", "2"), "- is a single chat. Do not name other files or pass --jobs"),
     ],
 )
 def test_options_that_need_a_file_are_refused(

@@ -28,7 +28,7 @@ def test_a_reference_that_needs_an_editor_stops_the_question(shell: Shell, name:
     shell.ask(f"say: hello @@{name}@@")
     stopped = shell.run("respond", "chat.md")
     assert stopped.returncode == 1
-    why = f"@@{name}@@: only an editor has it. Ask in Neovim, or name a file"
+    why = f"@@{name}@@: this reference needs an editor. Ask in Neovim, or name a file"
     assert f"not asked: {why}; ask again to continue without it" in stopped.stderr.decode()
     assert shell.text == f"💬: say: hello @@{name}@@\n"
 

@@ -13,7 +13,7 @@ from tests.forks import ForkServer
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 UNSEEN = (
-    "--choose yA decides only on calls that an earlier run printed: read these, then run "
+    "--choose yA applies only to calls that an earlier run printed. Read these calls, then run "
     "the command again"
 )
 
@@ -111,12 +111,12 @@ def test_a_choice_without_a_waiting_call_is_an_error(shell: Shell) -> None:
     before = shell.text
     done = shell.run("respond", "chat.md", "--choose", "none=ya")
     assert (done.returncode, shell.text) == (1, before)
-    message = "parley: --choose none=ya: no call with this id is waiting; nothing was asked\n"
+    message = "parley: --choose none=ya: no call with this id is waiting; no request was sent\n"
     assert done.stderr.decode() == message
     shell.run("respond", "chat.md")
     done = shell.run("respond", "chat.md", "--choose", "yN", "--choose", "ya")
     assert done.returncode == 1
-    assert "not used, because no call was waiting: --choose ya" in done.stderr.decode()
+    assert "not used because no call was waiting: --choose ya" in done.stderr.decode()
     assert shell.text.count("The user declined this call.") == 2
 
 
@@ -124,7 +124,7 @@ def test_a_reason_belongs_to_a_decline(shell: Shell) -> None:
     before = shell.text
     done = shell.run("respond", "chat.md", "--choose", "ya", "--reason", "because")
     assert (done.returncode, shell.text) == (2, before)
-    assert "--reason needs a no" in done.stderr.decode()
+    assert "--reason needs a declined call" in done.stderr.decode()
 
 
 @pytest.mark.parametrize("text", ["yX", "=ya", "", "a=", "a=YA", "a=y"])

@@ -243,7 +243,7 @@ def test_ctrl_c_before_anything_was_sent_says_so(shell: Shell) -> None:
         started.read_bytes()
         terminal.press(b"\x03")
         assert terminal.end() == 130
-    assert "parley: nothing was asked yet: chat.md is unchanged" in terminal.text
+    assert "parley: stopped before a request was sent: chat.md is unchanged" in terminal.text
     assert shell.text == before
 
 

@@ -46,7 +46,7 @@ COMMANDS = {
     "a chat that is not there": ("respond none.md", 1),
     "no question": ("respond empty.md", 1),
     "an agent that is not there": ("respond chat.md --agent Nobody", 1),
-    "wrong arguments": ("respond", 2),
+    "invalid arguments": ("respond", 2),
     "a summary": ("compact chat.md", 0),
     "a summary of nothing": ("compact empty.md", 1),
     "a check": ("check chat.md", 0),

@@ -110,7 +110,9 @@ def test_a_chat_from_another_machine_cannot_be_verified(
     other.chat.write_bytes((chat.folder / "answered.md").read_bytes())
     done = other.run("verify", "chat.md")
     assert done.returncode == 5
-    assert done.stderr == b"parley: chat.md: this machine has no record of a request of this chat\n"
+    assert (
+        done.stderr == b"parley: chat.md: this machine has no record of a request from this chat\n"
+    )
     other.chat.write_text("💬: a question\n", encoding="utf-8")
     assert other.run("verify", "chat.md").returncode == 0
 

@@ -46,7 +46,7 @@ FAILURES: Mapping[str, str] = {
     "auth/pre-registration": (
         "this client sets no `client_id`, so Parley registers itself at each sign-in"
     ),
-    "auth/scope-step-up": "a call that needs a further scope is refused with a message",
+    "auth/scope-step-up": "a call that needs an additional scope is refused with a message",
 }
 """The scenarios with a failing check, and the reason."""
 WARNINGS = {

@@ -138,9 +138,7 @@ async def test_the_next_question_continues_with_the_whole_conversation() -> None
     assert await turns.run() == End("complete")
     assert turns.text.endswith("💬: thanks\n\n🤖:[Demo]\n\nYou are welcome.\n\n💬: \n")
     turns.document.anchor = 10**6
-    assert await turns.run() == End(
-        "nothing", "there is no question here: write it after 💬: first"
-    )
+    assert await turns.run() == End("nothing", "no question here: write it after 💬: first")
     assert [len(request.turns()) for request in model.asks] == [1, 2, 4]
 
 
@@ -394,10 +392,13 @@ ENDS: dict[str, tuple[list[ScriptStep], str]] = {
     "empty": ([Finished("complete")], "the model's reply was empty"),
     "nothing at all": ([], "the model's reply was empty"),
     "blank": ([TextDelta(" \n\n"), Finished("complete")], "the model's reply was empty"),
-    "length": ([TextDelta("Half"), Finished("length")], "the reply was cut at max_tokens"),
-    "length with a call": ([Call(GOOGLE), Finished("length")], "the reply was cut at max_tokens"),
+    "length": ([TextDelta("Half"), Finished("length")], "the reply was cut off at max_tokens"),
+    "length with a call": (
+        [Call(GOOGLE), Finished("length")],
+        "the reply was cut off at max_tokens",
+    ),
     "refusal": ([TextDelta("No."), Finished("refusal")], "the model refused to answer"),
-    "filter": ([Finished("content_filter")], "the provider's content filter cut the reply"),
+    "filter": ([Finished("content_filter")], "the provider's content filter cut off the reply"),
     "context": (
         [Finished("context")],
         "the conversation is larger than the model's context window",
@@ -1060,7 +1061,7 @@ async def test_an_approval_counts_only_for_the_shown_tool() -> None:
     other = replace(drawn, digest=tool(title="Post to the web").digest)
     made = await choose(turns.ports, turns.resolve, 4, Press("ya", "key", seen=Seen({other: 1.0})))
     assert not made.decided
-    assert "web_search is not the tool shown" in made.message
+    assert "web_search is not the tool that was shown" in made.message
     assert turns.ledger.view().entries == ()
     made = await choose(turns.ports, turns.resolve, 4, Press("ya", "key", seen=Seen({drawn: 1.0})))
     assert made.decided

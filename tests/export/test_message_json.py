@@ -144,7 +144,7 @@ def test_content_that_a_line_cannot_hold_is_named() -> None:
         "only the beginning of long results is included, as in the file"
     ]
     assert list(lacks(parse(f"💬:\n\n{picture}\n\nwhat?\n"))) == [
-        "pictures are replaced by words",
+        "pictures are replaced with text",
         "it ends with a question, but training data must end with an answer",
     ]
     assert (

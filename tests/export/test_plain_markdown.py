@@ -143,7 +143,7 @@ def test_unreadable_lines_and_orphan_results_are_included() -> None:
     ]
     page = markdown_page(parse("\n\n".join(lines)), "x")
     assert page.startswith("# \\*t\\*\n")
-    assert "**A line that cannot be read**\n\n```\n❓: {no}\n```" in page
+    assert "**An unreadable line**\n\n```\n❓: {no}\n```" in page
     assert page.count("without a call**\n\n```\nlost\n```") == 2
     assert page.endswith("[x](y) & <b>\n")
 

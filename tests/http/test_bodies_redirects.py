@@ -63,7 +63,7 @@ async def test_a_server_may_redirect_a_request_to_itself(
     assert faulty.server.paths[-1] == "/there"
     assert faulty.server.requests[0] == faulty.server.requests[1]
     faulty.plan(Response([b"moved"], status, {"location": "/there"}))
-    check_message(await faulty.fail(faulty.provider(kind)), "faulty cannot be asked")
+    check_message(await faulty.fail(faulty.provider(kind)), "faulty cannot be used")
 
 
 @pytest.mark.parametrize("kind", FORMATS)

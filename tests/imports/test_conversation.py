@@ -54,7 +54,7 @@ def test_results_match_calls_with_the_same_id_in_order() -> None:
         said.chat().losses,
     )
     assert [call.result and call.result.body for call in (first, second)] == ["one", "two"]
-    assert orphan == "the call of a result, which is therefore never sent: c"
+    assert orphan == "the call for a result, which is therefore never sent: c"
     assert "`three`" in said.chat().text
 
 

@@ -116,7 +116,7 @@ def test_content_next_to_results_in_a_tools_message_is_read() -> None:
         "b",
         "beside\n\n[chart]",
     )
-    assert chat.losses == ("parts of type chart, which words replace",)
+    assert chat.losses == ("parts of type chart, which were replaced with text",)
 
 
 def test_text_on_both_sides_of_a_call_stays_separate_and_comes_before_its_result() -> None:

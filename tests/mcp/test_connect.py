@@ -92,7 +92,7 @@ async def test_a_servers_last_lines_are_reported_even_after_a_restart(tmp_path: 
     ) as servers:
         await servers.catalogue()
         assert only(servers).error.startswith(
-            "MCP server 's' was not ready within 0.5 s; its last words: the disk is full."
+            "MCP server 's' was not ready within 0.5 s; its last output: the disk is full."
         )
 
 

@@ -205,7 +205,7 @@ async def test_a_server_with_an_older_revision_works() -> None:
         (
             fake("--die", name="s"),
             (
-                "MCP server 's' ended while starting; its last words: no licence found. If it "
+                "MCP server 's' ended while starting; its last output: no licence found. If it "
                 "needs "
                 "var"
             ),
@@ -278,7 +278,7 @@ async def test_a_server_that_dies_during_a_call_is_an_error_and_restarts() -> No
     async with servers_of(fake()) as servers:
         die, echo = await tool_of(servers, "die"), await tool_of(servers, "echo")
         assert await servers.call(die, {}) == Outcome(
-            "error", "MCP server 'fake' ended during the call; its last words: about to die"
+            "error", "MCP server 'fake' ended during the call; its last output: about to die"
         )
         assert await servers.call(echo, {}) == Outcome("ok", "{}")
 
@@ -499,7 +499,7 @@ async def test_a_token_that_a_command_prints_is_in_each_request() -> None:
             assert {headers.get("authorization") for headers in seen} == {"Bearer printed-token"}
         async with servers_of(replace(web, token_command=("false",))) as servers:
             await servers.catalogue()
-            assert only(servers).error == "mcp.servers.web.token_command: false printed no key"
+            assert only(servers).error == "mcp.servers.web.token_command: false did not print a key"
 
 
 async def test_an_unusable_server_says_what_is_missing_and_why() -> None:

@@ -84,7 +84,9 @@ async def test_a_server_that_keeps_asking_without_reading_replies_is_disconnecte
     async with servers_of(flooding("questions")) as servers:
         outcome = await servers.call(await tool_of(servers, "echo"), {})
         assert outcome.status == "error"
-        assert outcome.text.startswith("MCP server 'flood' ended during the call; its last words: ")
+        assert outcome.text.startswith(
+            "MCP server 'flood' ended during the call; its last output: "
+        )
         told = "(more than 1000 requests without reading a reply: connection closed)"
         assert told in only(servers).stderr
 
@@ -126,7 +128,7 @@ async def test_an_endless_line_ends_the_server_and_the_call_at_once() -> None:
     assert outcome == Outcome(
         "error",
         (
-            "MCP server 'flood' ended during the call; its last words: (a line of more than "
+            "MCP server 'flood' ended during the call; its last output: (a line of more than "
             "64.0 MB "
             "was skipped)"
         ),

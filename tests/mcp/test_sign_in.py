@@ -230,7 +230,7 @@ async def test_a_browser_with_another_state_is_refused_and_the_right_one_awaited
         attempt = asyncio.ensure_future(servers.sign_in("tracker", person.browse))
         await until(lambda: person.responses)
         assert person.responses[-1].status_code == 400
-        assert "Parley did not ask for this" in person.responses[-1].text
+        assert "Parley did not request this" in person.responses[-1].text
         assert "/token" not in {path for _, path, _ in provider.requests}
         assert only(servers).account == "signing in"
         provider.will = "yes"
@@ -246,7 +246,7 @@ async def test_a_code_for_another_challenge_gives_no_token(state: Path) -> None:
     async with guarded(Provider()) as provider:
         text = await failing(provider, state, Person(changed))
     assert text.startswith(
-        "signing in to 'tracker' failed: the site granted no token (HTTP 400: invalid_grant"
+        "signing in to 'tracker' failed: the site did not grant a token (HTTP 400: invalid_grant"
     )
 
 

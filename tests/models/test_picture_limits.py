@@ -58,7 +58,7 @@ def test_the_newest_pictures_are_sent_up_to_the_models_limits() -> None:
     assert list(shown.values()) == contents[:4:-1]
     assert list(reasons) == [attached(content).path for content in contents[4::-1]]
     assert reasons[attached(contents[0]).path].startswith(
-        "left out: claude-sonnet-5-5 takes at most 20 pict"
+        "left out: claude-sonnet-5-5 accepts at most 20 pict"
     )
     assert len(selection(turns(*contents), at_hand, OTHER)[0]) == 25
 

@@ -342,7 +342,7 @@ def test_a_chat_refused_as_too_long_is_shortened(status: int) -> None:
     shorter = amended(request, "chat", status, "prompt is too long")
     assert shorter is not None
     assert omitted(shorter.request) > 0
-    assert shorter.status == "gpt-4o takes less than this chat: asking with less of it..."
+    assert shorter.status == "this chat is too long for gpt-4o: asking with less of it..."
     assert shorter.aside == ""
 
 
@@ -401,7 +401,7 @@ def test_a_model_that_sees_no_pictures_is_sent_words_from_then_on(words: str, st
     other = amended(SHOWING, "chat", status, words)
     assert other
     assert other.request == replace(SHOWING, is_blind=True)
-    assert other.aside == "qwen3 cannot see pictures: it is sent words instead"
+    assert other.aside == "qwen3 cannot see pictures: Parley sends text instead"
     assert amended(other.request, "", status, words) is None
 
 
@@ -468,7 +468,7 @@ def test_a_tool_refused_by_name_is_left_out(words: str, named: list[str], status
     assert {tool.name for tool in other.request.refused_tools} == set(named)
     tools = f"the tool{'s' if len(named) > 1 else ''} {', '.join(named)}"
     them = "them" if len(named) > 1 else "it"
-    assert other.aside == f"acme refused {tools} ({words}): m is asked without {them}"
+    assert other.aside == f"acme refused {tools} ({words}): Parley asks m without {them}"
     assert other.status == f"Asking again without {tools}..."
     assert other.request.without(other.request.refused_tools) is other.request
     assert (

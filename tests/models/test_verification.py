@@ -103,16 +103,16 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
     "thinking": (replaced("> hm", "> oh"), [(1, "the thinking was edited", 2)]),
     "arguments": (
         replaced("Oslo", "Rome"),
-        [(1, "the arguments of the call weather were edited", 4)],
+        [(1, "the arguments of call weather were edited", 4)],
     ),
     "call": (
         replaced('"name":"clock"', '"name":"watch"'),
-        [(1, "the name or the id of the call watch was edited", 4)],
+        [(1, "the name or id of call watch was edited", 4)],
     ),
-    "result": (replaced("`12:00`", "`13:00`"), [(1, "the result of the call clock was edited", 3)]),
+    "result": (replaced("`12:00`", "`13:00`"), [(1, "the result of call clock was edited", 3)]),
     "no result": (
         lambda text: without(text, "🛠️: [clock]", "It rains"),
-        [(1, "the result of the call clock was removed", 3)],
+        [(1, "the result of call clock was removed", 3)],
     ),
     "no call": (
         lambda text: text[: text.rindex("❓:")] + text[text.index("It rains") :],
@@ -145,7 +145,7 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
     ),
     "agent": (
         replaced("[Demo]\n\nA cat", "[Claude]\n\nA cat"),
-        [(2, "the answer was given by Demo", 1)],
+        [(2, "the answer came from Demo", 1)],
     ),
     "attachment": (
         replaced(PICTURE, OTHER_PICTURE),
@@ -226,7 +226,7 @@ async def test_two_edits_are_reported_each_with_its_own_count() -> None:
     turns = await conversation()
     text = turns.text.replace("Oslo", "Rome").replace("A cat.", "A dog.")
     assert outcome(turns, text) == [
-        (1, "the arguments of the call weather were edited", 4),
+        (1, "the arguments of call weather were edited", 4),
         (2, "the answer was edited", 2),
     ]
 
@@ -279,8 +279,8 @@ async def test_changed_settings_are_not_edits() -> None:
         "the system prompt has changed",
         "temperature, max_tokens, thinking or tool_mode has changed",
         "max_full_exchanges was None and is now 2",
-        "the tool clock is gone",
-        "the tool new is new",
+        "the tool clock was removed",
+        "the tool new was added",
         "the definition of the tool weather has changed",
     ]
     missing = {**then, "tools": {}, "missing": ["mock"]}
@@ -324,7 +324,7 @@ def test_tools_of_missing_servers_are_not_reported_as_gone() -> None:
     now = header(request_with(Catalogue.of([other, Tool("y", "find")], ["x"])), "")
     assert settings_changes(then, now, has_tools=True) == [
         "the tools of x are now missing",
-        "the tool list is gone",
+        "the tool list was removed",
         "the tool y__read is now named read",
     ]
 

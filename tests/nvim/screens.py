@@ -313,7 +313,7 @@ def picture_row(neovim: Child) -> None:
 def long_result(neovim: Child) -> None:
     """The row for a call that returned 5 MB of text."""
     ask(neovim, 'call long {"bytes": 5000000}')
-    neovim.until_text("🔒: [Interrupted: the reply was cut at max_tokens]")
+    neovim.until_text("🔒: [Interrupted: the reply was cut off at max_tokens]")
     neovim.until_idle()
     neovim.lua("vim.fn.search('^❓', 'bW') vim.cmd('normal! zt')")
 

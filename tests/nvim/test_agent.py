@@ -117,7 +117,7 @@ def test_the_agent_list_has_each_agents_state_and_one_demo_agent_last(nvim: Chil
         *("Claude", "ChatGPT", "Gemini", "Ollama", "Demo (now)")
     ]
     assert labels[0] == "Claude      claude-sonnet-5-5  no key: ANTHROPIC_API_KEY"
-    assert labels[3] == "Ollama      llama3.1           does not run at 127.0.0.1:11434"
+    assert labels[3] == "Ollama      llama3.1           is not running at 127.0.0.1:11434"
     assert labels[4] == "Demo (now)  demo               built in, needs no key"
     nvim.command("ParleyAgent Demo-Text")
     nvim.until(lambda: nvim.variable("parley_agent") == "Demo-Text", "the agent")
@@ -145,8 +145,8 @@ def test_the_user_who_picks_an_agent_decides_whether_the_file_names_it(
     before = nvim.lines()
     nvim.lua(LIST + "_G.wish, _G.answer = 'Demo', 1")
     nvim.command("ParleyAgent")
-    nvim.until(lambda: "this chat talks to Demo now" in nvim.messages(), "the agent")
-    assert nvim.lua("return _G.titles") == ["Agent", "This chat talks to Demo"]
+    nvim.until(lambda: "this chat now uses Demo" in nvim.messages(), "the agent")
+    assert nvim.lua("return _G.titles") == ["Agent", "Agent of this chat: Demo"]
     assert nvim.lines() == before
     nvim.lua("_G.answer = 2")
     nvim.command("ParleyAgent")
@@ -164,7 +164,7 @@ def test_the_user_who_picks_an_agent_decides_whether_the_file_names_it(
     nvim.lua("vim.api.nvim_buf_set_lines(0, 2, 3, true, {'model: other'})")
     nvim.command("ParleyAgent! Demo")
     nvim.until(
-        lambda: "names a model: write the agent there yourself" in nvim.messages(), "the reason"
+        lambda: "sets model. Write the agent there yourself" in nvim.messages(), "the reason"
     )
 
 
@@ -194,7 +194,8 @@ def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 SAYS = (
-    "Parley: Demo answered last, Near would answer now. Press again to ask it, or use :ParleyAgent"
+    "Parley: Demo answered last, but Near would answer now. Press again to ask Near, or use "
+    ":ParleyAgent"
 )
 ANSWERED = f"{MARKER}say: one\n\n\U0001f916:[Demo]\n\none\n\n{MARKER}say: two\n"
 

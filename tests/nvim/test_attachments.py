@@ -44,7 +44,7 @@ def test_a_missing_picture_is_sent_in_words_and_reported(nvim: Child, home: Path
     ask(nvim, home, "gone.md")
     (home / "gone.assets").rename(home / "lost.assets")
     nvim.command("ParleyRespond")
-    nvim.until(lambda: "no such file. Words are sent instead" in nvim.messages(), "the reason")
+    nvim.until(lambda: "no such file. Parley sends text instead" in nvim.messages(), "the reason")
     nvim.until_idle()
     assert "🔒:" not in nvim.text()
 
@@ -88,7 +88,7 @@ def test_pictures_and_five_megabytes_from_a_server_become_attachments(tmp_path: 
         assert (tmp_path / picture.path).read_bytes() == PIXEL
         nvim.edit("long.md", '💬: call long {"bytes": 5000000}')
         nvim.command("ParleyRespond")
-        nvim.until_text("🔒: [Interrupted: the reply was cut at max_tokens]")
+        nvim.until_text("🔒: [Interrupted: the reply was cut off at max_tokens]")
         nvim.until_idle()
         (whole,) = (tmp_path / "long.assets").iterdir()
         assert whole.stat().st_size == 5_000_000
@@ -146,7 +146,7 @@ def test_without_a_file_the_clipboards_picture_is_attached(tmp_path: Path, holds
             picture = link(attachment_of(png(4), "chat.assets", "png"))
             nvim.until(lambda: nvim.lines() == ["💬:", "", picture], "the link")
         else:
-            nvim.until(lambda: "the clipboard holds no picture" in nvim.messages(), "the reason")
+            nvim.until(lambda: "the clipboard contains no picture" in nvim.messages(), "the reason")
 
 
 def test_gf_on_a_link_opens_the_file(nvim: Child, home: Path) -> None:

@@ -146,7 +146,9 @@ def test_a_module_in_the_working_directory_is_not_a_picker(nvim: Child) -> None:
 
 def test_words_without_a_match_are_reported(nvim: Child) -> None:
     nvim.command("ParleyFind no such words")
-    nvim.until(lambda: "has all of these words: no such words" in nvim.messages(), "the message")
+    nvim.until(
+        lambda: "contains all of these words: no such words" in nvim.messages(), "the message"
+    )
 
 
 def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:

@@ -134,7 +134,7 @@ def test_the_reason_for_a_missing_fork_is_one_line(nvim: Child, home: Path) -> N
     (home / "away").rmdir()
     said(nvim, "gone-fork.md: No such file or directory")
     nvim.edit("nothing.md", "no chat")
-    said(nvim, "there is no question here")
+    said(nvim, "no question here")
 
 
 def test_a_running_answer_is_not_forked_but_the_exchanges_above_it_are(
@@ -143,7 +143,7 @@ def test_a_running_answer_is_not_forked_but_the_exchanges_above_it_are(
     chat(nvim, "busy.md", f"{FIRST}💬: write 3000 words\n", 7)
     nvim.command("ParleyRespond")
     nvim.until_text("🤖:[Demo]\n\nthe file")
-    said(nvim, "this exchange is still being answered: fork it when the turn has ended")
+    said(nvim, "this exchange is still being answered: fork it after the turn has ended")
     nvim.command("1")
     assert forked(nvim, "busy-fork.md") == f"{HEAD.format('busy.md')}{FIRST}💬: "
     nvim.keys("<Esc>")

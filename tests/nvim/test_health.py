@@ -36,24 +36,24 @@ def port(listens: bool) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("init", "env", "line"),
     [
-        ("", {}, "OK new chats get Demo: no key is set, and your settings name no `agent`"),
+        ("", {}, "OK new chats use Demo: no key is set, and your settings do not set `agent`"),
         (
             "",
             {"OPENAI_API_KEY": "x"},
             (
-                "OK new chats get ChatGPT: it is the first agent below with a key; to use another, "
+                "OK new chats use ChatGPT: it is the first agent below with a key; to use another, "
                 "set `agent`"
             ),
         ),
         (
             "require('parley').setup({ agent = 'Gemini' })",
             {},
-            "WARNING new chats get Gemini: your settings name it as `agent`, but it has no key",
+            "WARNING new chats use Gemini: your settings set `agent` to it, but it has no key",
         ),
         (
             "require('parley').setup({ agent = 'Ollama' })",
             {"OPENAI_API_KEY": "x"},
-            "OK new chats get Ollama: your settings name it as `agent`",
+            "OK new chats use Ollama: your settings set `agent` to it",
         ),
     ],
 )

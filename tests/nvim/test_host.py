@@ -88,7 +88,7 @@ def test_a_dead_host_is_reported_and_the_next_question_starts_another(tmp_path: 
         nvim.command("ParleyRespond")
         nvim.until(lambda: len(nvim.text()) > 100, "some text")
         os.kill(host_pid(nvim), 9)
-        nvim.until(lambda: "the Python host ended with code 137" in nvim.messages(), "the message")
+        nvim.until(lambda: "the Python host exited with code 137" in nvim.messages(), "the message")
         assert nvim.variable("parley_status") == ""
         nvim.edit("other.md", HELLO)
         nvim.command("ParleyRespond")
@@ -257,8 +257,8 @@ def test_the_health_report_names_the_installed_parts(nvim: Child) -> None:
     text = nvim.text()
     assert "the host answers" in text
     assert (
-        "Claude: claude-sonnet-5-5 of anthropic: no key; to use it: export ANTHROPIC_API_KEY=..."
-        in text
+        "Claude: claude-sonnet-5-5 of anthropic: no key. To use the agent: export "
+        "ANTHROPIC_API_KEY=..." in text
     )
     assert re.search(r"mock: ready, protocol \S+, 1 tool$", text, re.M)
     assert re.search(r"Neovim \d+\.\d+\.\d+(-\S+)?$", text, re.M)

@@ -407,7 +407,7 @@ def test_a_users_map_to_a_plug_key_decides_only_when_it_is_typed(plain: Child) -
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
     plain.lua("require('parley.view').clear(vim.api.nvim_get_current_buf())")
     plain.keys("\\y")
-    plain.until(lambda: "no tool call waits for a choice here" in plain.messages())
+    plain.until(lambda: "no tool call is waiting for a choice here" in plain.messages())
     plain.lua("vim.keymap.del('n', '<leader>y')")
     assert plain.lua("return _G.asked") == [["choose", "ya"]]
 

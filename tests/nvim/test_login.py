@@ -55,7 +55,7 @@ def on_the_server(nvim: Child) -> None:
 
 def test_the_server_page_offers_sign_in_and_its_key_signs_in(desk: Child, tmp_path: Path) -> None:
     seen = tools(desk, "tracker: failed, signed out, 0 tools")
-    assert "Sign in with the key s: it opens a page in your browser" in seen
+    assert "To sign in, press s: a page opens in your browser" in seen
     assert "s: sign in, in your browser   S: sign out" in seen
     assert not (tmp_path / "pages.html").exists()
     on_the_server(desk)
@@ -93,7 +93,7 @@ def test_without_a_browser_a_message_appears_and_the_address_stays(
         nvim.lua("vim.ui.open = function() return nil, 'no handler' end")
         nvim.command("ParleyLogin tracker")
         nvim.until(
-            lambda: "no browser opened the page of 127.0.0.1" in nvim.messages(), "a word", LONG_S
+            lambda: "no browser opened the page on 127.0.0.1" in nvim.messages(), "a word", LONG_S
         )
         assert "no handler" in nvim.messages()
         tools(nvim, "/authorize?response_type=code")

@@ -44,7 +44,7 @@ def test_one_of_hundreds_of_tools_is_found_and_called(
     nvim = neovim
     chat = nvim.edit(str(tmp_path / "many.md"), f'{MARKER} call find_tools {{"query": "tool_7"}}\n')
     nvim.command(f"ParleyAgent {agent}")
-    nvim.until(lambda: f"talks to {agent} now" in nvim.messages(), "the agent")
+    nvim.until(lambda: f"now uses {agent}" in nvim.messages(), "the agent")
     before = request_of(nvim, chat)
     assert before.count("tool_8,") == 1
     assert "To tool_8." not in before
@@ -78,5 +78,5 @@ def test_the_page_shows_the_tools_cost_and_that_they_are_too_many(
     text = tools(nvim, "## [x] fake: ready, protocol 2025-06-18, 307 tools, ~6,608 tokens")
     assert "- [x] tool_7 ~20  To tool_7." in text
     assert "\nIn use: 308 tools, ~6," in text
-    assert "There is room for ~500 tokens:\na model gets the names of tools, and finds what" in text
+    assert "There is room for ~500 tokens:\na model receives only tool names, and finds the" in text
     assert offered_to(nvim, chat) == ["find_tools"]

@@ -25,7 +25,7 @@ vim.health.report_error = function(text)
 end
 require('parley').setup({ agent = 'Demo' })
 """
-OLD_NEOVIM = "Parley needs Neovim 0.10 or newer, this is 0.9.5"
+OLD_NEOVIM = "Parley needs Neovim 0.10 or newer; this is 0.9.5"
 COMMANDS = [
     "ParleyRespond",
     "ParleyRespond!",
@@ -119,7 +119,8 @@ def test_the_command_and_the_health_check_name_a_missing_or_old_python(
         (programs / "python3").write_text(script, encoding="utf-8")
         (programs / "python3").chmod(0o755)
     wanted = (
-        f"Python 3.11 or newer is needed; {what.format(programs)}: install it (Debian: apt install"
+        f"Parley needs Python 3.11 or newer; {what.format(programs)}: install it (Debian: apt "
+        "install"
     )
     fresh.edit("chat.md", "💬: hello\n")
     fresh.command("ParleyRespond")

@@ -16,7 +16,7 @@ from tests.nvim.counting import Chat, furnish, is_complete, opened, until, waits
 from tests.nvim.harness import Child, child
 
 UNSEEN = "was not fully shown as it is"
-REDEFINED = "is not the tool shown"
+REDEFINED = "is not the tool that was shown"
 TALL = "\n".join(["long"] * 60)
 _number = count(1)
 

@@ -90,7 +90,7 @@ def test_the_model_and_the_user_learn_of_a_failing_server_with_each_question(
     )
     desk.until_idle(LONG_S)
     desk.keys("Gasay: two<Esc><C-g><C-g>")
-    again = "asked without the tools of MCP server barred. :ParleyTools tells why"
+    again = "asked without the tools of MCP server barred. :ParleyTools shows why"
     desk.until(lambda: again in desk.messages(), "the message again", LONG_S)
     desk.until_idle(LONG_S)
     assert len([line for line in desk.messages().split("\n") if "barred" in line]) == 2

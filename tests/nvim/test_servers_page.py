@@ -157,7 +157,7 @@ def test_the_servers_in_an_editors_file_are_shown_and_used_after_approval(desk: 
     seen = prompted(desk, "2: Yes, I trust")
     assert "## extra" in seen
     assert "servers.extra.alwaysAllow: files cannot approve calls" in seen.replace("\n", " ")
-    assert "Use the MCP servers of .vscode/mcp.json" in seen
+    assert "Use the MCP servers in .vscode/mcp.json" in seen
     desk.keys("2<CR>")
     desk.until_waiting(LONG_S)
     desk.command("ParleyTools")
@@ -170,7 +170,7 @@ def test_without_a_question_no_dialog_about_servers_appears(desk: Child) -> None
     desk.edit("notes.md", "# Notes\n")
     desk.command("ParleyRespond")
     desk.until(
-        lambda: "parley: there is no question here" in desk.messages().lower(),
+        lambda: "parley: no question here" in desk.messages().lower(),
         "the message",
         LONG_S,
     )
@@ -265,7 +265,7 @@ def test_a_decline_holds_until_the_file_changes(desk: Child) -> None:
 def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None:
     path = project(desk, extra=server("--die"), **{"no/name": {"command": "x"}})
     desk.command("checkhealth parley")
-    assert f"{path} is not used: you have not trusted it" in desk.until_text(
+    assert f"{path} is not used because you have not trusted it" in desk.until_text(
         "you have not trusted it", LONG_S
     )
     desk.command("ParleyTools")
@@ -277,7 +277,7 @@ def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None
     text = desk.until_text(f"{path} is trusted", LONG_S)
     assert "mcpServers.no/name: a server's name may have" in text
     assert (
-        "extra: MCP server 'extra' ended while starting; its last words: no licence found" in text
+        "extra: MCP server 'extra' ended while starting; its last output: no licence found" in text
     )
 
 
@@ -511,7 +511,7 @@ def test_a_page_without_a_chat_switches_nothing(desk: Child) -> None:
     tools(desk)
     go_to(desk, "- [x] echo")
     desk.keys("x")
-    desk.until(lambda: "belongs to no chat" in desk.messages(), "the message")
+    desk.until(lambda: "does not belong to a chat" in desk.messages(), "the message")
 
 
 def test_a_server_is_restarted(desk: Child) -> None:
@@ -529,7 +529,7 @@ def test_a_decline_can_be_reversed_on_the_page(desk: Child) -> None:
     desk.command("ParleyTools")
     prompted(desk, "1: No")
     desk.keys("1<CR>")
-    desk.until_text(f"! {path} is not used: you have not trusted it", LONG_S)
+    desk.until_text(f"! {path} is not used because you have not trusted it", LONG_S)
     desk.keys("t")
     prompted(desk, "2: Yes")
     desk.keys("2<CR>")
@@ -544,7 +544,7 @@ def test_a_server_is_added_to_the_settings_and_shown_with_its_folder(tmp_path: P
         assert "files" in nvim.nvim.funcs.getcompletion("ParleyServerAdd ", "cmdline")
         nvim.command(f"ParleyServerAdd new -- {shlex.quote(sys.executable)} {FAKE} --many")
         text = nvim.until_text("## [x] new: ready", LONG_S)
-        assert "/parley/work (Parley's own; cwd sets another)" in text
+        assert "/parley/work (Parley's own; to change it, set cwd)" in text
         written = (config / "parley" / "config.toml").read_text(encoding="utf-8")
         assert written.startswith("[mcp.servers.new]\ncommand = ")
         nvim.command("ParleyServerAdd new --url http://127.0.0.1:9")
@@ -585,5 +585,5 @@ def test_an_unknown_prompt_is_reported_with_the_known_ones(desk: Child) -> None:
         LONG_S,
     )
     desk.command("ParleyPrompt greet who=Ada")
-    desk.until(lambda: "takes whom=..., how=...; not who" in desk.messages(), "the message", LONG_S)
+    desk.until(lambda: "takes whom=..., how=..., not who" in desk.messages(), "the message", LONG_S)
     assert desk.text() == f"{MARKER} ask"

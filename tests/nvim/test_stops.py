@@ -222,7 +222,7 @@ STOPS: dict[str, Stopped] = {
     "no tool left": Stopped(
         "no matter what, again and again, call nowhere {}",
         ["refused"],
-        "the model asked for a tool, and there is none",
+        "the model asked for a tool, but there are none",
         ["refused"] * 2,
         {"tool_mode": "off"},
     ),

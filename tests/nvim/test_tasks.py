@@ -105,7 +105,7 @@ def test_after_neovim_was_killed_the_next_collects_its_task(digging: Digging) ->
     digging.go.touch()  # it ends while no host polls
     with editor(digging) as nvim:
         until(
-            nvim, lambda: "it runs at its server as a task" in "".join(problems(nvim)), "the hint"
+            nvim, lambda: "it runs as a task on its server" in "".join(problems(nvim)), "the hint"
         )
         assert "[pending]" not in nvim.screen()  # only its row is drawn
         # results are collected only on request

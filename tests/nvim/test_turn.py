@@ -319,7 +319,7 @@ def test_an_agent_can_be_chosen(nvim: Child) -> None:
     ask(nvim, "say: hello")
     complete(nvim)
     nvim.command("ParleyAgent Demo-OpenAI")
-    nvim.until(lambda: "talks to Demo-OpenAI now" in nvim.messages(), "the message")
+    nvim.until(lambda: "now uses Demo-OpenAI" in nvim.messages(), "the message")
     nvim.keys("Asay: again<Esc><C-g><C-g>")
     nvim.until_text("\U0001f916:[Demo-OpenAI]\n\nagain")
     nvim.until_idle()

@@ -46,7 +46,7 @@ def test_the_address_is_shown_and_opened_after_approval(desk: Child) -> None:
     serve(desk, ADDRESS)
     approved(desk, "call visit {}")
     seen = prompted(desk, "1: No")
-    assert "far asks you to open a page of sign.example" in seen
+    assert "far asks you to open a page on sign.example" in seen
     assert "Host: sign.example" in seen
     assert f"Address: {ADDRESS}" in seen
     assert (
@@ -76,7 +76,7 @@ def test_a_call_that_requires_a_page_runs_when_the_server_reports_the_end(
 ) -> None:
     serve(desk, ADDRESS, str(tmp_path / "done"))
     approved(desk, "call locked {}")
-    prompted(desk, "far asks you to open a page of sign.example")
+    prompted(desk, "far asks you to open a page on sign.example")
     desk.keys("2<CR>")
     prompted(desk, "far is waiting for you to finish on sign.example")
     (tmp_path / "done").touch()
@@ -121,5 +121,5 @@ def test_an_address_that_no_browser_opens_is_shown_in_full(desk: Child) -> None:
     complete(desk)
     desk.lua("vim.ui.open = _G.open")
     desk.until(
-        lambda: f"no browser opens {ADDRESS}: no handler found" in desk.messages(), "the message"
+        lambda: f"no browser opened {ADDRESS}: no handler found" in desk.messages(), "the message"
     )

@@ -147,7 +147,7 @@ def test_events_in_a_hidden_chat_are_announced_once_with_its_topic(nvim: Child) 
         "the turn",
     )
     nvim.command("tabnew")
-    nvim.until(lambda: "Shares of two: the answer is there" in nvim.messages(), "the message")
+    nvim.until(lambda: "Shares of two: the answer is ready" in nvim.messages(), "the message")
     assert nvim.messages().count("Shares of two") == 1
 
 
@@ -175,7 +175,7 @@ def test_asking_while_calls_wait_names_and_shows_them(nvim: Child) -> None:
     assert "❓" not in nvim.screen()
     nvim.lua("_G.heard = {}")
     nvim.command("ParleyRespond")
-    said = "Parley: 2 calls wait: ya all, yo the one under the cursor, K details"
+    said = "Parley: 2 calls wait: ya all, yo the call under the cursor, K details"
     nvim.until(lambda: said in nvim.messages(), "the message")
     nvim.until_idle()
     assert nvim.lines()[nvim.cursor[0] - 1].startswith("❓:")
@@ -203,7 +203,7 @@ def test_waiting_messages_name_the_configured_keys() -> None:
     assert reminder(1, Keys()) == "1 call waits: ya yes, yn no, K details"
     assert (
         reminder(3, Keys(scope="case"))
-        == "3 calls wait: yA all, ya the one under the cursor, K details"
+        == "3 calls wait: yA all, ya the call under the cursor, K details"
     )
     assert reminder(1, Keys(choices=ChoiceKeys(ya=Key("gy"), yn=Key("")))) == (
         "1 call waits: gy yes, :ParleyApprove yn no, K details"

@@ -221,7 +221,7 @@ ASKED_BECAUSE = {
         asked(2, "ya"),
         view(yes(asked(2), OLDER), wrote=(asked(2),)),
     ),
-    "its mark [yO] was not set here for this very call": (
+    "its mark [yO] was not set here for this exact call": (
         asked(2, "yO"),
         view(wrote=(asked(2),)),
     ),

@@ -88,7 +88,7 @@ def test_if_all_is_decided_the_keys_for_all_say_so() -> None:
     transcript = chat(answer(asked(1, "ya")))
     known = view(yes(asked(1)))
     assert press(transcript, 2, "ya", "letter", known) == Chosen(
-        message="every tool call here is decided"
+        message="every tool call here is already decided"
     )
     assert ids(press(transcript, 4, "yo", "letter", known)) == "1"
 
@@ -108,7 +108,7 @@ def test_a_mark_without_an_entry_must_still_be_decided() -> None:
 )
 def test_if_nothing_waits_a_key_says_so(transcript: Transcript) -> None:
     made = press(transcript, 4, "ya", "letter")
-    assert made == Chosen(message="no tool call waits for a choice here")
+    assert made == Chosen(message="no tool call is waiting for a choice here")
 
 
 def test_a_call_with_a_result_is_not_decided_again() -> None:

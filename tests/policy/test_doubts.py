@@ -181,7 +181,7 @@ REASONS = {
         replace(view(), proposed=PROPOSED),
         OTHER,
     ),
-    "its mark [ya] was not set here for this very call": (
+    "its mark [ya] was not set here for this exact call": (
         asked(1, "ya"),
         view(wrote=(CALL,)),
         TOOLS,

@@ -206,7 +206,7 @@ def test_the_same_unknown_tool_twice_in_a_row_ends_the_answer() -> None:
 
 def test_a_call_without_any_tools_ends_the_answer() -> None:
     assert step(chat(answer(*unknown(1, "shell"))), Catalogue()) == Stop(
-        "the model asked for a tool, and there is none"
+        "the model asked for a tool, but there are none"
     )
     assert step(chat(answer(*round_of(OK))), Catalogue()) == AskModel(tools_on=True)
     resumed = Note(resumption(Notice("Unable to complete task", "the model asked for a tool")))

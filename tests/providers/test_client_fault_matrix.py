@@ -64,7 +64,7 @@ SILENT = ("faulty did not answer in time", WAIT, "faulty did not answer in time"
 EARLY = ("faulty ended the stream before the reply was complete", AGAIN, "the stream ended early")
 UNREADABLE = ("not JSON", AGAIN, "an unreadable event")
 PACKED = (
-    "faulty sent an unreadable response (it cannot be unpacked",
+    "faulty sent an unreadable response (it cannot be decompressed",
     "check the base URL",
     "faulty sent an unreadable response",
 )
@@ -74,9 +74,9 @@ AWAY = (
     "faulty cannot be reached",
 )
 CUT = (
-    "the reply was cut at max_tokens",
+    "the reply was cut off at max_tokens",
     "set max_tokens higher",
-    "the reply was cut at max_tokens",
+    "the reply was cut off at max_tokens",
 )
 
 
@@ -187,7 +187,7 @@ def filtered(kind: str) -> Fault:
         return in_mid_text(
             kind, [event(error)], (f"faulty broke off the reply: {blocked}", AGAIN, blocked)
         )
-    cause = "the provider's content filter cut the reply"
+    cause = "the provider's content filter cut off the reply"
     parts = ended(kind, "", "content_filter", "content_filter")
     return in_mid_text(kind, parts, (cause, OTHERWISE, cause))
 
@@ -226,14 +226,14 @@ def faults(kind: str) -> Mapping[str, Fault]:
     )
     torn = gzip.compress(b"".join(SAYS[kind]("never seen")))[:15]
     tomorrow = {"retry-after": "86400"}
-    no_stream = "faulty sent no event stream"
+    no_stream = "faulty did not send an event stream"
     return {
         "400 wrong request": refused(400, SEE),
         "401 wrong key": refused(401, "the key is not accepted: check FAULTY_KEY"),
         "402 no credit": refused(402, "no credit is left: check the account"),
         "403 not allowed": refused(403, "check FAULTY_KEY and the account"),
         "404 unknown model": refused(404, "check the agent's model 'some-model'"),
-        "407 the proxy wants a password": refused(407, "check HTTPS_PROXY"),
+        "407 the proxy requires a password": refused(407, "check HTTPS_PROXY"),
         "408 too slow": refused(408, RETRY, tries=4),
         "409 conflict": refused(409, RETRY, tries=4),
         "413 too large": refused(413, "shorten the question"),

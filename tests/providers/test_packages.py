@@ -84,7 +84,7 @@ async def test_a_model_without_tools_gets_them_in_words_and_the_user_is_told_onc
             async for chunk in session.send_message_stream(text):
                 if chunk["type"] == "hint":
                     hints.append(chunk["content"])
-    assert [hint for hint in hints if "echo-plain has no tools of its own" in hint] == hints[:1]
+    assert [hint for hint in hints if "echo-plain does not support tools" in hint] == hints[:1]
 
 
 @pytest.mark.usefixtures("echo")
@@ -453,7 +453,7 @@ MESSAGES = {
     "early": (
         "cannot be understood: early sent an event that cannot be read: the stream ended without"
     ),
-    "coroutine": "failed: TypeError: stream gave a list, not an async iterator",
+    "coroutine": "failed: TypeError: stream returned a list, not an async iterator",
     "exits": "failed: SystemExit: 3",
     "cancels": "failed: CancelledError",
     "masked": "cannot be used: its name is 'openai', not its entry point's",
@@ -510,7 +510,7 @@ async def test_a_silent_provider_is_abandoned_after_a_while_and_its_stream_is_cl
 ) -> None:
     error = await hasty.fail("idle")
     assert str(error).startswith(
-        "the provider idle of parley-faulty 1.0 said nothing for 0.2 s. What to do: wait"
+        "the provider idle of parley-faulty 1.0 sent nothing for 0.2 s. What to do: wait"
     )
     await until_closed()
 
@@ -523,7 +523,7 @@ async def test_a_blocked_provider_delays_no_other_and_is_restarted_the_next_time
     assert len(await hasty.say("good")) == 2
     assert not slow.done()
     error = await slow
-    assert "said nothing for 0.2 s" in str(error)
+    assert "sent nothing for 0.2 s" in str(error)
     assert len(hasty.waits) == 3  # such a failure is temporary, as with other providers
     sys.modules["faulty"].free.set()
     assert await hasty.say(name) == [TextDelta("at last"), Finished("complete")]
@@ -569,7 +569,7 @@ async def test_an_abandoned_stream_is_closed_even_if_it_never_waits(asker: Asker
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("nonsense", "supports_tools gave a str, not a bool"), ("raises", "ZeroDivisionError")],
+    [("nonsense", "supports_tools returned a str, not a bool"), ("raises", "ZeroDivisionError")],
 )
 async def test_a_provider_that_cannot_say_whether_it_has_tools_is_reported(
     asker: Asker, model: str, words: str

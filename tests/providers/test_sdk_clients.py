@@ -139,10 +139,10 @@ BROKEN = {
     "ftp://host/v1": "must begin with http:// or https://",
     "/v1": "must begin with http:// or https://",
     "": "must begin with http:// or https://",
-    "http://": "names no host",
-    "https:///v1": "names no host",
-    "http://a b/v1": "contains a blank",
-    "http://host\u200b/v1": "contains a blank or an invisible character",
+    "http://": "has no host",
+    "https:///v1": "has no host",
+    "http://a b/v1": "contains a space",
+    "http://host\u200b/v1": "contains a space or an invisible character",
 }
 
 
@@ -168,7 +168,7 @@ async def test_an_invalid_address_is_a_settings_problem_and_nothing_else_is_aske
 
 
 async def test_an_address_in_a_variable_is_checked_when_it_is_used() -> None:
-    with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 must begin"):
+    with pytest.raises(ModelError, match="used: OLLAMA_BASE_URL: localhost:11434 must begin"):
         address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
     assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
     servers = new_servers(

@@ -283,7 +283,7 @@ async def test_a_model_without_tools_is_asked_in_words_and_remembered() -> None:
         "json",
     ]
     told = [event.text for event in chat.observer.events if isinstance(event, Aside)]
-    assert told == ["tiny has no tools of its own: Parley describes them in words"]
+    assert told == ["tiny does not support tools: Parley describes them in the prompt"]
 
 
 async def test_other_refusals_are_reported() -> None:

@@ -179,12 +179,12 @@ async def test_pictures_and_cut_text_are_next_to_the_chat_before_anything_names_
 async def test_if_nothing_can_be_kept_pictures_are_described_and_the_user_is_told() -> None:
     result, told = await returned(Outcome("error", "", (png(),), ""), "")
     assert result == Result("error", "[image image/png, 69 B]")
-    assert told == ["A picture is not kept: it needs a file next to the chat. Save the chat first"]
+    assert told == ["A picture was not kept: it needs a file next to the chat. Save the chat first"]
     result, told = await returned(Outcome("ok", "head…", (), "head and tail"), "")
     assert result == Result("ok", "head…")
     assert told == [
         (
-            "The full text of a long result is not kept: it needs a file next to the chat. Save "
+            "The full text of a long result was not kept: it needs a file next to the chat. Save "
             "the "
             "chat first"
         )

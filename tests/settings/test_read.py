@@ -98,7 +98,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"agents": [3]}, "agents[1]: expected a table, got 3"),
     (
         {"agents": [{"name": "a]b", "provider": "demo", "model": "m"}]},
-        'agents[1].name: expected a name of one line without ], got "a]b"',
+        'agents[1].name: expected a one-line name without ], got "a]b"',
     ),
     (
         {"agents": [{"name": "A", "provider": "antropic", "model": "m"}]},

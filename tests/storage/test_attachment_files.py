@@ -194,7 +194,7 @@ ESCAPES = [
 
 @pytest.mark.parametrize("folder", ESCAPES)
 def test_a_path_outside_the_folder_is_never_an_attachment(folder: str) -> None:
-    with pytest.raises(ValueError, match="not an attachment path"):
+    with pytest.raises(ValueError, match="invalid attachment path"):
         Attachment("", f"{folder}/{NAME}")
     (exchange,) = parse(f"💬: q\n![image/png 12 kB]({folder}/{NAME})\n").exchanges
     assert exchange.question
@@ -209,7 +209,7 @@ def test_an_odd_folder_name_means_a_folder_next_to_the_chat_or_none(chat: Path, 
 
 
 def test_bytes_of_another_kind_than_their_name_are_not_used(chat: Path) -> None:
-    problem = "its content is not of the kind that its name says"
+    problem = "its content does not match its name"
     assert content(chat, beside(chat, b"<svg/>", "png")) == problem
     assert content(chat, beside(chat, PICTURE, "jpg")) == problem
     assert content(chat, beside(chat, PDF, "webp")) == problem

@@ -306,7 +306,7 @@ async def test_a_large_tree_includes_near_files_and_reports_the_rest(tree: Tree)
         "near1.py",
         "near2.py",
     ]
-    most = "a question includes at most 5 texts and 10 kB in all"
+    most = "a question can include at most 5 texts and 10 kB in all"
     assert (pattern, said) == ("**/*.py", f"left out: 98 more files ({most}){narrow}")
     *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(all_bytes=350))
     assert (len(near), "100 more files" in said) == (3, True)
@@ -326,7 +326,7 @@ async def test_a_questions_references_share_its_bounds(tree: Tree) -> None:
     for n in range(4):
         tree.file(f"{n}.txt", "x" * 100)
     bounds = Bounds(references=3, texts=2)
-    most = "a question includes at most 2 texts and 1.0 MB in all"
+    most = "a question can include at most 2 texts and 1.0 MB in all"
     assert await tree.bring("0.txt", "1.txt", "2.txt", "3.txt", "4.txt", bounds=bounds) == [
         ("0.txt", ""),
         ("1.txt", ""),
@@ -334,7 +334,7 @@ async def test_a_questions_references_share_its_bounds(tree: Tree) -> None:
         (
             "3.txt",
             (
-                "left out, with all references after it (2 in all): a question has at most 3 "
+                "left out, with all references after it (2 in all): a question can have at most 3 "
                 "references"
             ),
         ),
@@ -383,7 +383,7 @@ async def test_only_existing_lines_are_included(
     assert expansion(brought)[0] == f"`ten.py:{title}` ({count} line{'s' * (count > 1)})"
 
 
-NO_LINES = "there are no such lines"
+NO_LINES = "it has no such lines"
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,7 @@ async def test_excess_pictures_are_left_out_and_reported(album: Album) -> None:
     one, _, left = await album.bring("0.png", "1.png", "2.png", pictures=2)
     assert one.picture
     assert left.text == (
-        "left out: a question includes at most 2 pictures. Ask about it in another question"
+        "left out: a question can include at most 2 pictures. Ask about it in another question"
     )
     *_, left = await album.bring("*.png", pictures=2)
     assert left.text == "left out: 1 file (too many pictures)"
@@ -620,7 +620,7 @@ async def test_an_editors_text_is_bounded_like_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", IN_EDITOR)
 async def test_a_missing_editor_is_reported(tmp_path: Path, name: str) -> None:
     (text,) = await FileReferences(lambda: tmp_path, nowhere).bring([Live(name)])
-    why = "only an editor has it. Ask in Neovim, or name a file"
+    why = "this reference needs an editor. Ask in Neovim, or name a file"
     assert text == ReferenceText(name, why, "missing")
 
 
@@ -646,7 +646,7 @@ def test_a_file_that_the_user_names_is_included_from_anywhere(tmp_path: Path) ->
     ("name", "problem"),
     [
         ("none.txt", "none.txt: No such file or directory"),
-        ("inside.txt:7", "inside.txt:7: there are no such lines"),
+        ("inside.txt:7", "inside.txt:7: it has no such lines"),
         ("loop", "loop: no such file"),
         ("socket", "socket: not a regular file: not read"),
         ("binary", "binary: it is not text"),

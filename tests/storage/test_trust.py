@@ -111,7 +111,7 @@ async def test_a_server_from_the_settings_is_not_redefined(tmp_path: Path) -> No
         app.trust(path)
         assert app.settings.mcp.servers["own"] == UNUSED["own"]
         assert app.problems() == (
-            "parley: .mcp.json: own: your settings have a server of this name",
+            "parley: .mcp.json: own: your settings have a server with this name",
         )
         assert names(app) == ["fake", "own", "mock"]
 
@@ -164,7 +164,7 @@ async def test_each_file_is_trusted_separately_and_a_names_first_entry_counts(
         assert names(app) == ["fake", "same", "more", "mock"]
         assert app.settings.mcp.servers["fake"].command == sys.executable
         assert app.problems() == (
-            "parley: .vscode/mcp.json: fake: another project file has a server of this name",
+            "parley: .vscode/mcp.json: fake: another project file has a server with this name",
         )
 
 
@@ -468,7 +468,7 @@ def test_pinning_a_file_without_programs_trusts_the_file_and_says_so(
     code, said = shell("--pin")
     assert code == 0
     assert said.endswith(
-        "Parley asks again if this file changes; it names no project program to pin\n"
+        "Parley asks again if this file changes; it names no project programs to pin\n"
     )
     app = App(Settings(), os.environ, folder=lambda: tmp_path)
     assert (app.untrusted(), names(app)) == ([], ["web", "mock"])

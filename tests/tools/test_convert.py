@@ -117,7 +117,7 @@ def test_definitions_get_wire_names_and_a_stable_order() -> None:
 @pytest.mark.parametrize(
     ("given_json", "message"),
     [
-        ([SEARCH, {}], 'tool 2: a tool definition needs a "name"'),
+        ([SEARCH, {}], 'tool 2: a tool definition needs a string as "name"'),
         ([SEARCH, 3], "tool 2: expected an object, got int"),
         ("x", "tool 1: expected an object, got str"),
     ],
@@ -129,5 +129,5 @@ def test_an_invalid_definition_is_named_by_its_place(given_json: object, message
 
 @pytest.mark.parametrize("wrong", [{}, {"name": 3}, {"name": ""}])
 def test_a_definition_without_a_name_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match='a tool needs a "name"'):
+    with pytest.raises(ValueError, match='a tool needs a string as "name"'):
         definition(wrong, "schema")

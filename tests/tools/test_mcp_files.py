@@ -97,12 +97,12 @@ def test_tools_that_a_file_excludes_are_excluded() -> None:
 @pytest.mark.parametrize(
     ("field", "entry", "why"),
     [
-        ("envFile", {"envFile": ".env"}, "ignored: Parley has no such field"),
-        ("arg", {"arg": ["x"]}, "ignored: Parley has no such field; did you mean args?"),
-        ("builtin", {"builtin": True}, "ignored: Parley has no such field"),
-        ("sandboxEnabled", {"sandboxEnabled": True}, "ignored: Parley has no such field"),
-        ("headers", {"headers": {"A": "1"}}, "ignored: it is for a server with a url"),
-        ("serverUrl", {"serverUrl": "http://x"}, "ignored: it is for a server with a url"),
+        ("envFile", {"envFile": ".env"}, "ignored: unknown field"),
+        ("arg", {"arg": ["x"]}, "ignored: unknown field; did you mean args?"),
+        ("builtin", {"builtin": True}, "ignored: unknown field"),
+        ("sandboxEnabled", {"sandboxEnabled": True}, "ignored: unknown field"),
+        ("headers", {"headers": {"A": "1"}}, "ignored: only for a server with a url"),
+        ("serverUrl", {"serverUrl": "http://x"}, "ignored: only for a server with a url"),
     ],
 )
 def test_an_ignored_field_is_reported_with_file_server_and_field(
@@ -118,11 +118,11 @@ def test_the_last_value_of_a_repeated_name_counts_and_is_reported() -> None:
     found = read_text('{"mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "b")}
     assert found.problems == (
-        "parley: f.json: s: occurs twice in one table: the last value counts",
+        "parley: f.json: s: occurs twice in one table: the last value is used",
     )
     found = read_text('{"mcpServers": {"s": {"command": "a"}}, "servers": {"s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "a")}
-    assert found.problems == ("parley: f.json: servers.s: mcpServers has a server of this name",)
+    assert found.problems == ("parley: f.json: servers.s: mcpServers has a server with this name",)
 
 
 def test_vs_codes_inputs_are_reported_with_a_replacement() -> None:
@@ -250,7 +250,7 @@ def test_a_file_does_not_redefine_a_server_from_the_settings() -> None:
         file, {"own": ServerSettings("own", "good")}, "your settings have", "f.json"
     ) == ServersFile(
         {"new": ServerSettings("new", "x")},
-        ("parley: f.json: own: your settings have a server of this name",),
+        ("parley: f.json: own: your settings have a server with this name",),
     )
 
 

@@ -84,7 +84,7 @@ def test_an_error_names_the_pages_that_a_call_requires() -> None:
     [None, [], {}, {"elicitations": []}, {"elicitations": [7]}, {"elicitations": [{"url": 1}]}],
 )
 def test_an_error_that_names_no_page_is_refused(details: object) -> None:
-    with pytest.raises(ValueError, match=r"no page is named|a page has no address"):
+    with pytest.raises(ValueError, match=r"no page was given|a page has no address"):
         required_visits(details)
 
 

@@ -81,7 +81,7 @@ def read_front_matter(raw: str | None) -> FrontMatter:
         loaded["tool_mode"] = "off"  # YAML 1.1 reads it as a boolean
     values, problems = dict[str, Any](), list[Problem]()
     for key, value in loaded.items():
-        reader = TableReader("not a key of a chat file", is_overlay=True)
+        reader = TableReader("unknown key", is_overlay=True)
         fit = reader.values(_Keys, {key: value})
         problems += (_problem(lines[key], key, flaw) for flaw in reader.flaws)
         values |= {} if reader.flaws else {key: next(iter(fit.values()))}

@@ -47,7 +47,10 @@ class Page:
             if match := UNFIT.search(line):
                 what = "NUL" if match[0] == "\0" else "bytes that are not UTF-8"
                 self.problem(
-                    number, match.start(), "warning", f"{what}: sent as a replacement character"
+                    number,
+                    match.start(),
+                    "warning",
+                    f"{what}: a replacement character is sent instead",
                 )
                 self.lines[number] = grammar.fit(line)
 
@@ -76,7 +79,10 @@ class Page:
             elif grammar.is_prompt(line):
                 self.ignored.add(number)
                 self.problem(
-                    number, 0, "hint", "an old prompt line is ignored: the editor draws the prompt"
+                    number,
+                    0,
+                    "hint",
+                    "an old prompt line is ignored because the editor draws the prompt",
                 )
         ends = [number for _, _, number in marks[1:]] + [len(lines)]
         for (kind, column, number), end in zip(marks, ends, strict=False):

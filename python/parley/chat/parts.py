@@ -78,7 +78,10 @@ class Parts:
             self.add_note(block)
             return
         self._in_note = False
-        message = f"{grammar.MARKERS[block.kind]} has no meaning outside an answer: treated as text"
+        message = (
+            f"{grammar.MARKERS[block.kind]} has no meaning outside an answer, so it is treated as "
+            "text"
+        )
         self.page.problem(block.start, 0, "warning", message)
         self.add_text(self.page.text_lines(block.start, block.end), block.start, block.end)
 
@@ -265,8 +268,7 @@ class AnswerParts(Parts):
         proposal = None if at is None else self._noted(at, name, task.span)
         if at is None or proposal is None or proposal.task is not None:
             message = (
-                f"no call {call_id} above that has no result yet: this task is kept but "
-                "not collected"
+                f"no call {call_id} without a result above: this task is kept but not collected"
             )
             self._push_broken(block, "result", task.span.end, message, severity="warning")
         else:
@@ -278,7 +280,7 @@ class AnswerParts(Parts):
         assert isinstance(proposal, Proposal)
         if name != (expected := result_bodies.header_name(proposal.call.name)):
             message = (
-                f"this result says {name}, but its call says {expected}: the call's name counts"
+                f"this result names {name}, but its call names {expected}: the call's name is used"
             )
             self.page.problem(span.start, 0, "warning", message)
         if at != len(self.segments) - 1:
@@ -315,7 +317,7 @@ class AnswerParts(Parts):
 def _thinking(content: str, quoted: list[str], span: Span) -> Thinking:
     head = grammar.read_thinking_head(content)
     if head is None:
-        raise ValueError("no closing bracket")
+        raise ValueError("a closing bracket is missing")
     provider, model, signature, redacted = head
     text = grammar.unquote(quoted) if quoted else None
     return Thinking(provider, model, text, signature, redacted, span)

@@ -88,8 +88,8 @@ _FILLED = re.compile(r"[ \t]*[^ \t\n]")
 
 def _check_text(text: str) -> None:
     filled = _FILLED.match(text) and not is_blank(text[text.rfind("\n") + 1 :])
-    _require(bool(filled), "text is empty or has blank lines at an end")
-    _require(not UNFIT.search(text), "text holds NUL or a lone surrogate")
+    _require(bool(filled), "text is empty, or starts or ends with a blank line")
+    _require(not UNFIT.search(text), "text contains NUL or a lone surrogate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ class Attachment:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(bool(_LABEL.fullmatch(self.label)), "a label is one line without brackets")
-        _require(bool(_PATH.fullmatch(self.path)), "not an attachment path")
-        _require(not UNFIT.search(self.label + self.path), "unfit attachment")
+        _require(bool(_LABEL.fullmatch(self.label)), "a label must be one line without brackets")
+        _require(bool(_PATH.fullmatch(self.path)), "invalid attachment path")
+        _require(not UNFIT.search(self.label + self.path), "invalid character in an attachment")
 
     @property
     def digest(self) -> str:
@@ -172,19 +172,21 @@ class Thinking:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(bool(re.fullmatch(r"[^\s:\[\]]+", self.provider)), "bad provider in thinking")
-        _require(bool(re.fullmatch(r"[^\s\[\]]+", self.model)), "bad model in thinking")
+        _require(bool(re.fullmatch(r"[^\s:\[\]]+", self.provider)), "invalid provider in thinking")
+        _require(bool(re.fullmatch(r"[^\s\[\]]+", self.model)), "invalid model in thinking")
         _require(
-            not UNFIT.search(self.model + self.provider + (self.text or "")), "unfit thinking text"
+            not UNFIT.search(self.model + self.provider + (self.text or "")),
+            "invalid character in thinking",
         )
         _require(
             bool(re.fullmatch(r"(\S([^\n]*\S)?)?", self.signature)),
-            "a signature is one trimmed line",
+            "a signature must be one line without spaces at its ends",
         )
-        _require(not UNFIT.search(self.signature), "unfit signature")
+        _require(not UNFIT.search(self.signature), "invalid character in a signature")
         if self.redacted:
             _require(
-                self.text is None and bool(self.signature), "redacted thinking is data without text"
+                self.text is None and bool(self.signature),
+                "redacted thinking must have data and no text",
             )
         else:
             _require(
@@ -205,7 +207,7 @@ class ToolCall:
     """The keys that OpenAI does not define, as a compact JSON object; "" if there are none."""
 
     def __post_init__(self) -> None:
-        _require(CALL_ID.fullmatch(self.id) is not None, "bad call id")
+        _require(CALL_ID.fullmatch(self.id) is not None, "invalid call id")
         _require(bool(self.name), "a call without a name")
         _require(self.index is None or self.index >= 0, "a negative index")
 
@@ -227,7 +229,9 @@ class Result:
     segment."""
 
     def __post_init__(self) -> None:
-        _require(not UNFIT.search(self.body + self.note), "a result holds NUL or a lone surrogate")
+        _require(
+            not UNFIT.search(self.body + self.note), "a result contains NUL or a lone surrogate"
+        )
 
     @property
     def text(self) -> str:
@@ -244,7 +248,7 @@ class ServerTask:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(TASK_ID.fullmatch(self.id) is not None, "bad task id")
+        _require(TASK_ID.fullmatch(self.id) is not None, "invalid task id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +283,8 @@ class Orphan:
     result: Result
 
     def __post_init__(self) -> None:
-        _require(HEADER_NAME.fullmatch(self.name) is not None, "bad name in a result header")
-        _require(CALL_ID.fullmatch(self.id) is not None, "bad call id")
+        _require(HEADER_NAME.fullmatch(self.name) is not None, "invalid name in a result header")
+        _require(CALL_ID.fullmatch(self.id) is not None, "invalid call id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +338,7 @@ def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
         if isinstance(part, Proposal) and part.result is None:
             waiting.add(part.call.id)
         is_open = isinstance(part, Orphan) and part.id in waiting
-        _require(not is_open, "an orphan with the id of an open call of its round")
+        _require(not is_open, "an orphan result has the id of an open call in its round")
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +351,7 @@ class Question:
     def __post_init__(self) -> None:
         _no_two_texts(self.parts)
         is_long = any(isinstance(part, Attachment) and part.is_text for part in self.parts)
-        _require(not is_long, "a text is attached to a result only")
+        _require(not is_long, "a text can be attached only to a result")
 
     @property
     def text(self) -> str:
@@ -367,9 +371,11 @@ class Answer:
         _no_two_texts(self.segments)
         _no_orphan_of_an_open_call(self.segments)
         _require(
-            self.agent is None or bool(re.fullmatch(r"[^\]\n]+", self.agent)), "bad agent name"
+            self.agent is None or bool(re.fullmatch(r"[^\]\n]+", self.agent)), "invalid agent name"
         )
-        _require(self.agent is None or not UNFIT.search(self.agent), "unfit agent name")
+        _require(
+            self.agent is None or not UNFIT.search(self.agent), "invalid character in an agent name"
+        )
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -388,7 +394,10 @@ class Exchange:
     """Values derived from this exchange, cached for as long as it exists; most never change."""
 
     def __post_init__(self) -> None:
-        _require(self.question is not None or bool(self.answers), "an exchange of nothing")
+        _require(
+            self.question is not None or bool(self.answers),
+            "an exchange needs a question or an answer",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,6 +413,6 @@ class Transcript:
         _no_two_texts(self.preamble)
         _require(
             all(e.question is not None for e in self.exchanges[1:]),
-            "a later exchange has no question",
+            "only the first exchange may lack a question",
         )
-        _require(not UNFIT.search(self.front_matter or ""), "unfit front matter")
+        _require(not UNFIT.search(self.front_matter or ""), "invalid character in the front matter")

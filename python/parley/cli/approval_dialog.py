@@ -29,8 +29,8 @@ from parley.text import visible
 
 _LEAVE = ("q", "interrupt", "end of input")
 _MOVES = {"j": 1, "down": 1, "\t": 1, "k": -1, "up": -1}
-_REASON = "why not? Enter for no reason: "
-_PASTED = "pasted text decides nothing: type the choice"
+_REASON = "reason (may be empty): "
+_PASTED = "pasted text is not a choice: type the choice"
 _LONGEST_REASON = 2000
 _LEAST_WIDTH = 12
 

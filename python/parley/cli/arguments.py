@@ -27,9 +27,10 @@ SHELLS = ("bash", "zsh", "fish")
 _JSON = "print one JSON object per line, for programs"
 _QUIET = "print only the answer and errors"
 _WITHOUT = (
-    "ask even if a server fails or is not ready in time: the model is told whose tools are missing"
+    "ask even if a server fails or is not ready in time; the model is told which servers' tools "
+    "are missing"
 )
-_AGENT = "the agent that answers, instead of the chat's"
+_AGENT = "the agent to answer, instead of the chat's"
 
 
 class Parser(argparse.ArgumentParser):
@@ -176,7 +177,7 @@ def _conversation(command: Parser) -> None:
     """Add the arguments that `ask` and `chat` share."""
     command.add_argument("-a", "--agent", metavar="NAME", help=f"{_AGENT}; a new chat keeps it")
     command.add_argument(
-        "--no-tools", action="store_true", help="use no tools in this chat from now on"
+        "--no-tools", action="store_true", help="do not use tools in this chat from now on"
     )
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
     command.set_defaults(choose=[], reason="")
@@ -190,7 +191,8 @@ def _respond(command: Parser) -> None:
         nargs="+",
         metavar="FILE",
         help=(
-            f"{_CHAT}; several are answered in turn; - reads standard input, writes standard output"
+            f"{_CHAT}; several chats are answered in turn; - reads standard input and writes "
+            "to standard output"
         ),
     )
     command.add_argument(
@@ -208,11 +210,10 @@ def _respond(command: Parser) -> None:
         metavar="CHOICE",
         help="for scripts: decide on waiting calls that an earlier run printed: "
         f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; may be repeated: each "
-        "applies to the "
-        "calls that earlier ones left undecided",
+        "applies to the calls that earlier choices left undecided",
     )
     command.add_argument(
-        "--reason", default="", metavar="TEXT", help="the reason for a no, for the model"
+        "--reason", default="", metavar="TEXT", help="the reason for declining, for the model"
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
@@ -249,7 +250,7 @@ def _messages(command: Parser) -> None:
         help=f"the format to print: {', '.join(formats)}",
     )
     command.add_argument(
-        "--tools", action="store_true", help="start the MCP servers and print their tools, too"
+        "--tools", action="store_true", help="also start the MCP servers and print their tools"
     )
 
 
@@ -261,7 +262,7 @@ def _export(command: Parser) -> None:
     from parley.cli.export_import import EXPORTS, HTML
 
     command.add_argument(
-        "files", nargs="+", metavar="FILE", help=f"{_READ}; JSON lines take several"
+        "files", nargs="+", metavar="FILE", help=f"{_READ}; several with JSON lines"
     )
     forms = "; ".join(f"{name}, {form.title}" for name, form in EXPORTS.items())
     about = f"the form: {forms}; default: {HTML}"
@@ -278,7 +279,7 @@ def _import(command: Parser) -> None:
         dest="source",
         choices=tuple(IMPORT_FORMATS),
         metavar="FORMAT",
-        help=f"the format: {known}; default: recognized by the content",
+        help=f"the format: {known}; default: detected from the content",
     )
     command.add_argument(
         "--to",
@@ -306,7 +307,7 @@ def _log(command: Parser) -> None:
 def _verify(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help=_CHAT)
     command.add_argument(
-        "--tools", action="store_true", help="start the MCP servers and compare their tools, too"
+        "--tools", action="store_true", help="also start the MCP servers and compare their tools"
     )
     _json(command)
 
@@ -319,7 +320,7 @@ def _replay(command: Parser) -> None:
     command.add_argument(
         "--requests",
         action="store_true",
-        help="print the body of each request on one line of JSON, and no result",
+        help="print each request's body as one line of JSON, without the result",
     )
     _json(command)
 
@@ -346,19 +347,22 @@ def _convert(command: Parser) -> None:
 def _servers(command: Parser) -> None:
     command.add_argument("action", nargs="?", choices=("add",), metavar="add", help="add a server")
     command.add_argument(
-        "name", nargs="?", metavar="NAME", help="its name; a well-known name needs nothing else"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="the server's name; a well-known server needs nothing else",
     )
     command.add_argument(
-        "words", nargs="*", metavar="COMMAND", help="after --, the command of a local server"
+        "words", nargs="*", metavar="COMMAND", help="after --, a local server's command"
     )
     source = command.add_mutually_exclusive_group()
-    source.add_argument("--url", default="", metavar="URL", help="the address of a remote server")
+    source.add_argument("--url", default="", metavar="URL", help="a remote server's address")
     source.add_argument(
         "--from",
         dest="source",
         default="",
         metavar="FILE",
-        help="another program's server file that has a server of this name",
+        help="another program's server file that contains a server with this name",
     )
 
 
@@ -369,7 +373,7 @@ def _server(command: Parser) -> None:
 def _trust(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="usually .mcp.json")
     command.add_argument(
-        "--pin", action="store_true", help="also pin the project's programs that it names"
+        "--pin", action="store_true", help="also pin the project programs that the file names"
     )
 
 
@@ -396,7 +400,7 @@ def _demo_server(command: Parser) -> None:
         "--port", type=_port, default=0, help="the port to listen on; default: a free one"
     )
     command.add_argument(
-        "--pace", type=float, default=0.02, help="seconds between two pieces of a reply"
+        "--pace", type=float, default=0.02, help="seconds between pieces of a reply"
     )
 
 
@@ -420,7 +424,7 @@ def _count(text: str) -> int:
 def _jobs(text: str) -> int:
     """Convert the number of chats that run at once, for argparse."""
     if not (number := _count(text)):
-        raise argparse.ArgumentTypeError("expected a number from 1")
+        raise argparse.ArgumentTypeError("expected a number of at least 1")
     return number
 
 
@@ -457,7 +461,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "import": Command(
         "export_import:import_chats",
-        "Make a chat from another program's chat, or from the messages of a provider's API.",
+        "Make a chat from another program's chat, or from a provider's API messages.",
         _import,
     ),
     "check": Command(
@@ -465,11 +469,11 @@ COMMANDS: dict[str, Command] = {
         "Print the problems in chats as `file:line:col: level: text`; exit with 1 on errors.",
         _check,
     ),
-    "log": Command(
-        "show:log", "Print the choices, calls and requests of a chat, and the totals.", _log
-    ),
+    "log": Command("show:log", "Print a chat's choices, calls, requests and totals.", _log),
     "edit": Command(
-        "external_editor:edit", "Open a chat in your editor; without a file, a new one.", _edit
+        "external_editor:edit",
+        "Open a chat in your editor, or a new one if you name no file.",
+        _edit,
     ),
     "agents": Command(
         "config:agents",
@@ -515,7 +519,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "completion": Command(
         "completion:completion",
-        "Print a script that completes commands, options, chats and agents in a shell.",
+        "Print a shell completion script for commands, options, chats and agents.",
         _completion,
     ),
     "man": Command("manual:man", "Print the manual page, for man(1).", _nothing),

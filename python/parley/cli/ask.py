@@ -41,7 +41,7 @@ from parley.storage.reference_texts import named_contents, piped_content
 if TYPE_CHECKING:
     from parley.runtime.app import App
 
-_NOTHING = "no question: write it after `parley ask`, or to its standard input"
+_NOTHING = "no question. Write it after `parley ask`, or pass it on standard input"
 
 
 def ask(arguments: argparse.Namespace) -> int:

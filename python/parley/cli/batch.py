@@ -51,7 +51,7 @@ def respond(arguments: argparse.Namespace) -> int:
         arguments.file = files[0]
         return respond_one(arguments)
     if arguments.choose or arguments.reason:
-        complain("--choose and --reason are for a single chat: name one file, without --jobs")
+        complain("--choose and --reason are for a single chat. Name one file, without --jobs")
         return USAGE
     screen().is_quiet = arguments.quiet
     with ended_as_by_ctrl_c():
@@ -62,7 +62,7 @@ def _respond_to_pipe(arguments: argparse.Namespace) -> int:
     from parley.cli.pipe import respond
 
     if len(arguments.files) > 1 or arguments.jobs is not None:
-        complain("- is a single chat: name no other files, and no --jobs")
+        complain("- is a single chat. Do not name other files or pass --jobs")
         return USAGE
     arguments.file = PIPE
     return respond(arguments)
@@ -114,8 +114,8 @@ class _Batch:
         waits = [outcome.file for outcome in self._outcomes if outcome.code == WAITING]
         if waits:
             remark(
-                f"calls are waiting in {', '.join(waits)}: "
-                "parley respond FILE asks about them, one chat at a time"
+                f"calls are waiting in {', '.join(waits)}. Decide on them one chat at a time: "
+                "parley respond FILE"
             )
         return worst(*(outcome.code for outcome in self._outcomes))
 

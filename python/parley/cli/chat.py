@@ -43,14 +43,14 @@ _PROMPT, _MORE = f"{MARKERS['question']} ", "... "
 _QUOTES = '"""'
 _NO_TERMINAL = "chat needs a terminal. Without one, use `parley ask`"
 _HELP = f"""\
-/help           this list
+/help           show this list
 /edit           edit the chat in your editor, then ask its new question
 /go             continue with waiting calls or a stopped answer
 /agent [NAME]   choose who answers from now on, or list the agents
-/file           the file of this chat
-/quit           end, like Ctrl-D
+/file           show this chat's file
+/quit           quit, like Ctrl-D
 
-Put a question of several lines between {_QUOTES} and {_QUOTES}, or paste it.
+Put a multi-line question between {_QUOTES} and {_QUOTES}, or paste it.
 A line that starts with a space and / is a question.
 Ctrl-C stops an answer; the answers so far are in the file."""
 

@@ -32,7 +32,7 @@ class _Kind(Enum):
 
 
 def completion(arguments: argparse.Namespace) -> int:
-    """Print a script that completes commands, options, chats and agents in a shell."""
+    """Print a shell completion script for commands, options, chats and agents."""
     scripts = dict(zip(SHELLS, (bash, zsh, fish), strict=True))
     say(scripts[arguments.shell](parser()), end="")
     return COMPLETE

@@ -9,11 +9,12 @@ EXITS = {
     FAILED: (
         "failed",
         (
-            "an error, also in a checked file; an edit of a verified file; output that cannot be "
+            "an error, including one in a checked file; an edit to a verified file; output "
+            "that cannot be "
             "written"
         ),
     ),
-    USAGE: ("wrong_arguments", "wrong arguments"),
+    USAGE: ("wrong_arguments", "invalid arguments"),
     WAITING: (
         "waiting",
         "`ask`, `respond`: calls are waiting for a choice; continue with `respond`",
@@ -26,7 +27,7 @@ EXITS = {
             " record"
         ),
     ),
-    CTRL_C: ("ended", "Ctrl-C, or another signal that ends programs"),
+    CTRL_C: ("ended", "Ctrl-C or another signal that ends programs"),
 }
 """The name of each exit code in JSON, and its meaning."""
 

@@ -50,7 +50,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def import_chats(arguments: argparse.Namespace) -> int:
-    """Make a chat from another program's chat, or from the messages of a provider's API."""
+    """Make a chat from another program's chat, or from a provider's API messages."""
     from parley.imports.import_formats import chats
 
     def folder(number: int, count: int) -> str:
@@ -131,7 +131,7 @@ def _line(option: str, path: str, transcript: Transcript) -> Iterator[str]:
     if line := message_line(transcript, option):
         yield line + "\n"
     else:
-        remark(f"{file_name(path)} is left out: it asks nothing")
+        remark(f"{file_name(path)} is left out because it has no question")
 
 
 EXPORTS = {

@@ -31,7 +31,7 @@ _NONE = "no editor found. Set VISUAL or EDITOR, or install Neovim"
 
 
 def edit(arguments: argparse.Namespace) -> int:
-    """Open a chat in your editor; without a file, a new one."""
+    """Open a chat in your editor, or a new one if you name no file."""
     if arguments.file:
         open_editor(Path(arguments.file), os.environ)
         return COMPLETE

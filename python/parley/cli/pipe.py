@@ -33,9 +33,11 @@ def respond(arguments: argparse.Namespace) -> int:
     """Continue a chat from standard input to standard output."""
     if arguments.choose or arguments.json:
         why = (
-            f"--choose: {_NO_FILE}" if arguments.choose else "--json: its output is the chat itself"
+            f"--choose: {_NO_FILE}"
+            if arguments.choose
+            else "--json: the output is already the chat"
         )
-        complain(f"respond - takes no {why}")
+        complain(f"respond - does not accept {why}")
         return USAGE
     screen().is_quiet = arguments.quiet
     text = read(PIPE)

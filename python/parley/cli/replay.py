@@ -36,7 +36,7 @@ def replay(arguments: argparse.Namespace) -> int:
 async def _replay(arguments: argparse.Namespace) -> Replay:
     transcript = parse(read(arguments.file))
     if not transcript.exchanges:
-        raise ParleyError(f"{file_name(arguments.file)}: it has no question")
+        raise ParleyError(f"{file_name(arguments.file)}: no question")
     if problem := trouble(transcript):
         raise ParleyError(f"{arguments.file}: {problem}")
     async with onlooker(with_tools=False) as app:

@@ -44,7 +44,7 @@ _WITHOUT = "--without-missing"
 def respond(arguments: argparse.Namespace) -> int:
     """Answer the last question of a chat, in its file, as the editor would."""
     if arguments.reason and not any(choice.key not in YES for choice in arguments.choose):
-        complain("--reason needs a no: --choose yn or --choose yN")
+        complain("--reason needs a declined call: pass --choose yn or --choose yN")
         return USAGE
 
     return _run(arguments, answering(arguments), stopping(arguments))
@@ -104,7 +104,7 @@ def stopping(arguments: argparse.Namespace) -> OnStop:
     async def stopped(ports: engine.Ports) -> str:
         if await engine.stopped(ports):
             return f"stopped: the answer so far is in {arguments.file}"
-        return f"nothing was asked yet: {arguments.file} is unchanged"
+        return f"stopped before a request was sent: {arguments.file} is unchanged"
 
     return stopped
 

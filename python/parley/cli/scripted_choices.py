@@ -67,7 +67,7 @@ class Script:
                     if several
                     else "no call with this id is waiting"
                 )
-                raise ParleyError(f"{choice}: {why}; nothing was asked")
+                raise ParleyError(f"{choice}: {why}; no request was sent")
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
         """Make the next choice; returns False if no choice is left or the choice was refused."""
@@ -98,7 +98,7 @@ class Script:
         """A message with the choices that found no waiting call; "" if there are none."""
         names = ", ".join(map(str, self._choices))
         return (
-            f"not used, because no call was waiting: {names}" if names and not self.refusal else ""
+            f"not used because no call was waiting: {names}" if names and not self.refusal else ""
         )
 
 
@@ -135,7 +135,7 @@ def _refusal(choice: ScriptedChoice, outcome: engine.ChoiceMade) -> str:
     """Why a choice was refused, worded for the shell."""
     if any(doubt.kind == "unseen" for doubt in outcome.doubts):
         return (
-            f"{choice} decides only on calls that an earlier run printed: "
-            "read these, then run the command again"
+            f"{choice} applies only to calls that an earlier run printed. Read these calls, then "
+            "run the command again"
         )
     return outcome.message

@@ -259,7 +259,7 @@ def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
         else:
             binding += f", but not if {listed} changes. To pin it, pass --pin"
     elif is_pinned:
-        binding += "; it names no project program to pin"
+        binding += "; it names no project programs to pin"
     return f"{path} is trusted: {binding}"
 
 

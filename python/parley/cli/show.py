@@ -171,7 +171,7 @@ def _tree(value: Any) -> Any:
 
 
 def log(arguments: argparse.Namespace) -> int:
-    """Print the choices, calls and requests of a chat, and the totals."""
+    """Print a chat's choices, calls, requests and totals."""
     from parley.storage.ledger import shell_ledger
 
     with shell_ledger(os.environ) as ledger:
@@ -191,9 +191,7 @@ def log(arguments: argparse.Namespace) -> int:
     if arguments.json:
         emit("totals", **added.table())
     else:
-        for line in (
-            ["", *totals_table(added)] if history else ["No decisions or requests here yet."]
-        ):
+        for line in ["", *totals_table(added)] if history else ["No decisions or requests yet."]:
             say_line(line)
     return COMPLETE
 

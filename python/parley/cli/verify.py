@@ -34,9 +34,9 @@ def verify(arguments: argparse.Namespace) -> int:
     text = text_of(Path(path))  # standard input has no records
     transcript, records = parse(text), _records(path)
     if not transcript.exchanges:
-        raise ParleyError(f"{path}: it has no question")
+        raise ParleyError(f"{path}: no question")
     if not records and any(exchange.answers for exchange in transcript.exchanges):
-        complain(f"{path}: this machine has no record of a request of this chat")
+        complain(f"{path}: this machine has no record of a request from this chat")
         return MISSING
     outcome = verification(transcript, records)
     edits = [*outcome.edits, *_attachments(path, transcript)]

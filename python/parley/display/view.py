@@ -57,7 +57,7 @@ NOT_HERE = (
     "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
 )
 CHANGED = "the definition of {} changed since {}: K shows the changes"
-COLLECTED = "it runs at its server as a task: :ParleyRespond collects the result"
+COLLECTED = "it runs as a task on its server: :ParleyRespond collects the result"
 _SINCE = {
     "approved": "you approved this call",
     "remembered": "you remembered it",
@@ -318,7 +318,7 @@ def _language(values: Iterable[Any]) -> str:
 def changes(before: str, now: str) -> list[str]:
     """The changes to a tool's definition, as a diff without hidden characters."""
     if not before:
-        return ["**Its definition changed; the old one is no longer known**", ""]
+        return ["**Its definition changed; the old definition is no longer known**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
     diff = [line for line in delta if not line.startswith(("---", "+++", "@@"))]
     return ["**Its definition changed, from - to +**", "```diff", *diff, "```"]

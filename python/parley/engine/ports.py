@@ -40,7 +40,7 @@ from parley.policy.status_texts import without
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle
 
-NOTHING_ASKED = "there is no question here: a chat starts with a line 💬: and your question"
+NOTHING_ASKED = "no question here: a chat starts with a 💬: line and your question"
 REMOVED = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
 
 T = TypeVar("T")

@@ -88,11 +88,11 @@ class _Trouble(NamedTuple):
 _AGAIN = ":ParleyRespond asks again"
 _EMPTY = _Trouble("the model's reply was empty", _AGAIN)
 TROUBLE: Mapping[Reason, _Trouble] = {
-    "length": _Trouble("the reply was cut at max_tokens", f"set max_tokens higher; {_AGAIN}"),
+    "length": _Trouble("the reply was cut off at max_tokens", f"raise max_tokens; {_AGAIN}"),
     "context": _Trouble(TOO_LONG, f"{_AGAIN}, with less of the chat"),
     "refusal": _Trouble("the model refused to answer", f"rephrase the question; {_AGAIN}"),
     "content_filter": _Trouble(
-        "the provider's content filter cut the reply", f"rephrase the question; {_AGAIN}"
+        "the provider's content filter cut off the reply", f"rephrase the question; {_AGAIN}"
     ),
     "pause": _Trouble("the provider paused the reply before it was complete", _AGAIN),
 }
@@ -239,7 +239,7 @@ class _Reply:
     def news(self) -> str:
         """The provider's remark about the end of a complete reply; "" if there is none."""
         said = "" if self.finished is None or self.trouble() else self.finished.detail
-        return f"{self.provider} says about the end of the reply: {said}" if said else ""
+        return f"{self.provider} explained why it ended the reply: {said}" if said else ""
 
 
 def _explanation(finished: Finished) -> str:

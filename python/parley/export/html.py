@@ -212,7 +212,7 @@ class _Page:
             case Orphan(name, _, result):
                 return self._result(f"Result of {name} without a call", result)
             case Broken(text=text):
-                return _details("A line that cannot be read", text)
+                return _details("An unreadable line", text)
             case Note(text):
                 notice = read_notice(segment)
                 return f'<p class="note">{_text(notice.text)}</p>' if notice else ""

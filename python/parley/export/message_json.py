@@ -78,7 +78,7 @@ def lacks(transcript: Transcript) -> Iterator[str]:
     asked_with = (p for e in transcript.exchanges if e.question for p in e.question.parts)
     pictures = [*returned, *(part for part in asked_with if isinstance(part, Attachment))]
     if any(not attachment.is_text for attachment in pictures):
-        yield "pictures are replaced by words"
+        yield "pictures are replaced with text"
     if any(attachment.is_text for attachment in returned):
         yield "only the beginning of long results is included, as in the file"
     exchanges = _finished(transcript.exchanges)

@@ -90,7 +90,7 @@ def _segment(segment: Segment) -> Iterator[str]:
         case Orphan(name, _, result):
             yield from _result(f"Result of {_code(name)} without a call", result)
         case Broken(text=text):
-            yield from _block("A line that cannot be read", text)
+            yield from _block("An unreadable line", text)
         case Note() if notice := read_notice(segment):
             yield f"> **{notice.kind}**: {_plain(notice.reason)}"
         case Note():

@@ -118,7 +118,7 @@ def _unpacking(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
             lambda start: zlib.decompressobj(zlib.MAX_WBITS * (1 if _is_zlib(start) else -1))
         )
     return lambda _: _refused(
-        f"it answers in the encoding {encoding[:20]!r}, which was not requested"
+        f"it answered in the encoding {encoding[:20]!r}, which was not requested"
     )
 
 
@@ -148,6 +148,6 @@ def _inflating(unpacker_of: Callable[[bytes], Any]) -> Callable[[bytes], Iterato
                 yield piece
                 packed = unpacker.unconsumed_tail
         except zlib.error as error:
-            raise UnreadableError(f"it cannot be unpacked ({error})") from error
+            raise UnreadableError(f"it cannot be decompressed ({error})") from error
 
     return unpacked

@@ -134,7 +134,9 @@ class Conversation:
         if text.strip():
             self._system.append(fit(text))
             if self._exchanges:
-                self.lose("the place of later system messages, which are in the system prompt now")
+                self.lose(
+                    "the position of later system messages, which are now in the system prompt"
+                )
 
     def preamble(self, text: str) -> None:
         """Add text for people above the conversation."""
@@ -226,7 +228,7 @@ class Conversation:
         is_refused = status == "error" and body in _NEVER_RAN
         result = Result("refused" if is_refused else status, body, tuple(pictures))
         if not self._answer.settle(f"id {own_id}" if call_id else f"name {name}", result):
-            self.lose(f"the call of a result, which is therefore never sent: {call_id or name}")
+            self.lose(f"the call for a result, which is therefore never sent: {call_id or name}")
             self._answer.segments.append(Orphan(header_name(name), own_id, result))
 
     def note(self, text: str) -> None:

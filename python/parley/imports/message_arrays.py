@@ -158,9 +158,9 @@ class _Reader:
             self.conversation.tags(tag for tag in tags if isinstance(tag, str))
         self.conversation.system("\n\n".join(self._texts(root.get("system"))))
         if others := sorted(root.keys() - _CARRIED):
-            self.conversation.lose(f"keys beside the messages: {', '.join(others)}")
+            self.conversation.lose(f"keys other than the messages: {', '.join(others)}")
         if model := " ".join(filter(None, (root.get("adapter") and self._provider, self._model))):
-            self.conversation.lose(f"who answered: {model}")
+            self.conversation.lose(f"the answering model: {model}")
         for loss in record.losses:
             self.conversation.lose(loss)
 
@@ -325,7 +325,7 @@ class _Reader:
     def _lose(self, type_name: str) -> str:
         """Record the loss of a part of this type, and return a placeholder."""
         name = type_name if re.fullmatch(r"[a-z_-]{1,40}", type_name) else "part"
-        self.conversation.lose(f"parts of type {name}, which words replace")
+        self.conversation.lose(f"parts of type {name}, which were replaced with text")
         return f"[{name.replace('_', ' ')}]"
 
 

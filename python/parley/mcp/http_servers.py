@@ -286,7 +286,7 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
                 elif event.event == "message" and event.data:
                     await inbox.send(_message(event.data))
             if not place:
-                raise ServerError("the server names no address to post to")
+                raise ServerError("the server gave no address for requests")
         inbox.close()  # the connection ends with the events
 
     async def post(place: str) -> None:

@@ -92,7 +92,7 @@ class Loopback:
             return "404 Not Found", "There is nothing here"
         answer = dict(parse_qsl(parts.query))
         if not secrets.compare_digest(answer.get("state", "").encode(), self._state.encode()):
-            return "400 Bad Request", "Parley did not ask for this"
+            return "400 Bad Request", "Parley did not request this"
         self._answer.set_result(answer)
         assert self._server
         self._server.close()  # later requests are not for us

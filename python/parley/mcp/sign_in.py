@@ -96,15 +96,15 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
     login = attempt.login()
     if login is None:
         raise ServerError(
-            f"'{server}' does not ask you to sign in: it answers HTTP {response.status_code}"
+            f"'{server}' does not ask you to sign in: it answered HTTP {response.status_code}"
         )
     if scope := lacking_scope(response):
         logins.put(replace(login, lacking_scope=scope))
-        raise ServerError(f"'{server}' needs a further scope: {again(server, scope)}")
+        raise ServerError(f"'{server}' needs an additional scope: {again(server, scope)}")
     if response.status_code in (401, 403):
         raise ServerError(
-            f"signing in to '{server}' failed: it refuses the token that was granted for it "
-            f"(HTTP {response.status_code})"
+            f"signing in to '{server}' failed: it refused the token granted for it (HTTP "
+            f"{response.status_code})"
         )
     logins.put(login)
 
@@ -169,7 +169,7 @@ class _Attempt:
                     "the site"
                 )
             case OAuthTokenError():
-                return f"the site granted no token{why}"
+                return f"the site did not grant a token{why}"
             case OAuthFlowError() | httpx2.HTTPError():
                 return one_line(str(error) or type(error).__name__, _MOST_SHOWN)
             case _:
@@ -198,9 +198,9 @@ class _Attempt:
             # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code
             # Protection).
             raise ServerError(
-                f"{visit(page, '').host} does not declare that it checks codes by PKCE (S256), "
-                "so another "
-                "program could use yours. Set `headers` or `token_command` with a token from "
+                f"{visit(page, '').host} does not declare that it checks codes with PKCE "
+                "(S256), so another program could use your code. Set `headers` or "
+                "`token_command` with a token from "
                 "the site"
             )
         if self._client and self._client.client_secret and metadata:
@@ -213,7 +213,7 @@ class _Attempt:
             not states
         ):  # "The endpoint URI MUST NOT include a fragment component" (RFC 6749, section 3.1)
             raise ServerError(
-                f"the page of {visit(page, '').host} cannot be opened: its address has a #"
+                f"the page on {visit(page, '').host} cannot be opened: its address has a #"
             )
         self._state = states[-1]
         self._browse(visit(page, f"Sign in to {self._server}"))

@@ -385,7 +385,7 @@ class Supervisor:
 
     def _last_words(self) -> str:
         said = last_words(self._stderr.lines)
-        return f"; its last words: {said[0]}" if said else ""
+        return f"; its last output: {said[0]}" if said else ""
 
 
 def _change(tool: Tool, tools: Sequence[Tool]) -> str:

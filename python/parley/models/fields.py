@@ -39,7 +39,7 @@ def text(raw: Mapping[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"expected a text as {key!r}, got {type(value).__name__}")
+        raise ValueError(f"expected a string as {key!r}, got {type(value).__name__}")
     return value
 
 

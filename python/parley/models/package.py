@@ -128,7 +128,9 @@ class EventDecoder(decoder.Decoder):
             case Finished(reason, str(detail)) if reason in _REASONS:
                 yield from self._conclude(self._calls, reason, detail)
             case TextDelta() | ThinkingDelta() | Call() | Usage() | Finished() as event:
-                raise ValueError(f"a field of the {type(event).__name__} has a wrong type or value")
+                raise ValueError(
+                    f"a field of the {type(event).__name__} has an invalid type or value"
+                )
             case other:
                 raise ValueError(f"it is of type {one_line(type(other).__name__, _LONGEST_NAME)}")
 

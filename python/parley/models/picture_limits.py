@@ -124,7 +124,8 @@ def selection(
             reasons[path] = f"too large for {model} ({size_text(len(content))}, at most {limit})"
         elif counts[path] > left or counts[path] * length > size:
             reasons[path] = (
-                f"left out: {model} takes at most {most.count} pictures and {size_text(most.whole)}"
+                f"left out: {model} accepts at most {most.count} pictures and "
+                f"{size_text(most.whole)}"
             )
         else:
             left, size = left - counts[path], size - counts[path] * length

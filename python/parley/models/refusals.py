@@ -120,7 +120,7 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
         narrow := request.narrowed(limit_in(words))
     ):
         return Amendment(
-            narrow, f"{request.model} takes less than this chat: asking with less of it..."
+            narrow, f"this chat is too long for {request.model}: asking with less of it..."
         )
     if request.api is None and (other := _other_api(request.model, api, status, words)):
         aside = (
@@ -193,10 +193,10 @@ def _without_pictures(request: Request, images: frozenset[str], words: str) -> A
     were sent."""
     status = "Asking again with words for pictures..."
     if _BLIND.search(words):
-        aside = f"{request.model} cannot see pictures: it is sent words instead"
+        aside = f"{request.model} cannot see pictures: Parley sends text instead"
         return Amendment(replace(request, is_blind=True), status, aside)
     refused = f"{request.provider} refused a picture ({words})"
-    aside = f"{refused}: {request.model} is sent words instead of the pictures so far"
+    aside = f"{refused}: Parley sends {request.model} text instead of the pictures so far"
     return Amendment(replace(request, refused=request.refused | images), status, aside)
 
 
@@ -232,7 +232,7 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
     is_one = len(refused) == 1
     named = f"the tool{'' if is_one else 's'} {', '.join(refused)}"
     refusal = f"{request.provider} refused {named} ({words})"
-    aside = f"{refusal}: {request.model} is asked without {'it' if is_one else 'them'}"
+    aside = f"{refusal}: Parley asks {request.model} without {'it' if is_one else 'them'}"
     return Amendment(
         request.without(frozenset(refused.values())), f"Asking again without {named}...", aside
     )

@@ -171,10 +171,10 @@ class Request:
             not self._takes(attachment) and attachment.path not in self.refused
             for attachment in every
         ):
-            yield f"{self.model} is sent words instead of the pictures or PDFs that it cannot read"
+            yield f"{self.model} cannot read some pictures or PDFs: Parley sends text instead"
         if self.pictures:
             for path, why in self._selection(self.turns())[1].items():
-                yield f"{short_name(path)}: {why}. Words are sent instead"
+                yield f"{short_name(path)}: {why}. Parley sends text instead"
 
     def _takes(self, attachment: Attachment) -> bool:
         is_fit = not self.is_blind and attachment.path not in self.refused

@@ -54,7 +54,7 @@ def unsupported_thinking(model: str, settings: ThinkingSettings) -> str:
     is_set = settings.enabled and (settings.budget_tokens, settings.effort) != (None, None)
     if not is_set or supports_thinking(model):
         return ""
-    return f"{model} cannot be told how much to think: the setting thinking is ignored"
+    return f"Parley cannot control the thinking of {model}: the setting thinking is ignored"
 
 
 def prefers_responses(model: str) -> bool:

@@ -51,12 +51,12 @@ _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("thinking", "edited"): "the thinking was edited",
     ("thinking", "removed"): "a thinking block was removed",
     ("thinking", "added"): "a thinking block was added",
-    ("call", "edited"): "the name or the id of the call {} was edited",
+    ("call", "edited"): "the name or id of call {} was edited",
     ("call", "removed"): "a call was removed, with its result",
-    ("call", "added"): "the call {} was added",
-    ("arguments", "edited"): "the arguments of the call {} were edited",
-    ("result", "edited"): "the result of the call {} was edited",
-    ("result", "removed"): "the result of the call {} was removed",
+    ("call", "added"): "call {} was added",
+    ("arguments", "edited"): "the arguments of call {} were edited",
+    ("result", "edited"): "the result of call {} was edited",
+    ("result", "removed"): "the result of call {} was removed",
     ("reply", "removed"): "a reply to this question was removed",
     ("exchange", "removed"): "an exchange was removed here",
     ("exchange", "added"): "the exchange was added",
@@ -188,8 +188,8 @@ def _changes_of_tools(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
             del new[other]
             yield f"the tool {name} is now named {other}"
         elif not missing or owners.get(name, missing[0]) not in missing:
-            yield f"the tool {name} is gone"
-    yield from (f"the tool {name} is new" for name in sorted(new))
+            yield f"the tool {name} was removed"
+    yield from (f"the tool {name} was added" for name in sorted(new))
     yield from (f"the definition of the tool {name} has changed" for name in changed)
 
 
@@ -350,7 +350,7 @@ def _edits_beside(
             place.answer.span.start + 1,
             place.exchange + 1,
             "agent",
-            f"the answer was given by {name}",
+            f"the answer came from {name}",
         )
 
 

@@ -54,7 +54,9 @@ def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
         return f"no key: {missing}"
     base = base_url(app, provider)
     if base in here:
-        return f"runs at {_place(base)}" if here[base] else f"does not run at {_place(base)}"
+        return (
+            f"is running at {_place(base)}" if here[base] else f"is not running at {_place(base)}"
+        )
     return key_source(provider)
 
 

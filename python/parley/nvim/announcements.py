@@ -28,7 +28,7 @@ def reminder(calls: int, keys: Keys) -> str:
     if calls > 1:
         key = next(key for key, reach in REACH[keys.scope].items() if reach == "all")
         one = next(key for key, reach in REACH[keys.scope].items() if reach == "one")
-        ways = [f"{key_name(key, keys)} all", f"{key_name(one, keys)} the one under the cursor"]
+        ways = [f"{key_name(key, keys)} all", f"{key_name(one, keys)} the call under the cursor"]
     return f"{calls_wait(calls)}: {', '.join([*ways, 'K details'])}"
 
 
@@ -54,6 +54,6 @@ def announcement(end: End, calls: int, chat: str) -> str:
         case "waiting":
             return f"{chat}: {calls_wait(calls)} for your choice"
         case "complete":
-            return f"{chat}: the answer is there"
+            return f"{chat}: the answer is ready"
         case _:
             return f"{chat}: {end.message}" if end.message else ""

@@ -134,7 +134,7 @@ class Chat:
             self.buffer.editor.spawn(self._write_agent(name))
         else:
             self.buffer.editor.message(
-                f"this chat talks to {name} now; :ParleyAgent! writes that into its file"
+                f"this chat now uses {name}; :ParleyAgent! writes that into its file"
             )
 
     async def _write_agent(self, name: str) -> None:
@@ -144,7 +144,7 @@ class Chat:
             keys = read_front_matter(shot.transcript.front_matter).keys
             if others := [key for key in ("provider", "model") if key in keys]:
                 raise ParleyError(
-                    f"the front matter names a {others[0]}: write the agent there yourself"
+                    f"the front matter sets {others[0]}. Write the agent there yourself"
                 )
             try:
                 return put_value(shot.lines, shot.transcript, "agent", name)
@@ -156,7 +156,7 @@ class Chat:
         if handle is not None:
             await self.change(handle, change)
             self.buffer.app.confirm(self.buffer.transcript, self.buffer.path)
-            self.buffer.editor.message(f"this chat talks to {name}: its front matter says so now")
+            self.buffer.editor.message(f"this chat now uses {name}, and its front matter says so")
 
     def compact(self, handle: int, row: int, keep: int) -> None:
         """Summarize older exchanges, as one undo step."""

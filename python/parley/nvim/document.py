@@ -23,7 +23,7 @@ from parley.policy.choice import exchange_at
 
 
 class BufferDocument:
-    """The chat at a handle; call `close` when the turn is over."""
+    """The chat at a handle; call `close` when the turn has ended."""
 
     def __init__(
         self,

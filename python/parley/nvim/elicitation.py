@@ -64,7 +64,7 @@ class Elicitation:
     async def visit(self, server: str, page: Visit) -> Literal["accept"] | Left:
         """Show the whole address on a page, and open it if the user agrees."""
         async with self._one_at_a_time:
-            prompt = f"{server} asks you to open a page of {page.host}"
+            prompt = f"{server} asks you to open a page on {page.host}"
             self._editor.tell("scratch", _PAGE, visit_page(server, page), "parley")
             try:
                 with self._showing(prompt):
@@ -74,7 +74,7 @@ class Elicitation:
         if answer != 1:
             return "cancel" if answer is None else "decline"
         if failure := await self._editor.ask("open_url", page.url):
-            self._editor.message(f"no browser opens {page.url}: {shown_line(failure)}", "warn")
+            self._editor.message(f"no browser opened {page.url}: {shown_line(failure)}", "warn")
         return "accept"
 
     async def finish(self, server: str, page: Visit) -> bool:
@@ -82,7 +82,7 @@ class Elicitation:
         async with self._one_at_a_time:
             prompt = f"{server} is waiting for you to finish on {page.host}"
             with self._showing(prompt):
-                return await self._dialogs.select(prompt, ["Give up", "I have finished there"]) == 1
+                return await self._dialogs.select(prompt, ["Give up", "I have finished"]) == 1
 
     async def _fill_in(self, prompt: str, form: tuple[Field, ...]) -> dict[str, Any] | Left:
         first = await self._dialogs.select(prompt, ["Decline", "Answer" if form else "Accept"])

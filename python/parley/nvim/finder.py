@@ -96,7 +96,7 @@ async def offer_chats(editor: Editor, folder: str, words: str) -> None:
     if chats.rows:
         editor.tell("pick_chat", chats.rows, chats.note)
     elif words:
-        editor.message(f"no chat in {folder} has all of these words: {words}", "warn")
+        editor.message(f"no chat in {folder} contains all of these words: {words}", "warn")
     else:
         editor.message(f"there are no chats in {folder}: :ParleyChatNew makes one")
 

@@ -67,14 +67,14 @@ def _new_chats(app: App) -> Line:
     """The agent that answers in new chats, and the reason."""
     settings, environ = app.settings, app.environ
     agent = settings.default_agent(environ)
-    text, missing = f"new chats get {agent.name}", settings.missing_key(agent, environ)
+    text, missing = f"new chats use {agent.name}", settings.missing_key(agent, environ)
     if agent.name == settings.agent:
-        text += ": your settings name it as `agent`"
+        text += ": your settings set `agent` to it"
         if missing:
             return "warn", f"{text}, but it has no key", [f"export {missing}=..."]
         return "ok", text, []
     if agent == settings.named_agent(DEMO):
-        return "ok", f"{text}: no key is set, and your settings name no `agent`", []
+        return "ok", f"{text}: no key is set, and your settings do not set `agent`", []
     return "ok", f"{text}: it is the first agent below with a key; to use another, set `agent`", []
 
 
@@ -85,11 +85,11 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
     where += f" at {address(base)}" if base else ""
     if provider.kind == PACKAGE:
         try:
-            where += f" by the package {offer(PROVIDER_GROUP, provider.name).package}"
+            where += f" from the package {offer(PROVIDER_GROUP, provider.name).package}"
         except EntryPointError as error:
             return "error", f"{where}: {error}", []
     if missing := app.settings.missing_key(agent, app.environ):
-        return "info", f"{where}: no key; to use it: export {missing}=...", []
+        return "info", f"{where}: no key. To use the agent: export {missing}=...", []
     if not here.get(base, True):
         return "info", f"{where}: nothing is listening there; start the server to use the agent", []
     listens = ", and a server is listening there" if base in here else ""
@@ -112,15 +112,15 @@ def _files(app: App) -> Iterator[Line]:
     config, ledger = config_path(app.environ), default_path(app.environ)
     yield (
         "info",
-        f"settings of editor and shell: {config}" + ("" if config.exists() else " (not there)"),
+        f"editor and shell settings: {config}" + ("" if config.exists() else " (missing)"),
         [],
     )
     if servers := app.settings.mcp.config_file:
-        yield "info", f"MCP servers of mcp.config_file: {servers}", []
+        yield "info", f"MCP servers from mcp.config_file: {servers}", []
     yield from _project(app)
     try:
         app.ledger("/").view()
-        yield "ok", f"ledger of approvals: {ledger}", []
+        yield "ok", f"approval ledger: {ledger}", []
     except ParleyError as error:
         yield "error", str(error), [f"Make {_nearest(ledger)} writable"]
 
@@ -130,8 +130,8 @@ def _project(app: App) -> Iterator[Line]:
     for path in app.untrusted():
         yield (
             "warn",
-            f"{path} is not used: you have not trusted it",
-            ["Review it in :ParleyTools, with the key t"],
+            f"{path} is not used because you have not trusted it",
+            ["To review it, press t in :ParleyTools"],
         )
     for path in app.trusted():
         yield "ok", f"{path} is trusted, and its MCP servers are used", []

@@ -62,9 +62,10 @@ async def _from_clipboard(environ: Mapping[str, str]) -> bytes:
         if content := await _output(command, environ):
             return content
     if commands:
-        raise ParleyError("the clipboard holds no picture")
+        raise ParleyError("the clipboard contains no picture")
     raise ParleyError(
-        "no program here reads the clipboard's picture: install wl-clipboard, xclip or pngpaste"
+        "no program found to read pictures from the clipboard. Install wl-clipboard, xclip "
+        "or pngpaste"
     )
 
 
@@ -92,7 +93,9 @@ async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes
             while piece := await process.stdout.read(1_000_000):
                 content += piece
                 if len(content) > PICTURE_BYTES:
-                    raise ParleyError(f"the clipboard holds more than {size_text(PICTURE_BYTES)}")
+                    raise ParleyError(
+                        f"the clipboard contains more than {size_text(PICTURE_BYTES)}"
+                    )
             return bytes(content) if await process.wait() == 0 else b""
     except TimeoutError as error:
         raise ParleyError(f"{os.path.basename(command[0])} returned no picture") from error  # noqa: PTH119

@@ -49,7 +49,7 @@ def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]
         "agent": f"{agent}: {request.model} of {request.provider}",
         "URL": url,
         "tools": f"{len(tools)}{in_words}{': ' if tools else ''}{', '.join(tools)}{names_only}",
-        "tokens": f"about {request.tokens():,} (estimated); the model takes {window:,}",
+        "tokens": f"about {request.tokens():,} (estimated); the model accepts {window:,}",
     }
     head = [line for name, fact in facts.items() for line in _comment(name, fact)]
     return [*head, *json.dumps(_without_bytes(body), indent=2, ensure_ascii=False).split("\n")]
@@ -108,7 +108,7 @@ def visit_page(server: str, page: Visit) -> list[str]:
     """The text about an address that a server wants to open: the server, the whole address, and
     the server's message.
     """
-    plain = "! Others can read your data on the way: the address does not begin with https."
+    plain = "! Others can read your data in transit because the address does not begin with https."
     return [
         f"# {legible_line(server)} asks you to open a page",
         "",
@@ -134,7 +134,7 @@ def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> 
     waiting = ["", "## Approved, not run yet", "", *live] if live else []
     head = [f"# Log of {legible_line(chat)}", *waiting]
     if not history:
-        return [*head, "", "No decisions or requests here yet."]
+        return [*head, "", "No decisions or requests yet."]
     days = groupby(reversed(history), lambda record: _time(record[0])[:10])
     rows = [line for day, records in days for line in _day(day, list(records))]
     added = map(legible_line, totals_table(totals(history)))

@@ -97,7 +97,7 @@ class Plugin:
     @property
     def app(self) -> App:
         """The app, which outlives chats."""
-        assert self._app is not None, "setup comes first"
+        assert self._app is not None, "call setup() first"
         return self._app
 
     def _chat(self, buf: int, name: str) -> Chat:
@@ -216,7 +216,7 @@ class Plugin:
     def _on_compact(self, buf: int, name: str, row: int, handle: int, cwd: str, keep: str) -> None:
         if keep and not keep.isdecimal():
             self.editor.tell("close", handle)
-            raise ParleyError(f"expected a number of exchanges to keep as they are, got {keep}")
+            raise ParleyError(f"expected a number of exchanges to keep unchanged, got {keep}")
         self._in(cwd)
         self._chat(buf, name).compact(handle, row, int(keep or KEEP))
 
@@ -306,7 +306,7 @@ class Plugin:
         path = add_server(server, os.environ)
         self._on_setup(*self._setup, cwd)
         hint = hint_for(server)
-        self.editor.message(f"{server.name} is in {path} now{f'; {hint}' if hint else ''}")
+        self.editor.message(f"added {server.name} to {path}{f'; {hint}' if hint else ''}")
         self._on_tools(cwd, buf, name)
 
     def _on_prompt(

@@ -57,7 +57,7 @@ class ServersPage:
         """Switch a tool or a server on or off in the chat at a handle. Raises ParleyError."""
         chat = self._chat
         if chat is None:
-            raise ParleyError("this page belongs to no chat. Run :ParleyTools in a chat")
+            raise ParleyError("this page does not belong to a chat. Run :ParleyTools in a chat")
         async with self._switching:  # a second key starts from the result of the first
             offer = self._offer(await chat.buffer.look())
             status = next(status for status in offer.servers if status.name == server)
@@ -65,7 +65,7 @@ class ServersPage:
             if boxes.get(tool, NEVER) == NEVER:
                 raise ParleyError(
                     f"{server}/{tool or '*'} is not offered here: the settings or the agent "
-                    "leave it out"
+                    "exclude it"
                 )
             await chat.change(
                 handle, lambda shot: _switched(shot, server, tool, boxes[tool] == NONE)
@@ -95,7 +95,7 @@ class ServersPage:
         await self._draw()
         if failure := await self._editor.ask("open_url", page.url):
             self._editor.message(
-                f"no browser opened the page of {page.host}, :ParleyTools shows its address: "
+                f"no browser opened the page on {page.host}. :ParleyTools shows its address: "
                 f"{legible_line(failure)}",
                 "warn",
             )
@@ -112,9 +112,7 @@ class ServersPage:
     async def trust(self) -> None:
         """Ask about the project's server files, even if the user declined earlier."""
         if not self._app().untrusted():
-            raise ParleyError(
-                f"there is no {any_of(*PROJECT_FILES)} here that you have not trusted"
-            )
+            raise ParleyError(f"no untrusted {any_of(*PROJECT_FILES)} here")
         await self._trust.settle(self._app(), again=True)
         await self._follow()
 
@@ -150,7 +148,7 @@ class ServersPage:
         globs = read_front_matter(transcript.front_matter).keys.get(KEY)
         out = [s.name for s in servers if globs is not None and not takes(globs, (f"{s.name}/*",))]
         untrusted = [
-            f"{p} is not used: you have not trusted it (t shows it, and asks)"
+            f"{p} is not used because you have not trusted it (press t to review it)"
             for p in app.untrusted()
         ]
         settings = resolve(transcript)

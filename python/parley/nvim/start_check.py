@@ -59,8 +59,8 @@ class StartCheck:
             return ""
         self._previous = previous, name
         return (
-            f"{previous} answered last, {name} would answer now. Press again to ask it, or "
-            "use :ParleyAgent"
+            f"{previous} answered last, but {name} would answer now. Press again to ask {name}, "
+            "or use :ParleyAgent"
         )
 
     def ask_to_confirm(self) -> None:

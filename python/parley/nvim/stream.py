@@ -79,7 +79,7 @@ class BufferStream:
 
     def close(self) -> None:
         """Stop writing; discard unwritten text."""
-        self._failure = self._failure or GoneError("the turn is over")
+        self._failure = self._failure or GoneError("the turn has ended")
         self._pending.clear()
         if self._task:
             self._task.cancel()

@@ -115,7 +115,7 @@ def _excess(offer: ServerOffer) -> list[str]:
     return [
         "",
         f"In use: {_sum(tools)}. There is room for {most}:",
-        "a model gets the names of tools, and finds what it needs with find_tools.",
+        "a model receives only tool names, and finds the tools that it needs with find_tools.",
     ]
 
 
@@ -129,7 +129,7 @@ def _server(page: ToolsPage, offer: ServerOffer, server: ServerStatus) -> None:
         f"## {offer.box(server)} {server.name}: {state}{account}{protocol}, {_sum(server.tools)}"
     )
     if server.account == "signed out":
-        page.add("", "Sign in with the key s: it opens a page in your browser")
+        page.add("", "To sign in, press s: a page opens in your browser")
     if server.page:
         page.add(
             "",
@@ -139,7 +139,7 @@ def _server(page: ToolsPage, offer: ServerOffer, server: ServerStatus) -> None:
     elif server.error and server.account != "signed out":
         page.add("", f"Error: {page_line(server.error)}")
     if server.folder and server.enabled:
-        own = " (Parley's own; cwd sets another)" if server.has_own_folder else ""
+        own = " (Parley's own; to change it, set cwd)" if server.has_own_folder else ""
         page.add("", f"Folder: {page_line(server.folder)}{page_line(own)}")
     said = server.instructions.split("\n") if server.instructions else []
     _lines(page, "instructions", said, said[:1])

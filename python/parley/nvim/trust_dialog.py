@@ -22,8 +22,8 @@ from parley.tools.mcp_files import project_of, read_servers
 
 NO = "No, not in this session"
 SHOW_REST = "First show the rest of what they do"
-TRUST = "Yes, I trust what this file says now"
-PINNED = "Yes, and ask again when a program of the project that it names changes"
+TRUST = "Yes, I trust the current content of this file"
+PINNED = "Yes, and ask again when a project program that it names changes"
 """The refusal comes first in the list, so a user who answers without looking refuses."""
 
 _PAGE = "project-servers"
@@ -73,7 +73,7 @@ class TrustDialog:
             sorted({name for server in file.servers.values() for name in server.variables})
         )
         handed = f" They receive your variables {one_line(names, _NAMES)}." if names else ""
-        question = f"Use the MCP servers of {name}, as this page shows them?{handed}"
+        question = f"Use the MCP servers in {name}, as shown on this page?{handed}"
         yes = [*([PINNED] if programs(file, folder) else []), TRUST]
         try:
             with self._showing(question):

@@ -72,7 +72,7 @@ class Turns:
         turn = self._turn
         if turn is not None and exchange_at(shot.transcript, turn.document.anchor) == shot.at:
             raise ParleyError(
-                "this exchange is still being answered: fork it when the turn has ended"
+                "this exchange is still being answered: fork it after the turn has ended"
             )
 
     # --- Beginning and stopping ---
@@ -97,10 +97,10 @@ class Turns:
         if place and place.marks:
             self._queue.remove(place.marks)
             self._buffer.editor.tell("close", handle)
-            self._buffer.editor.message("removed from the queue: this question is only text again")
+            self._buffer.editor.message("removed from the queue: this question will not be asked")
         elif place and place.is_below and turn and (self._next or not turn.ending):
             self._queue.put(handle, place.up)
-            self._buffer.editor.message("queued: it is asked when the answer above is complete")
+            self._buffer.editor.message("queued: Parley asks it when the answer above is complete")
         else:
             self.start(handle, None, work)
 

@@ -78,13 +78,13 @@ def chosen(
     """The calls that a key decides on a line of an exchange; `reach` overrides the key's own."""
     calls = open_calls(exchange)
     if not calls:
-        return Chosen(message="no tool call waits for a choice here")
+        return Chosen(message="no tool call is waiting for a choice here")
     undecided = [c for c in calls if _is_undecided(c, approvals)]
     under = next((c for c in calls if c.span.start == line), None)
     match reach or REACH[scope][key]:
         case "all":
             if not undecided:
-                return Chosen(message="every tool call here is decided")
+                return Chosen(message="every tool call here is already decided")
             lines = {call.span.start for call in (*calls, *exchange.answers[-1].proposals)}
             return Chosen(tuple(undecided), is_from_afar=len(undecided) > 1 and line not in lines)
         case "one" | "tool" if under is None:

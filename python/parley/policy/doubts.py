@@ -24,7 +24,7 @@ else."""
 
 _SAYS: dict[Kind, str] = {
     "started": "{} may have run: no result in the file. {} reruns it",
-    "redefined": "{} is not the tool shown: look at it, then {} again",
+    "redefined": "{} is not the tool that was shown: look at it, then {} again",
     "unseen": "{} was not fully shown as it is: press K or {} again",
     "early": "{} has just appeared: read it, then press {} again",
 }
@@ -128,7 +128,7 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
     if lapse := approvals.lapsed(proposal):
         return f"the definition of the tool has changed since it was {lapse.since}"
     if proposal.choice in YES:
-        return f"its mark [{proposal.choice}] was not set here for this very call"
+        return f"its mark [{proposal.choice}] was not set here for this exact call"
     if not approvals.is_own(proposal):
         return "it was not proposed here by a model, or it was refused before"
     return "no rule allows it, and no choice is remembered for the tool"

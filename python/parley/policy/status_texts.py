@@ -90,7 +90,7 @@ def waiting_for(servers: Sequence[str]) -> str:
 def without(servers: Sequence[str]) -> str:
     """The message about a question that was asked without these servers' tools."""
     which = f"MCP server{'s' if len(servers) > 1 else ''} {', '.join(servers)}"
-    return f"asked without the tools of {which}. :ParleyTools tells why"
+    return f"asked without the tools of {which}. :ParleyTools shows why"
 
 
 _RATE_LIMITED = "Rate limit reached, waiting "

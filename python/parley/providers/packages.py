@@ -99,7 +99,7 @@ class PackageProviders:
                 return await step
         except TimeoutError as error:
             await self._replace_if_blocked(worker)
-            what = f"said nothing for {self._idle_s:g} s"
+            what = f"sent nothing for {self._idle_s:g} s"
             raise _fault(
                 worker.offer, what, "did not answer in time", _AGAIN, retryable=True
             ) from error
@@ -185,7 +185,7 @@ class _Worker:
             except BaseException as error:
                 raise _failed(self.offer, error) from error
             if not isinstance(answer, bool):
-                what = f"cannot be understood: supports_tools gave {_type(answer)}, not a bool"
+                what = f"cannot be understood: supports_tools returned {_type(answer)}, not a bool"
                 raise _fault(self.offer, what, "cannot be understood")
             return answer
 
@@ -241,7 +241,7 @@ class _Worker:
 
 def _iterator(events: object) -> AsyncIterator[ProviderEvent]:
     if not isinstance(events, AsyncIterable):
-        raise TypeError(f"stream gave {_type(events)}, not an async iterator")
+        raise TypeError(f"stream returned {_type(events)}, not an async iterator")
     return aiter(events)
 
 

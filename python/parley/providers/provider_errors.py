@@ -25,9 +25,9 @@ LONGEST_WAIT_S = 60.0
 _WHAT_TO_DO: dict[int, str] = {
     401: "the key is not accepted: check {key}",
     402: "no credit is left: check the account",
-    403: "the key may not do this: check {key} and the account",
+    403: "the key lacks permission for this: check {key} and the account",
     404: "no such model or address: check the agent's model {model!r} and the base URL",
-    407: "the proxy wants a password: check HTTPS_PROXY",
+    407: "the proxy requires a password: check HTTPS_PROXY",
     408: "try :ParleyRespond again",
     409: "try :ParleyRespond again",
     413: f"the request is too large: {SHORTEN}",
@@ -119,7 +119,7 @@ def broken_off(
     elif kind == "UnreadableError":
         what, hint = "sent an unreadable response", "check the base URL"
     elif kind in _LASTING:
-        what, hint = "cannot be asked", "check the base URL"
+        what, hint = "cannot be used", "check the base URL"
     else:
         what, hint = "broke off the connection", ":ParleyRespond asks again"
     return ModelError(
@@ -156,7 +156,7 @@ def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
             "check "
             "the base URL"
         ),
-        reason=f"{provider.name} sent no event stream",
+        reason=f"{provider.name} did not send an event stream",
     )
 
 

@@ -109,7 +109,7 @@ class ModelPort:
             return
         if unsummed(request.transcript, KEEP):
             share = f"{round(fullness * 100)} %"
-            full = f"this chat fills {share} of the window of {request.model}: "
+            full = f"this chat fills {share} of {request.model}'s context window: "
             notice = f"{f'{notice}. ' if notice else full}:ParleyCompact summarizes older exchanges"
         if notice:
             self._notices.add(key)

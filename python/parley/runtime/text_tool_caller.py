@@ -109,7 +109,7 @@ class TextToolCaller:
             else:
                 return
         self._without_tools.add((request.provider, request.model))
-        yield Aside(f"{request.model} has no tools of its own: Parley describes them in words")
+        yield Aside(f"{request.model} does not support tools: Parley describes them in the prompt")
         async with closing(
             self._tries(send, request, replace(text_tools, mode="json"), tell)
         ) as events:

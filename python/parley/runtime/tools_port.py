@@ -169,7 +169,7 @@ class ToolsPort:
                 attachments.append(await self._attachments.save(content, suffix))
             except ParleyError as error:
                 what = "The full text of a long result" if suffix == "txt" else "A picture"
-                self._observer.on_event(Aside(f"{what} is not kept: {error}"))
+                self._observer.on_event(Aside(f"{what} was not kept: {error}"))
                 texts += [] if suffix == "txt" else [described(content)]
         return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
 

@@ -72,7 +72,7 @@ class NewServer:
         if known := KNOWN_SERVERS.get(self.name):
             return known.settings
         near = nearest(self.name, KNOWN_SERVERS)
-        meant = f"Did you mean {near}?" if near else f"Known are {', '.join(KNOWN_SERVERS)}."
+        meant = f"Did you mean {near}?" if near else f"Known servers: {', '.join(KNOWN_SERVERS)}."
         raise ParleyError(
             f"{self.name} is not a known server. {meant} For another server, give {USAGE}"
         )

@@ -124,7 +124,7 @@ class _Reader(TableReader):
         before = len(self.flaws)
         known = [*settings.providers, *PROVIDERS]
         if not re.fullmatch(r"[^\]\x00-\x1f]+", agent.name):
-            self._wrong(f"{path}.name", "a name of one line without ]", agent.name)
+            self._wrong(f"{path}.name", "a one-line name without ]", agent.name)
         if agent.provider not in known:
             self._wrong(f"{path}.provider", "the name of a provider", agent.provider, known)
         if not agent.model:

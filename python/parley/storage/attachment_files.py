@@ -190,7 +190,7 @@ class ChatAttachments:
         except ValueError:  # a name that no file system accepts
             return "no such file"
         if not attachment.is_text and kind_of(content) != name.rpartition(".")[2]:
-            return "its content is not of the kind that its name says"
+            return "its content does not match its name"
         return content
 
     def _file(self, folder: int, name: str, digest: str, most: int) -> bytes:

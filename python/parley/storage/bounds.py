@@ -68,14 +68,14 @@ class RoomLeft:
     def take_picture(self) -> None:
         """Use room for a picture, or raise LeftOutError."""
         if self._pictures <= 0:
-            most = f"a question includes at most {self.bounds.pictures} pictures"
+            most = f"a question can include at most {self.bounds.pictures} pictures"
             raise LeftOutError(f"left out: {most}. Ask about it in another question", MORE_PICTURES)
         self._pictures -= 1
 
     def most(self) -> str:
         """The limits in words."""
         size = size_text(self.bounds.all_bytes)
-        return f"a question includes at most {self.bounds.texts} texts and {size} in all"
+        return f"a question can include at most {self.bounds.texts} texts and {size} in all"
 
 
 def too_large(size: int, about: str = "") -> LeftOutError:

@@ -227,7 +227,8 @@ def _check_writable(path: Path) -> None:
         raise ParleyError(f"cannot write {path}: it is read-only")
     if not os.access(path.parent, os.W_OK | os.X_OK, **who):
         raise ParleyError(
-            f"cannot write {path}: its folder is read-only, and Parley replaces a chat as a whole"
+            f"cannot write {path}: its folder is read-only, and Parley saves a chat by "
+            "replacing its file"
         )
 
 

@@ -176,7 +176,7 @@ class _Git:
 
     def __init__(self, path: str, folder: Path, most: int, environ: Mapping[str, str]) -> None:
         self.why = (
-            f"git shows nothing: {one_line(folder.name, 60)} is not in a repository that it reads"
+            f"there is no diff: {one_line(folder.name, 60)} is not in a repository that git reads"
         )
         self._path, self.folder, self._most = path, folder, most
         self._environ = {

@@ -283,7 +283,7 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise ParleyError(
-                f"{self._name} cannot be used: {error}. Nothing runs without it"
+                f"{self._name} cannot be used: {error}. Parley runs nothing without it"
             ) from error
 
     @property

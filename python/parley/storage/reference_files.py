@@ -120,7 +120,7 @@ def lines_at(path: Path, room: RoomLeft, lines: Lines) -> ReferenceText:
     """Some lines of the text at a real path. Raises LeftOutError."""
     brought = lines.of(_decoded(path, lines.path, room.bounds.bytes_for_lines))
     if brought is None:
-        raise LeftOutError("there are no such lines")
+        raise LeftOutError("it has no such lines")
     text, title = brought
     if (size := len(text.encode())) > room.bounds.file_bytes:
         raise too_large(size)

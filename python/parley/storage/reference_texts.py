@@ -68,7 +68,7 @@ EditorTexts: TypeAlias = Callable[[str, int], Awaitable[EditorText]]
 
 async def no_editor(name: str, most: int) -> EditorText:
     """Raise the error for a reference that needs an editor."""
-    raise ParleyError("only an editor has it. Ask in Neovim, or name a file")
+    raise ParleyError("this reference needs an editor. Ask in Neovim, or name a file")
 
 
 class FileReferences:
@@ -108,7 +108,7 @@ class FileReferences:
         ]
         if more := references[most:]:
             left = f"left out, with all references after it ({len(more)} in all)"
-            why = f"{left}: a question has at most {most} references"
+            why = f"{left}: a question can have at most {most} references"
             texts.append(missing(name_of(more[0]), why))
         return texts
 

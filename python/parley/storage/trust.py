@@ -115,7 +115,7 @@ def trust(ledger: LedgerFile, path: Path, expected: str, *, pinned: bool = False
     content, place = _content(path), _absolute(path)
     if digest(content) != expected:
         raise ParleyError(
-            f"{path} has changed since it was shown. Look at it again before you trust it"
+            f"{path} has changed since it was shown. Review it again before you trust it"
         )
     file = read_servers(content, str(path), str(project_of(place)))
     ledger.trust(_key(place), _pin(content, file, project_of(place)) if pinned else digest(content))

@@ -55,7 +55,7 @@ def definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
     """The MCP definition for a provider's shape; raises ValueError if the shape has no name."""
     name = shape.get("name")
     if not isinstance(name, str) or not name:
-        raise ValueError(f'a tool needs a "name", a string; got {name!r}')
+        raise ValueError(f'a tool needs a string as "name"; got {name!r}')
     text = _text(shape.get("description"))
     described = {"name": name, "description": text} if text else {"name": name}
     return described | {"inputSchema": object_schema(shape.get(schema_key))}
@@ -73,7 +73,7 @@ def from_mcp(
     """The value of an MCP definition; drops broken fields. Raises ValueError if it has no name."""
     name = definition.get("name")
     if not isinstance(name, str) or not name:
-        raise ValueError(f'a tool definition needs a "name", a string; got {name!r}')
+        raise ValueError(f'a tool definition needs a string as "name"; got {name!r}')
     output = definition.get("outputSchema")
     return Tool(
         server=server,

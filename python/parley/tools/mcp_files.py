@@ -90,7 +90,7 @@ def below(
     """A file's servers without the names in `above`; reports different servers of those names."""
     doubles = [name for name, server in file.servers.items() if above.get(name, server) != server]
     problems = [
-        one_line(f"parley: {where}: {name}: {owner} a server of this name") for name in doubles
+        one_line(f"parley: {where}: {name}: {owner} a server with this name") for name in doubles
     ]
     servers = {name: server for name, server in file.servers.items() if name not in above}
     return ServersFile(servers, (*file.problems, *problems))
@@ -154,7 +154,7 @@ def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping
         table = dict[str, Any]()
         for key, value in pairs:
             if key in table and len(flaws) <= _MOST_PROBLEMS:
-                flaws.append(Flaw(key, "occurs twice in one table: the last value counts"))
+                flaws.append(Flaw(key, "occurs twice in one table: the last value is used"))
             table[key] = value
         return table
 
@@ -185,7 +185,7 @@ def _add(
 ) -> None:
     """Add a server to `servers`, or its flaws to `flaws`."""
     if name in servers:
-        flaws.append(Flaw(place.path, f"{SERVER_KEYS[0]} has a server of this name"))
+        flaws.append(Flaw(place.path, f"{SERVER_KEYS[0]} has a server with this name"))
         return
     try:
         servers[name] = _server(name, _filled(entry, place), place)
@@ -253,10 +253,10 @@ def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
         if word in _GRANTS and value:
             text = "files cannot approve calls. Use approval.auto in your settings"
         elif word in others and value:
-            text = f"ignored: it is for a server with {kind}"
+            text = f"ignored: only for a server with {kind}"
         elif word not in (*known, *_GRANTS, *_LABELS, *MORE_KEYS):
             near = nearest(word, known, _SLIP)
-            text = f"ignored: Parley has no such field{f'; did you mean {near}?' if near else ''}"
+            text = f"ignored: unknown field{f'; did you mean {near}?' if near else ''}"
         else:
             continue
         yield Flaw(f"{path}.{key}", text)

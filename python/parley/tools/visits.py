@@ -70,7 +70,7 @@ def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - its na
         or len(shown) > _LONGEST_HOST
         or (port and not _PORT.fullmatch(port))
     ):
-        raise ValueError(f"{where} names no host")
+        raise ValueError(f"{where} has no host")
     rest = (quote(part, safe=_SAFE) for part in (parts.path, parts.query, parts.fragment))
     address = urlunsplit((parts.scheme, f"{shown}{port}", *rest))
     return Visit(
@@ -92,7 +92,7 @@ def required_visits(details: object) -> tuple[Visit, ...]:
         case {"elicitations": [_, *_] as wishes}:
             return tuple(_visit_of(wish) for wish in wishes[:MOST_VISITS])
         case _:
-            raise ValueError("no page is named")
+            raise ValueError("no page was given")
 
 
 def _visit_of(wish: object) -> Visit:

@@ -379,5 +379,5 @@ def test_a_user_can_add_templates(tmp_path: Path) -> None:
     assert (mine.name, mine.native, mine.json) == ("mine", False, "Use $tools")
     assert mine.xml == builtin_templates()[-1].xml
     assert len(problems) == 1
-    assert "wrong.toml: stile: there is no such field in a template" in problems[0]
+    assert "wrong.toml: stile: templates have no such field" in problems[0]
     assert load_templates(str(tmp_path / "none.toml"))[0] == builtin_templates()

@@ -9,7 +9,7 @@ import pytest
 from parley.models.text_tools.template import Template, builtin_templates, load_templates
 
 WRONG = {
-    'stile = "code"': "stile: there is no such field in a template; did you mean style?",
+    'stile = "code"': "stile: templates have no such field; did you mean style?",
     'style = "cod"': 'style: expected "schema" or "code", got "cod"; did you mean code?',
     'native = "yes"': 'native: expected true or false, got "yes"',
     'models = "q*"': 'models: expected a list of patterns, got "q*"',

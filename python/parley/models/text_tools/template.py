@@ -101,7 +101,7 @@ def _closeness(model: str, template: Template) -> int:
 
 def _read(path: Path, default: Template) -> Template:
     table = tomllib.loads(whole(path).decode())
-    reader = TableReader("there is no such field in a template")
+    reader = TableReader("templates have no such field")
     values = reader.values(Template, table)
     if reader.flaws:
         raise ValueError("; ".join(map(str, reader.flaws)))
