@@ -230,7 +230,7 @@ def test_no_two_modules_import_each_other() -> None:
 
 
 STARTS = tuple({marker[0] for marker in (*MARKERS.values(), SUMMARY)})
-TEXTS_OF_OTHERS = ("chat/grammar.py", "mock_server.py", "demo/rules.py")
+TEXTS_OF_OTHERS = ("chat/grammar.py", "mock_server.py", "demo/replies.py")
 """Modules that may spell markers: the grammar itself, and stand-ins for the outside world (a
 forging server, a summarizing model).
 """

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 
 from parley.chat.reader import parse
-from parley.demo.conversation import Conversation, Reply
-from parley.demo.conversation import Usage as Counted
-from parley.demo.rules import reply
+from parley.demo.dialogue import DemoUsage as Counted
+from parley.demo.dialogue import Dialogue, Reply
+from parley.demo.replies import reply
 from parley.demo.wire import anthropic as demo_anthropic
-from parley.demo.wire import chat as demo_chat
-from parley.demo.wire import responses as demo_responses
+from parley.demo.wire import openai_chat as demo_chat
+from parley.demo.wire import openai_responses as demo_responses
 from parley.models.events import Event, Finished, TextDelta, Usage
 from parley.models.formats import FORMATS, apis, kinds, of_kind, options
 from parley.models.request import Request
@@ -30,7 +30,7 @@ USAGE = Counted(12, 7, 0)
 REPLIES = {
     "text": Reply("", "", "Looking up the price of Google.", (), "end", USAGE, "s"),
     "text that was cut": Reply("", "", "Looking up the", (), "length", USAGE, "s"),
-    "the status": reply(Conversation("demo", "", "a single, clear, natural sentence about x", ())),
+    "the status": reply(Dialogue("demo", "", "a single, clear, natural sentence about x", ())),
 }
 names = pytest.mark.parametrize("name", FORMATS)
 

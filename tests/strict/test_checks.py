@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from parley.demo.reading import read_anthropic, read_chat, read_responses
-from parley.demo.rules import reply
+from parley.demo.replies import reply
 from parley.demo.signing import seal, sign
-from parley.demo.wire import anthropic, chat, responses
+from parley.demo.wire import anthropic, openai_chat, openai_responses
 from tests.pictures import PDF, png
 from tests.strict import check_anthropic, check_openai, check_responses
 
@@ -782,8 +782,8 @@ def test_pictures_that_match_their_type_are_accepted(
 
 ANSWER = {
     messages_body: (check_anthropic, read_anthropic, anthropic),
-    chat_body: (check_openai, read_chat, chat),
-    responses_body: (check_responses, read_responses, responses),
+    chat_body: (check_openai, read_chat, openai_chat),
+    responses_body: (check_responses, read_responses, openai_responses),
 }
 
 

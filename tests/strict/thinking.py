@@ -8,7 +8,7 @@ signature.
 from collections.abc import Iterator
 from typing import Any
 
-from parley.demo.conversation import claude_version
+from parley.demo.dialogue import claude_version
 from parley.demo.signing import unseal, verify
 from tests.strict.shapes import Body, Rule
 from tests.strict.turns import open_loop, turns

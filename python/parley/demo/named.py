@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from parley.demo.conversation import Call, Conversation
+from parley.demo.dialogue import DemoCall, Dialogue
 
 _CALL = re.compile(
     r"\b(?:use the tool|call the tool|call)\s+`?([\w.-]+)`?(?:\s+with)?[ \t]*", re.IGNORECASE
@@ -19,12 +19,12 @@ _AGAIN = re.compile(r"\bagain and again\b", re.IGNORECASE)
 _ASTRAY = re.compile(r"\bno matter what\b", re.IGNORECASE)
 
 
-def named(question: str) -> tuple[Call, ...]:
+def named(question: str) -> tuple[DemoCall, ...]:
     """The calls that a question asks for, in order."""
     return tuple(_calls_in(question))
 
 
-def due(conversation: Conversation) -> tuple[Call, ...]:
+def due(conversation: Dialogue) -> tuple[DemoCall, ...]:
     """The calls to make now; () if it is time to report the results."""
     question, count = conversation.question, len(conversation.results)
     calls = named(question)
@@ -39,13 +39,13 @@ def due(conversation: Conversation) -> tuple[Call, ...]:
     return tuple(call for call in due_calls if call.name in conversation.tools)
 
 
-def _calls_in(question: str) -> Iterator[Call]:
+def _calls_in(question: str) -> Iterator[DemoCall]:
     for match in _CALL.finditer(question):
         rest = question[match.end() :]
         if rest.startswith(("{", "[")):
-            yield Call(match[1], _json_prefix(rest))
+            yield DemoCall(match[1], _json_prefix(rest))
         elif not rest.strip(" .!?`") or match[0].lower().startswith(("use the", "call the")):
-            yield Call(match[1], "{}")
+            yield DemoCall(match[1], "{}")
 
 
 def _json_prefix(text: str) -> str:

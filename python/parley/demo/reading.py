@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from parley.demo.conversation import CallResult, Conversation, Thinking, claude_version, tokens
+from parley.demo.dialogue import CallResult, Dialogue, Thinking, claude_version, tokens
 from parley.demo.text_tools import syntax_of, tools_in, with_calls
 
 Body = Mapping[str, Any]
@@ -24,7 +24,7 @@ arguments))`, `("result", (id, text, failed))`, or `("pictures", types)` in the 
 _TOKENS_OF_A_PICTURE = 1600
 
 
-def read_anthropic(body: Body) -> Conversation:
+def read_anthropic(body: Body) -> Dialogue:
     """Read a Messages request."""
     return _conversation(
         body,
@@ -37,7 +37,7 @@ def read_anthropic(body: Body) -> Conversation:
     )
 
 
-def read_chat(body: Body) -> Conversation:
+def read_chat(body: Body) -> Dialogue:
     """Read a Chat Completions request."""
     messages = body["messages"]
     effort = body.get("reasoning_effort")
@@ -54,7 +54,7 @@ def read_chat(body: Body) -> Conversation:
     )
 
 
-def read_responses(body: Body) -> Conversation:
+def read_responses(body: Body) -> Dialogue:
     """Read a Responses request."""
     raw = body["input"]
     items = [{"role": "user", "content": raw}] if isinstance(raw, str) else raw
@@ -87,12 +87,12 @@ def _conversation(
     parallel: bool,
     thinking: Thinking,
     limit: int | None,
-) -> Conversation:
+) -> Dialogue:
     syntax = "" if tools else syntax_of(system)
     entries = with_calls(entries, syntax) if syntax else entries
     question, pictures, results = _since_the_question(entries)
     history = json.dumps([body.get("messages"), body.get("input")], sort_keys=True)
-    return Conversation(
+    return Dialogue(
         model=str(body["model"]),
         system=system,
         question=question,

@@ -22,10 +22,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from parley.demo import PACE_HEADER
-from parley.demo.conversation import TEXT_ONLY, Conversation, Reply
+from parley.demo.dialogue import TEXT_ONLY, Dialogue, Reply
 from parley.demo.reading import has_pictures, read_anthropic, read_chat, read_responses
-from parley.demo.rules import reply
-from parley.demo.wire import anthropic, chat, responses
+from parley.demo.replies import reply
+from parley.demo.wire import anthropic, openai_chat, openai_responses
 from parley.demo.wire.frames import CREATED
 
 PACE = 0.02
@@ -49,7 +49,7 @@ Check = Callable[[str, Body, Mapping[str, str]], Sequence[str]]
 class Api:
     """A format's functions: read, answer and refuse a request."""
 
-    read: Callable[[Body], Conversation]
+    read: Callable[[Body], Dialogue]
     whole: Callable[[Reply, Body], dict[str, Any]]
     stream: Callable[[Reply, Body], Iterator[str]]
     refusal: Callable[[str], dict[str, Any]]
@@ -66,8 +66,10 @@ def _openai_refusal(message: str) -> dict[str, Any]:
 
 APIS: Mapping[str, Api] = {
     "/v1/messages": Api(read_anthropic, anthropic.whole, anthropic.stream, _anthropic_refusal),
-    "/v1/chat/completions": Api(read_chat, chat.whole, chat.stream, _openai_refusal),
-    "/v1/responses": Api(read_responses, responses.whole, responses.stream, _openai_refusal),
+    "/v1/chat/completions": Api(read_chat, openai_chat.whole, openai_chat.stream, _openai_refusal),
+    "/v1/responses": Api(
+        read_responses, openai_responses.whole, openai_responses.stream, _openai_refusal
+    ),
 }
 
 

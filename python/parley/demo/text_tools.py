@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from parley.demo.conversation import Call
+from parley.demo.dialogue import DemoCall
 
 Syntax = Literal["", "json", "xml"]
 Entry = tuple[str, Any]
@@ -58,7 +58,7 @@ def with_calls(entries: Iterable[Entry], syntax: Syntax) -> Iterator[Entry]:
             yield from _user_entries(_CORRECTIONS.sub("", text), waiting)
 
 
-def call_text(call: Call, syntax: Syntax) -> str:
+def call_text(call: DemoCall, syntax: Syntax) -> str:
     """A call written as text."""
     if syntax == "json":
         return f'{{"tool": "{call.name}", "params": {call.arguments}}}'
@@ -78,18 +78,20 @@ def _tool_name(line: str) -> str:
     return str(described["name"]) if "parameters" in described else ""
 
 
-def _calls(text: str, syntax: Syntax) -> Iterator[Call]:
+def _calls(text: str, syntax: Syntax) -> Iterator[DemoCall]:
     if syntax == "json":
         for start in _OBJECT.finditer(text):
             try:
                 entry, _ = json.JSONDecoder().raw_decode(text, start.start())
             except ValueError:
                 continue
-            yield Call(str(entry["tool"]), json.dumps(entry.get("params", {}), ensure_ascii=False))
+            yield DemoCall(
+                str(entry["tool"]), json.dumps(entry.get("params", {}), ensure_ascii=False)
+            )
         return
     for block in _BLOCK.finditer(text):
         params = {name: value.strip("\n") for name, value in _PARAM.findall(block[2])}
-        yield Call(block[1], json.dumps(params, ensure_ascii=False))
+        yield DemoCall(block[1], json.dumps(params, ensure_ascii=False))
 
 
 def _user_entries(text: str, waiting: list[str]) -> Iterator[Entry]:

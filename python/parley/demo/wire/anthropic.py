@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from parley.demo.conversation import Reply
+from parley.demo.dialogue import Reply
 from parley.demo.reading import shows_thinking
 from parley.demo.signing import seal, sign
 from parley.demo.wire.frames import named_frame, pieces

@@ -31,7 +31,7 @@ class CallResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class Dialogue:
     """The conversation that the rules see. `seed` depends on the history, and makes ids unique.
 
     `syntax` is the syntax for calls in the text; "" means the format's own calls. `pictures` has
@@ -53,7 +53,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DemoCall:
     """A tool call; `arguments` is the text to stream, which is usually but not always JSON."""
 
     name: str
@@ -61,7 +61,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class DemoUsage:
     """The tokens of one request; `output` includes `thinking`."""
 
     prompt: int
@@ -76,9 +76,9 @@ class Reply:
     thinking: str
     hidden: str
     text: str
-    calls: tuple[Call, ...]
+    calls: tuple[DemoCall, ...]
     stop: Stop
-    usage: Usage
+    usage: DemoUsage
     seed: str
 
 

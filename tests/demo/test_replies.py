@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from parley.demo.conversation import Call, CallResult, Conversation, Reply, Usage
-from parley.demo.rules import reply
+from parley.demo.dialogue import CallResult, DemoCall, DemoUsage, Dialogue, Reply
+from parley.demo.replies import reply
 from parley.demo.signing import seal, sign, unseal, verify
 from parley.demo.stocks import Quote, companies, read_quote
 
@@ -15,8 +15,8 @@ QUESTION = "can you find the latest stock price of google and microsoft?"
 
 def conversation_about(
     question: str, *tools: str, results: tuple[CallResult, ...] = ()
-) -> Conversation:
-    return Conversation(model="demo", system="", question=question, tools=tools, results=results)
+) -> Dialogue:
+    return Dialogue(model="demo", system="", question=question, tools=tools, results=results)
 
 
 def searched(company: str, text: str, *, failed: bool = False) -> CallResult:
@@ -33,11 +33,11 @@ def test_the_stock_question_gets_a_search_for_each_company() -> None:
         hidden="",
         text="Let me search the web for both.",
         calls=(
-            Call("web_search", '{"query":"google stock price"}'),
-            Call("web_search", '{"query":"microsoft stock price"}'),
+            DemoCall("web_search", '{"query":"google stock price"}'),
+            DemoCall("web_search", '{"query":"microsoft stock price"}'),
         ),
         stop="calls",
-        usage=Usage(prompt=0, output=24, thinking=0),
+        usage=DemoUsage(prompt=0, output=24, thinking=0),
         seed="0",
     )
 
@@ -159,14 +159,14 @@ def test_prices_are_read_from_json_and_from_prose(text: str, expected: Quote | N
 def test_a_named_tool_is_called_with_the_exact_argument_text() -> None:
     question = 'call add {"a": 1.0, "b":[ ]} and then use the tool wait, please; call nope {"x":1}'
     assert reply(conversation_about(question, "add", "wait")).calls == (
-        Call("add", '{"a": 1.0, "b":[ ]}'),
-        Call("wait", "{}"),
+        DemoCall("add", '{"a": 1.0, "b":[ ]}'),
+        DemoCall("wait", "{}"),
     )
 
 
 def test_arguments_that_are_not_json_are_passed_on_unchanged() -> None:
     assert reply(conversation_about('call add {"a": \nmore', "add")).calls == (
-        Call("add", '{"a":'),
+        DemoCall("add", '{"a":'),
     )
 
 
@@ -190,12 +190,12 @@ def test_named_tools_are_called_one_after_another_on_request() -> None:
     question = 'one after another: call add {"a":1}, call fail {}, call add {"a":2}'
     first = CallResult("add", '{"a": 1}', "3", False)
     second = CallResult("fail", "{}", "it did not work", True)
-    assert reply(conversation_about(question, "add", "fail")).calls == (Call("add", '{"a":1}'),)
+    assert reply(conversation_about(question, "add", "fail")).calls == (DemoCall("add", '{"a":1}'),)
     assert reply(conversation_about(question, "add", "fail", results=(first,))).calls == (
-        Call("fail", "{}"),
+        DemoCall("fail", "{}"),
     )
     assert reply(conversation_about(question, "add", "fail", results=(first, second))).calls == (
-        Call("add", '{"a":2}'),
+        DemoCall("add", '{"a":2}'),
     )
     said = reply(conversation_about(question, "add", "fail", results=(first, second, first)))
     assert said.calls == ()
@@ -204,13 +204,15 @@ def test_named_tools_are_called_one_after_another_on_request() -> None:
 
 def test_a_named_tool_is_called_as_long_as_it_is_offered() -> None:
     question, results = "call add {} again and again", (CallResult("add", "{}", "3", False),) * 9
-    assert reply(conversation_about(question, "add", results=results)).calls == (Call("add", "{}"),)
+    assert reply(conversation_about(question, "add", results=results)).calls == (
+        DemoCall("add", "{}"),
+    )
     assert reply(conversation_about(question, results=results[:1])).text == "add returned: 3"
 
 
 def test_on_request_the_model_calls_tools_that_were_not_offered() -> None:
     assert reply(conversation_about("call nowhere {} no matter what")).calls == (
-        Call("nowhere", "{}"),
+        DemoCall("nowhere", "{}"),
     )
 
 
@@ -244,7 +246,7 @@ def test_everything_is_cut_at_the_limit() -> None:
     conversation = replace(conversation_about(QUESTION, "web_search"), limit=9)
     said = reply(conversation)
     assert said.text == "Let me search the web for both."
-    assert said.calls == (Call("web_search", '{"que'),)
+    assert said.calls == (DemoCall("web_search", '{"que'),)
     assert (said.stop, said.usage.output) == ("length", 9)
     assert reply(replace(conversation, limit=24)).stop == "calls"
 

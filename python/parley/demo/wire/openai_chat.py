@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, zip_longest
 from typing import Any
 
-from parley.demo.conversation import Call, Reply
+from parley.demo.dialogue import DemoCall, Reply
 from parley.demo.wire.frames import CREATED, bare_frame, pieces
 
 Body = Mapping[str, Any]
@@ -67,19 +67,19 @@ def _deltas(reply: Reply) -> Iterator[Delta]:
         yield {"tool_calls": [fragment]}
 
 
-def _mixed(calls: tuple[Call, ...]) -> Iterator[Delta]:
+def _mixed(calls: tuple[DemoCall, ...]) -> Iterator[Delta]:
     streams = [_fragments(index, call) for index, call in enumerate(calls)]
     return (
         fragment for fragment in chain.from_iterable(zip_longest(*streams)) if fragment is not None
     )
 
 
-def _fragments(index: int, call: Call) -> Iterator[Delta]:
+def _fragments(index: int, call: DemoCall) -> Iterator[Delta]:
     for piece in pieces(call.arguments):
         yield {"index": index, "function": {"arguments": piece}}
 
 
-def _function(call: Call, arguments: str) -> Delta:
+def _function(call: DemoCall, arguments: str) -> Delta:
     return {"name": call.name, "arguments": arguments}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from parley.demo.conversation import Call, CallResult, Conversation, Reply, Stop, Usage, tokens
+from parley.demo.dialogue import CallResult, DemoCall, DemoUsage, Dialogue, Reply, Stop, tokens
 from parley.demo.named import IN_TURN, due, named
 from parley.demo.stocks import companies, query_for, query_of, read_quote
 from parley.demo.text_tools import call_text
@@ -55,15 +55,15 @@ class Draft:
     """A rule's proposed reply; `summary` is used if the system prompt asks for a summary line."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[DemoCall, ...] = ()
     thoughts: str = ""
     summary: str = ""
 
 
-Rule = Callable[[Conversation], Draft | None]
+Rule = Callable[[Dialogue], Draft | None]
 
 
-def reply(conversation: Conversation) -> Reply:
+def reply(conversation: Dialogue) -> Reply:
     """The demo model's next reply; equal conversations get equal replies."""
     draft = next(draft for rule in RULES if (draft := rule(conversation)) is not None)
     thinks = conversation.thinking == "on" or (
@@ -76,7 +76,7 @@ def reply(conversation: Conversation) -> Reply:
     )
 
 
-def _text_and_calls(draft: Draft, conversation: Conversation) -> tuple[str, tuple[Call, ...]]:
+def _text_and_calls(draft: Draft, conversation: Dialogue) -> tuple[str, tuple[DemoCall, ...]]:
     """The text and the calls; if the provider's own calls cannot be used, they go in the text."""
     text = _with_summary(draft, conversation)
     if not conversation.syntax:
@@ -85,7 +85,7 @@ def _text_and_calls(draft: Draft, conversation: Conversation) -> tuple[str, tupl
     return "\n\n".join(filter(None, (text, calls))), ()
 
 
-def _status(conversation: Conversation) -> Draft | None:
+def _status(conversation: Dialogue) -> Draft | None:
     """Answers a separate request for a status line, with one sentence about a tool call."""
     if not _STATUS.search(conversation.question):
         return None
@@ -93,24 +93,24 @@ def _status(conversation: Conversation) -> Draft | None:
     return Draft(f"Searching for {query[1].strip()}..." if query else "Working on it...")
 
 
-def _sum_up(conversation: Conversation) -> Draft | None:
+def _sum_up(conversation: Dialogue) -> Draft | None:
     """Answers a request for a summary of one exchange."""
     match = _SUM_UP.search(conversation.question)
     return Draft(f"you said “{match[1][:60]}”, and I answered.") if match else None
 
 
-def _say(conversation: Conversation) -> Draft | None:
+def _say(conversation: Dialogue) -> Draft | None:
     match = _SAY.match(conversation.question)
     words = conversation.question[match.end() :] if match else ""
     return Draft(words) if words.strip() else None
 
 
-def _write(conversation: Conversation) -> Draft | None:
+def _write(conversation: Dialogue) -> Draft | None:
     match = _WRITE.search(conversation.question)
     return Draft(" ".join(islice(cycle(_WORDS), int(match[1]))) or "Nothing.") if match else None
 
 
-def _named_tools(conversation: Conversation) -> Draft | None:
+def _named_tools(conversation: Dialogue) -> Draft | None:
     """`call NAME {json}`, once or more: calls the tools with exactly these arguments."""
     calls = named(conversation.question)
     if not calls:
@@ -129,7 +129,7 @@ def _named_tools(conversation: Conversation) -> Draft | None:
     return Draft(f"I have no tool named {_list([call.name for call in calls])}. {have}")
 
 
-def _pictures(conversation: Conversation) -> Draft | None:
+def _pictures(conversation: Dialogue) -> Draft | None:
     """Names the pictures' types; the model cannot see the pictures themselves."""
     if not conversation.pictures:
         return None
@@ -138,7 +138,7 @@ def _pictures(conversation: Conversation) -> Draft | None:
     )
 
 
-def _stocks(conversation: Conversation) -> Draft | None:
+def _stocks(conversation: Dialogue) -> Draft | None:
     """The original example: a search for each company, then an answer from the results."""
     names = companies(conversation.question)
     if not names:
@@ -157,17 +157,17 @@ def _stocks(conversation: Conversation) -> Draft | None:
     return _prices(names, known)
 
 
-def _about(conversation: Conversation) -> Draft | None:
+def _about(conversation: Dialogue) -> Draft | None:
     return Draft(f"{_WHO}\n\n{_TRY}") if _ABOUT.search(conversation.question) else None
 
 
-def _greeting(conversation: Conversation) -> Draft | None:
+def _greeting(conversation: Dialogue) -> Draft | None:
     if not _GREETING.match(conversation.question):
         return None
     return Draft(f"Hello! {_WHO}", summary="you said hello, and I said who I am.")
 
 
-def _think(conversation: Conversation) -> Draft | None:
+def _think(conversation: Dialogue) -> Draft | None:
     if not _THINK.search(conversation.question):
         return None
     question = " ".join(conversation.question.split())[:200]
@@ -183,7 +183,7 @@ def _think(conversation: Conversation) -> Draft | None:
     )
 
 
-def _otherwise(conversation: Conversation) -> Draft | None:
+def _otherwise(conversation: Dialogue) -> Draft | None:
     return Draft(
         f"I have no rule for that question. {_WHO}\n\n{_TRY}",
         summary="you asked something that I cannot answer.",
@@ -205,15 +205,15 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _search_tool(conversation: Conversation) -> str | None:
+def _search_tool(conversation: Dialogue) -> str | None:
     exact = [name for name in conversation.tools if name == "web_search"]
     return next((name for name in [*exact, *conversation.tools] if "search" in name), None)
 
 
-def _searches(conversation: Conversation, missing: list[str], tool: str) -> Draft:
+def _searches(conversation: Dialogue, missing: list[str], tool: str) -> Draft:
     in_turn = IN_TURN.search(conversation.question) is not None or not conversation.parallel
     now = missing[:1] if in_turn else missing
-    calls = tuple(Call(tool, _compact({"query": query_for(company)})) for company in now)
+    calls = tuple(DemoCall(tool, _compact({"query": query_for(company)})) for company in now)
     if conversation.results:
         text = f"Now {_list(now)}."
     else:
@@ -283,7 +283,7 @@ def _report(result: CallResult) -> str:
     return f"{result.name} returned{shown.removeprefix(' It shows me') or ' nothing.'}"
 
 
-def _passing_thought(conversation: Conversation) -> str:
+def _passing_thought(conversation: Dialogue) -> str:
     return (
         "The results are here."
         if conversation.results
@@ -291,7 +291,7 @@ def _passing_thought(conversation: Conversation) -> str:
     )
 
 
-def _with_summary(draft: Draft, conversation: Conversation) -> str:
+def _with_summary(draft: Draft, conversation: Dialogue) -> str:
     if not draft.summary or draft.calls or SUMMARY_MARK not in conversation.system:
         return draft.text
     return f"{draft.text}\n\n{SUMMARY_MARK} {draft.summary}"
@@ -306,7 +306,7 @@ def _compact(arguments: dict[str, str]) -> str:
 
 
 def _within_limit(
-    conversation: Conversation, thinking: str, hidden: str, text: str, calls: tuple[Call, ...]
+    conversation: Dialogue, thinking: str, hidden: str, text: str, calls: tuple[DemoCall, ...]
 ) -> Reply:
     """The reply, cut at the token limit, even in the middle of a word or a call's arguments."""
     room = 4 * conversation.limit if conversation.limit is not None else None
@@ -318,9 +318,11 @@ def _within_limit(
         "".join((thinking, hidden, text, *(call.arguments for call in calls)))
     )
     cut_calls = tuple(
-        Call(call.name, part) for call, part in zip(calls, parts[3:], strict=True) if part or whole
+        DemoCall(call.name, part)
+        for call, part in zip(calls, parts[3:], strict=True)
+        if part or whole
     )
     stop: Stop = ("calls" if calls else "end") if whole else "length"
     thought = tokens(parts[0] + parts[1])
-    usage = Usage(conversation.prompt_tokens, tokens("".join(parts)) or 1, thought)
+    usage = DemoUsage(conversation.prompt_tokens, tokens("".join(parts)) or 1, thought)
     return Reply(parts[0], parts[1], parts[2], cut_calls, stop, usage, conversation.seed)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from parley.demo.conversation import Call, Reply
+from parley.demo.dialogue import DemoCall, Reply
 from parley.demo.signing import seal
 from parley.demo.wire.frames import CREATED, named_frame, pieces
 
@@ -121,7 +121,7 @@ def _message(reply: Reply) -> Item:
     }
 
 
-def _call(reply: Reply, index: int, call: Call) -> Item:
+def _call(reply: Reply, index: int, call: DemoCall) -> Item:
     return {
         "id": f"fc_{reply.seed}_{index}",
         "type": "function_call",
