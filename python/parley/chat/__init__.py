@@ -1,1 +1,3 @@
-"""The content of a chat file: values, reader, writer, edits. Pure: no IO, no clock, no model."""
+"""The content of a chat file: values, reader, writer, edits. Pure: does not use files, the network,
+a clock or a model.
+"""

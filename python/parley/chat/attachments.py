@@ -1,4 +1,5 @@
-"""Attachments as links in a chat file: on a line in a question, or after a result's header.
+"""Attachments as links in a chat file: on a line of their own in a question, or after a result's
+header.
 
 Knows how to write and read a link, and how to escape text that looks like one. Knows nothing about
 files or how they are read.
@@ -52,7 +53,8 @@ def read_links(text: str) -> tuple[Attachment, ...]:
 
 
 def linked(transcript: Transcript) -> Iterator[tuple[Attachment | Result | Note, Attachment]]:
-    """A chat's attachments, each with the part that contains its link; in a question, with itself.
+    """A chat's attachments, each with the part that contains its link; an attachment in a question
+    is its own part.
 
     Notes contain the attachments that a tool returned only for the user.
     """
@@ -68,7 +70,9 @@ def linked(transcript: Transcript) -> Iterator[tuple[Attachment | Result | Note,
 
 
 def attachment_of(content: bytes, folder: str, suffix: str) -> Attachment:
-    """An attachment for these bytes. Raises ValueError if no link can name the folder."""
+    """An attachment for these bytes. Raises ValueError if a link cannot contain the folder's
+    name.
+    """
     path = f"{folder}/{hashlib.sha256(content).hexdigest()}.{suffix}"
     attachment = Attachment("", path)
     about = "" if attachment.is_text else f"{attachment.media_type} "

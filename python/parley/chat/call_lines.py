@@ -38,7 +38,7 @@ def proposal_line(call: ToolCall, choice: str | None = None) -> str:
 
 
 def split_proposal(content: str) -> tuple[str | None, str, int]:
-    """The text in brackets (None if missing), the JSON text, and its offset in `content`."""
+    """The text in brackets (None if missing), the JSON text, and the JSON's offset in `content`."""
     parts = _PROPOSAL.fullmatch(content)
     assert parts is not None, "the pattern takes any text"
     rest = parts["json"]
@@ -67,7 +67,7 @@ def _no_constant(name: str) -> Any:
 def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ValueError("a number is too large")  # it would be written as Infinity, not JSON
+        raise ValueError("a number is too large")  # as JSON, it would be Infinity, which is invalid
     return value
 
 
@@ -92,7 +92,9 @@ def strict_json(text: str) -> Any:
 
 
 def _is_shallow(value: Any) -> bool:
-    """Whether a value can be encoded again: a decodable value may still be too deep for that."""
+    """Whether a value can be encoded again: a value that can be decoded may still be nested too
+    deeply for that.
+    """
     level = [value]
     for _ in range(_DEEPEST):
         holders = [item for item in level if isinstance(item, dict | list)]

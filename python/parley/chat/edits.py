@@ -1,4 +1,4 @@
-"""Changes to a chat file, as edits that replace lines and leave all other lines alone.
+"""Changes to a chat file, as edits that replace some lines and leave all other lines unchanged.
 
 Every function takes the file's lines and values parsed from exactly these lines, and returns edits
 to them; spans from any other version of the file are invalid. Knows the file's layout, but not who
@@ -50,7 +50,7 @@ class Edit:
 
 
 def apply_edits(lines: LineDecoder, edits: Sequence[Edit]) -> list[str]:
-    """Apply all edits. They refer to the original lines, and must not overlap."""
+    """Apply all edits. The edits refer to the original lines, and must not overlap."""
     edited = list(lines)
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         edited[edit.start : edit.end] = edit.lines
@@ -86,8 +86,8 @@ def _append(
 def _ending(lines: LineDecoder, span: Span) -> list[str]:
     """Lines that separate new text from the end of a span; usually none.
 
-    They are needed after a note, which includes everything up to the next marker, and after a
-    result with a missing or unclosed body, which does the same.
+    They are needed after a note and after a result with a missing or unclosed body, because both
+    include everything up to the next marker.
     """
     page, in_note = Page(list(lines[span.start : span.end])), False
     *_, last = blocks = list(page.blocks(0))
@@ -253,7 +253,7 @@ def _put_below(lines: LineDecoder, proposal: Proposal, block: Sequence[str]) -> 
 def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
     """Sign the answer's last thinking block, which is at the tip while a reply is streamed."""
     blocks = [s for s in answer.segments if isinstance(s, Thinking)]
-    if not blocks or blocks[-1].signature:  # the block has been deleted: leave the others alone
+    if not blocks or blocks[-1].signature:  # the block is gone: leave other blocks unchanged
         return []
     head = writer.thinking_lines(replace(blocks[-1], signature=signature))[0]
     return [Edit(blocks[-1].span.start, blocks[-1].span.start + 1, (head,))]
@@ -306,7 +306,7 @@ def name_answer(answer: Answer, agent: str | None) -> list[Edit]:
 
 
 def empty_answer(lines: LineDecoder, answer: Answer, agent: str | None) -> Edit:
-    """Empty an answer before regenerating it; its first line stays and names the agent."""
+    """Empty an answer before regenerating it; its first line is kept, with the agent's name."""
     below = [""] if answer.span.end < len(lines) else []
     return Edit(answer.span.start, answer.span.end, (writer.answer_line(agent), *below))
 
@@ -314,7 +314,7 @@ def empty_answer(lines: LineDecoder, answer: Answer, agent: str | None) -> Edit:
 def written_calls(calls: Sequence[ToolCall], used_ids: Collection[str] = ()) -> list[ToolCall]:
     """Prepare a reply's calls for the file: number them from 0, and make their ids unique.
 
-    The `used_ids` belong to calls that are no longer in the file; new calls do not reuse them.
+    The `used_ids` belong to calls that are no longer in the file; new calls do not reuse these ids.
     """
     unique, seen, uses = list[ToolCall](), set(used_ids), dict[str, int]()
     for index, call in enumerate(calls):

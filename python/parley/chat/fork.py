@@ -13,7 +13,7 @@ from parley.chat.transcript import Exchange
 
 
 def fork_lines(lines: LineDecoder, exchange: Exchange, source: str) -> list[str]:
-    """Copy the lines up to the end of an exchange, and name the source file in the front matter.
+    """Copy the lines up to the end of an exchange, and record the source file in the front matter.
 
     Adds an empty question below a complete answer. Raises ValueError if the name cannot be set in
     the front matter.

@@ -1,8 +1,8 @@
 """Reads a chat file's YAML: checks each key, and reports a problem for each invalid key.
 
-Front matter is only data. It can select and restrict; it can never run code, approve a call, start
-a server, change a safety setting, or set an API key or a base URL. Keys for these are unknown here,
-and are reported.
+Front matter is only data. The front matter can select and restrict; it can never run code, approve
+a call, start a server, change a safety setting, or set an API key or a base URL. Keys for these are
+unknown here, and are reported.
 """
 
 from __future__ import annotations
@@ -123,12 +123,14 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
 
 
 def line_of(raw: str, index: int) -> int:
-    """A character's line in the file. YAML's marks differ: U+0085 and U+2028 also end its lines."""
+    """A character's line in the file. YAML's marks differ: For the YAML library, U+0085 and U+2028
+    also end lines.
+    """
     return raw.count("\n", 0, index)
 
 
 def _no_yaml(raw: str, error: Any) -> Problem:
-    """The problem for an error from the YAML library, with its line if known."""
+    """The problem for an error from the YAML library, with the error's line if known."""
     mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
     line = 1 + line_of(raw, mark.index if mark else place or 0)
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"

@@ -23,7 +23,7 @@ MARKERS: dict[Kind, str] = {
     "result": "\U0001f6e0\ufe0f:",
     "note": "🔒:",
 }
-"""The markers as they are written. The reader accepts each with or without U+FE0F."""
+"""The markers as they are written. The reader accepts each marker with or without U+FE0F."""
 
 VERSION = 1
 """The version of the format in doc/transcript.md; incremented when readers have to change."""
@@ -63,7 +63,9 @@ def is_prompt(line: str) -> bool:
 
 
 def is_plain(line: str) -> bool:
-    """Whether the line is certainly plain text. Fast, because nearly every line in a file is."""
+    """Whether the line is certainly plain text. Fast, because nearly every line in a file is plain
+    text.
+    """
     return line[:1] not in _STARTS
 
 

@@ -19,7 +19,8 @@ from parley.chat.transcript import Transcript, is_blank
 def put_value(
     lines: LineDecoder, transcript: Transcript, key: str, value: str | Sequence[str] | None
 ) -> list[Edit]:
-    """Set a key to a text or a list of texts; None removes the key, and front matter left empty.
+    """Set a key to a text or a list of texts; None removes the key, and also the front matter if
+    this leaves it empty.
 
     Raises ValueError if the front matter cannot be read, or if the edit would change other keys.
     """
@@ -35,7 +36,7 @@ def put_value(
 
 
 def height(transcript: Transcript) -> int:
-    """The number of lines in the front matter, including its delimiters."""
+    """The number of lines in the front matter, including the delimiters."""
     return 0 if transcript.front_matter is None else _count(transcript.front_matter) + 2
 
 

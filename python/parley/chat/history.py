@@ -104,10 +104,10 @@ Turn: TypeAlias = UserTurn | ModelTurn
 def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) -> tuple[Turn, ...]:
     """The turns to send for an answer to exchange number `at`; later exchanges are not sent.
 
-    Of exchanges before the last `max_full_exchanges`, only the summary line is sent, if there is
-    one. The exchange that is being answered counts as one of the last, and is always sent whole. If
-    `max_full_exchanges` is None, all exchanges are sent whole. Replies with neither text nor a
-    readable call are not sent, nor are empty questions without a sent answer.
+    For exchanges before the last `max_full_exchanges`, only the summary line is sent, if there is
+    one. The exchange that is being answered counts as one of the last exchanges, and is always sent
+    whole. If `max_full_exchanges` is None, all exchanges are sent whole. Replies with neither text
+    nor a readable call are not sent, nor are empty questions without a sent answer.
     """
     exchanges = transcript.exchanges[: at + 1]
     return joined(portions(exchanges, max_full_exchanges), exchanges)
@@ -116,7 +116,9 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
 def portions(
     exchanges: Sequence[Exchange], max_full_exchanges: int | None
 ) -> list[tuple[Turn, ...]]:
-    """The turns of each exchange, with the call ids from the file; the last is being answered."""
+    """The turns of each exchange, with the call ids from the file; the last exchange is being
+    answered.
+    """
     last = len(exchanges) - 1
     turns = list[tuple[Turn, ...]]()
     for number, exchange in enumerate(exchanges):
@@ -251,7 +253,7 @@ def _stand_in(choice: Choice | None) -> tuple[Status, str]:
 
 
 class _Ids:
-    """Makes ids unique, in file order: later content never changes an earlier id."""
+    """Makes ids unique, in file order, so that later content never changes an earlier id."""
 
     def __init__(self) -> None:
         self._used_ids = set[str]()

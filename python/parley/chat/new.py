@@ -15,7 +15,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def new_text(question: Question | None = None, keys: Mapping[str, str] = _NOTHING) -> str:
-    """A chat with one question (empty by default), and these keys in its front matter."""
+    """A chat with one question (empty by default) and with these keys in its front matter."""
     lines = ["---", 'topic: ""', "---", "", *join_blocks(question_blocks(question or Question()))]
     for key, value in keys.items():
         lines = apply_edits(lines, put_value(lines, parse("\n".join([*lines, ""])), key, value))

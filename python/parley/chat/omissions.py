@@ -23,7 +23,7 @@ def size(text: str) -> int:
 
 
 def without_results(turn: Turn) -> Turn:
-    """Replace long results and pictures with text; returns the same turn if it has none."""
+    """Replace long results and pictures with text; returns the same turn if it contains neither."""
     if isinstance(turn, UserTurn) or not any(map(_is_longer, turn.calls)):
         return turn
     return replace(turn, calls=tuple(map(_without_result, turn.calls)))
@@ -56,7 +56,9 @@ def bare(exchange: Exchange) -> tuple[Turn, ...]:
 
 
 def short_question(exchange: Exchange, most: int) -> tuple[Turn, ...]:
-    """The same as `question_only`, but cached in the exchange; `most` must always be the same."""
+    """Does the same as `question_only`, but caches the turns in the exchange; `most` must always be
+    the same.
+    """
     if "question" not in exchange.derived:
         exchange.derived["question"] = question_only(exchange, most)
     turns: tuple[Turn, ...] = exchange.derived["question"]

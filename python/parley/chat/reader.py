@@ -24,7 +24,9 @@ from parley.chat.transcript import (
 
 
 def parse(text: str) -> Transcript:
-    """Parse a chat file's text. Accepts a BOM, CRLF line endings and a missing final newline."""
+    """Parse a chat file's text. The reader accepts a BOM, CRLF line endings and a missing final
+    newline.
+    """
     return parse_lines(split_lines(text))
 
 

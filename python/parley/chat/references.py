@@ -59,7 +59,7 @@ class Lines:
 
     @property
     def title(self) -> str:
-        """The path and the line numbers."""
+        """The path and the line numbers, as written in a reference."""
         return f"{self.path}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
 
 
@@ -136,7 +136,7 @@ def name_of(reference: Reference) -> str:
 
 
 def can_be_named(reference: Reference) -> bool:
-    """Whether text between two `@@` can name the reference."""
+    """Whether text between two `@@` can be the reference's name."""
     match = _REFERENCE.fullmatch(f"@@{name_of(reference)}@@")
     return match is not None and _reference(match["name"]) == reference
 

@@ -1,9 +1,10 @@
 """Turns a model's stream into the exact text for the file, piece by piece.
 
-Each call returns all text that can be written now. The first call's text goes to column 0 of an
-empty line, and later text directly after it. Text is held back while its meaning may still change:
-the start of a line that may become a marker, and trailing whitespace. Knows nothing about calls,
-which are written on their own lines when complete.
+Each call returns all text that can be written now. The text from the first method call is written
+at column 0 of an empty line, and the text from each later call directly after the earlier text.
+Text is held back while its meaning may still change: the start of a line that may become a marker,
+and trailing whitespace. Knows nothing about calls, which are written on their own lines when
+complete.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class _Prose:
 
     def feed(self, piece: str) -> str:
         piece, self._cr = self._cr + piece, ""
-        if piece.endswith("\r"):  # perhaps half of a CRLF, whose other half has not arrived
+        if piece.endswith("\r"):  # this may be half of a CRLF whose other half has not arrived
             piece, self._cr = piece[:-1], "\r"
         first, *rest = grammar.fit(piece.replace("\r\n", "\n")).split("\n")
         ready = [self._of_line(first)]

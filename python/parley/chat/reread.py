@@ -1,8 +1,8 @@
 """Updates a transcript after a change in one place, without reading the whole file again. Pure.
 
 An exchange means the same wherever it is in the file. Only the exchanges that a change touches are
-read again, and the exchanges below are moved. The result equals a full read in values, spans and
-problems.
+read again, and the exchanges below are moved. The result has the same values, spans and problems as
+a full read.
 """
 
 from __future__ import annotations

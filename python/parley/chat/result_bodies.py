@@ -76,7 +76,8 @@ def quote_body(body: str) -> list[str]:
 
 
 def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
-    """The body in `lines`, the number of lines up to its end, and the problem, if any.
+    """The body in `lines`, the number of lines up to the body's end, and the problem, if there is
+    one.
 
     `lines` ends before the next marker, and is already unescaped.
     """

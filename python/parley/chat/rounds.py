@@ -145,7 +145,7 @@ def notice_note(answer: Answer) -> Note | None:
 
 
 def is_unfinished(answer: Answer) -> bool:
-    """Whether the answer is unfinished: it ends with a notice, waiting calls or results.
+    """Whether the answer is unfinished, that is, ends with a notice, waiting calls or results.
 
     Unreadable calls that the user declined do not count.
     """

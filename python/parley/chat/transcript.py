@@ -1,7 +1,8 @@
 """The values in a chat file. Equal values mean the same, and constructors enforce a normal form.
 
-Knows which parts may appear where in a transcript. Knows nothing about markers, files, providers or
-the loop. `span` and `spelling` record where and how a value was written, and are ignored in `==`.
+Knows which parts may appear in which places in a transcript. Knows nothing about markers, files,
+providers or the loop. `span` and `spelling` record where and how a value was written, and are
+ignored in `==`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 TASK_ID = re.compile(r"[!-_a-~]{1,512}")
-"""Task ids that a file can hold: one word of visible ASCII characters, without backticks."""
+"""Task ids that can be written in a file: one word of visible ASCII characters, without
+backticks.
+"""
 UNFIT = re.compile("[\0\ud800-\udfff]")
 """NUL and lone surrogates, which a transcript's text never contains, because they cannot be sent to
 providers as JSON."""
@@ -57,7 +60,7 @@ NOWHERE = Span(-1, -1)
 class Problem:
     """A part of the file that could not be interpreted as written.
 
-    `line` and `column` count from 0, and `column` is in bytes.
+    `line` and `column` are counted from 0, and `column` is in bytes.
     """
 
     line: int

@@ -74,7 +74,8 @@ async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 async def cut_off(ports: Ports, why: str) -> None:
     """Write a result that reports the cancellation for each call that was sent and then cancelled.
 
-    The calls may have run in part. The results tell the model so, and make the next request valid.
+    The calls may have run in part. The results tell the model this, and make the next request
+    valid.
     """
     shot, result = await ports.document.read(), Result("error", f"The call was cancelled: {why}")
     answered = Counter(
@@ -161,7 +162,8 @@ async def _run(
 ) -> tuple[Proposal, Result | PendingError | None]:
     """Run one call, or collect its result.
 
-    Returns None instead of a result if the call may not run, and an error if it has not finished.
+    Returns None instead of a result if the call may not run, and an error if the call has not
+    finished.
     """
     tool, sent = observation.catalogue.get(proposal.call.name), approvals.task(proposal)
     if tool is None:
@@ -198,7 +200,8 @@ def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:
 async def _begin_task(ports: Ports, proposal: Proposal, tool: Tool, task: str) -> None:
     """Write the id of a call's task to the ledger and the document, to collect the result later.
 
-    An id that a line cannot hold is not written; the result must then arrive during this call.
+    An id that cannot be written on a line is not saved; the result must then arrive during this
+    call.
     """
     if TASK_ID.fullmatch(task) is None:
         return

@@ -1,6 +1,8 @@
-"""Asks the model for the `📝:` lines that older answers lack, and writes each line immediately.
+"""Asks the model for the `📝:` lines that are missing in older answers, and writes each line
+immediately.
 
-The rest of the document stays unchanged. After a stop or a failure, the written lines remain.
+The rest of the document stays unchanged. After a stop or a failure, the lines written so far
+remain.
 """
 
 from __future__ import annotations

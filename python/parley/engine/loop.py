@@ -88,7 +88,7 @@ async def _take(  # noqa: C901  one case for each step
             if left := unclaimed(
                 observation.snapshot.transcript, observation.view, observation.snapshot.at
             ):
-                ports.ledger.record(Revoked(tuple(left)))  # the request says: they have no result
+                ports.ledger.record(Revoked(tuple(left)))  # the request reports no result for these
             return await ask_model(ports, observation.request(tools_on))
         case plan.StartAnswer():
             return await _start_answer(ports, observation)
@@ -130,7 +130,8 @@ async def _start_answer(ports: Ports, observation: Observation) -> End | None:
     if lacking:
         ports.ledger.record(Unwarned(tuple(lacking)))
     texts = [content.picture or expansion(content) for content in contents]
-    # The model is asked while this is being written, as with results: neither can run anything.
+    # The model is asked while this is being written, as with results: neither this text nor a
+    # result can run anything.
     await ports.document.begin(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
     return None
 

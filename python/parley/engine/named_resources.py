@@ -1,5 +1,6 @@
-"""Collects the resources that a chat's results name, for the server that returned each result.
-Pure."""
+"""Collects the resources that a chat's results mention, for each server that returned such a
+result. Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from parley.tools.resources import links_in, reader
 
 
 def readers(catalogue: Catalogue, transcript: Transcript) -> list[Tool]:
-    """The tools that read resources: one for each server whose results named any."""
+    """The tools that read resources: one for each server whose results mentioned resources."""
     named = {tool.server: tool for tool, _ in _links(catalogue, transcript)}
     return [reader(tool) for tool in named.values()]
 
 
 def resources_of(server: str, catalogue: Catalogue, transcript: Transcript) -> list[str]:
-    """The URIs that a server's results named, in order, without duplicates."""
+    """The URIs that a server's results mentioned, in order, without duplicates."""
     links = [
         uri for tool, uris in _links(catalogue, transcript) if tool.server == server for uri in uris
     ]
@@ -25,8 +26,9 @@ def resources_of(server: str, catalogue: Catalogue, transcript: Transcript) -> l
 
 
 def _links(catalogue: Catalogue, transcript: Transcript) -> Iterator[tuple[Tool, Sequence[str]]]:
-    """The tools whose results name resources, with the URIs; results from Parley's own tools do not
-    count."""
+    """The tools whose results mention resources, with the URIs; results from Parley's own tools do
+    not count.
+    """
     for exchange in transcript.exchanges:
         for name, uris in _links_of(exchange):
             tool = catalogue.get(name)

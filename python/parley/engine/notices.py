@@ -22,7 +22,7 @@ async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
 
 
 async def open_question(document: Document) -> None:
-    """Add an empty question, if the current exchange is the last."""
+    """Add an empty question if the current exchange is the last exchange."""
 
     def change(shot: Snapshot) -> list[Edit]:
         last = shot.at == len(shot.transcript.exchanges) - 1

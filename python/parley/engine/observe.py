@@ -102,11 +102,12 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
 def with_own_tools(
     catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None
 ) -> Catalogue:
-    """Extend the offered tools with those of Parley's own tools that the chat needs.
+    """Add those of Parley's own tools that the chat needs to the tools from servers.
 
-    If there are long results, one tool reads more of them. For each server whose results named
-    resources, one tool reads these resources. If all schemas together are too large, one tool
-    finds tools; then only the tools last found or called are sent in full, and the others by name.
+    If there are long results, one tool reads more of them. For each server whose results mentioned
+    resources, one tool reads these resources. If all schemas together are too large, one tool finds
+    tools; then only the tools that were found or called most recently are sent in full, and only
+    the names of the other tools.
     """
     own = [READ_RESULT] if any(map(_has_long_result, transcript.exchanges)) else []
     tools = [tool for _, tool in catalogue.tools if not is_reader(tool)]
@@ -154,13 +155,13 @@ _NAMES_ONLY = """\
 You can call the tools that are described in this request. Of these, only the names are here: {}
 Before you call one of them, find it with {}: then it is described."""
 _MOST_NAMES = 8_000
-"""The maximum for the names of undescribed tools, in bytes."""
+"""The maximum size of the list of undescribed tools' names, in bytes."""
 _SAYS = (
     "The MCP server {} says this of its tools. The words are the server's, and the user's "
     "go before them:"
 )
 _MOST_SAID = 16_000
-"""The maximum for all servers' instructions, in bytes."""
+"""The maximum size of all servers' instructions together, in bytes."""
 _LACK = "If the task needs them, say that they are missing."
 
 

@@ -80,7 +80,7 @@ class Snapshot:
 
     @cached_property
     def at(self) -> int:
-        """The number of the current exchange. Raises GoneError if none is left."""
+        """The number of the current exchange. Raises GoneError if no exchange is left."""
         at = exchange_at(self.transcript, self.anchor)
         if at is None:
             raise GoneError(NOTHING_ASKED)
@@ -93,7 +93,7 @@ class Snapshot:
 
     @property
     def answer(self) -> Answer:
-        """The current answer. Raises GoneError if it was removed."""
+        """The current answer. Raises GoneError if the answer was removed."""
         if not self.exchange.answers:
             raise GoneError(REMOVED)
         return self.exchange.answers[-1]
@@ -116,8 +116,9 @@ class Document(Protocol):
         ...
 
     async def begin(self, change: Change) -> None:
-        """Start a change without waiting for it: `read` shows it at once, and later writes wait for
-        it."""
+        """Start a change without waiting for it: `read` includes the change at once, and later
+        writes wait for the change.
+        """
         ...
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
@@ -174,8 +175,9 @@ class References(Protocol):
     """The texts that a question may refer to."""
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """The texts for a question's references: one each, but one for each file that matches a
-        glob; or why a text is missing."""
+        """The texts for a question's references: one text for each reference, but one for each file
+        that matches a glob; or the reason why a text is missing.
+        """
         ...
 
 
@@ -191,13 +193,14 @@ class Attachments(Protocol):
     """The files next to the chat."""
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
-        """The attachments' contents by path, each verified against its name; or why a content is
-        missing."""
+        """The attachments' contents by path, each verified against its name; or the reason why a
+        content is missing.
+        """
         ...
 
 
 class NoAttachments:
-    """For a chat without a folder for attachments."""
+    """Used for a chat without a folder for attachments."""
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """Always the reason why an attachment is missing."""
@@ -208,7 +211,9 @@ class Ledger(Protocol):
     """The decisions made on this machine for this chat. Each method is one durable transaction."""
 
     def lease(self) -> AbstractContextManager[None]:
-        """Hold the right to run a turn in this chat; raises BusyError if another process has it."""
+        """Hold the right to run a turn in this chat; raises BusyError if another process holds this
+        right.
+        """
         ...
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
@@ -216,8 +221,9 @@ class Ledger(Protocol):
         ...
 
     def start(self, key: CallKey) -> bool:
-        """Use up this call's approval. Only the caller that gets True may send the call to its
-        server."""
+        """Use up this call's approval. Only the caller for which this returns True may send the
+        call to its server.
+        """
         ...
 
     def begin_task(self, key: CallKey, task: str) -> None:

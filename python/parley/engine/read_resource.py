@@ -24,8 +24,8 @@ async def unknown_resource(
 ) -> Result | None:
     """The error for a call of `tool` whose resource must not be read; None if reading is allowed.
 
-    Parley only requests resources that the server's own results named or that the server lists. Any
-    other URI may come from another server, or from a text.
+    Parley requests only resources that the server's own results mentioned or that the server lists.
+    Any other URI may come from another server, or from a text.
     """
     try:
         uri = str(decode_arguments(call.arguments)["uri"])

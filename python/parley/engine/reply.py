@@ -79,7 +79,7 @@ def _results(request: Request) -> list[Proposal]:
 
 
 class _Trouble(NamedTuple):
-    """Why a reply is incomplete, and what the user can do."""
+    """The reason why a reply is incomplete, and what the user can do."""
 
     cause: str
     action: str
@@ -116,7 +116,9 @@ class _Reply:
         self._is_last = bool(_results(request)) or not (
             request.tools_on and request.catalogue.tools
         )
-        """Whether the text may be the final answer. Before any result, it announces calls."""
+        """Whether the text may be the final answer. Before the first result, text only announces
+        calls.
+        """
         self._status = ""
         """The status for the current text or thinking."""
         self._unshown = ""
@@ -243,5 +245,5 @@ class _Reply:
 
 
 def _explanation(finished: Finished) -> str:
-    """The provider's own explanation, to append to a cause."""
+    """The provider's own explanation, to be appended to a cause."""
     return f": {finished.detail.rstrip('. ')}" if finished.detail else ""

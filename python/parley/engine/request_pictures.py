@@ -1,4 +1,4 @@
-"""Reads a request's pictures, only when the request is made."""
+"""Reads a request's pictures, but only when the request is made."""
 
 from __future__ import annotations
 

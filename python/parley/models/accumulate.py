@@ -1,6 +1,6 @@
 """Assembles texts and tool calls that arrive in pieces, split anywhere.
 
-Knows which text the file can hold, but no wire format.
+Knows which text a chat file can contain, but no wire formats.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call being written: its tool's name ("" if unknown) and its size so far in characters."""
+    """A call that is being written: its tool's name ("" if unknown) and its size so far, in
+    characters.
+    """
 
     name: str
     size: int
@@ -165,14 +167,14 @@ class Pieces:
         self._half = ""
 
     def feed(self, piece: str) -> str:
-        """The complete part of the text, without characters that a text file cannot hold."""
+        """The complete part of the text, without characters that a text file cannot contain."""
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             piece, self._half = piece[:-1], piece[-1]
         return fit(_joined(piece)) if piece else ""
 
     def end(self) -> str:
-        """The replacement for half a surrogate pair whose other half never arrived."""
+        """The replacement for half of a surrogate pair if the other half never arrived."""
         return self.feed(" ")[:-1] if self._half else ""
 
 

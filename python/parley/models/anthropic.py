@@ -112,7 +112,7 @@ def _question(turn: UserTurn, images: Mapping[str, bytes]) -> list[Block]:
 def _blocks(
     parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str
 ) -> list[Block]:
-    """The blocks for content with visible pictures; empty if it is all text."""
+    """The blocks for content with visible pictures; empty if the content is only text."""
     return list(map(_block, mixed(parts, images, gap)))
 
 
@@ -188,7 +188,7 @@ def thinking_paused(request: Request) -> str:
 
 
 def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
-    """Whether thinking can be on; in manual mode, an open loop must start with thinking.
+    """Whether thinking can be turned on; in manual mode, an open loop must start with thinking.
 
     Otherwise, thinking pauses until the next loop.
 
@@ -234,8 +234,8 @@ _COUNTS = (
 class Decoder(decoder.Decoder):
     """Decodes one stream in order of arrival, but holds calls back until the reply is complete.
 
-    Text and thinking after a call therefore move before the call, as in the file. Moved thinking
-    loses its signature, which would be invalid there.
+    Text and thinking after a call therefore move before the call, as in the file. Thinking that was
+    moved loses its signature, which would be invalid in the new place.
     """
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
@@ -343,8 +343,8 @@ def _mark_cached(body: Body) -> None:
     """Mark the parts that the provider should cache because the next request repeats them.
 
     At most four marks are allowed: on the last tool, the system prompt and the user's last two
-    turns. The last turn's mark writes the new part; the mark before it reads the part that the
-    previous request wrote.
+    turns. The mark on the last turn caches the new part; the mark on the turn before it reads the
+    part that the previous request cached.
     """
     turns = [message["content"] for message in body["messages"] if message["role"] == "user"]
     for blocks in [body.get("tools"), body.get("system"), *turns[-_CACHED_TURNS:]]:

@@ -1,6 +1,6 @@
 """Retries: how each new attempt at a request differs, and how much of it is shown while it runs.
 
-Never waits. Of a failure, it knows only the text.
+Never waits. Knows only the text of a failure.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, Usage, Withdrawn
 
 PATIENCE = 240
-"""How many characters of a reply are held back while the user waits. A call comes in the first few
-lines or not at all; a longer answer should be visible as it arrives."""
+"""How many characters of a reply are held back while the user waits. A call appears in the first
+few lines or not at all; a longer answer should be visible as it arrives.
+"""
 
 USUAL_TEMPERATURE = 0.7
-"""The approximate default temperature of models, from which retries lower it."""
+"""The approximate default temperature of models; retries lower the temperature from this value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,9 @@ class Attempts:
         return len(self.errors) > self.max_retries
 
     def temperature(self, first: float | None) -> float | None:
-        """The next attempt's temperature, if the first attempt used `first`; None means the model's
-        default."""
+        """The next attempt's temperature, given that the first attempt used `first`; None means the
+        model's default.
+        """
         if not self.errors:
             return first
         usual = USUAL_TEMPERATURE if first is None else first

@@ -1,6 +1,6 @@
 """Models' context windows and output limits by name, and the size of texts in tokens.
 
-For unknown models, it makes a cautious guess. Knows nothing about requests.
+For unknown models, these are cautious guesses. Knows nothing about requests.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The number of tokens that a provider accepts, and its counts for the prompt and the reply,
-    from a refusal."""
+    """The limit that a refusal states: the number of tokens that the provider accepts, and how many
+    it counted for the prompt and the reply.
+    """
 
     tokens: int
     prompt: int | None = None
@@ -60,19 +61,19 @@ ASSUMED_OUTPUT = 8_192
 
 
 def context_window(model: str) -> int:
-    """The tokens that the prompt and the reply can have together; a guess for unknown models."""
+    """How many tokens the prompt and the reply can have together; a guess for unknown models."""
     return known_window(model) or _ASSUMED_WINDOW
 
 
 def known_window(model: str) -> int | None:
-    """The tokens that the prompt and the reply can have together; None for unknown models."""
+    """How many tokens the prompt and the reply can have together; None for unknown models."""
     if (version := claude_version(model)) is not None:
         return next(window for least, window, _ in _CLAUDE_REACH if version >= least)
     return next((window for pattern, window in _WINDOWS if pattern.search(model)), None)
 
 
 def max_output(model: str) -> int:
-    """The tokens that a Claude model's reply can have, including thinking."""
+    """How many tokens a Claude model's reply can have, including thinking."""
     version = claude_version(model)
     if version is None:
         return ASSUMED_OUTPUT
@@ -82,4 +83,4 @@ def max_output(model: str) -> int:
 
 
 BYTES_PER_TOKEN = 4
-"""An approximation for English. In other languages, a letter has more bytes and more tokens."""
+"""An approximation for English. In other languages, a letter takes more bytes and more tokens."""

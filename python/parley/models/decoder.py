@@ -38,7 +38,9 @@ _SIGNATURE = re.compile(r"\S([^\n]*\S)?")
 
 
 class Decoder(ABC):
-    """Turns the decoded payloads of one stream into events; after a failure, it always fails."""
+    """Turns the decoded payloads of one stream into events; after one failure, every later call
+    fails, too.
+    """
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         """`quirks` are the quirks of the provider's server."""
@@ -157,8 +159,9 @@ class Decoder(ABC):
     def _conclude(
         self, calls: Sequence[PartialCall], reason: Reason, detail: str
     ) -> Iterator[Event]:
-        """Yield the calls, then the end. The calls decide whether its reason is `tool_calls`, not
-        the provider's reason."""
+        """Yield the calls, then the end. The calls, not the provider's reason, decide whether the
+        end's reason is `tool_calls`.
+        """
         self.is_over, self._open_call = True, None
         yield from self._end_thinking()
         if rest := self._prose.end():
@@ -210,6 +213,6 @@ def _words(words: str) -> str:
 
 
 def sound_signature(signature: str) -> str:
-    """The signature, or "" if the file cannot hold it unchanged."""
+    """The signature, or "" if a file cannot contain it unchanged."""
     is_sound = _SIGNATURE.fullmatch(signature) and fit(signature) == signature
     return signature if is_sound and signature.split(" ")[0] != "redacted" else ""

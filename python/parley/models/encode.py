@@ -1,4 +1,5 @@
-"""Encodes parts that differ between requests and files: calls' ids, names, arguments, characters.
+"""Encodes the parts that differ between requests and files: calls' ids, names and arguments, and
+some characters.
 
 Equal files give equal requests. Knows no wire format.
 """
@@ -72,8 +73,8 @@ def _hashed(text: str, salt: int) -> str:
 def arguments_object(arguments: str) -> dict[str, Any]:
     """The arguments as the object that a wire format expects; blank arguments become `{}`.
 
-    Text that is not one unambiguous JSON object is sent whole under the key `_raw`, so the model
-    sees its own text. Big integers, `1.0` and the order of keys are preserved.
+    Text that is not one unambiguous JSON object is sent whole under the key `_raw`, so that the
+    model sees its own text. Big integers, `1.0` and the order of keys are preserved.
     """
     text = fit(arguments)
     try:
@@ -85,8 +86,8 @@ def arguments_object(arguments: str) -> dict[str, Any]:
 def arguments_text(arguments: str, *, exact: bool) -> str:
     """The arguments as JSON text; blank arguments become `{}`, and an object's text is unchanged.
 
-    Unless `exact`, anything else becomes an object: compatible servers parse the arguments of past
-    calls and fail on other values.
+    Unless `exact`, any other arguments become an object: compatible servers parse the arguments of
+    past calls and fail on other values.
     """
     if exact and arguments.strip():
         return fit(arguments)
@@ -95,12 +96,12 @@ def arguments_text(arguments: str, *, exact: bool) -> str:
 
 
 def result_parts(outcome: CallOutcome) -> tuple[str | Attachment, ...]:
-    """The parts of a result with pictures, plus a hint on how to read more of a long result."""
+    """The parts of a result with pictures, with a hint on how to read more of a long result."""
     return (*outcome.parts, *_how_to_go_on(outcome)) if outcome.parts else ()
 
 
 def bare_text(outcome: CallOutcome) -> str:
-    """A result's text, plus a hint on how to read more of a long result."""
+    """A result's text, with a hint on how to read more of a long result."""
     return "\n".join([outcome.content, *_how_to_go_on(outcome)])
 
 

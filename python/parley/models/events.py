@@ -111,7 +111,9 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """The limits from the provider's headers: names without its prefix, values as sent."""
+    """The limits from the provider's headers: the names without the provider's prefix, the values
+    as sent.
+    """
 
     headers: tuple[tuple[str, str], ...]
 

@@ -1,4 +1,4 @@
-"""Reads and checks fields in a provider's JSON.
+"""Reads and checks the fields in a provider's JSON.
 
 `null` always counts as an absent field, because some compatible servers write it that way. A field
 of the wrong type raises ValueError with a one-line reason.
@@ -14,7 +14,7 @@ from parley.tables import LARGEST
 
 
 def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object under `key`; empty if absent."""
+    """The object under `key`; empty if the field is absent."""
     value = raw.get(key)
     if value is None:
         return {}
@@ -24,7 +24,7 @@ def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """The objects in the array under `key`; empty if absent."""
+    """The objects in the array under `key`; empty if the field is absent."""
     value = raw.get(key)
     if value is None:
         return []
@@ -34,7 +34,7 @@ def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 def text(raw: Mapping[str, Any], key: str) -> str:
-    """The text under `key`; "" if absent."""
+    """The text under `key`; "" if the field is absent."""
     value = raw.get(key)
     if value is None:
         return ""
@@ -44,7 +44,7 @@ def text(raw: Mapping[str, Any], key: str) -> str:
 
 
 def number(raw: Mapping[str, Any], key: str) -> int:
-    """The whole number under `key`; 0 if absent."""
+    """The whole number under `key`; 0 if the field is absent."""
     value = raw.get(key)
     if value is None:
         return 0

@@ -1,7 +1,7 @@
 """A request's fingerprint: digests of its settings, and of each part of the chat that is sent.
 
-It contains no text from the chat. It is computed from a sent request, to be recorded, and from the
-file, for comparison. It does not depend on the wire format.
+It contains no text from the chat. A fingerprint is computed from a sent request, to be recorded,
+and from the file, for comparison. It does not depend on the wire format.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_NO_REQUEST = frozenset({"topic", "tags", "forked_from"})
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A request in digests: `header` has everything outside the conversation, and `units` the
+    """A request in digests: `header` covers everything outside the conversation; `units` are the
     conversation's parts in order.
 
     A unit is a letter for its kind, followed by a digest.
@@ -66,7 +66,7 @@ def fingerprint(request: Request, guidance: str) -> Fingerprint:
 
 
 def header(request: Request, guidance: str) -> dict[str, Any]:
-    """A request's settings: names as they are, the rest as digests.
+    """A request's settings: the names as they are, all other values as digests.
 
     `space` is None unless parts of the chat were left out; only then does it affect the request.
     """

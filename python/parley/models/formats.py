@@ -1,4 +1,4 @@
-"""The table of wire formats; each entry has everything that is specific to its format.
+"""The table of wire formats; each entry contains everything that is specific to its format.
 
 It is used by the settings, clients, shell, health report and tool conversion. Knows the adapters
 and the SDKs' names, but never imports an SDK. Knows nothing about keys or hosts.
@@ -82,7 +82,7 @@ class Format:
         return self.request_body(text_request(wire_request(request)))
 
     def unstreamed_body(self, request: Request) -> dict[str, Any]:
-        """The body of a request whose reply comes in one piece."""
+        """The body of a request whose reply arrives in one piece."""
         return {
             key: value for key, value in self.body(request).items() if key != "stream_options"
         } | {"stream": False}

@@ -1,9 +1,9 @@
-"""Decides which part of a chat is sent to a model that does not have room for all of it.
+"""Decides which part of a chat is sent to a model whose window has no room for the whole chat.
 
 Each step of a ladder leaves out a little more, and the ladder stops as soon as the request fits.
-The order does not depend on the room, so a model with more room never gets less of the chat. No
+The order does not depend on the room, so a model with more room never receives less of the chat. No
 step separates a call from its result. The last steps cut the current question, so every chat can be
-sent. Knows bytes, not tokens; turns, not wire formats.
+sent. Knows bytes and turns, but not tokens or wire formats.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from parley.chat.transcript import Attachment, Exchange, Text, Thinking
 RECENT = 3
 """How many exchanges, including the current exchange, stay complete as long as possible."""
 QUESTION = 400
-"""How many bytes of its question remain from an exchange without a summary, if space is short."""
+"""How many bytes of the question are kept from an exchange without a summary, if space is short."""
 RESULT = 16_000
 """How many bytes of the current answer's results are kept until older parts have been left out."""
 LEAST_TOKENS = 400
 """How many bytes of every text are kept."""
 FRAME = 16
-"""The overhead of a text in bytes: its author, its beginning and its end."""
+"""The overhead of a text in bytes, for its author, its beginning and its end."""
 PICTURE = 6_000
 """The approximate cost of a picture, in bytes of text."""
 _BESIDE_QUESTION = FRAME + size(f"\n\n{OMITTED}")
 _LONGEST_NAME = 64
 
 Form: TypeAlias = Literal["bare", "summary", "question", "nothing"]
-"""How an older exchange is sent if it is not sent whole; "bare" is without results."""
+"""How an older exchange is sent if it is not sent whole; "bare" means without results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,9 @@ class _Ladder:
                 yield self._excess
 
     def _put(self, number: int, form: Form, turns: tuple[Turn, ...]) -> bool:
-        """Send an exchange in another form, cached in it; False if that form is not smaller."""
+        """Send an exchange in another form, which is cached in the exchange; returns False if this
+        form is not smaller.
+        """
         smaller = _size_of(self._exchanges[number], turns)
         if smaller >= self._sizes[number]:
             return False
@@ -296,7 +298,7 @@ class _Ladder:
             yield self._excess
 
     def _put_own(self, number: int, turn: Turn | None) -> bool:
-        """Replace a turn with a shorter turn; False if the turn is the same."""
+        """Replace a turn with a shorter turn; returns False if the two turns are the same."""
         if turn is self._own[number]:
             return False
         smaller = _size(turn, self._goes_back) if turn else 0
@@ -316,7 +318,9 @@ def _question(turn: Turn) -> Iterator[int]:
 
 
 def _most(lengths: Sequence[int], least: int, excess: int) -> int:
-    """The maximum length in bytes to cut texts to, if together they have to lose `excess` bytes."""
+    """The maximum length in bytes to which texts must be cut if together they have to lose `excess`
+    bytes.
+    """
 
     def is_too_much(most: int) -> bool:
         return sum(max(length - most, 0) for length in lengths) < excess

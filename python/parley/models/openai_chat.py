@@ -162,7 +162,8 @@ def _messages_of(
 
 
 def _looks(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]) -> list[Body]:
-    """The pictures in results, as a user message right after the results, which only hold text.
+    """The pictures in results, as a user message right after the results, which can contain only
+    text.
 
     "content: Union[str, Iterable[ChatCompletionContentPartTextParam]]" (openai 3.54,
     types/chat/chat_completion_tool_message_param.py, 2026-11-23). In the results themselves, text
@@ -177,7 +178,7 @@ def _looks(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]
 
 
 def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
-    """The parts for content with visible pictures; empty if it is all text."""
+    """The parts for content with visible pictures; empty if the content is only text."""
     return list(map(_part, mixed(parts, images, gap)))
 
 

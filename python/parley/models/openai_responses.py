@@ -2,7 +2,7 @@
 events.
 
 The provider is asked to store nothing. A reasoning model's thinking is returned in encrypted form;
-the file keeps it as a thinking block's signature, and it is sent again in the same tool loop. Calls
+the file keeps it as a thinking block's signature, which is sent again in the same tool loop. Calls
 are identified by `call_id`.
 """
 
@@ -91,8 +91,9 @@ def definition(tool: Mapping[str, Any]) -> Body:
 
 
 def _lenient_tool(name: str, definition: Definition) -> Body:
-    """A tool with `strict` off, because strict mode, the default, requires properties that MCP
-    schemas may lack."""
+    """A tool with `strict` off, because strict mode, the default, requires properties that may be
+    missing in MCP schemas.
+    """
     return tool(name, definition) | {"strict": False}
 
 
@@ -135,7 +136,7 @@ def _items_of(
 
 
 def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
-    """The parts for content with visible pictures; empty if it is all text."""
+    """The parts for content with visible pictures; empty if the content is only text."""
     return list(map(_part, mixed(parts, images, gap)))
 
 
@@ -162,8 +163,9 @@ def _prose_and_thinking(reply: ModelTurn, request: Request, known: set[str]) -> 
 
 
 def _phase(reply: ModelTurn, request: Request) -> Body:
-    """The label of a reply's text, without which newer models perform worse. Text before calls is
-    not a final answer."""
+    """The label for a reply's text, without which newer models perform worse. Text before calls is
+    not a final answer.
+    """
     is_labelled = "no_phases" not in request.quirks and prefers_responses(request.model)
     return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
 
@@ -271,7 +273,9 @@ class Decoder(decoder.Decoder):
             yield from self._think(gap + piece)
 
     def _close(self, at: int, item: Mapping[str, Any]) -> Iterator[Event]:
-        """Take a finished item, which has the whole content, in case its pieces did not arrive."""
+        """Process a finished item, which contains the whole content, in case its pieces did not
+        arrive.
+        """
         match item.get("type"):
             case "message" if at not in self._streamed:
                 for part in sequence(item, "content"):

@@ -1,6 +1,6 @@
 """Providers from installed packages: the interface, the request, and checks of the reply.
 
-Messages have the shape of Chat Completions, the best-known format; the reply is Parley's own
+Messages have the shape of Chat Completions, the best-known format; a reply consists of Parley's own
 events. Knows nothing about packages, threads or time.
 """
 
@@ -100,7 +100,7 @@ EVENT = "event"
 
 
 class EventDecoder(decoder.Decoder):
-    """Checks and orders a provider's events, so the outcome is always a valid reply."""
+    """Checks and orders a provider's events, so that the outcome is always a valid reply."""
 
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)

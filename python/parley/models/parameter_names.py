@@ -1,7 +1,7 @@
 """Translates tool parameters between their names on the wire and the servers' own names.
 
-The file has the servers' names, and a request has the wire names. Knows neither the wire formats
-nor why a name differs.
+The file contains the servers' names, and a request contains the wire names. Knows neither the wire
+formats nor why a name differs.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ _MOST = 64
 
 
 def portions(piece: str) -> list[str]:
-    """Split a piece into portions, small enough for a reader that cuts off text after each."""
+    """Split a piece into portions that are small enough for a reader that cuts off text after each
+    portion.
+    """
     return [piece[start : start + _MOST] for start in range(0, len(piece), _MOST)]
 
 

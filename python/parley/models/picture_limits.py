@@ -1,7 +1,7 @@
 """Pictures for models: which models can see them, and how many, of what size, a request may have.
 
 Models are recognized by name. Parley sends pictures to an unknown model until a refusal, which
-`models/refusals.py` recognizes. Knows no wire formats and no files.
+`models/refusals.py` recognizes. Knows neither wire formats nor files.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Room:
 # github.com/shellicar/claude-cli/issues/323).
 _CLAUDE = Room(20, 5_242_880, 24_000_000)
 # "Up to 20MB per image, up to 500 individual images per request, up to 50 MB image bytes per
-# request" (openai-hd4n6.mintlify.app/docs/guides/images, after OpenAI's guide). Others accept less;
-# no source was kept. All read 2026-11-23.
+# request" (openai-hd4n6.mintlify.app/docs/guides/images, after OpenAI's guide). Other providers
+# accept less; no source was kept. All read 2026-11-23.
 _OTHERS = Room(100, 20_000_000, 20_000_000)
 
 
@@ -107,8 +107,8 @@ def selection(
 ) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
     """The contents to send, by attachment path, and the reasons why other pictures are left out.
 
-    The newest pictures have priority; `contents` has each attachment's bytes, or why they are
-    missing.
+    The newest pictures have priority; `contents` has each attachment's bytes, or the reason why
+    they are missing.
     """
     attachments = [a for turn in reversed(turns) for a in reversed(list(attachments_of(turn)))]
     most, counts = room(model), Counter(attachment.path for attachment in attachments)

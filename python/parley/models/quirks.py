@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 # All of openai 3.54 read 2026-11-22, below openai/types/.
 Quirk: TypeAlias = Literal[
-    # The reply's limit has its old name: "This value is now deprecated in favor of
+    # The limit for the reply is sent under its old name: "This value is now deprecated in favor of
     # `max_completion_tokens`, and is not compatible with o-series models"
-    # (chat/completion_create_params.py). Reasoning models still get the new name.
+    # (chat/completion_create_params.py). For reasoning models, the new name is still used.
     "max_tokens",
     # A result repeats its tool's name; OpenAI's `tool` message has no such field
     # (chat/chat_completion_tool_message_param.py).

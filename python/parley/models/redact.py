@@ -15,7 +15,9 @@ from parley.models.events import Call, Event, TextDelta, ThinkingDelta
 
 HIDDEN_KEY = "[key]"
 _SHORTEST = 8
-"""A shorter key is a placeholder such as "none" or "ollama", which a reply may contain."""
+"""A key shorter than this is a placeholder such as "none" or "ollama", which a reply may
+contain.
+"""
 
 
 class Redacting(Decoder):

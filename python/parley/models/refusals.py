@@ -1,7 +1,7 @@
 """Providers' refusals: whether and how to change a refused request so that it may be accepted.
 
-Providers explain refusals only in text, and each uses different wording. Knows no clients and no
-files.
+Providers explain refusals only in text, and each provider words them differently. Knows neither
+clients nor files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHORTEN = "shorten the question or the system prompt, lower max_tokens, or offer
 # 2048" (llama-cpp-python, github.com/fedora-copr/logdetective-website/pull/193). With status 429,
 # although waiting does not help: "Request too large for gpt-4o on tokens per min (TPM): Limit
 # 30000, Requested 342389. The input or output tokens must be reduced in order to run successfully."
-# (OpenAI, github.com/vanna-ai/vanna-flask/issues/11). For the others no source was kept.
+# (OpenAI, github.com/vanna-ai/vanna-flask/issues/11). For the other wordings, no source was kept.
 _TOO_LONG = re.compile(
     r"prompt is too long"  # Anthropic
     r"|exceed(s|ed)? (the |its )?(model'?s )?(available |maximum )?context"  # Anthropic, OpenAI, llama.cpp
@@ -101,8 +101,8 @@ class Amendment:
 def amended(request: Request, api: str, status: int | None, words: str) -> Amendment | None:
     """How to repeat a request that was refused with this text; None if unknown.
 
-    `api` is the format that was used; "" if the user chose it. Each change is made only once, or
-    makes the request smaller each time.
+    `api` is the format that was used; "" if the user chose it. Each change is either made only once
+    or makes the request smaller every time.
     """
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
         return Amendment(
@@ -189,8 +189,9 @@ _BLIND = re.compile(
 
 
 def _without_pictures(request: Request, images: frozenset[str], words: str) -> Amendment:
-    """Replace pictures with text: all pictures if the model cannot see any, otherwise those that
-    were sent."""
+    """Replace pictures with text: all pictures if the model cannot see any, otherwise only the
+    pictures that were sent.
+    """
     status = "Asking again with words for pictures..."
     if _BLIND.search(words):
         aside = f"{request.model} cannot see pictures: Parley sends text instead"
@@ -219,7 +220,7 @@ _OF_TOOLS = (400, 422)
 
 
 def _refused_tools(request: Request, words: str) -> Mapping[str, Tool]:
-    """The tools that a refusal names, by their names on the wire."""
+    """The tools that a refusal mentions, by their names on the wire."""
     sent = request.catalogue.in_full
     numbers = (int(next(filter(None, match.groups()))) for match in _TOOL_BY_NUMBER.finditer(words))
     names = {sent[number][0] for number in numbers if number < len(sent)}
@@ -239,7 +240,7 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
 
 
 def _other_api(model: str, api: str, status: int | None, words: str) -> str | None:
-    """The format that a refusal asks for; None if it asks for none."""
+    """The format that a refusal asks for; None if it does not ask for a format."""
     refused = FORMATS.get(api)
     if refused is None or status not in (400, 404):
         return None

@@ -32,7 +32,7 @@ class TextTools:
     support tools.
 
     `filter` is the number of calls allowed in an XML reply, `most_tokens` limits the request's
-    `max_tokens`, and `errors` has the errors from earlier attempts.
+    `max_tokens`, and `errors` are the errors from earlier attempts.
     """
 
     mode: Literal["auto", "json", "xml"]
@@ -58,10 +58,11 @@ class Request:
     `text_tools` is set if tools have to, or may have to, be described in the text. `wire_turns` are
     the turns with wire names, if these differ from the names in the file.
 
-    `pictures` has attachments' contents by path, or why a content is missing. `refused` has the
-    paths of pictures that the provider refused; `is_blind` means that it refused all pictures.
-    `refused_tools` are the tools that it refused, which are no longer in the catalogue. `price` is
-    the price of its tokens, if known. `tool_room` limits the tools' schemas; if None, all are sent.
+    `pictures` maps the attachments' paths to their contents, or to the reasons why these are
+    missing. `refused` are the paths of the pictures that the provider refused; `is_blind` means
+    that it refused all pictures. `refused_tools` are the tools that the provider refused, which are
+    no longer in the catalogue. `price` is the price of the model's tokens, if known. `tool_room`
+    limits the tools' schemas; if it is None, all schemas are sent.
     """
 
     transcript: Transcript
@@ -100,7 +101,9 @@ class Request:
         return self.memory().turns if self.wire_turns is None else self.wire_turns
 
     def memory(self) -> Memory:
-        """The part of the transcript to send: all of it if it fits in the model's window."""
+        """The part of the transcript to send: the whole transcript if it fits in the model's
+        window.
+        """
         if not self._memories:
             exchanges = self.transcript.exchanges[: self.at + 1]
             self._memories.append(
@@ -144,7 +147,9 @@ class Request:
         return narrow if narrow.memory().size < self.memory().size else None
 
     def without(self, refused: frozenset[Tool]) -> Request:
-        """Remove tools that the provider refused; returns the same request if it has none."""
+        """Remove tools that the provider refused; returns the same request if it contains no such
+        tools.
+        """
         catalogue = self.catalogue.without(refused)
         if catalogue == self.catalogue and refused <= self.refused_tools:
             return self

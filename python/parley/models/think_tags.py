@@ -1,6 +1,6 @@
 """Thinking that local models write at the start of their text, as `<think>…</think>`.
 
-Knows the tag's two spellings and how a stream may be split. Knows nothing about events or models.
+Knows the tag's two forms and how a stream may be split. Knows nothing about events or models.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from parley.models.pending_text import PendingText
 
 Kind: TypeAlias = Literal["text", "thinking", "end"]
 
-# No standard defines these tags. Streams from servers that pass them on are in
+# No standard defines these tags. Examples of streams from servers that pass these tags on are in
 # tests/streams/openai_chat, as local-*.sse (November 2026).
 _OPENERS = ("<think>", "<thinking>")
 _CLOSERS: Mapping[str, str] = {"<think>": "</think>", "<thinking>": "</thinking>"}
@@ -34,7 +34,7 @@ class ThinkTags:
 
     @property
     def is_past(self) -> bool:
-        """Whether everything that follows is text."""
+        """Whether everything from now on is text."""
         return self._state == "text"
 
     def feed(self, piece: str) -> list[tuple[Kind, str]]:

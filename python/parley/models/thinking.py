@@ -1,4 +1,4 @@
-"""Which models can think, in which mode and how much: known facts about models, by name.
+"""Known facts about models, by name: which models can think, in which mode and how much.
 
 For a model with an unknown name, Parley assumes that its thinking cannot be controlled. Knows only
 the request's fields for thinking.

@@ -13,14 +13,15 @@ from parley.tools.catalogue import Tool
 
 
 def tokens_of(tools: Iterable[Tool]) -> int:
-    """The estimated number of tokens of tools with their schemas."""
+    """The estimated number of tokens that tools take, with their schemas."""
     return sum(tool.size for tool in tools) // BYTES_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRoom:
-    """Limits a request's tools: their tokens with their schemas, and their number; None means no
-    limit."""
+    """Limits a request's tools: their tokens (including their schemas), and their number; None
+    means no limit.
+    """
 
     tokens: int
     count: int | None = None

@@ -1,4 +1,4 @@
-"""Compares two requests' units, and finds the units that are new, removed, moved or replaced.
+"""Compares the units of two requests, and finds the units that are new, removed, moved or replaced.
 
 Knows only fingerprints, not files or the text for the user.
 """
@@ -115,7 +115,9 @@ _HEADS: Mapping[str, frozenset[str]] = {
     | (frozenset({units.CALL}) if letter in _OF_CALL else frozenset())
     for letter in (*_KINDS, units.STAND_IN)
 }
-"""The kinds of units that a kind belongs to; their addition or removal covers it."""
+"""The kinds of units that a kind belongs to; if they are added or removed, this kind is not
+reported separately.
+"""
 
 
 def _common(one: Units, other: Units) -> int:

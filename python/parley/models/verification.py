@@ -63,13 +63,14 @@ _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("exchange", "moved"): "the exchange was moved",
     ("request", "edited"): "the request for this reply was different",
 }
-"""The text for each change. A change that is missing here is covered by another change, or is
-irrelevant."""
+"""The text for each change. A change that is not listed here is covered by another change, or is
+irrelevant.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request and its reply in digests; `at` is the time of sending, in seconds since 1970."""
+    """A request and its reply, as digests; `at` is the time of sending, in seconds since 1970."""
 
     at: float
     header: Mapping[str, Any]
@@ -93,11 +94,11 @@ class LaterEdit:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A chat's edits, the number of `requests` that led to its replies, and how many of these are
-    still the `same`.
+    """A chat's edits, the number of `requests` that led to its replies, and how many of these
+    requests are still the `same`.
 
-    `unknown` has the exchange and line (from 1) of each reply without a recorded request, unless an
-    unchanged later request contains the reply.
+    `unknown` lists the exchange and line (from 1) of each reply without a recorded request, unless
+    an unchanged later request contains the reply.
     """
 
     edits: tuple[LaterEdit, ...]
@@ -267,7 +268,7 @@ def _places(transcript: Transcript) -> Iterator[_Place]:
 def _pairs(
     places: Sequence[_Place], records: Sequence[RequestRecord]
 ) -> list[tuple[RequestRecord, _Place]]:
-    """The requests that led to a reply in the file, each with this reply, in file order.
+    """The requests that led to a reply in the file, each paired with this reply, in file order.
 
     Neither replies nor requests have an id, and replies may be edited, moved, deleted or copied. So
     the surest matches come first, because each request has only one reply.
@@ -355,7 +356,9 @@ def _edits_beside(
 
 
 class _Questions:
-    """The file's questions and all recorded questions; an exchange found in both was only moved."""
+    """The file's questions and all recorded questions; an exchange that is found in both was only
+    moved.
+    """
 
     def __init__(self, transcript: Transcript, records: Sequence[RequestRecord]) -> None:
         exchanges = enumerate(transcript.exchanges)
@@ -444,7 +447,7 @@ def _edits_at_end(
     for question in dict.fromkeys(_last_question(record.units) for record in records[last + 1 :]):
         where, answers = places.get(question or "", (None, ()))
         is_cut = any(last_notice(answer) is not None for answer in answers)
-        if where and not is_cut:  # otherwise it was asked again and ended early
+        if where and not is_cut:  # else: asked again, and the answer ended early
             yield _edit(("reply", "removed"), where)
         elif not where and known:
             line = max(transcript.exchanges[-1].span.end, 1)

@@ -1,8 +1,8 @@
 """Decides whether a call may run: compares the file with the decisions made on this machine.
 
 A mark in the file only records a choice. A call runs only if the ledger has an entry with the same
-chat, call id, server, tool, arguments and definition. A deny rule beats a remembered approval, and
-that beats an auto rule; otherwise, Parley asks.
+chat, call id, server, tool, arguments and definition. A deny rule takes precedence over a
+remembered approval, and a remembered approval over an auto rule; otherwise, Parley asks.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from parley.tools.search import FIND_TOOLS
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
-"""`closed`: the approval was used, and its call has since left the file."""
+"""`closed`: the approval was used, and its call has been removed from the file in the meantime."""
 _Call: TypeAlias = tuple[str, str]
 Standing: TypeAlias = Literal["undecided", "declined", "approved", "pending", "may have run"]
-"""`pending`: the call was approved and sent. It runs at its server as a task, and its result can be
-collected."""
+"""`pending`: the call was approved and sent. The call runs on its server as a task, and the result
+can be collected.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class CallKey:
     arguments: str
     digest: str
     definition: str = field(default="", compare=False, repr=False)
-    """The definition's text, to show later what has changed; "" if unknown."""
+    """The definition's text, used to show later what has changed; "" if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """The ledger's records of one chat. `proposals` has each proposal as often as Parley wrote it
-    into the file."""
+    """The ledger's records of one chat. `proposals` contains each proposal as often as Parley wrote
+    it into the file.
+    """
 
     entries: tuple[Entry, ...] = ()
     proposals: Collection[tuple[str, str, str]] = ()
@@ -81,7 +83,7 @@ def written_key(proposal: Proposal) -> tuple[str, str, str]:
 
 
 def is_declined(proposal: Proposal) -> bool:
-    """Whether its mark declines it, which needs no entry in the ledger."""
+    """Whether the proposal's mark declines it, which needs no entry in the ledger."""
     return proposal.choice is not None and proposal.choice not in YES
 
 
@@ -198,14 +200,15 @@ class Approvals:
         """How often this call was started, if one of its results may be missing from the file;
         otherwise 0.
 
-        Only id and arguments identify the call, even if its tool has since changed. In a copied or
-        moved file, the call may have been started for the other file.
+        Only id and arguments identify the call, even if its tool has changed in the meantime. In a
+        copied or moved file, the call may have been started for the other file.
         """
         call, counts = (proposal.call.id, proposal.call.arguments), self._counts
         states = Counter(e.state for e in counts.entries_of(*call))
         used, closed = states["used"], states["closed"]
         is_lost = used > counts.settled[call]
-        # A closed call left the file with its answer. It is back, by an undo or from elsewhere.
+        # A closed call was removed from the file with its answer. The call has returned, through an
+        # undo or from elsewhere.
         here = used + closed if is_lost or closed else 0
         return here if self.is_own(proposal) else here + counts.elsewhere[call]
 
@@ -217,7 +220,7 @@ class Approvals:
     def is_own(self, proposal: Proposal) -> bool:
         """Whether Parley wrote this proposal.
 
-        The file must not have the proposal more often than Parley wrote it.
+        The file must not contain the proposal more often than Parley wrote it.
         """
         key = written_key(proposal)
         return self._counts.in_file[key] <= self._counts.own[key]
@@ -229,7 +232,9 @@ class Approvals:
         return any((e.choice, e.state) == (proposal.choice, "revoked") for e in entries)
 
     def is_as_proposed(self, proposal: Proposal) -> bool | None:
-        """Whether its tool is unchanged since a model proposed the call here; None if none did."""
+        """Whether the tool has not changed since a model proposed the call here; None if no model
+        proposed it.
+        """
         tool = self.catalogue.get(proposal.call.name)
         call = (proposal.call.id, proposal.call.arguments)
         proposed = self._counts.proposed.get(call, ())
@@ -270,8 +275,8 @@ class Approvals:
 def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> frozenset[str]:
     """The ids of calls to revoke: still approved, but no longer marked and waiting in the file.
 
-    The mark was undone or edited, or the call was deleted. Exchanges before number `since` do not
-    count, because the model has continued without their waiting calls.
+    The mark has been undone or edited, or the call has been deleted. Exchanges before number
+    `since` do not count, because the model has continued without their waiting calls.
     """
     live = [e.key for e in view.entries if e.state == "live"]
     if not live:
@@ -309,7 +314,9 @@ def _remembers(entry: Entry) -> bool:
 
 
 def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
-    """Whether an entry is about this call, even if the tool's definition has changed since."""
+    """Whether an entry is about this call, even if the tool's definition has changed in the
+    meantime.
+    """
     call = proposal.call
     return (key.id, key.server, key.tool, key.arguments) == (
         call.id,

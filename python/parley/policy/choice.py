@@ -1,4 +1,4 @@
-"""What a choice key means: which proposals it decides, and whether it remembers their tools.
+"""The meaning of a choice key: which proposals it decides, and whether their tools are remembered.
 
 `REACH` is the whole rule for the proposals that a key decides.
 """
@@ -33,12 +33,14 @@ class Chosen:
     proposals: tuple[Proposal | Broken, ...] = ()
     message: str = ""
     is_from_afar: bool = False
-    """Whether there are several and the cursor is not on a call, so the keys may be half of a Vim
-    command such as `yap`."""
+    """Whether there are several proposals and the cursor is not on a call, so that the key may be
+    half of a Vim command such as `yap`.
+    """
 
 
 def exchange_at(transcript: Transcript, line: int) -> int | None:
-    """The number of the exchange that contains a line, both from 0; 0 for a line above the first.
+    """The number of the exchange that contains a line, both counted from 0; 0 for a line above the
+    first exchange.
 
     None if the transcript has no exchange.
     """
@@ -75,7 +77,9 @@ def chosen(
     approvals: Approvals,
     reach: Reach | None = None,
 ) -> Chosen:
-    """The calls that a key decides on a line of an exchange; `reach` overrides the key's own."""
+    """The calls that a key decides on a line of an exchange; `reach` overrides the key's own
+    scope.
+    """
     calls = open_calls(exchange)
     if not calls:
         return Chosen(message="no tool call is waiting for a choice here")

@@ -1,8 +1,8 @@
 """Warnings before an approval counts: the user approves what was shown. Pure.
 
-A call that was started before would run again. Its tool may differ from the tool shown. The call
-may have been on the screen only in part, only for a moment, or not at all. The first approval only
-warns; the next approval, given after the warning, decides.
+A call that was started before would run again. A call's tool may differ from the tool that was
+shown. The call may have been on the screen only in part, only for a moment, or not at all. The
+first approval only warns; the next approval, given after the warning, decides.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def doubts(proposals: Sequence[Proposal], approvals: Approvals, seen: Seen | Non
 
 
 def message(doubts: Sequence[Doubt], name: str) -> str:
-    """The doubts in words, the gravest first; `name` is the key or command to repeat."""
+    """The doubts in words, the most serious doubt first; `name` is the key or command to repeat."""
     first = next(d for kind in _SAYS for d in doubts if d.kind == kind)
     others = len({id(d.proposal) for d in doubts}) - 1
     text = _SAYS[first.kind].format(one_line(first.proposal.call.name, _LONGEST_NAME), name)

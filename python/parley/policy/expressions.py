@@ -6,14 +6,16 @@ With an expression such as `(a|a)+b`, Python's `re` may run forever, and cannot 
 from __future__ import annotations
 
 LIMIT_S = 0.2
-"""The time limit of one match. https://pypi.org/project/regex/ (2026-11-22): "The matching methods
-and functions support timeouts. The timeout (in seconds) applies to the entire operation"."""
+"""The time limit for one match. https://pypi.org/project/regex/ (2026-11-22): "The matching methods
+and functions support timeouts. The timeout (in seconds) applies to the entire operation".
+"""
 
 
 def fits(expression: str, text: str, *, otherwise: bool, over_lines: bool = False) -> bool:
-    """Whether an expression matches a whole text; `otherwise` if it is broken or takes too long.
+    """Whether an expression matches a whole text; `otherwise` if the expression is broken or takes
+    too long.
 
-    With `over_lines`, a dot also matches a line end.
+    With `over_lines`, a dot also matches a line break.
     """
     import regex  # here, because few settings need it
 

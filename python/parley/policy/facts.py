@@ -39,7 +39,7 @@ class Disowned:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Calls leave the file, with their results if they ran."""
+    """Calls are removed from the file, with their results if they ran."""
 
     calls: tuple[Call, ...]
 
@@ -54,7 +54,9 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Parley wrote proposals (id, name, arguments) from a model's reply; `keys` has the tools."""
+    """Parley wrote proposals (id, name, arguments) from a model's reply; `keys` contains their
+    tools.
+    """
 
     proposals: tuple[tuple[str, str, str], ...]
     keys: tuple[CallKey, ...] = ()

@@ -1,7 +1,7 @@
 """A turn's limits: compares counts from the file with the settings.
 
 All counts come from the transcript, so a restart does not reset them. Only calls that ran count as
-made; refused calls never do. Knows no clock: the loop limits how long a turn takes.
+made; refused calls never count. Knows no clock: the loop limits how long a turn takes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def session_calls(transcript: Transcript) -> int:
 
 
 def over_limit(limits: Limits, message_calls: int, session_calls: int) -> str | None:
-    """The message of the limit that another call would exceed; approved calls count, too."""
+    """The message of the limit that another call would exceed; approved calls are also counted."""
     if limits.per_message is not None and message_calls >= limits.per_message:
         return PER_MESSAGE
     if limits.per_session is not None and session_calls >= limits.per_session:
@@ -88,8 +88,9 @@ def stop_reason(limits: Limits, answer: Answer) -> str | None:
 
 
 def _failed_in_a_row(counted: list[Round]) -> int:
-    """The number of last replies in which every call failed: the model saw the results but did not
-    improve."""
+    """How many of the last replies in a row contain only failed calls: the model saw the results
+    but did not improve.
+    """
     count = 0
     for reply in reversed(counted):
         outcomes = {_outcome(proposal) for proposal in reply.proposals}

@@ -1,5 +1,5 @@
-"""References that a question cannot include. The first attempt reports them; the next proceeds.
-Pure.
+"""References that a question cannot include. The first attempt to ask the question reports them;
+the next attempt proceeds. Pure.
 
 Only an attempt with the same question text proceeds. The ledger keeps each report as a warning with
 the reference, the question's digest and the reason.
@@ -38,7 +38,7 @@ def message(lacking: Sequence[Lack]) -> str:
 
 
 def problems(transcript: Transcript, warnings: Iterable[tuple[str, str, str]]) -> Iterator[Problem]:
-    """The missing references of unanswered questions, each on its reference's line."""
+    """The problems for missing references in unanswered questions, each on its reference's line."""
     said = [warning for warning in warnings if warning[2].startswith(_KIND)]
     if not said:
         return

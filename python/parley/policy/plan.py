@@ -1,7 +1,7 @@
 """The next step: a pure function of the transcript, the settings, the tools and the ledger's view.
 
-It is level-triggered: the current file decides, not the past. The function never remembers and
-never acts: the loop takes the step, writes its outcome into the file, and asks again.
+The function is level-triggered: the current file decides, not the past. The function never
+remembers and never acts: the loop takes the step, writes its outcome into the file, and asks again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class StartAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """The model must reply; unless `tools_on`, only in prose."""
+    """The model must reply, and only in prose unless `tools_on`."""
 
     tools_on: bool
 
@@ -64,7 +64,7 @@ class AwaitChoices:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """All calls are decided: run these, and collect the results of tasks."""
+    """All calls are decided: run these calls, and collect the results of tasks."""
 
     proposals: tuple[Proposal, ...]
 
@@ -211,7 +211,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
         if proposal.result is not None:
             continue
         if proposal.task and situation.approvals.task(proposal):
-            standing += 1  # it has been sent, so it is too late to prevent it
+            standing += 1  # the call has been sent, so it is too late to prevent it
             continue
         why = (
             (DECLINED if is_declined(proposal) else None)
@@ -226,7 +226,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
 
 
 def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -> str | None:
-    """Why a call cannot run at all; None if it can. `number` is its place in the reply."""
+    """Why a call cannot run at all; None if it can. `number` is the call's place in the reply."""
     call, most = proposal.call, situation.limits.max_tools_per_request
     tool = situation.catalogue.get(call.name)
     if tool is None:
@@ -246,7 +246,7 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
 
 
 def lacks_server(situation: Situation, proposal: Proposal) -> bool:
-    """Whether the tool of a call that a model proposed here is missing, as are servers."""
+    """Whether servers are missing, and also the tool of a call that a model proposed here."""
     has_tool = situation.catalogue.get(proposal.call.name) is not None
     return (
         not has_tool

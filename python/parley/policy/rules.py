@@ -41,7 +41,7 @@ class Pattern:
         if tool.of_project != self.tool.startswith(OF_PROJECT):
             return False
         server, slash, name = self.tool.removeprefix(OF_PROJECT).partition("/")
-        if slash:  # part by part: a slash in a tool's name must not imitate a server
+        if slash:  # compared part by part, so that a slash in a tool's name cannot imitate a server
             is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
         else:
             is_named = tool.trusted and fnmatchcase(tool.name, self.tool)
@@ -64,15 +64,18 @@ class Pattern:
 
 
 def _surely_fits(expression: str, value: Any) -> bool:
-    """Whether a value certainly fits. A path with `..` fits only `.*`: it may lead anywhere."""
+    """Whether a value certainly fits. A path with `..` matches only `.*`, because it may lead
+    anywhere.
+    """
     if not isinstance(value, str) or (expression != ".*" and ".." in _plain(value).split("/")):
         return False
     return fits(expression, value, otherwise=False)
 
 
 def _may_fit(expression: str, value: Any) -> bool:
-    """Whether a value may fit: a text as it is, over all its lines, or as a path; another value as
-    JSON, or by the texts that it contains."""
+    """Whether a value may match: a text as it is, across all its lines, or as a path; any other
+    value as JSON, or through the texts that it contains.
+    """
     spellings = (spelling for text in _texts_of(value) for spelling in _spellings(text))
     return any(
         fits(expression, spelling, otherwise=True, over_lines=True) for spelling in spellings
@@ -80,7 +83,7 @@ def _may_fit(expression: str, value: Any) -> bool:
 
 
 def _spellings(text: str) -> Iterator[str]:
-    """A text itself, and the normalized path that it names."""
+    """A text itself, and the normalized path that it stands for."""
     yield text
     if "/" in (plain := _plain(text)):
         yield re.sub("^//", "/", normpath(plain))  # POSIX leaves the meaning of two slashes open
@@ -115,11 +118,11 @@ class Rules:
     auto_read_only: bool = False
 
     def denied(self, tool: Tool, arguments: str) -> Pattern | None:
-        """The pattern that forbids this call; None if none does."""
+        """The pattern that forbids this call; None if no pattern does."""
         return next((p for p in self.deny if p.forbids(tool, arguments)), None)
 
     def allowed(self, tool: Tool, arguments: str) -> str | None:
-        """The rule that allows this call without asking; None if none does."""
+        """The rule that allows this call without asking; None if no rule does."""
         if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
             return f"approval.auto has {pattern}"
         if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:

@@ -1,8 +1,8 @@
 """Blocks tools by name, regardless of approvals.
 
 A plain pattern blocks every tool with that whole word in its name: `rm` blocks `rm`, `rm_file`,
-`rm:file` and `rmFile`, but neither `format` nor `confirm`. `*`, `?` and `[` make it a glob, `/…/` a
-regular expression.
+`rm:file` and `rmFile`, but neither `format` nor `confirm`. `*`, `?` and `[` make a pattern a glob,
+and `/…/` make it a regular expression.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def words(name: str) -> list[str]:
 
 
 def blocked_by(name: str, patterns: Iterable[str]) -> str | None:
-    """The first pattern that blocks a tool of this name; None if none does."""
+    """The first pattern that blocks a tool of this name; None if no pattern does."""
     return next((pattern for pattern in patterns if _blocks(pattern, name)), None)
 
 

@@ -1,4 +1,5 @@
-"""The status texts while a turn runs: the fixed ones, and the sentence about a tool's action.
+"""The status texts that are shown while a turn runs: the fixed texts, and the sentence about a
+tool's action.
 
 Knows the texts, but not when they are shown or which model writes the sentence.
 """
@@ -50,7 +51,7 @@ def using(names: Iterable[str]) -> str:
 
 
 def writing(name: str, size: int) -> str:
-    """The text while a model writes a call of this many characters; "" for a short one."""
+    """The text while a model writes a call of this many characters; "" for a short call."""
     if size < _SHORT_CALL:
         return ""
     kilobytes = size // 1000
@@ -102,7 +103,7 @@ def rate_limited(seconds: float) -> str:
 
 
 def is_rate_limited(text: str) -> bool:
-    """Whether a text is the one about the rate limit."""
+    """Whether a text is the text about the rate limit."""
     return text.startswith(_RATE_LIMITED)
 
 

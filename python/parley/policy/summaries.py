@@ -1,4 +1,5 @@
-"""The `📝:` lines that older answers lack: which exchanges need one, and how to ask a model for it.
+"""The `📝:` lines that are missing in older answers: which exchanges need a summary, and how to ask
+a model for it.
 
 Knows the texts, but not which model is asked, or when.
 """
@@ -16,7 +17,7 @@ from parley.chat.transcript import Exchange, Text, Transcript
 from parley.text import one_line
 
 KEEP = 3
-"""The number of last exchanges that need no summary."""
+"""How many of the last exchanges need no summary."""
 _LONGEST = 600
 _LONGEST_TEXT = 16_000
 
@@ -73,7 +74,7 @@ def _parts(turn: Turn) -> Iterator[str]:
 
 
 def summary_line(reply: str) -> str:
-    """A model's reply as a one-line summary; "" if it says nothing."""
+    """A model's reply as a one-line summary; "" if the reply is empty."""
     lines = [" ".join(one_line(line).split()) for line in fit(reply).split("\n")]
     marked = (line.removeprefix(SUMMARY).strip() for line in lines if line.startswith(SUMMARY))
     text = next(marked, "") or " ".join(filter(None, lines))

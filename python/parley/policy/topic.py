@@ -1,4 +1,5 @@
-"""The topic of a chat whose front matter leaves it empty: from its first summary, or from a model.
+"""The topic of a chat whose front matter contains an empty topic: from its first summary, or from a
+model.
 
 Knows the texts, but not where a topic is written or which model is asked.
 """
@@ -63,6 +64,6 @@ def title(reply: str) -> str:
 
 
 def _beginning(transcript: Transcript) -> tuple[Exchange | None, Answer | None]:
-    """The first exchange with an answer, and its last answer."""
+    """The first exchange that has an answer, and that exchange's last answer."""
     exchange = next((exchange for exchange in transcript.exchanges if exchange.answers), None)
     return exchange, exchange.answers[-1] if exchange else None

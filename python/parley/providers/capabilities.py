@@ -63,8 +63,9 @@ class Capabilities:
         return amended(request, api, refusal.status, refusal.words)
 
     def heed(self, event: Event, request: Request) -> None:
-        """Use the form of a request that got a reply for later requests; make these smaller if the
-        reply filled the context window."""
+        """For later requests, use the form of a request that has received a reply; make later
+        requests smaller if the reply filled the context window.
+        """
         if isinstance(event, RateLimits):
             return
         is_full = isinstance(event, Finished) and event.reason == "context"

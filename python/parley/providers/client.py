@@ -53,13 +53,17 @@ LAST_WAIT_S = 8.0
 EVENTS_AT_ONCE = 500
 """How many payloads are read at once, which takes less time than an editor's frame."""
 BODY_BYTES = 128 * 1024 * 1024
-"""The maximum for one reply: three times the size of the longest reply, 128,000 tokens with a
-300-byte event each."""
+"""The maximum size of one reply in bytes: three times the size of the longest reply, 128,000 tokens
+with a 300-byte event each.
+"""
 HEAD_WAITS = 10
-"""How many times `idle_s` may pass before a response begins, which a server could delay forever."""
+"""How many times `idle_s` may elapse before a response begins, because a server could delay the
+response forever.
+"""
 CONTENT_WAITS = 10
-"""How many times `idle_s` may pass with only comments or pings: models can think for a long
-time."""
+"""How many times `idle_s` may elapse with only comments or pings, because models can think for a
+long time.
+"""
 REST_S = 0.2
 MOST_OF_THE_REST = 65_536
 """Limits, in seconds and bytes, for reading to the end of a stream, only to reuse a connection."""
@@ -95,7 +99,8 @@ class ProviderClient:
         luck: Callable[[], float] = random.random,
         in_process: Provider | None = None,
     ) -> None:
-        """`builtin_url` returns the demo model's address; its requests have `builtin_headers`.
+        """`builtin_url` returns the demo model's address; requests to the demo model have
+        `builtin_headers`.
 
         `in_process` is a provider that was passed in as an object.
         """
@@ -126,7 +131,7 @@ class ProviderClient:
         return self._capabilities.settled(request)
 
     async def supports_tools(self, provider: ProviderSettings, model: str) -> bool:
-        """Whether a model supports tools; only providers from packages can say no."""
+        """Whether a model supports tools; only providers from packages can answer no."""
         return provider.kind != PACKAGE or await self._packages.supports_tools(provider.name, model)
 
     async def stream(
@@ -394,8 +399,9 @@ async def _whole(
 
 
 def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
-    """Import everything that a turn with this kind of provider needs, most urgent first; runs in a
-    thread."""
+    """Import everything that a turn with this kind of provider needs, the most urgent modules
+    first; runs in a thread.
+    """
     demo = ("parley.demo.server",) if builtin else ()
     own = () if kind == PACKAGE else (sdk(kind).package,)
     for name in (*own, *demo, *(("mcp", "jsonschema") if has_tools else ())):

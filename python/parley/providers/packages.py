@@ -35,7 +35,7 @@ REPLIES_AT_ONCE = 500
 ANSWERS_S = 5.0
 """The seconds within which a provider's event loop must respond; otherwise it counts as blocked."""
 CLOSE_S = 1.0
-"""The seconds that a provider has to finish when it is closed."""
+"""How many seconds a provider has to finish when it is closed."""
 _THIS_PROGRAM = "this program"
 """Replaces the package's name if the provider is an object that was passed in."""
 _AGAIN = "wait, then :ParleyRespond asks again"
@@ -61,8 +61,9 @@ class PackageProviders:
     async def stream(
         self, name: str, request: ProviderRequest
     ) -> AsyncIterator[list[ProviderEvent]]:
-        """Stream a provider's events, in lists of events that are available together. Raises
-        ModelError, which names the package."""
+        """Stream a provider's events, in lists of events that became available together. Raises
+        ModelError, which names the package.
+        """
         worker = await self._worker(name)
         async with aclosing(worker.stream(request)) as batches:
             while batch := await self._in_time(worker, anext(batches, None)):
@@ -271,7 +272,9 @@ class _Pipe:
         self._reader.call_soon_threadsafe(self._queue.put_nowait, _End(error))
 
     def make_room(self, count: int) -> None:
-        """In the provider's thread: make room for more events, because this many were read."""
+        """In the provider's thread: make room for more events, because this many events have been
+        read.
+        """
         for _ in range(count):
             self._room.release()
 

@@ -97,7 +97,7 @@ _LASTING = (
 
 
 _TUNNEL_REFUSED = re.compile(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
-"""`httpx2`'s text when a proxy answers CONNECT with a status other than 200."""
+"""The text of an `httpx2` when a proxy answers CONNECT with a status other than 200."""
 
 
 def broken_off(

@@ -1,4 +1,4 @@
-"""Gets model replies for servers that may request them, within the rate limit: texts in, a text
+"""Obtains model replies for servers that may request them, within the rate limit: texts in, a text
 out.
 
 Knows the user's agent. The settings decide whether a server may request replies, and another module

@@ -6,8 +6,8 @@ OPENAI_BASE_URL, ANTHROPIC_BASE_URL (openai 3.54, lib/_client_auth.py, of
 github.com/openai/openai-python; anthropic 2.12, _client.py, of
 github.com/anthropics/anthropic-sdk-python; read 2026-11-22).
 
-All these variables are meant for the SDK vendors' hosts. Other hosts get only the values from their
-entry in the settings.
+All these variables are meant for the SDK vendors' hosts. Other hosts receive only the values from
+their entries in the settings.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Tools for a model without any: describes them in the request's text, and reads calls from the
-reply's text.
+"""Tools for a model that does not support them: describes tools in the request's text, and reads
+calls from the reply's text.
 
-Wraps any provider's format. The `Request` has no tools, and its history uses the mode's syntax; a
-decoder around the provider's own finds the calls in the text. A chat may therefore change its mode
-at any point.
+Wraps any provider's format. The `Request` contains no tools, and the history uses the mode's
+syntax; a decoder that wraps the provider's own decoder finds the calls in the text. A chat may
+therefore change its mode at any point.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from parley.tools.catalogue import Catalogue
 
 
 class TryFailed(ParleyError):  # noqa: N818 - one try of several
-    """The model failed to call a tool: an error for it to read, and the `text` of its reply."""
+    """The model failed to call a tool; contains an error for the model to read, and the `text` of
+    its reply.
+    """
 
     def __init__(self, error: str, text: str) -> None:
         super().__init__(error)
@@ -45,7 +47,9 @@ class TryFailed(ParleyError):  # noqa: N818 - one try of several
 
 
 def text_request(request: Request) -> Request:
-    """The request for a provider without tools; unchanged if it uses the provider's own tools."""
+    """The request for a provider without tools; the same request if it uses the provider's own
+    tools.
+    """
     text_tools = request.text_tools
     if text_tools is None or text_tools.syntax is None:
         return request
@@ -100,14 +104,15 @@ def _batch(reply: ModelTurn, text_tools: TextTools, calls: Sequence[CallOutcome]
 # --- The stream -----------------------------------------------------------------------------------
 
 _HEAD = 300
-"""The characters within which a call names its tool."""
+"""The number of characters within which a call has to contain its tool's name."""
 _WHOLE = ("complete", "tool_calls", "pause")
-"""Reasons for which a reply is not cut."""
+"""The reasons for an end that do not mean that the reply was cut off."""
 
 
 def text_decoder(inner: decoder.Decoder, request: Request) -> decoder.Decoder:
-    """The decoder for a request's reply: the provider's own, or one around it that finds calls in
-    text."""
+    """The decoder for a request's reply: the provider's own decoder, possibly inside a decoder that
+    finds calls in text.
+    """
     text_tools = request.text_tools
     if text_tools is None or text_tools.syntax is None or not request.offers_tools:
         return inner
@@ -133,13 +138,13 @@ class TextToolDecoder(decoder.Decoder):
         names = [*catalogue.names(), *(tool.name for _, tool in catalogue.tools)]
         self._names = re.compile(rf"[\"'<]({'|'.join(map(re.escape, names))})[\"'>]")
         self._size = 0
-        """The characters since the last settled item."""
+        """The number of characters since the last settled item."""
         self._head = self._name = ""
-        """The first of these characters, and the tool that they name."""
+        """The first of these characters, and the tool whose name they contain."""
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """The text held back, if it names a tool."""
+        """The text that is held back, if it contains a tool's name."""
         return PendingCall(self._name, self._size) if self._name else None
 
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
@@ -197,8 +202,9 @@ class TextToolDecoder(decoder.Decoder):
                     raise TryFailed(error, "".join(self._texts))
 
     def _check(self, call: TextCall) -> None:
-        """In JSON, a call that does not fit its tool is a failed try; in XML, the file answers
-        it."""
+        """In JSON, a call that does not match its tool's schema is a failed attempt; in XML, the
+        call is answered in the file.
+        """
         if self._is_strict and (error := problem_of(call, self._catalogue)):
             raise TryFailed(error, "".join(self._texts))
 

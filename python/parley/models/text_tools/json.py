@@ -1,7 +1,7 @@
-"""Finds the JSON tool calls in a model's text while it arrives, and takes them out.
+"""Finds the JSON tool calls in a model's text while the text arrives, and takes the calls out.
 
-A call may be bare, in a code fence, inside prose, in an array or next to others. A possible start
-of a call is held back until it is settled; other JSON stays prose, unchanged.
+A call may be bare, in a code fence, inside prose, in an array or next to other calls. A possible
+start of a call is held back until its meaning is settled; other JSON stays prose, unchanged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _INLINE = ("`", "``")
 
 
 class JsonExtractor:
-    """Takes the text of one reply; gives its prose, and its valid and failed calls in order.
+    """Takes the text of one reply; returns its prose, and its valid and failed calls, in order.
 
     `known` are the names of the tools.
     """
@@ -72,10 +72,12 @@ class JsonExtractor:
         self._wrap_end = ""
         """The end of the wrapper around the value being scanned."""
         self._end = ""
-        """The end of the last call's wrapper: it belongs to the call, even after other text."""
+        """The end of the last call's wrapper: this end belongs to the call, even after other
+        text.
+        """
         self._is_after_call = False
         self._code = ""
-        """The fence that closes the prose's current code block, "" outside of one."""
+        """The fence that closes the prose's current code block; "" outside of a code block."""
         self._is_line_start = True
         """Whether only blanks precede the next text on its line; only there can a code block begin
         or end."""
@@ -95,7 +97,9 @@ class JsonExtractor:
         return self._settled(is_final=False)
 
     def _scanned_on(self, scan: JsonScan, piece: str) -> list[Item]:
-        """The items that a piece settles within a value, without reading earlier text again."""
+        """The items that a piece settles within a value, found without reading earlier text
+        again.
+        """
         self._waiting.add(piece)
         self._scanned += scan.feed(piece, 0)
         if scan.state == "open":
@@ -104,7 +108,9 @@ class JsonExtractor:
         return self._settled(is_final=False)
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """The waiting items at the end of the reply; if it was `cut`, half a call is dropped."""
+        """The waiting items at the end of the reply; if the reply was `cut`, an incomplete call is
+        dropped.
+        """
         self._buffer += self._waiting.take()
         items = self._settled(is_final=True)
         while not cut and self._scan and self._buffer[self._json_at] == "[":  # not a list of calls

@@ -19,7 +19,7 @@ NAMES = ("tool", "name", "tool_name", "function")
 PARAMS = ("params", "parameters", "arguments", "args")
 _WRAPPERS = ("function", "tool_call", "tool_calls", "function_call", "calls", "tools")
 _BESIDE = frozenset((*NAMES, *PARAMS, "id", "type", "index", "thought", "thoughts", "reasoning"))
-"""Keys of a call; with other keys besides `name`, an object is something else."""
+"""The keys of a call; an object with keys other than these and `name` is not a call."""
 _WRAPPED_AT_MOST = 5
 
 _Q = "[\"'“”„‘’]"
@@ -87,7 +87,7 @@ def _call(
 
 
 def _arguments(value: object, raw: str) -> str | None:
-    """The text of the arguments; OpenAI's shape has them as JSON within a string."""
+    """The text of the arguments; in OpenAI's format, they are JSON within a string."""
     if isinstance(value, dict):
         return raw
     if value is None or value == "":
@@ -106,7 +106,7 @@ _COLON = re.compile(r"\s*:\s*")
 
 
 def _parts(raw: str) -> Iterator[tuple[str, Any, str]]:
-    """Key ("" in an array), value and text of each part of a valid object or array."""
+    """The key ("" in an array), the value and the text of each part of a valid object or array."""
     at = _after(_GAP, raw, 1)
     while raw[at] not in "}]":
         key = ""

@@ -30,7 +30,8 @@ class JsonScan:
 
     def feed(self, text: str, start: int) -> int:
         """Read characters of `text` from `start` on until the value is settled; returns the place
-        after the last."""
+        after the last character read.
+        """
         for at in range(start, len(text)):
             if self._quote:
                 self._in_string(text[at])

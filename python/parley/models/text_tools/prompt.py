@@ -1,7 +1,8 @@
-"""The texts for a model whose provider has no tools: tools, call syntax, past errors, results.
+"""The texts for a model whose provider does not support tools: tools, call syntax, past errors,
+results.
 
-All of it is request text, made again from the catalogue and the history each time. Knows no wire
-format.
+All of this is text in a request, and is created again from the catalogue and the history each time.
+Knows no wire format.
 """
 
 from __future__ import annotations
@@ -61,12 +62,14 @@ def text_call(text_tools: TextTools, name: str, arguments: str) -> str:
 
 
 def results(calls: Sequence[CallOutcome]) -> str:
-    """The calls' results as a message, each quoted so that none can imitate another."""
+    """The calls' results as a message; each result is quoted, so that it cannot imitate another
+    result.
+    """
     return "\n\n".join([RESULTS, *map(_result, range(1, len(calls) + 1), calls)])
 
 
 def corrections(text_tools: TextTools) -> str:
-    """The errors of earlier replies, for the next try."""
+    """The errors in earlier replies, for the next attempt."""
     attempts = "\n".join(
         f"Attempt {number}: {error}" for number, error in enumerate(text_tools.errors, 1)
     )
@@ -120,7 +123,9 @@ def _type(schema: object) -> str:
 
 
 def _sample(tool: Tool) -> dict[str, Any]:
-    """Arguments as an example: the required ones, otherwise the first parameter."""
+    """Example arguments: for the required parameters, or if there are none, for the first
+    parameter.
+    """
     schema = object_schema(tool.input_schema)
     properties = schema["properties"]
     names = [name for name in schema.get("required", ()) if name in properties] or list(properties)[

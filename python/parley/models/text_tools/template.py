@@ -1,8 +1,8 @@
-"""Prompt templates: how each model family is told about tools, read from data files that users can
-add.
+"""Prompt templates: how tools are described to each model family; users can add templates as data
+files.
 
-Knows the form of the files, which `templates/default.toml` explains; knows nothing of requests. An
-installed package's templates are files, too: none of its code is imported.
+Knows the format of the files, which `templates/default.toml` explains; knows nothing about
+requests. An installed package's templates are files, too: none of its code is imported.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Template:
 
 
 Templates = tuple[Template, ...]
-"""The user's templates first, then the built-in ones."""
+"""The user's templates, followed by the built-in templates."""
 
 
 @cache
 def builtin_templates() -> Templates:
-    """Parley's own templates, the default one last."""
+    """Parley's own templates; the default template comes last."""
     default = _read(BUILTIN / "default.toml", Template())
     others = (path for path in sorted(BUILTIN.glob("*.toml")) if path.name != "default.toml")
     return (*(_read(path, default) for path in others), default)
@@ -52,10 +52,10 @@ PACKAGE_PREFIX = "package:"
 
 
 def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
-    """The templates of a file, or of a folder's `*.toml` files, before the built-in ones; and all
-    problems.
+    """The templates in a file, or in a folder's `*.toml` files, followed by the built-in templates;
+    and all problems.
 
-    `package:NAME` means the folder of the package that has NAME in the group `parley.templates`.
+    `package:NAME` means the folder of the package that offers NAME in the group `parley.templates`.
     """
     builtin = builtin_templates()
     if path is None:
@@ -75,8 +75,9 @@ def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
 
 
 def _files(path: str) -> list[Path]:
-    """The files that a setting names; a wrong path counts as one file, which then cannot be
-    read."""
+    """The files that a setting refers to; a wrong path counts as one file, which then cannot be
+    read.
+    """
     try:
         is_of_package = path.startswith(PACKAGE_PREFIX)
         place = (
@@ -90,7 +91,7 @@ def _files(path: str) -> list[Path]:
 
 
 def template_for(model: str, templates: Templates) -> Template:
-    """The template whose pattern fits a model's name best: the longest pattern wins."""
+    """The template whose pattern matches a model's name best: the longest pattern wins."""
     fits = [(_closeness(model.lower(), template), template) for template in templates]
     return max(fits, key=lambda fit: fit[0])[1]
 

@@ -1,7 +1,7 @@
 """The parts of a text that contains tool calls: prose, thinking, calls, failures.
 
-Shared by the two syntaxes, JSON and XML. Knows whether a call fits its tool; knows nothing of
-either syntax, of events or of requests.
+Shared by the two syntaxes, JSON and XML. Knows whether a call matches its tool's schema; knows
+nothing about either syntax, events or requests.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ class ReplyReader(Protocol):
     """Reads the text of a reply in pieces, cut anywhere."""
 
     limit: ToolLimitReached | None
-    """Why the rest of the reply is not read; None while it may continue."""
+    """The reason why the rest of the reply is not read; None while the reply may continue."""
 
     def feed(self, piece: str) -> list[Item]:
-        """The items that this piece settles; the rest waits. Raises `limit` once it was reached."""
+        """The items that this piece settles; the rest waits. Raises `limit` once this has been
+        reached.
+        """
         ...
 
     def end(self, *, cut: bool = False) -> list[Item]:
@@ -72,7 +74,7 @@ class ReplyReader(Protocol):
 
 
 class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: this is no failure
-    """A reply continues after its only call."""
+    """The reply continues after the only call that it may make."""
 
     def __init__(self) -> None:
         super().__init__("Tool limit reached - only one tool per message allowed")
@@ -81,8 +83,8 @@ class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: t
 def problem_of(call: TextCall, catalogue: Catalogue) -> str | None:
     """The problem of a call, for the model to read; None if it may be proposed.
 
-    If the model knows only the name of a tool, the file gives the answer, so that the model finds
-    the tool.
+    If the model knows only the name of a tool, the call is answered in the file, so that the model
+    finds the tool.
     """
     tool = catalogue.get(call.name)
     if tool is not None and catalogue.is_name_only(tool):

@@ -1,7 +1,7 @@
 """Tool calls that a model writes between tags: `<tool:name><param:x>value</param:x></tool:name>`.
 
-They are taken out of the text while it arrives, cut anywhere. The text between a parameter's tags
-is its exact value. Knows the tags, and uses schemas only to convert values.
+The calls are taken out of the text while it arrives in pieces, split anywhere. The text between a
+parameter's tags is its exact value. Knows the tags, and uses schemas only to convert values.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def _may_be_fence(text: str) -> bool:
 
 
 class XmlParser:
-    """Takes the text of one reply; gives prose, thoughts, calls and failures in order.
+    """Takes the text of one reply; returns prose, thinking, calls and failures, in order.
 
-    If `single`, the first call ends the reply: any text but blanks after it reaches its `limit`.
-    Nothing is read after that, or after a failure.
+    If `single`, the first call ends the reply: any text after the call, except blanks, means that
+    the `limit` has been reached. After that, or after a failure, nothing is read.
     """
 
     def __init__(self, catalogue: Catalogue, *, single: bool = True) -> None:
@@ -83,7 +83,9 @@ class XmlParser:
         self._is_saying = False
 
     def feed(self, piece: str) -> list[Item]:
-        """The items that this piece settles; the rest waits. Raises `limit` once it was reached."""
+        """The items that this piece settles; the rest waits. Raises `limit` once this has been
+        reached.
+        """
         if self.limit:
             raise self.limit
         items = [
@@ -99,7 +101,7 @@ class XmlParser:
         return self._settled(is_final=False)
 
     def _goes_on(self, piece: str) -> bool:
-        """Whether a piece settles nothing, known without reading earlier text."""
+        """Whether a piece certainly settles nothing; decided without reading earlier text."""
         if self._step != self._value:
             return self._waiting.goes_on(self._buffer, piece)
         closing = self._closing()
@@ -111,7 +113,9 @@ class XmlParser:
         return f"</param:{self._param}>"
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """The waiting items at the end of the reply; if it was `cut`, half a block is dropped."""
+        """The waiting items at the end of the reply; if the reply was `cut`, an incomplete block is
+        dropped.
+        """
         if self.limit:
             return []
         self._buffer += self._waiting.take()
@@ -124,7 +128,8 @@ class XmlParser:
         items, self._items = joined(self._items), []
         return items
 
-    # The states. Each settles what it can, and returns False if it needs more text.
+    # The states. Each of these functions settles as much as it can, and returns False if it needs
+    # more text.
 
     def _prose(self, is_final: bool) -> bool:
         if not self._buffer:
@@ -251,7 +256,7 @@ class XmlParser:
         return True
 
     def _over(self, is_final: bool) -> bool:
-        """After the only call of a reply; blanks are ignored."""
+        """After the only call that a reply may make; blanks are ignored."""
         if self._buffer.strip():
             log.debug("Tool limit reached at tool #%d, stopping generation", self._tools)
             log.debug("Collected %d content blocks before tool limit", self._blocks)
@@ -260,7 +265,7 @@ class XmlParser:
         return False
 
     def _think(self, is_final: bool) -> bool:
-        """In a thinking block, and in the blanks after it."""
+        """In a thinking block, or in the blanks after it."""
         pieces = self._tags.feed(self._take(len(self._buffer)))
         for kind, piece in pieces + (self._tags.end() if is_final else []):
             match kind:
@@ -273,7 +278,7 @@ class XmlParser:
         return bool(self._buffer)
 
     def _ended(self, is_final: bool) -> bool:
-        """After a failure, or the end: nothing more is read."""
+        """After a failure or the end; nothing more is read."""
         self._buffer = ""
         return False
 

@@ -1,7 +1,7 @@
 """Converts the values between a call's tags: texts to JSON by the tool's schema, and back.
 
-A text is read as its parameter's schema wants it. Other texts stay strings, and the check of the
-arguments then reports them. Knows nothing of streams.
+A text is converted to the type that its parameter's schema expects. Any other text remains a
+string, and the check of the arguments then reports it. Knows nothing of streams.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIMPLE = ("boolean", "integer", "number", "null")
 
 
 def arguments_json(params: Iterable[tuple[str, str]], schema: object) -> str:
-    """The arguments of a call as JSON text; a repeated parameter becomes an array."""
+    """A call's arguments as JSON text; a repeated parameter becomes an array."""
     values: dict[str, list[str]] = {}
     for name, value in params:
         values.setdefault(name, []).append(value)
@@ -47,7 +47,7 @@ def _value(texts: list[str], schema: object) -> str:
 
 
 def _array(texts: list[str], items: object) -> str:
-    """The elements, one for each tag; a single tag may hold them all, as JSON."""
+    """The elements, one for each tag; a single tag may contain all of them, as JSON."""
     if len(texts) == 1 and isinstance(_decoded(texts[0]), list):
         return texts[0].strip()
     return f"[{', '.join(_value([text], items) for text in texts)}]"
@@ -76,7 +76,7 @@ def _literal(word: str, kind: str) -> str | None:
 
 
 def _kinds(schema: object) -> frozenset[str]:
-    """The types that a value may have; none if the schema does not say."""
+    """The types that a value may have; empty if the schema does not specify them."""
     table = _mapping(schema)
     named = table.get("type")
     kinds = {named} if isinstance(named, str) else set(named) if isinstance(named, list) else set()
