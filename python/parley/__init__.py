@@ -151,7 +151,9 @@ _HOMES = {
     "tools.catalogue": ("Tool",),
     "tools.server_settings": ("ServerSettings",),
 }
-"""The library's names by module, imported when used: the editor's host must start quickly."""
+"""The library's names by module; they are imported when used, because the editor's host must start
+quickly.
+"""
 
 if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 

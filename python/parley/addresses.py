@@ -19,7 +19,7 @@ _SECRET_FIELD = re.compile(
 
 
 def shown_address(url: str) -> str:
-    """An address for display, without login and without secrets in its query."""
+    """An address for display, without the login and without secrets in the query."""
     return _SECRET_FIELD.sub(rf"\1{MASK}", _LOGIN.sub(f"{MASK}@", url))
 
 

@@ -1,4 +1,5 @@
-"""Reads only regular files of limited size: a pipe or device may never end, or block.
+"""Reads only regular files of limited size: reading a pipe or a device might never end, or might
+block.
 
 Does not know their content. Raises OSError, with the reason in `strerror`.
 """

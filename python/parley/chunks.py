@@ -1,7 +1,7 @@
 """The chunks of an answer that the library yields, and their creation from events.
 
-Chunks are plain tables that can be dumped as JSON and differ in their `type`. Their messages are
-worded for the library. This module knows the engine's events, but not who runs the engine.
+Chunks are plain tables that can be dumped as JSON and differ in their `type`. The chunks' messages
+are worded for the library. This module knows the engine's events, but not who runs the engine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class ResultChunk(TypedDict):
 
 
 class ErrorChunk(TypedDict):
-    """A failure: with an `id`, why the call was refused; else why the answer is incomplete."""
+    """A failure: with an `id`, the reason why the call was refused; otherwise, the reason why the
+    answer is incomplete.
+    """
 
     type: Literal["error"]
     error: str

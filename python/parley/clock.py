@@ -1,8 +1,9 @@
-"""A clock that stops while Parley waits for the user, a rate limit, or a progressing server.
+"""A clock that stops while Parley waits for the user, for a rate limit, or for a server that
+reports progress.
 
-Each turn has a clock, and each connection to a server has one. When the server asks the user
+Each turn and each connection to a server has its own clock. When the server asks the user
 something, the connection's clock stops, and so do the clocks of all turns whose calls the server
-runs, because the server asks on behalf of one of them.
+runs, because the server asks on behalf of one of these calls.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ T = TypeVar("T")
 Renew: TypeAlias = Callable[[], None]
 
 _WORTH_IT = 0.01
-"""Restart a limit only after this fraction has passed, because renewals may be frequent."""
+"""Restart a limit only after this fraction of it has elapsed, because restarts may be frequent."""
 
 
 class PausableClock:

@@ -27,12 +27,13 @@ _LONGEST = 100
 
 
 class EntryPointError(ParleyError):
-    """No package, or more than one, offers an entry point that a setting names."""
+    """No package, or more than one package, offers the entry point that a setting refers to."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageOffer:
-    """A package's offer: `package` is its name and version; `target` is a module or an object.
+    """A package's offer: `package` is the package's name and version; `target` is a module or an
+    object.
 
     `load` imports the target, and may raise any exception.
     """
@@ -44,7 +45,9 @@ class PackageOffer:
 
 
 def offer(group: str, name: str) -> PackageOffer:
-    """The offer with this name in a group. Raises EntryPointError unless there is exactly one."""
+    """The offer with this name in a group. Raises EntryPointError unless there is exactly one
+    offer.
+    """
     every = list(_offers(group))
     offers = [each for each in every if each.name == name]
     what = f"{_KINDS[group]} called {_short(name)!r}"
@@ -61,9 +64,9 @@ def offer(group: str, name: str) -> PackageOffer:
 
 
 def folder(group: str, name: str) -> Path:
-    """The folder of the Python package that an offer names; does not import the package.
+    """The folder of the Python package that an offer refers to; does not import the package.
 
-    Raises EntryPointError, including if the folder does not exist.
+    Raises EntryPointError, also if the folder does not exist.
     """
     found = offer(group, name)
     top, *below = found.target.split(".")
@@ -79,8 +82,10 @@ def folder(group: str, name: str) -> Path:
 
 
 def _offers(group: str) -> Iterator[PackageOffer]:
-    """All packages' offers. If a package is installed twice, Python imports the first: use that."""
-    from importlib import metadata  # takes 35 ms, and is rarely needed
+    """All packages' offers. If a package is installed twice, Python imports the first one: use that
+    one.
+    """
+    from importlib import metadata  # the import takes 35 ms, and is rarely needed
 
     names = set[str]()
     for package in metadata.distributions():

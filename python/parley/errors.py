@@ -10,7 +10,9 @@ class ParleyError(Exception):
 
 
 class SettingsError(ParleyError):
-    """A setting is wrong; the text contains its path, the expected value and the actual value."""
+    """A setting is invalid; the text contains the setting's path, the expected value and the actual
+    value.
+    """
 
 
 class ServerError(ParleyError):

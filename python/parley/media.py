@@ -21,7 +21,7 @@ _BEGINNINGS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gi
 
 
 def kind_of(content: bytes) -> str | None:
-    """The file extension for these bytes; None if no model can view them."""
+    """The file extension for these bytes; None if no model can view this kind of file."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "webp"
     return next(

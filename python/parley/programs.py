@@ -63,8 +63,8 @@ def search_path(path: str | None = None) -> str:
 def program(command: str, path: str | None = None, folder: Path | None = None) -> str | None:
     """The path of a program; None if there is no executable file.
 
-    Searches for a plain name in the absolute folders of `path`. A relative path is relative to
-    `folder`; if `folder` is None, it finds nothing.
+    A plain name is searched for in the absolute folders of `path`. A relative path is relative to
+    `folder`; if `folder` is None, a relative path is never found.
     """
     place = Path(command).expanduser() if command.startswith("~/") else Path(command)
     if os.path.dirname(command) and not place.is_absolute():  # noqa: PTH120 - pathlib drops a leading "./"
@@ -75,12 +75,14 @@ def program(command: str, path: str | None = None, folder: Path | None = None) -
 
 
 def program_name(command: Sequence[str]) -> str:
-    """A command's program, for display; hides a word that may be a mistyped secret."""
+    """A command's program, for display; a word that may be a mistyped secret is hidden."""
     return command[0] if _PROGRAM.fullmatch(command[0]) else MASK
 
 
 def start_folder(setting: str, folder: Path) -> Path | None:
-    """The folder that a setting names, relative to `folder`; None if `~user` has no known home."""
+    """The folder in a setting, relative to `folder`; None if the home folder for its `~user` is
+    unknown.
+    """
     try:
         return folder / Path(setting).expanduser()
     except RuntimeError:
@@ -88,7 +90,9 @@ def start_folder(setting: str, folder: Path) -> Path | None:
 
 
 def working_folder(environ: Mapping[str, str]) -> str:
-    """The folder where programs start: Parley's own, or `/` if it cannot be created."""
+    """The folder where programs start: Parley's own folder, or `/` if Parley's folder cannot be
+    created.
+    """
     try:
         return str(private_folder(private_folder(state_folder(environ)) / "work"))
     except OSError:

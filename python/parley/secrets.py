@@ -15,7 +15,7 @@ COMMAND_WAIT_S = 30.0
 """Seconds to wait for a command, which may have to ask for a passphrase."""
 
 OUTPUT_BYTES = 65_536
-"""The most bytes to read from a command: keys are shorter, and output may be endless."""
+"""The most bytes to read from a command: keys are shorter than this, and output may be endless."""
 
 
 HANDED_OUT = dict[str, str]()
@@ -27,7 +27,9 @@ class SecretError(Exception):
 
 
 async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Run a command in Parley's own folder; returns the secret it prints. Raises SecretError."""
+    """Run a command in Parley's own folder; returns the secret that it prints. Raises
+    SecretError.
+    """
     path, name = program(command[0]), program_name(command)
     if path is None:
         raise SecretError(f"{name}: program not found. Give its full path, or add it to the PATH")
@@ -61,8 +63,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill a process, and wait for its end.
 
     Closes the process's pipe first, because asyncio considers a process ended only when its pipes
-    have ended. A pipe never ends if Parley has stopped reading it, or if a child process holds it
-    (Python 3.11, base_subprocess.py). No public function closes it.
+    have ended. A pipe never ends if Parley has stopped reading it, or if a child process keeps it
+    open (Python 3.11, base_subprocess.py). No public function closes it.
     """
     process.kill()
     vars(process)["_transport"].close()
@@ -70,7 +72,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
-    """A process's complete output. Raises SecretError if it is longer than any key."""
+    """A process's complete output. Raises SecretError if the output is longer than any key."""
     assert process.stdout
     output = bytearray()
     while piece := await process.stdout.read(OUTPUT_BYTES):

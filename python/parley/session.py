@@ -45,7 +45,9 @@ from parley.tools.server_settings import RESERVED, ServerSettings
 
 No: TypeAlias = Literal[False, "yn", "yN"]
 Decision: TypeAlias = bool | Choice | tuple[No, str]
-"""Approval of one call (True or False), a choice key, or a no with a reason for the model."""
+"""The decision on one call: approval (True or False), a choice key, or a refusal with a reason for
+the model.
+"""
 Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
 """A function that decides on a call; may be asynchronous."""
 
@@ -59,9 +61,10 @@ _DECISIONS = (
 
 
 class Session:
-    """A conversation with a model: messages, tools, and a transcript.
+    """A conversation with a model: its messages, its tools and its transcript.
 
-    If the transcript is unreadable, or names an agent that you do not have, messages are refused.
+    If the transcript is unreadable, or asks for an agent that you do not have, messages are
+    refused.
     """
 
     def __init__(
@@ -82,15 +85,15 @@ class Session:
 
         `agent` is the name of the agent that answers. `approve` decides on tool calls; without it,
         calls that no rule approves are declined. `on_status` receives each status, and "" when the
-        session is idle. `tools` are functions that the model may call; `servers` are MCP servers in
-        this process, by name. `transcript` is a chat to continue. `environ` holds the environment
-        variables, including the API keys; the default is this process's environment. `references`
-        is the folder whose files a question may include with `@@path@@`; without it, references
-        stay plain text. `provider` generates the replies for agents that name it; if there are
-        none, Parley adds an agent with its name.
+        session is idle. `tools` are functions that the model may call; `servers` maps names to MCP
+        servers in this process. `transcript` is a chat to continue. `environ` contains the
+        environment variables, including the API keys; the default is this process's environment.
+        `references` is the folder whose files a question may include with `@@path@@`; without it,
+        references stay plain text. `provider` generates the replies for agents that use it; if
+        there are no such agents, Parley adds an agent with the provider's name.
 
-        Raises SettingsError if the settings, or files that they name, are faulty, or if a function
-        cannot become a tool.
+        Raises SettingsError if the settings, or files that they refer to, are faulty, or if a
+        function cannot become a tool.
         """
         name = _name_of(provider)
         settings = _complete(
@@ -305,7 +308,7 @@ class Session:
 
         def status(text: str) -> None:
             if not turn.is_mute:
-                turn.is_mute = True  # if the call fails, do not call again; the turn ends normally
+                turn.is_mute = True  # if this call fails, do not call again; the turn ends normally
                 self._on_status(text)
                 turn.is_mute = False
             if text:
@@ -419,7 +422,7 @@ def _must_not_wait(what: str, instead: str) -> None:
 
 
 def _read(table: Mapping[str, object], provider: str) -> Settings:
-    """The settings in a table; its agents may name this provider. Raises SettingsError."""
+    """The settings in a table; its agents may use this provider. Raises SettingsError."""
     known = table.get("providers", {})
     if (
         provider
@@ -435,7 +438,9 @@ def _read(table: Mapping[str, object], provider: str) -> Settings:
 
 
 def _folder(references: str | os.PathLike[str] | None) -> Callable[[], Path] | None:
-    """The folder whose files questions may include. Raises SettingsError if it does not exist."""
+    """The folder from which questions may include files. Raises SettingsError if the folder does
+    not exist.
+    """
     if references is None:
         return None
     folder = Path(references).absolute()
@@ -445,7 +450,7 @@ def _folder(references: str | os.PathLike[str] | None) -> Callable[[], Path] | N
 
 
 def _complete(settings: Settings) -> Settings:
-    """The settings, including the content of files that they name. Raises SettingsError."""
+    """The settings, including the content of the files that they refer to. Raises SettingsError."""
     settings, problems = with_files(settings)
     if problems:
         raise SettingsError("\n".join(problems))
@@ -453,7 +458,9 @@ def _complete(settings: Settings) -> Settings:
 
 
 def _name_of(provider: Provider | None) -> str:
-    """A provider's name; "" if there is none. Raises SettingsError if the name is invalid."""
+    """A provider's name; "" if there is no provider. Raises SettingsError if the name is
+    invalid.
+    """
     name: object = provider.name if provider else ""
     if provider and not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise SettingsError(

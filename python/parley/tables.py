@@ -1,8 +1,8 @@
 """Reads users' tables (settings, front matter, templates, server files) into dataclasses.
 
 The fields' types are the schema; a field's `Rule` adds what its type cannot express. If a value
-does not fit, the default replaces it, and its path is reported as a flaw. Knows neither files nor
-the meaning of a table.
+does not match its type, the default replaces the value, and its path is reported as a flaw. Knows
+neither files nor the meaning of a table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 LARGEST = 2**53
 """Lua and JSON readers round larger numbers, and Python does not print very large ones."""
 NO_VALUE: Final = object()
-"""Replaces a value that does not fit."""
+"""Replaces a value that does not match its type."""
 
 _MOST_SHOWN = 80
 _WORD_SHOWN = 128  # a name may have any length, and comparisons take proportional time
@@ -28,10 +28,10 @@ _WORD_SHOWN = 128  # a name may have any length, and comparisons take proportion
 class Rule:
     """Facts about a field that its type does not express.
 
-    `name`: the field's name in tables, if it differs. `noun`: its description in messages.
-    `least`: a number's minimum. `is_short`: a value that is not a table stands for a table with
-    only this field. `is_secret`: the value is never shown. `is_strict`: an item with any flaw is
-    left out. `is_internal`: Parley sets the field, and tables cannot.
+    `name`: the field's name in tables, if it differs. `noun`: its description in messages. `least`:
+    a number's minimum. `is_short`: a value that is not a table stands for a table with only this
+    field. `is_secret`: the value is never shown. `is_strict`: an item with any flaw is left out.
+    `is_internal`: Parley sets the field, and tables cannot set it.
     """
 
     name: str = ""
@@ -291,13 +291,17 @@ _SHORT = _Short()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message that suggests the `known` word most like `word`; "" if there is none."""
+    """The end of a message, which suggests the `known` word that is most similar to `word`; "" if
+    there is none.
+    """
     near = nearest(word, known)
     return f"; did you mean {near}?" if near else ""
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The `known` word most like `word`, ignoring case; None if none reaches `likeness` (0 … 1)."""
+    """The `known` word that is most similar to `word`, ignoring case; None if no word reaches
+    `likeness` (0 … 1).
+    """
     import difflib  # needed only for error messages
 
     spellings = {other.lower(): other for other in known}
@@ -347,7 +351,7 @@ def _of(item: Any) -> str:
 
 
 def _choices(hint: Any) -> tuple[str, ...]:
-    """The texts that a type allows; none if the type is not a choice of texts."""
+    """The texts that a type allows; empty if the type is not a choice of texts."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     if get_origin(hint) is Annotated:  # its metadata is a function that returns the choices

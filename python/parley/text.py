@@ -1,7 +1,7 @@
 """Makes strangers' text safe to show in files, on screens, in terminals and in messages.
 
-Contains the only table of hidden characters; knows nothing about Parley. Text from a model, a
-server, a file or a user's settings passes through here before Parley shows it.
+Contains Parley's only table of hidden characters; knows nothing else about Parley. Text from a
+model, a server, a file or a user's settings passes through here before Parley shows it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ _BLANK = frozenset("\u2800")
 _STYLED = re.compile(
     "((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵⬀-⯿〰〽㊗㊙]|[\U0001f000-\U0001faff])[\ufe0e\ufe0f])"
 )
-"""A sign with a selector for or against its picture form (emoji-variation-sequences.txt):
-one each."""
+"""A sign with one selector for or against its picture form (emoji-variation-sequences.txt)."""
 
 
 def is_hidden(character: str) -> bool:
     """Whether a character is a control, is invisible, or reorders text.
 
-    To add such a character, put it into `_IGNORABLE` if Unicode calls it ignorable, else into
+    To add such a character, put it into `_IGNORABLE` if Unicode calls it ignorable, or else into
     `_BLANK`.
     """
     if _IGNORABLE.match(character) or character in _BLANK:
@@ -88,7 +87,8 @@ _ESCAPES, _JSON_ESCAPES = _Table(_escape), _Table(_json_escape)
 def visible(text: str) -> str:
     r"""`text` with escapes for hidden characters (`\x1b`), and U+FFFD for lone surrogates.
 
-    Line ends become `\n`; a lone carriage return is a control character. Line ends and tabs stay.
+    Line endings become `\n`; a lone carriage return is a control character. Line ends and tabs
+    stay.
     """
     parts = _STYLED.split(text.replace("\r\n", "\n"))
     return "".join(part if at % 2 else part.translate(_ESCAPES) for at, part in enumerate(parts))
@@ -104,7 +104,9 @@ _FRAME = re.compile(r"^[\s\u2500-\u259f]+|[\s\u2500-\u259f]+$")
 
 
 def last_words(lines: Iterable[str]) -> list[str]:
-    """The last line that contains a letter or digit, without its frame; or an empty list."""
+    """The last line that contains a letter or a digit, without its frame, in a list; or an empty
+    list.
+    """
     spoken = [line for line in lines if any(map(str.isalnum, line))]
     return [_FRAME.sub("", line) for line in spoken[-1:]]
 
@@ -239,7 +241,7 @@ def mixed_scripts(name: str) -> str:
 
 
 def fence(text: str) -> str:
-    """A fence of backticks that is longer than any in the text."""
+    """A fence of backticks that is longer than any run of backticks in the text."""
     return "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
 
 

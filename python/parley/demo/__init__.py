@@ -1,8 +1,10 @@
 """A local HTTP server that speaks the providers' wire formats, to try out and to test Parley.
 
-It knows the formats and a few simple rules for answers, but nothing about transcripts, settings or
-Neovim. Only `server` does I/O, and modules are imported only when needed.
+The server knows the formats and a few simple rules for answers, but nothing about transcripts,
+settings or Neovim. Only `server` does I/O, and modules are imported only when needed.
 """
 
 PACE_HEADER = "x-parley-pace"
-"""A request with this header gets its reply at that pace: seconds between two pieces."""
+"""A request with this header receives its reply at the given pace: the seconds between two
+pieces.
+"""

@@ -12,7 +12,7 @@ TEXT_ONLY = "demo-text"
 """The name of a model that refuses tools and pictures, like a small local model."""
 
 Thinking = Literal["off", "asked", "on"]
-"""When the model thinks: never, if the question asks for it, or always."""
+"""When the model thinks: never, only if the question asks for it, or always."""
 
 Stop = Literal["end", "calls", "length"]
 
@@ -21,7 +21,9 @@ _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A call with a result since the question: raw arguments, result text, types of pictures."""
+    """A call that has received its result since the question: raw arguments, result text, types of
+    pictures.
+    """
 
     name: str
     arguments: str
@@ -32,9 +34,10 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """The conversation that the rules see. `seed` depends on the history, and makes ids unique.
+    """The conversation that the rules see. `seed` depends on the history, and is used to make ids
+    unique.
 
-    `syntax` is the syntax for calls in the text; "" means the format's own calls. `pictures` has
+    `syntax` is the syntax for calls in the text; "" means the format's own calls. `pictures` are
     the types of the question's pictures.
     """
 

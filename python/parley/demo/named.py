@@ -1,8 +1,9 @@
-"""Decides which tools named in a question, as `call NAME {json}`, the demo model calls now.
+"""Decides which of the tools that a question mentions, as `call NAME {json}`, the demo model calls
+now.
 
-The model calls all tools at once, unless the question says `one after another`; once, unless it
-says `again and again`; and only offered tools, unless it says `no matter what`, which imitates a
-model that makes invalid calls.
+The model calls all tools at once, unless the question contains `one after another`; once, unless it
+contains `again and again`; and only offered tools, unless it contains `no matter what`, which
+imitates a model that makes invalid calls.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Reads request bodies in all three formats as the conversation that the rules see.
 
-Does not validate them: a malformed body raises LookupError, TypeError, ValueError or
-AttributeError. The question is the user's last text. Results before it are history, and results
-after it are new.
+Does not validate bodies: a malformed body raises LookupError, TypeError, ValueError or
+AttributeError. The question is the user's last text. Results before the question are history, and
+results after it are new.
 """
 
 import hashlib
@@ -166,7 +166,7 @@ def _anthropic_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
 def _chat_entries(message: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Entry]:
     pictures = _pictures_of(message.get("content"))
     if before.get("role") == "tool" and message["role"] == "user" and pictures:
-        yield "pictures", pictures  # from the results above, which can only hold text
+        yield "pictures", pictures  # from the results above, which can contain only text
         return
     for call in message.get("tool_calls") or ():
         yield "call", (call["id"], call["function"]["name"], call["function"]["arguments"])

@@ -1,7 +1,7 @@
 """The demo model: a pure function from a conversation to a reply, based on a table of rules.
 
 The first rule with a reply wins. Rules see the question, the offered tools and the results since
-the question; they know nothing about wire formats.
+the question; rules know nothing about wire formats.
 """
 
 import json
@@ -77,7 +77,9 @@ def reply(conversation: Dialogue) -> Reply:
 
 
 def _text_and_calls(draft: Draft, conversation: Dialogue) -> tuple[str, tuple[DemoCall, ...]]:
-    """The text and the calls; if the provider's own calls cannot be used, they go in the text."""
+    """The text and the calls; if the provider's own calls cannot be used, the calls are part of the
+    text.
+    """
     text = _with_summary(draft, conversation)
     if not conversation.syntax:
         return text, draft.calls
@@ -130,7 +132,7 @@ def _named_tools(conversation: Dialogue) -> Draft | None:
 
 
 def _pictures(conversation: Dialogue) -> Draft | None:
-    """Names the pictures' types; the model cannot see the pictures themselves."""
+    """Lists the pictures' types; the model cannot see the pictures themselves."""
     if not conversation.pictures:
         return None
     return Draft(

@@ -47,7 +47,7 @@ Check = Callable[[str, Body, Mapping[str, str]], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A format's functions: read, answer and refuse a request."""
+    """A format's functions, which read, answer and refuse a request."""
 
     read: Callable[[Body], Dialogue]
     whole: Callable[[Reply, Body], dict[str, Any]]
@@ -121,7 +121,7 @@ class Service:
 def create_app(pace: float = PACE, *, check: Check | None = None) -> Starlette:
     """The app; `pace` is the number of seconds between pieces. `app.state.service` has the state.
 
-    `check` returns the reasons to refuse a request; the first is the refusal.
+    `check` returns the reasons to refuse a request; the first reason is sent as the refusal.
     """
     service = Service(pace, check)
     routes = [Route(path, service.answer, methods=["POST"]) for path in APIS]
@@ -132,7 +132,7 @@ def create_app(pace: float = PACE, *, check: Check | None = None) -> Starlette:
 
 
 def _body(raw: bytes) -> dict[str, Any] | str:
-    """The request's JSON object, or why it is not one."""
+    """The request's JSON object, or the reason why its body is not a JSON object."""
     try:
         body = json.loads(raw)
     except ValueError as error:
@@ -180,7 +180,7 @@ class DemoServer:
 
     @property
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
-        """The last requests as (path, body), including refused ones, oldest first."""
+        """The last requests as (path, body), including refused requests, oldest first."""
         return list(self._service.requests)
 
     @property

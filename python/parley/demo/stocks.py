@@ -1,6 +1,7 @@
 """The stock example: finds the companies in a question, and the prices in a search result.
 
-The model does not know any prices. It reads and quotes the search tool's result, JSON or prose.
+The model does not know any prices. It reads and quotes the search tool's result, which may be JSON
+or prose.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Reads tools and calls that a request describes in its text, for a model without tool support.
 
-The system prompt has a JSON line for each tool, and the syntax of a call, JSON or tags. Calls are
-in the assistant's text, and results are in the user's text. Knows how to read and write both
-syntaxes.
+The system prompt contains a line of JSON for each tool, and describes the syntax of a call, which
+is JSON or tags. Calls are in the assistant's text, and results are in the user's text. Knows how to
+read and write both syntaxes.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Draws a call for the user to decide: one row, and the lines of long arguments. Pure.
+"""Draws a call on which the user has to decide: one row, and the lines of long arguments. Pure.
 
 The drawing is unambiguous: strings are in quotes, numbers appear as they were written, combining
-marks and right-to-left text never affect the text around them, and a mark shows every cut.
+marks and right-to-left text never affect the text around them, and every cut is marked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def legible_line(text: str) -> str:
 
 
 def page_line(text: str) -> str:
-    """The same for a page on which a backtick is plain text."""
+    """Does the same for a page on which a backtick is plain text."""
     return "`".join(contained(legible(part)) for part in _cut(text, _MOST_SHOWN).split("`"))
 
 
@@ -70,7 +70,7 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
 def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
     """A call's row: the choice, the tool's name as in the file, and the arguments.
 
-    `names` has the tool's own name and its server's name, if known.
+    `names` contains the tool's own name and its server's name, if known.
     """
     sign = f"{SIGNS['proposal']} {call.choice} " if call.choice else f"{SIGNS['proposal']} "
     server = [_named(_title(name), "ParleyServer") for name in names[1:]]
@@ -95,7 +95,7 @@ def _named(title: str, group: str) -> Chunk:
 def outcome(result: Result, row: Chunks) -> Chunk:
     """A call's outcome, as shown after its row: `→ 61 B, ok`."""
     parts = [*_extents(result), result.status]
-    # Right-to-left letters before a number change its position, but not that of a word.
+    # Right-to-left letters before a number change its position, but do not affect a word.
     is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
     group = "ParleyNote" if result.status == "error" else "ParleyHint"
     return (
@@ -107,7 +107,9 @@ def outcome(result: Result, row: Chunks) -> Chunk:
 
 
 def _extents(result: Result) -> list[str]:
-    """The sizes of a result's text (if long, of its beginning and the whole) and its pictures."""
+    """The sizes of a result's text (of its beginning and of the whole text, if it is long) and of
+    its pictures.
+    """
     wholes = [f" of {a.size}" for a in result.attachments if a.is_text and a.size]
     pictures = [f"{a.media_type} {a.size}".rstrip() for a in result.attachments if not a.is_text]
     return [
@@ -166,7 +168,7 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
             ]
             continue
         chunks.append((f"{comma}{title}: ", "ParleyArgument"))
-        # Only a name in Latin letters separates the runs before and after it.
+        # Only a name in Latin letters separates the text runs before and after it.
         is_kept = is_kept and _PLAIN.fullmatch(title)
         text, group, end = _value(value, contained if is_kept else upright)
         chunks.append((text, group, end, "tail") if _is_path(title, value) else (text, group, end))
@@ -174,14 +176,18 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
 
 
 def _value(value: Any, shape: Callable[[str], str]) -> tuple[str, str, str]:
-    """A value on one line, with its group, and the text after the mark if it is cut."""
+    """A value on one line, with its group, and with the text that follows the mark if the value is
+    cut.
+    """
     json_text = _unmarked(as_json(value))
     end = _ENDS.get(json_text[:1], "")
     return shape(legible(_cut(json_text, _MOST_SHOWN, end))), "ParleyValue", end
 
 
 def _is_path(name: str, value: Any) -> bool:
-    """Whether a value is a path, whose end is the most informative part; not a command or a URL."""
+    """Whether a value is a path (not a command or a URL); the end is a path's most informative
+    part.
+    """
     if not isinstance(value, str) or "://" in value or not ("/" in value or "\\" in value):
         return False
     return " " not in value or _FILE_NAME.search(name) is not None
@@ -193,7 +199,9 @@ def is_long(value: Any) -> bool:
 
 
 def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
-    """The arguments with line breaks: each with its name, its lines, and the whole on one line."""
+    """The arguments that contain line breaks: each with its name, its lines, and the whole value on
+    one line.
+    """
     try:
         decoded = decoded_arguments(raw)
     except ValueError:

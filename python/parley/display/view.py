@@ -67,8 +67,9 @@ _SINCE = {
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """A chat with all facts known when it is drawn; the catalogue is None until the servers have
-    started."""
+    """A chat with all facts that are known when it is drawn; the catalogue is None until the
+    servers have started.
+    """
 
     transcript: Transcript
     catalogue: Catalogue | None
@@ -76,15 +77,16 @@ class ChatView:
     missing: Sequence[Problem] = ()
     """Problems with the files next to the chat."""
     approvals: Approvals = field(init=False, repr=False, compare=False)
-    """The approvals of all calls, because their runs are counted; without tools until these are
-    known."""
+    """The approvals of all calls, because the calls' runs are counted; without tools until these
+    are known.
+    """
 
     def __post_init__(self) -> None:
         approvals = Approvals(self.transcript, self.catalogue or Catalogue(), self.ledger)
         object.__setattr__(self, "approvals", approvals)
 
     def standing(self, call: Proposal | Broken) -> Standing:
-        """A call's standing; the call has no result."""
+        """The standing of a call without a result."""
         if isinstance(call, Broken):
             return "declined" if call.choice in ("yn", "yN") else "undecided"
         return self.approvals.standing(call) if self.catalogue is not None else self._guess(call)
@@ -110,7 +112,7 @@ class ChatView:
         return None if isinstance(call, Broken) else self.approvals.lapsed(call)
 
     def rule(self, call: Proposal) -> str:
-        """The rule of a call's approval; "" if there is none."""
+        """The rule by which a call was approved; "" if there is none."""
         return self.approvals.rule(call)
 
     def sighting(self, call: Proposal) -> Sighting:
@@ -118,7 +120,7 @@ class ChatView:
         return sighting(call, self.approvals)
 
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
-        """The exchanges with waiting calls, each with these calls."""
+        """The exchanges that have waiting calls, each with its waiting calls."""
         for exchange in self.transcript.exchanges:
             undecided = [
                 c for c in open_calls(exchange) if self.standing(c) in ("undecided", "may have run")
@@ -294,12 +296,14 @@ def _json(title: str, value: Any) -> list[str]:
 
 
 def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
-    """Lines from outside in a fence that they cannot close, because backticks are escaped."""
+    """Lines from outside, in a fence that they cannot close because their backticks are escaped."""
     return [f"**{title}**", f"```{language}", *(contained(legible(line)) for line in lines), "```"]
 
 
 def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
-    """Lines from outside with their backticks, in a fence that is longer than any of them."""
+    """Lines from outside with their backticks unchanged, in a fence that is longer than any run of
+    these backticks.
+    """
     shown = [shown_line(line, None) for line in lines]
     ticks = "`" * max(
         3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0)
@@ -308,7 +312,9 @@ def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
 
 
 def _language(values: Iterable[Any]) -> str:
-    """The language of a text, from the extension of the first file that another argument names."""
+    """The language of a text, derived from the extension of the first file name in another
+    argument.
+    """
     names = (
         PurePath(value) for value in values if isinstance(value, str) and len(value) < _LONGEST_PATH
     )

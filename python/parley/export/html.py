@@ -1,9 +1,9 @@
 """Exports a chat as a self-contained HTML page, which contains no scripts and fetches nothing.
 
 Knows the transcript and HTML; `markdown-it-py` renders Markdown, and Pygments colours code. Text
-from a model or a tool stays text: HTML in it is shown as written, and pictures become links. If the
-page fetched pictures, the author of their address would learn that the page was read. Pictures
-stored next to the chat are embedded in the page.
+from a model or a tool stays text: HTML in such text is shown as written, and pictures become links.
+If the page fetched pictures, the author of their address would learn that the page was read.
+Pictures stored next to the chat are embedded in the page.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ _CLASSES = (
 )
 """The CSS class for each Pygments token type and its subtypes."""
 _LONGEST_CODE, _LONGEST_LINE, _SECONDS = 16_384, 1000, 2.0
-"""Limits for a code block, a line in it, and the time for the page; code beyond is not coloured.
+"""Limits for a code block, a line in it, and the time for the page; code beyond these limits is not
+coloured.
 
 Some of Pygments' regular expressions take quadratic time, and cannot be stopped while they run.
 """
@@ -95,8 +96,8 @@ _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 def html_page(
     transcript: Transcript, title: str, pictures: Mapping[str, bytes] | None = None
 ) -> str:
-    """The page; `title` is used if the chat has no topic, and `pictures` has stored pictures by
-    path.
+    """The page; `title` is used if the chat has no topic, and `pictures` maps paths to stored
+    pictures.
 
     The user's notes are left out, as in a request.
     """
@@ -120,7 +121,8 @@ def _markdown() -> MarkdownIt:
 
 
 def _highlighter(end: float) -> Callable[[str, str, str], str]:
-    """A function that turns code and its language into HTML; "" leaves the code uncoloured.
+    """A function that turns code and its language into HTML; if it returns "", the code is not
+    coloured.
 
     Code is not coloured if the language is unknown, if the code or a line is too long, or after the
     time `end`.

@@ -1,7 +1,7 @@
 """Exports a chat as a provider's messages on one line of JSON, for training and other programs.
 
 Knows which parts of a chat belong in the messages, which the wire formats produce. A chat does not
-contain tool definitions, so neither do the lines.
+contain tool definitions, so the lines do not contain them either.
 """
 
 from __future__ import annotations

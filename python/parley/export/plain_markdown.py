@@ -1,7 +1,7 @@
 """Exports a chat as plain Markdown for people, with headings and blocks instead of markers.
 
 Knows the transcript and Markdown. Anything that a text leaves open, such as a fence, is closed at
-the end of the text, so it cannot hide or absorb other speakers' text.
+the end of the text, so that it cannot hide or absorb other speakers' text.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import httpx2
 from parley.text import size_text
 
 HEADERS = {"accept-encoding": "gzip"}
-"""Headers for a client, which request an encoding that this module can unpack."""
+"""Headers for a client that request an encoding that this module can unpack."""
 
 MOST_OF_AN_ERROR = 65_536
 """The maximum length of an error page; more would not help the user."""
@@ -44,7 +44,7 @@ def bounded(most: int, *, streams: bool) -> Hook:
     """A hook that limits a body to `most` unpacked bytes, and an error page to fewer.
 
     An error page is cut; any other body raises `UnreadableError`. If `streams` is false, event
-    streams may be endless; use this only if the size of each event is limited.
+    streams may be endless; set this only if the size of each event is limited.
     """
 
     async def bound(response: httpx2.Response) -> None:

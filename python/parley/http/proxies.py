@@ -1,4 +1,5 @@
-"""Uses the proxies from the environment, but never for this machine; reports unusable proxies.
+"""Uses the proxies from the environment, except for addresses on this machine; reports unusable
+proxies.
 
 Knows variables and addresses; `httpx2` decides which proxy is used for a remote host.
 """
@@ -25,8 +26,9 @@ KEEP_ALIVE_S = 300.0
 
 
 class ProxyError(ParleyError):
-    """Raised for an unusable proxy in the environment; the text names the variable and the
-    remedy."""
+    """Raised for an unusable proxy in the environment; the text contains the variable and the
+    remedy.
+    """
 
 
 def client_options(url: str) -> dict[str, Any]:
@@ -41,8 +43,8 @@ def client_options(url: str) -> dict[str, Any]:
     proxies = {kind: proxy for kind, proxy in getproxies().items() if kind in _KINDS and proxy}
     if not any(map(_flaw, proxies.values())):
         return {"limits": _limits()}
-    # By default, httpx2 sets up every proxy in the environment, and fails if any of them is invalid.
-    # So each client gets only the proxy that it needs.
+    # By default, httpx2 sets up every proxy in the environment, and fails if any of them is
+    # invalid. So each client is given only the proxy that it needs.
     parts = import_module("httpx2").URL(url)
     kind = parts.scheme or "https"  # an SDK's default address is https
     kind = kind if kind in proxies else "all"
@@ -90,7 +92,7 @@ def _flaw(proxy: str) -> str:
         return "it is a SOCKS proxy, but only http:// and https:// proxies can be used"
     try:
         httpx2.Proxy(proxy if colon else f"http://{proxy}")
-    except (httpx2.InvalidURL, ValueError):  # not an address, or an unknown kind of proxy
+    except (httpx2.InvalidURL, ValueError):  # this is not an address, or an unknown kind of proxy
         return "it is not the address of an http:// or https:// proxy"
     return ""
 

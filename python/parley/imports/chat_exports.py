@@ -103,7 +103,9 @@ def _is_hidden(message: Message) -> bool:
 
 
 def _path(root: Message, nodes: Message) -> Iterator[Message]:
-    """The messages from the first message to the current message, or else to the file's last."""
+    """The messages from the first message to the current message, or else to the file's last
+    message.
+    """
     at: Any = root.get("current_node")
     if not isinstance(at, str) or at not in nodes:
         at = list(nodes)[-1] if nodes else None
@@ -162,7 +164,7 @@ def _arguments(content: Message) -> str:
 
 
 def _parts(content: Message) -> list[Message]:
-    """The parts of a message's content; a part without text has only its type."""
+    """The parts of a message's content; a part without text is represented only by its type."""
     parts = content.get("parts")
     if not isinstance(parts, list):
         text = next((content[key] for key in _TOOL_TEXTS if isinstance(content.get(key), str)), "")
@@ -183,7 +185,7 @@ def _parts(content: Message) -> list[Message]:
 
 
 def _claude_ai(message: Message) -> Iterator[Message]:
-    """Split a Claude.ai message into messages; a result in it ends a reply."""
+    """Split a Claude.ai message into messages; a result in the message ends a reply."""
     content = message.get("content")
     blocks = [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
     if not blocks and (text := string(message, "text")):

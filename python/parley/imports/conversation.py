@@ -1,6 +1,7 @@
 """Builds a chat file's text from another program's chat, which is read in order.
 
-Knows the transcript and which parts may appear where in it. Knows no other program's format.
+Knows the transcript, and which parts may appear in which places in it. Knows no other program's
+format.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class ImportedChat:
 
 @dataclass(slots=True)
 class _Answer:
-    """An answer during reading, with its calls that have no result yet, by id and by name."""
+    """An answer that is being read, with the calls that have no result yet, by id and by name."""
 
     agent: str | None
     segments: list[Segment] = field(default_factory=list)
@@ -89,14 +90,14 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Exchange:
-    """An exchange during reading; `question` is None for an answer without a question."""
+    """An exchange that is being read; `question` is None for an answer without a question."""
 
     question: list[QuestionPart] | None
     answers: list[_Answer] = field(default_factory=list)
 
 
 class Conversation:
-    """Collects messages, in order. Texts may contain anything, and always stay texts.
+    """Collects messages, in order. Texts may contain anything, and always remain texts.
 
     `folder` is the folder next to the chat for pictures; "" if there is none.
     """
@@ -111,7 +112,7 @@ class Conversation:
         self._tags = dict[str, None]()
         self._losses = dict[str, None]()
         self._answer: _Answer | None = None
-        """The last answer, even if the user has spoken since."""
+        """The last answer, even if the user has written something after it."""
         self._is_replying = False
         self._calls = 0
         """The number of calls in this reply so far; a call after a result starts another reply."""
@@ -243,7 +244,7 @@ class Conversation:
             self._preamble.append(Note(note))
 
     def chat(self) -> ImportedChat:
-        """The whole conversation as a chat file. Raises ValueError if it is empty."""
+        """The whole conversation as a chat file. Raises ValueError if the conversation is empty."""
         exchanges = tuple(map(_exchange, self._exchanges))
         if not exchanges:
             raise ValueError("it contains no messages")

@@ -10,7 +10,7 @@
 - CodeCompanion: its buffer, with the headings `## Me` and `## CodeCompanion (adapter)`
   (olimorris/codecompanion.nvim, lua/codecompanion/interactions/chat/parser.lua, 2026-11-23).
 
-As in those plugins, these markers are recognized only by the start of a line.
+As in those plugins, a marker is recognized only at the start of a line.
 """
 
 from __future__ import annotations
@@ -208,7 +208,9 @@ def _bodies(lines: Sequence[str]) -> AbstractSet[int]:
 
 
 def _speaker(conversation: Conversation, block: list[str]) -> list[str]:
-    """Begin the answer from the agent named on its first line; returns the lines of its text."""
+    """Begin the answer of the agent whose name is on its first line; returns the lines of its
+    text.
+    """
     name = _NAME.fullmatch(block[0])
     conversation.reply(name["agent"] if name else "")
     return [name["rest"].strip(), *block[1:]] if name else block
@@ -251,7 +253,9 @@ def _after(numbers: Sequence[int], at: int) -> int | None:
 
 
 class _Fences:
-    """Finds the ends of fences; both of a fence's lines have the same number of backticks."""
+    """Finds the ends of fences; a fence's opening and closing lines have the same number of
+    backticks.
+    """
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines

@@ -55,13 +55,17 @@ _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
 _BOM = "\ufeff"
 _DATA_URL = re.compile(r"data:[^,]{0,200},")
 _ERROR = "Error: "
-"""The start of a failed result in Parley's requests, if the format has no field for failure."""
+"""The start of a failed result's text in Parley's requests, if the format has no field for
+failure.
+"""
 _CARRIED = {"messages", "system", "title", "tags", "model", "adapter"}
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One conversation in a file: its messages, the object around them, and its losses."""
+    """One conversation in a file: its messages, the object that contains the messages, and its
+    losses.
+    """
 
     messages: Sequence[Message]
     root: Message
@@ -133,7 +137,7 @@ def kind(record: Record) -> str:
 def chat(record: Record, format_name: str, folder: str = "", provider: str = "") -> ImportedChat:
     """Read a conversation in this format. Raises ValueError with the location of an error.
 
-    `provider` is recorded for thinking; by default, it is the format.
+    `provider` is recorded for thinking; the default is the format.
     """
     reader = _Reader(record, format_name, folder, provider or format_name)
     for number, message in enumerate(record.messages, 1):
@@ -281,7 +285,7 @@ class _Reader:
         return "\n".join(texts), pictures
 
     def _picture(self, part: Message) -> Attachment | None:
-        """The picture or PDF in a part; None for any other part, or if it cannot be kept."""
+        """The picture or PDF in a part; None for any other part, or if the file cannot be kept."""
         url = part.get("image_url") or mapping(part, "file").get("file_data") or ""
         url = url.get("url") if isinstance(url, dict) else url
         data = mapping(part, "source").get("data") or url
@@ -296,7 +300,7 @@ class _Reader:
         return self.conversation.picture(content)
 
     def _parts(self, content: Any) -> Iterator[Message]:
-        """The parts of a message's content; a plain text is one part."""
+        """The parts of a message's content; a plain text counts as one part."""
         match content:
             case None:
                 return

@@ -1,9 +1,9 @@
 """Converts session logs from Claude Code and `llm` to messages.
 
 - Claude Code: `~/.claude/projects/*/*.jsonl`. A line has the type `user` or `assistant`, with a
-  `message` as in the Messages API, or another type; `parentUuid` names its parent. A reply takes
-  several lines with the same `message.id`, one for each block. Lines with `isSidechain` belong to
-  subagents (oneryalcin/agent-schemas, claude-code, v2.1.1, 2026-11-24).
+  `message` as in the Messages API, or has another type; `parentUuid` is the id of its parent. A
+  reply takes several lines with the same `message.id`, one for each block. Lines with `isSidechain`
+  belong to subagents (oneryalcin/agent-schemas, claude-code, v2.1.1, 2026-11-24).
 - `llm logs --json`: a list of prompts with their responses; tool results are stored with the prompt
   that sent them (llm 0.36, 2026-11-24).
 """
@@ -88,7 +88,9 @@ def _is_said(line: Any) -> bool:
 
 
 def _branch(lines: Sequence[Message], candidates: Sequence[Message]) -> list[Message]:
-    """The lines that lead to the last line, with all lines of each reply and its calls' results."""
+    """The lines that lead to the last line, with all lines of each reply and the results of its
+    calls.
+    """
     by_id = {string(line, "uuid"): line for line in lines if string(line, "uuid")}
     on_it, at = set[str](), string(candidates[-1], "uuid")
     while at in by_id and at not in on_it:

@@ -1,7 +1,7 @@
 """Attaches pictures from files or the clipboard to a question.
 
-Knows which programs read a picture from the clipboard; `storage/attachment_files` knows where pictures
-are saved.
+Knows which programs read a picture from the clipboard; `storage/attachment_files` knows where
+pictures are saved.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ class Mirror:
             self.take(reply["change"])
 
     def take(self, change: Mapping[str, Any]) -> None:
-        """Apply a change: `{tick, count, since, start, end, lines}`; without `since`, `lines` is the
-        whole text.
+        """Apply a change: `{tick, count, since, start, end, lines}`; without `since`, `lines` is
+        the whole text.
 
         If a change is based on another text, this text becomes unknown; Neovim then sends all
         lines.

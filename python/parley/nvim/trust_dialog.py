@@ -82,7 +82,9 @@ class TrustDialog:
             self._editor.tell("close_page", _PAGE)
 
     async def _answer(self, question: str, last: int, yes: Sequence[str]) -> str:
-        """The user's answer; trust is offered only after the page's `last` line was on the screen."""
+        """The user's answer; trust is offered only after the page's `last` line was on the
+        screen.
+        """
         answer = ""
         while True:
             rest = await self._editor.ask("page_rest", _PAGE, last, answer == SHOW_REST)

@@ -1,7 +1,7 @@
 """Reads files as the content of references: texts, lines and pictures, within their limits.
 
-Follows no link that has replaced a file, and blocks on no pipe or device. Other modules decide which
-files may be read.
+Follows no link that has replaced a file, and blocks on no pipe or device. Other modules decide
+which files may be read.
 """
 
 from __future__ import annotations

@@ -31,10 +31,11 @@ _ANY_OWN = OWN.partition('""')[0]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool as its server defines it.
+    """One tool, as defined by its server.
 
     `identity` is the server's origin (command, args, cwd, or URL) as canonical JSON. Approvals are
-    bound to it through `digest`, so Parley asks again for a server of the same name from elsewhere.
+    bound to it through `digest`, so Parley asks again for a server of the same name that comes from
+    elsewhere.
     """
 
     server: str
@@ -90,7 +91,7 @@ class Tool:
 
     @property
     def label(self) -> str:
-        """The label for the user: the title, else the name."""
+        """The label for the user: the title, or else the name."""
         return self.title or str(self.annotations.get("title") or self.name)
 
 
@@ -100,20 +101,26 @@ class Catalogue:
 
     tools: tuple[tuple[str, Tool], ...] = ()
     missing: tuple[str, ...] = ()
-    """The servers whose tools are missing now, sorted; requests tell a model that may need them."""
+    """The servers whose tools are missing now, sorted; requests list these servers for a model that
+    may need them.
+    """
     names_only: frozenset[str] = frozenset()
     """The wire names of the tools for which the model receives only names, to save room."""
 
     @classmethod
     def of(cls, tools: Iterable[Tool], missing: Iterable[str] = ()) -> Self:
-        """The catalogue of these tools; the last tool with the same server and name counts."""
+        """The catalogue of these tools; of several tools with the same server and name, only the
+        last counts.
+        """
         by_key = {(tool.server, tool.name): tool for tool in tools}
         names = wire_names(by_key)
         named = sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))
         return cls(tuple(named), tuple(sorted(missing)))
 
     def beside(self, tools: Iterable[Tool]) -> Self:
-        """This catalogue with more tools, named with their servers; other names do not change."""
+        """This catalogue with more tools, whose wire names include their servers; other names do
+        not change.
+        """
         names = dict(self.tools)
         for tool in sorted(set(tools).difference(names.values()), key=lambda tool: tool.server):
             names[name_beside((tool.server, tool.name), names)] = tool

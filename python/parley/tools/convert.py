@@ -1,8 +1,8 @@
 """Converts MCP's tool definitions to values, and to and from the providers' shapes.
 
 MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list`
-result. Each wire format has its own shape (`models/formats.py`), which loses the fields that it
-lacks (title, annotations, output schema).
+result. Each wire format has its own shape (`models/formats.py`), in which some fields (title,
+annotations, output schema) are lost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,13 +26,13 @@ _NOT_AT_THE_TOP = (*_COMBINATORS, "enum", "not")
 _MOST_LEVELS = 3
 """How many levels of nested combinators are searched for properties."""
 _MOST_BRANCHES = 200
-"""How many branches are searched for properties: references can produce any number of them."""
+"""How many branches are searched for properties; references can produce any number of branches."""
 
 
 def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
     """A tool's name, description and schema for a provider, with the schema under `schema_key`.
 
-    Never `strict`, which requires more than MCP schemas promise.
+    Never sets `strict`, which requires more than MCP schemas promise.
     """
     # Strict functions have `additionalProperties: false` in each object and all their properties
     # required (developers.openai.com/api/docs/guides/function-calling, November 2026).
@@ -70,7 +70,9 @@ def from_mcp(
     of_project: bool = False,
     instructions: str = "",
 ) -> Tool:
-    """The value of an MCP definition; drops broken fields. Raises ValueError if it has no name."""
+    """The value of an MCP definition; drops broken fields. Raises ValueError if the definition has
+    no name.
+    """
     name = definition.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError(f'a tool definition needs a string as "name"; got {name!r}')
@@ -93,7 +95,8 @@ def from_mcp(
 def convert_all(
     definitions: object, shape: Callable[[str, Tool], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """MCP definitions, given as decoded JSON, in a format's shape, with and sorted by wire names.
+    """MCP definitions, given as decoded JSON, in a format's shape, with their wire names and sorted
+    by them.
 
     Takes a list, a `tools/list` result or response with a list, or a single definition. Raises
     ValueError with the number of an invalid definition.
@@ -109,8 +112,8 @@ def object_schema(schema: object) -> dict[str, Any]:
     """`schema` as providers accept it for a tool: an object with properties, sound at every depth.
 
     A missing or boolean schema becomes the empty object. Both providers refuse
-    `allOf`/`anyOf`/`oneOf` at the top, so these become optional properties. Parley still checks
-    calls against the full schema.
+    `allOf`/`anyOf`/`oneOf` at the top level, so the properties in these become optional properties.
+    Parley still checks calls against the full schema.
     """
     if not isinstance(schema, Mapping):
         return {"type": "object", "properties": {}}

@@ -1,8 +1,8 @@
 """Describes all effects of a server file's entry to the user who decides whether to trust it. Pure.
 
 Both front ends show these lines before they record anything. The lines contain the file's raw text:
-the front end must escape it. They hide secrets that the file itself spells out, and show `${VAR}`
-unexpanded.
+the front end must escape it. The lines hide secrets that are written out in the file, and show
+`${VAR}` unexpanded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The files that an entry's words name here; the project's files are relative to its folder.
+    """The files to which an entry's words refer here; the project's files are relative to the
+    project's folder.
 
     `program` is the file that would start; "" if there is none.
     """
@@ -82,6 +83,6 @@ def _variables(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def _visible_value(name: str, value: str) -> str:
-    """A value as written in the file, but with a spelled-out secret hidden."""
+    """A value as written in the file, but with any written-out secret hidden."""
     is_hidden = value and _SECRET.fullmatch(name) and not placeholders(value)
     return MASK if is_hidden else shlex.quote(value)

@@ -18,7 +18,7 @@ from parley.text import one_line
 from parley.tools.schema import check_arguments
 
 TEXT_SHOWN = 300
-"""The maximum characters of a server's text in a question or a list."""
+"""The maximum number of characters from a server's text in a question or a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Field:
     options: tuple[tuple[Any, str], ...] = ()
     several: bool = False
     server: str = ""
-    """The server that asks; each question names it."""
+    """The server that asks; each question contains its name."""
 
     @property
     def label(self) -> str:
-        """The label for the user: title and description, else the name."""
+        """The label for the user: the title and the description, or else the name."""
         about = self.schema.get("description")
         title = _bounded(self.schema.get("title") or self.name)
         label = f"{title} ({_bounded(about)})" if about else title
@@ -43,7 +43,7 @@ class Field:
 
     @property
     def default(self) -> Any:
-        """The server's suggestion; None if there is none."""
+        """The value that the server suggests; None if there is none."""
         return self.schema.get("default")
 
 
@@ -58,7 +58,9 @@ def fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def read(field: Field, typed: str) -> Any:
-    """The value of a typed line: a number if the field requires a number, else the text itself."""
+    """The value of a typed line: a number if the field requires a number, or else the text
+    itself.
+    """
     if field.schema.get("type") not in ("integer", "number"):
         return typed
     try:
@@ -68,7 +70,7 @@ def read(field: Field, typed: str) -> Any:
 
 
 def complaint(field: Field, value: Any) -> str | None:
-    """The flaw in a value for this field; None if the value fits."""
+    """The flaw in a value for this field; None if the value is valid."""
     schema = {"type": "object", "properties": {field.name: field.schema}, "required": [field.name]}
     return check_arguments(json.dumps({field.name: value}), schema) or _complaint_of_format(
         field, value
@@ -124,7 +126,7 @@ def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:
 
 
 def _options(schema: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
-    """The choices, in any of three spellings: titled, plain, or plain with a list of names."""
+    """The choices, in any of three forms: titled, plain, or plain with a list of names."""
     titled = schema.get("oneOf") or schema.get("anyOf")
     if isinstance(titled, list):
         for option in titled:

@@ -1,7 +1,7 @@
 """Turns JSON with comments and trailing commas, as editors write it, into plain JSON.
 
-Strings, lines and columns stay the same, so a JSON reader's errors name the right place. The reader
-refuses all other flaws.
+Strings, lines and columns stay the same, so a JSON reader's errors refer to the right place. The
+JSON reader refuses all other flaws.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ten well-known MCP servers: how to start or reach each, and what it needs. Pure."""
+"""Ten well-known MCP servers: how to start or reach each server, and its requirements. Pure."""
 
 from __future__ import annotations
 

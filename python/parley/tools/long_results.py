@@ -54,7 +54,7 @@ def head_of(body: str) -> str:
 def excerpt(text: str, arguments: dict[str, Any], begin: int, max_bytes: int) -> str:
     """A part of a text, at most `max_bytes` long, with a line about the rest.
 
-    `begin` is the offset if the arguments have none.
+    `begin` is the offset if the arguments do not contain one.
     """
     # JSON Schema also accepts 1.0 as an integer.
     offset, length = (

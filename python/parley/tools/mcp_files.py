@@ -1,9 +1,10 @@
 """Reads files of the form `{"mcpServers": {name: {command, args, env, cwd} | {url, headers,
 type}}}`.
 
-Other programs share these files, so each known spelling counts. Problems name the file, server and
-field. An unknown field is ignored; an invalid field makes its server unusable. `server_entries`
-unifies the programs' spellings. Knows neither where files are nor whether the user trusts them.
+Other programs share these files, so every known spelling is accepted. A problem's text contains the
+file, the server and the field. An unknown field is ignored; an invalid field makes its server
+unusable. `server_entries` unifies the programs' spellings. Knows neither where files are nor
+whether the user trusts them.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ _FROM_ROOT = ("/", "${")
 _MOST_SERVERS = 200
 _MOST_PROBLEMS = 20
 _LONGEST = 500
-"""The maximum characters of a problem: a project's file is read before the user trusts it, and may
-be hostile."""
+"""The maximum number of characters in a problem's text: a project's file is read before the user
+trusts it, and may be hostile.
+"""
 _TOO_DEEP = "is nested too deeply"
 
 
@@ -54,7 +56,9 @@ class ServersFile:
 
 
 def project_of(path: Path) -> Path:
-    """The folder of the project that has this server file; the project's servers run there."""
+    """The folder of the project to which this server file belongs; the project's servers run
+    there.
+    """
     is_below = f"{path.parent.name}/{path.name}" in PROJECT_FILES
     return path.parent.parent if is_below else path.parent
 
@@ -70,7 +74,7 @@ def digest(content: bytes) -> str:
 
 
 def read_servers(content: bytes, where: str, folder: str | None = None) -> ServersFile:
-    """The servers in a file, which problems call `where`; local servers run in `folder`."""
+    """The servers in a file, which is called `where` in problems; local servers run in `folder`."""
     servers, flaws, is_unreadable = dict[str, ServerSettings](), list[Flaw](), False
     try:
         table = _table(content, flaws, is_of_project=folder is not None)
@@ -97,7 +101,7 @@ def below(
 
 
 class _WrongError(ValueError):
-    """A part of a file is invalid: its place, and the expected and actual values."""
+    """A part of a file is invalid; contains its place, and the expected and actual values."""
 
     def __init__(self, *flaws: Flaw) -> None:
         super().__init__()
@@ -106,7 +110,7 @@ class _WrongError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An entry's path in its file, its project's folder, and VS Code's inputs."""
+    """The path of an entry in its file, the entry's project's folder, and VS Code's inputs."""
 
     path: str
     folder: str | None
@@ -240,7 +244,7 @@ def _entry(table: Any, path: str) -> _Entry:
 
 
 def _others(spelled: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields that mean nothing for a server of this type."""
+    """The fields that have no meaning for a server of this type."""
     return _OF_REMOTE if spelled["type"] == "stdio" else _OF_LOCAL
 
 

@@ -1,7 +1,7 @@
 """The wire names of tools and parameters; providers allow less than MCP does.
 
-They depend only on the whole set of names, so they stay the same after a restart, for another order
-of servers and in another process. Knows only a tool's (server, name).
+Wire names depend only on the whole set of names, so they stay the same after a restart, for another
+order of servers and in another process. Knows nothing about a tool except (server, name).
 """
 
 import hashlib
@@ -34,8 +34,8 @@ Key = tuple[str, str]  # (server, the tool's own name)
 def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
     """One provider-safe name for each (server, tool), unique in the set, independent of the order.
 
-    If only one server has a name, it stays plain; otherwise, it becomes `server__tool` for each.
-    Names that still collide receive a hash.
+    If only one server has a tool with some name, the name stays plain; otherwise, it becomes
+    `server__tool` for each server. Names that still collide receive a hash.
     """
     ordered = sorted(set(keys))
     servers = Counter(name for _, name in ordered)
@@ -51,7 +51,9 @@ def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
 
 
 def name_beside(key: Key, others: Collection[str]) -> str:
-    """A provider-safe name `server__tool` for an additional tool; the others keep their names."""
+    """A provider-safe name `server__tool` for an additional tool; the other tools keep their
+    names.
+    """
     name = fold(qualified(*key))
     names = chain([_shortened(name, key)], (_suffixed(name, key, salt) for salt in count()))
     return next(name for name in names if name not in others)

@@ -1,7 +1,7 @@
 """Prompts that servers offer: their names, their arguments, and the resulting text.
 
-The user chooses a prompt; its text goes into a question, so the user can read it before asking.
-Works on messages as JSON; knows no SDK.
+The user chooses a prompt; its text is put into a question, so that the user can read it before
+asking. Works on messages as JSON; does not know any SDK.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt as its server defines it."""
+    """One prompt, as defined by its server."""
 
     server: str
     name: str
@@ -34,7 +34,7 @@ class Prompt:
 
     @property
     def label(self) -> str:
-        """The label for the user: the title, else the name."""
+        """The label for the user: the title, or else the name."""
         return self.title or self.name
 
 

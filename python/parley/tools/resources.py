@@ -1,4 +1,5 @@
-"""Servers' resources: as values, as links in results, and the built-in tool that reads them. Pure.
+"""Servers' resources as values and as links in results, and the built-in tool that reads resources.
+Pure.
 
 Works on definitions as JSON; knows neither an SDK nor which resources a chat has seen.
 """
@@ -14,7 +15,7 @@ from parley.text import one_line
 from parley.tools.catalogue import Tool, own_identity
 
 MOST_OF_A_URI = 2_000
-"""The maximum characters: a longer URI is useless to the user."""
+"""The maximum number of characters in a URI: a longer URI is useless to the user."""
 _MOST_OF_A_TEXT = 200
 
 
@@ -44,7 +45,7 @@ class ResourceList:
 
 
 def resource_from_mcp(definition: Mapping[str, Any]) -> Resource:
-    """The value of a definition; raises ValueError if it has no usable URI."""
+    """The value of a definition; raises ValueError if the definition has no usable URI."""
     uri = definition.get("uri") or definition.get("uriTemplate")
     if not isinstance(uri, str) or len(uri) > MOST_OF_A_URI:
         raise ValueError("a resource needs a URI")
@@ -64,7 +65,7 @@ _LINK = re.compile(r"^\[resource (?P<uri>[A-Za-z][A-Za-z0-9+.-]*:\S*?)(?:, .*)?\
 
 
 def links_in(body: str) -> list[str]:
-    """The URIs of the resources that a result's text names."""
+    """The URIs of the resources to which a result's text links."""
     return [match["uri"] for match in _LINK.finditer(body)] if "[resource " in body else []
 
 

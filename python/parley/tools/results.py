@@ -1,7 +1,8 @@
 """Turns any content from a server into a result's text, for the file and the model.
 
-Works on content as JSON (`type`, `text`, `data`, `mimeType`, `uri`, `resource`); knows no SDK. The
-text can neither control a terminal nor hide anything from a reader, and has a limited size.
+Works on content as JSON (`type`, `text`, `data`, `mimeType`, `uri`, `resource`); does not know any
+SDK. The text can neither control a terminal nor hide anything from a reader, and has a limited
+size.
 """
 
 import binascii
@@ -18,15 +19,15 @@ from parley.tools.resources import without_links
 NO_OUTPUT = "(no output)"
 FOR_USER = "(the output was shown to the user only)"
 MOST_PICTURES = 20
-"""The maximum in one result; text describes further pictures."""
+"""The maximum number of pictures in one result; further pictures are described in text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A call's outcome: the text for the file and the model, and whether the tool failed.
 
-    `pictures` came with the text. If the text was cut, `whole` has all of it. `aside` is only for
-    the user: no model receives it.
+    `pictures` came with the text. If the text was cut, `whole` contains all of it. `aside` is only
+    for the user: no model receives it.
     """
 
     status: Literal["ok", "error"]
@@ -109,14 +110,14 @@ def _picture(block: object) -> bytes | None:
 def result_text(content: Sequence[object], structured: object = None, *, max_bytes: int) -> str:
     """A result's blocks, joined by newlines, escaped and cut at `max_bytes` of UTF-8.
 
-    If no block has text, `structured` replaces it as compact JSON; if there is neither, the text is
+    If no block has text, the text is `structured` as compact JSON; if there is neither, the text is
     `(no output)`.
     """
     return cut(_text_of(content, structured), max_bytes) or NO_OUTPUT
 
 
 def _text_of(content: Sequence[object], structured: object) -> str:
-    """The whole text; "" if it is blank."""
+    """The whole text; "" if the text is blank."""
     blocks = [block for block in content if isinstance(block, Mapping)]
     parts = [part for part in map(_block_text, blocks) if part]
     if structured is not None and not any(map(_inline, blocks)):
@@ -137,7 +138,7 @@ def cut(text: str, max_bytes: int) -> str:
 
 
 def _block_text(block: Mapping[str, Any]) -> str:
-    """A block's text, escaped; only a real resource link can look like a resource link."""
+    """A block's text, escaped; only a real resource link looks like a resource link."""
     match block.get("type"):
         case "text":
             return without_links(visible(_inline(block)))

@@ -20,7 +20,7 @@ class SamplingRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingReply:
-    """The model's reply; `cut` if it reached its token limit."""
+    """The model's reply; `cut` if the reply reached its token limit."""
 
     text: str
     model: str

@@ -37,7 +37,7 @@ _STEP = 100
 _MOST_PARTS = 2_000
 """The maximum number of tables in a schema; well-known servers' schemas have some hundreds."""
 _MOST_NEAR = 10
-"""How many unknown parameters are compared with the known ones, for "did you mean"."""
+"""How many unknown parameters are compared with the known parameters, for "did you mean"."""
 _MOST_KNOWN = 200
 _UNBOUNDED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
 """Keywords that only the server checks: a regular expression can run forever on a short text."""
@@ -150,18 +150,18 @@ def _inside(value: object) -> Iterator[object]:
 
 
 class _UncheckedError(Exception):
-    """A schema needs more steps than this check allows."""
+    """A schema requires more steps than this check allows."""
 
 
 class _Work:
-    """The steps left for one call, and the prepared values of the schema."""
+    """The number of steps left for one call, and the prepared values of the schema."""
 
     def __init__(self) -> None:
         self._left = _STEPS
         self._options: dict[int, frozenset[str]] = {}
 
     def take(self, steps: int) -> None:
-        """Use up some steps. Raises _UncheckedError if too few are left."""
+        """Use up some steps. Raises _UncheckedError if too few steps are left."""
         self._left -= steps
         if self._left < 0:
             raise _UncheckedError
@@ -244,7 +244,7 @@ def _tables(value: object) -> Iterator[object]:
 def _sketch(schema: Any) -> Any:
     """The schema with one value from each list of values; it is valid if and only if the schema is.
 
-    Meta-schemas require unique values, and so compare each value with all others.
+    Meta-schemas require unique values, so they compare each value with all other values.
     """
     match schema:
         case dict():
@@ -356,7 +356,9 @@ def _key_of(value: object) -> str:
 
 
 def _canonical(value: object) -> str:
-    """The same text for values that JSON Schema treats as equal: 1.0 equals 1, true does not."""
+    """A text that is the same for values that JSON Schema treats as equal: 1.0 equals 1, true does
+    not.
+    """
     return json.dumps(_whole(value), sort_keys=True)
 
 
@@ -396,7 +398,7 @@ def _counted(name: str, check: Callable[..., Iterable[Any] | None]) -> Callable[
         if name in _REFERENCES:  # each look-up reads the whole reference
             work.take(2 * len(str(rule)) // _STEP)
         for error in check(validator, rule, instance, schema) or ():
-            if not error.relative_schema_path:  # made here; may contain the whole value
+            if not error.relative_schema_path:  # created here; may contain the whole value
                 work.take(1 + _size(instance) // _STEP)
             yield error
 
@@ -446,9 +448,10 @@ def _reason(error: "ValidationError") -> str:
 
 
 def _misspelt(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
-    """The flaw of an unknown parameter that resembles a missing one.
+    """The flaw of an unknown parameter whose name resembles a missing parameter's name.
 
-    A schema that does not forbid more parameters accepts it, and the server then silently drops it.
+    A schema that does not forbid more parameters accepts such a parameter, and the server then
+    silently drops it.
     """
     if "additionalProperties" in schema or "patternProperties" in schema:
         return None

@@ -1,7 +1,7 @@
 """The built-in tool that finds tools by words, if there are too many to send all schemas. Pure.
 
-Knows the tool, how tools rank for a query, and the result's text, which records the found tools for
-the rest of the chat. Other modules know when to offer the tool and how much fits.
+Knows the tool, how tools rank for a query, and the result's text, which records the tools that were
+found for the rest of the chat. Other modules know when to offer the tool and how many tools fit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FIND_TOOLS = Tool(
 """Runs without asking, because it only reads the definitions of offered tools."""
 
 Offer: TypeAlias = tuple[str, Tool]
-"""A tool under its wire name."""
+"""A tool, with its wire name."""
 
 MOST = 10
 """The maximum number of tools that one query finds."""
@@ -56,16 +56,16 @@ _COMMON = frozenset(
 )
 """Words that do not describe the wanted tool."""
 _TEXT_LENGTH = 120
-"""Characters of a description in the result."""
+"""The maximum number of characters from a description in the result."""
 
 _HEAD = "These tools can be called now, and are described from here on:"
 _LINE = re.compile(r"^- ([A-Za-z0-9_-]{1,64})(?::|$)", re.MULTILINE)
 
 
 def ranking(query: str, tools: Sequence[Offer]) -> list[Offer]:
-    """The tools that fit a query, best first, independent of the tools' order.
+    """The tools that match a query, best first, independent of the tools' order.
 
-    A word counts more in a name than in a description, and more if fewer tools have it.
+    A word counts more in a name than in a description, and more if it occurs in fewer tools.
     """
     names = set(re.split(r"[^A-Za-z0-9_-]+", query))
     scores = {wire: _NAMED if wire in names else 0 for wire, _ in tools}
@@ -95,7 +95,7 @@ def names_in(body: str) -> list[str]:
 
 
 def available(catalogue: Catalogue) -> str:
-    """The names of the tools that a model received in full, and the number of the others."""
+    """The names of the tools that a model received in full, and the number of the other tools."""
     names = ", ".join(wire for wire, _ in catalogue.in_full)
     more = len(catalogue.names_only)
     return f"{names}, and {more} that {catalogue.wire(FIND_TOOLS)} finds" if more else names
@@ -118,7 +118,9 @@ def _hit(word: str, name: frozenset[str], text: frozenset[str]) -> int:
 
 
 def _likeness(word: str, words: frozenset[str]) -> int:
-    """2 if the word is among the words; 1 if it is part of one, or begins with one; else 0."""
+    """2 if the word is among the words; 1 if it is part of one of them or begins with one of them;
+    else 0.
+    """
     if word in words:
         return 2
     if len(word) < _LEAST and word.isascii():

@@ -1,7 +1,7 @@
 """The tools that a list of globs selects, and the list after switching a tool or server on or off.
 
 The last glob that matches a tool decides; `!` before a glob excludes its matches. If the first glob
-excludes, all tools that no glob matches are in.
+is an exclusion, all tools that no glob matches are selected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def may_take(globs: Sequence[str], server: str) -> bool:
-    """Whether the globs may select any of a server's tools, before the tools are known."""
+    """Whether the globs may select any of a server's tools, whose names are not known yet."""
     may = _from_all(globs)
     for glob in globs:
         place, folder, name = glob.removeprefix(OUT).rpartition("/")
@@ -47,7 +47,7 @@ def switched(
         if not _is_about(glob.removeprefix(OUT), folder, name, tool is None)
     ]
     while rules and rules[0].startswith(OUT) != from_all:
-        rules.pop(0)  # no effect in front, but the first glob decides on all other tools
+        rules.pop(0)  # useless in front; but the first glob decides on all other tools
     settled = _settled(rules, server, folder, tool)
     if (from_all if settled is None else settled) != on or (rules and settled is None):
         rules.append(name if on else OUT + name)

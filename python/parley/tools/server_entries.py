@@ -40,7 +40,9 @@ _TOML = re.compile(r"^[ \t]*\[+[ \t]*\"?mcp_servers\b", re.MULTILINE)
 
 
 def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The server tables in a file, with their paths; None with the usual path if there are none."""
+    """The server tables in a file, with their paths; None with the usual path if there are no
+    tables.
+    """
     keys = [key for key in SERVER_KEYS if key in table]
     for key in keys or SERVER_KEYS[:1]:
         entries = table.get(key)
@@ -99,7 +101,7 @@ def _of_goose(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry in the words of Parley's settings, with its type."""
+    """An entry with the names that Parley's settings use, and its type."""
     entry = dict[str, Any]()
     for key, value in table.items():
         word = SYNONYMS.get(key, key)
@@ -119,7 +121,9 @@ def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _both(word: str, first: Any, second: Any) -> Any:
-    """The value if an entry has two spellings of a word: two lists that select tools both apply."""
+    """The value if an entry contains two spellings of a name: if both are lists that select tools,
+    both apply.
+    """
     if (
         not (isinstance(first, Sequence) and isinstance(second, Sequence))
         or word not in SYNONYMS.values()
@@ -159,7 +163,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _fill_in(entry: dict[str, Any]) -> None:
-    """Write the user's variables that Codex's keys name as `${VAR}`."""
+    """Write the user's variables that Codex's keys list as `${VAR}`."""
     token, names, headers = (
         entry.get(MORE_KEYS[0]),
         entry.get(MORE_KEYS[2]),

@@ -1,7 +1,8 @@
-"""Settings of an MCP server: how to reach it, which of its tools to use, how long to wait for it.
+"""The settings of an MCP server: how to reach it, which of its tools to use, how long to wait for
+it.
 
-Contains only values: `parley.mcp` starts servers. Knows how `${VAR}` is spelled and expanded, but
-not which environment it comes from.
+Contains only values: `parley.mcp` starts servers. Knows how `${VAR}` is written and expanded, but
+not from which environment its value comes.
 """
 
 import re
@@ -23,25 +24,29 @@ Account = Literal["none", "signed out", "signing in", "signed in"]
 """Whether the user is signed in at a server; "none" if the server has not required a sign-in."""
 
 Origin = Literal["settings", "config file", "project"]
-"""The place of a server's entry: the user's settings, the file that they name, or a project."""
+"""The place of a server's entry: the user's settings, the file in the setting for it, or a
+project.
+"""
 
 RESERVED = "mock"
 """The name of the built-in server; no other server can have it."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)(\}?)")
-"""An unclosed placeholder extends to the end; else each `${` in a hostile text costs a scan."""
+"""An unclosed placeholder extends to the end; otherwise, each `${` in a hostile text would cost a
+scan.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """One server: `builtin` (in this process: the mock server, or an object), a command, or a url.
 
-    `enabled_tools` and `disabled_tools` are globs for the tools' own names; None enables all.
-    With `roots`, the server may know the working directory; None means that it may unless its
-    arguments name a folder. With `sampling`, it may use the model. `token_command` prints a bearer
+    `enabled_tools` and `disabled_tools` are globs for the tools' own names; None enables all. With
+    `roots`, the server may know the working directory; None means that it may unless its arguments
+    name a folder. With `sampling`, the server may use the model. `token_command` prints a bearer
     token for the url. `client_id`, with its secret, identifies Parley at the sign-in; without it,
     Parley registers there. The browser returns to the `callback_port`; 0 means any port. `protocol`
-    is the revision to use; "auto" tries the newest, then older ones.
+    is the revision to use; "auto" tries the newest revision, then older revisions.
     """
 
     name: str
@@ -80,7 +85,7 @@ class ServerSettings:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The user's environment variables that any field contains."""
+        """The user's environment variables that the fields contain."""
         texts = (
             *(
                 self.command,
@@ -97,7 +102,7 @@ class ServerSettings:
 
     @property
     def takes_logins(self) -> bool:
-        """Whether a login identifies the user, because these settings do not."""
+        """Whether a login identifies the user, because these settings do not identify the user."""
         has_token = self.token_command or "authorization" in map(str.lower, self.headers)
         return self.url is not None and not has_token
 
@@ -129,10 +134,11 @@ class ServerSettings:
 class ServerStatus:
     """A server's state, as `:ParleyTools` and the health report show it.
 
-    `protocol` is the negotiated revision, "" before that. `error` says why the server failed, or
-    which of its parts are unusable. `stderr` has its last lines, `log` its last log messages, and
-    `instructions` its text about all its tools. `page` is the user's current sign-in page. A local
-    server starts in `folder`; with `has_own_folder`, the settings name no folder.
+    `protocol` is the negotiated revision, "" before that. `error` is the reason why the server
+    failed, or tells which of its parts are unusable. `stderr` contains the server's last lines,
+    `log` its last log messages, and `instructions` its text about all its tools. `page` is the
+    user's current sign-in page. A local server starts in `folder`; with `has_own_folder`, the
+    settings do not contain a folder.
     """
 
     name: str
@@ -161,7 +167,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
-    """`text` with each `${VAR}` replaced from `environ`; errors name the setting `where`.
+    """`text` with each `${VAR}` replaced from `environ`; in errors, the setting is called `where`.
 
     `${env:VAR}` means the same. As in a shell, `${VAR:-default}` becomes the default if VAR is
     unset or empty.
@@ -188,7 +194,7 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 def _variable(body: str) -> tuple[str, str, str]:
-    """The variable that a placeholder names, a separator if it has a default, and the default."""
+    """The variable in a placeholder, the separator if there is a default, and the default."""
     return body.removeprefix("env:").partition(":-")
 
 

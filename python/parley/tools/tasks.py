@@ -1,4 +1,4 @@
-"""MCP servers' tasks as values: calls that continue at their server, which Parley polls.
+"""MCP servers' tasks as values: calls that continue on their servers, which Parley polls.
 
 Works on results as JSON, in both existing forms: revision 2025-11-25, and the extension
 `io.modelcontextprotocol/tasks` of 2026-07-28. Knows no SDK.
@@ -15,7 +15,7 @@ from parley.text import size_text
 EXTENSION = "io.modelcontextprotocol/tasks"
 LONGEST_ID = 4_096
 COLLECT = "Its result is collected when the turn continues"
-"""Appended to messages about a call that still runs at its server when a turn ends."""
+"""Appended to messages about a call that is still running on its server when a turn ends."""
 _LEAST_PAUSE_S = 0.05
 _PAUSE_S = 1.0
 _MOST_PAUSE_S = 60.0
@@ -70,7 +70,9 @@ class TaskState:
 
 
 def as_result(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A task that a server sent instead of a call's result, as a result; None for a real result."""
+    """If a server sent a task instead of a call's result, this task as a result; None for a real
+    result.
+    """
     if result.get("resultType") == "task":
         task: object = {
             key: value for key, value in result.items() if key not in ("_meta", "resultType")
@@ -92,7 +94,7 @@ def task_in(result: Mapping[str, Any]) -> TaskState | None:
 
 
 def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
-    """A task as a server describes it. Raises ValueError if it is invalid or unexpected."""
+    """A task as a server describes it. Raises ValueError if the task is invalid or unexpected."""
     match task:
         case {"taskId": str(task_id), "status": str(status)} if task_id:
             pass

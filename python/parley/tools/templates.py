@@ -16,7 +16,7 @@ _VARIABLE = re.compile(r"\{(?P<reserved>\+?)(?P<name>[A-Za-z0-9_.]+)(?P<rest>\*?
 _RESERVED = ":/?#[]@!$&'()*+,;="
 # "Reserved expansion [...] is identical to simple string expansion, except that the substituted
 # values may also contain pct-encoded triplets and characters in the reserved set." (RFC 6570,
-# 3.2.3, read 2026-11-23). FastMCP uses the star for a value with slashes.
+# 3.2.3, read 2026-11-23). FastMCP uses the asterisk for a value with slashes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,14 @@ class Blank:
 
 
 def start_of(template: str) -> str:
-    """The beginning that all URIs of a template share."""
+    """The beginning that all of a template's URIs share."""
     return template.partition("{")[0]
 
 
 def blank_of(template: str, text: str) -> Blank | None:
-    """The template's variable to complete next in a text; None if there is none or they differ."""
+    """The template's variable to complete next in a text; None if there is none, or if the text
+    does not match the template.
+    """
     start, *parts = _EXPRESSION.split(template)
     if not text.startswith(start):
         return None

@@ -1,7 +1,8 @@
 """Pages that servers want the user to open in a browser: which addresses may be shown and opened.
 
-A server may name any address, and the user decides by the text shown. So the shown address is the
-address that opens, in unmistakable characters, and its host is the host that a browser would use.
+A server may specify any address, and the user decides on the basis of the text that is shown. So
+the address that is shown is the address that opens, in unmistakable characters, and its host is the
+host that a browser would use.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Visit:
 
     @property
     def host(self) -> str:
-        """The host that the browser visits, with its port if the address names one."""
+        """The host that the browser visits, with the port if the address contains one."""
         return urlsplit(self.url).netloc
 
     @property

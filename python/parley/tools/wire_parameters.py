@@ -1,6 +1,7 @@
 """Renames tools' parameters to their wire names, and calls' arguments back to their servers' names.
 
-Pure. Renames only a tool's own parameters, because providers accept any names inside their values.
+Pure. Renames only a tool's own parameters, because providers accept any names inside the
+parameters' values.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _of_same_object(schema: Any, names: Mapping[str, str]) -> Any:
 
 
 def _keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
-    """The value of a keyword in such a schema."""
+    """The value of a keyword in a schema for the whole arguments."""
     match key, value:
         case "properties", Mapping():
             return {
@@ -114,7 +115,7 @@ def _others(names_of: list[Any], names: Mapping[str, str]) -> list[Any]:
 
 
 def _titled(name: str, schema: Any, names: Mapping[str, str]) -> Any:
-    """A parameter's schema, with the server's name as title if that name is not sent."""
+    """A parameter's schema, with the server's name for it as the title if this name is not sent."""
     return {"title": name, **schema} if name in names and isinstance(schema, Mapping) else schema
 
 

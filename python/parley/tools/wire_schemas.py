@@ -35,7 +35,7 @@ _OR_BOOLEAN = frozenset(
 """Keywords for which every provider accepts true and false."""
 _KINDS = ("array", "boolean", "integer", "null", "number", "object", "string")
 # "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12": a
-# schema whose `$schema` names draft 7 was refused like this
+# schema with draft 7 in its `$schema` was refused like this
 # (github.com/anthropics/claude-code/issues/586, 2026-11-24). The other keywords change a schema's
 # address, so its references would lead elsewhere.
 _LEFT_OUT = frozenset(
@@ -68,7 +68,7 @@ def referred(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
 
 
 def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Schema:
-    """The schema that requires both; the keywords of `other` have precedence."""
+    """The schema that requires both schemas; the keywords of `other` have precedence."""
     merged = {**one, **other}
     if isinstance(one.get("properties"), Mapping) and isinstance(other.get("properties"), Mapping):
         merged["properties"] = {**one["properties"], **other["properties"]}

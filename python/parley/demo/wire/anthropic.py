@@ -1,7 +1,7 @@
 """A reply as the Messages API sends it: one JSON message, or a stream of events.
 
 Blocks come in order; each is opened, filled and closed. The first piece of a call's input is "",
-and a call without arguments has no other; thinking ends in its signature.
+and a call without arguments has no other pieces; thinking ends with its signature.
 """
 
 import json
@@ -60,7 +60,7 @@ def _message(reply: Reply, body: Body, blocks: list[Block]) -> dict[str, Any]:
 
 
 def _blocks(reply: Reply, body: Body) -> Iterator[tuple[Block, str]]:
-    """Each block as it is opened, with its text."""
+    """Each block as it is when it is opened, and its text."""
     if reply.thinking:
         text = reply.thinking if shows_thinking(body) else ""
         yield {"type": "thinking", "thinking": "", "signature": ""}, text

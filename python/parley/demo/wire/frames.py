@@ -1,5 +1,5 @@
-"""Pieces and frames of all wire formats: how text is cut into pieces, and how an event becomes a
-frame.
+"""The pieces and frames of all wire formats: how text is cut into pieces, and how an event becomes
+a frame.
 
 A cut may be between any two characters, even inside a multi-character emoji, but never inside a
 character's bytes. Cuts are repeatable: equal replies give equal bytes.
@@ -17,7 +17,7 @@ _LENGTHS = (3, 5, 2, 7, 4, 1, 6)
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text in pieces of a few characters; none for an empty text."""
+    """The text in pieces of a few characters; no pieces for an empty text."""
     at, lengths = 0, cycle(_LENGTHS)
     while at < len(text):
         length = next(lengths)

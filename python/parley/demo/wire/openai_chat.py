@@ -1,7 +1,8 @@
 """A reply as Chat Completions sends it: one JSON completion, or a stream of chunks.
 
-Parallel calls are interleaved: first each call's id and name, then argument fragments of all in
-turn, distinguished by `index`. Thinking is in `reasoning_content`, as in compatible servers.
+Parallel calls are interleaved: first each call's id and name, then fragments of all calls'
+arguments in turn, distinguished by `index`. Thinking is in `reasoning_content`, as in compatible
+servers.
 """
 
 from collections.abc import Iterator, Mapping
