@@ -27,7 +27,8 @@ from parley.engine import (
     run_turn,
     stopped,
 )
-from parley.engine.observe import guidance, observe
+from parley.engine.observation import guidance
+from parley.engine.observe import observe
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage

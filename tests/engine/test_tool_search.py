@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from parley.chat.reader import parse
 from parley.chat.transcript import Proposal, Result, ToolCall, Transcript
 from parley.engine import ChatSettings, End, observe, with_own_tools
-from parley.engine.observe import guidance
+from parley.engine.observation import guidance
 from parley.models.formats import FORMATS
 from parley.models.tool_room import ToolRoom
 from parley.policy.rules import Pattern, Rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parley.engine.observe import guidance
+from parley.engine.observation import guidance
 from parley.policy import status_texts
 from parley.policy.rate import RateWindow
 from parley.tools.catalogue import Catalogue, Tool

@@ -4,7 +4,9 @@ from parley.engine.choices import ChoiceMade, Press, choose, regenerate
 from parley.engine.compaction import sum_up
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
-from parley.engine.observe import Observation, guidance, observe, with_own_tools
+from parley.engine.observation import Observation, guidance
+from parley.engine.observe import observe
+from parley.engine.own_tools import with_own_tools
 from parley.engine.ports import (
     NOTHING_ASKED,
     REMOVED,

@@ -12,7 +12,8 @@ from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.rounds import Notice
 from parley.chat.transcript import TASK_ID, Choice, Proposal, Result
-from parley.engine.observe import Observation
+from parley.engine.observation import Observation
+from parley.engine.own_tools import run_own
 from parley.engine.ports import (
     CallBegan,
     CallEnded,
@@ -23,17 +24,11 @@ from parley.engine.ports import (
     TaskBegan,
     closing,
 )
-from parley.engine.read_resource import unknown_resource
-from parley.engine.read_result import read_result
-from parley.engine.tool_search import find_tools
 from parley.errors import PendingError
 from parley.policy import plan, status_texts
 from parley.policy.approval import Approvals, CallKey, Decision, all_proposals, call_key
 from parley.policy.facts import Approved, Disowned, Explained, What
 from parley.tools.catalogue import Tool
-from parley.tools.long_results import READ_RESULT
-from parley.tools.resources import is_reader
-from parley.tools.search import FIND_TOOLS
 from parley.tools.tasks import COLLECT, TaskHandle
 
 T = TypeVar("T")
@@ -171,14 +166,8 @@ async def _run(
     if not (sent or ports.ledger.start(call_key(proposal, tool))):
         return proposal, None
     ports.observer.on_event(CallBegan(proposal, tool))
-    if tool == READ_RESULT:
-        return proposal, await read_result(ports, observation, proposal.call.arguments)
-    if tool == FIND_TOOLS:
-        return proposal, find_tools(observation, proposal.call.arguments)
-    if is_reader(tool) and (
-        refusal := await unknown_resource(ports, observation, tool, proposal.call)
-    ):
-        return proposal, refusal
+    if result := await run_own(ports, observation, tool, proposal.call.arguments):
+        return proposal, result
     request, task_id = (
         observation.settings.request,
         proposal.task.id if proposal.task and sent else "",

@@ -10,7 +10,8 @@ from parley.chat.grammar import fit
 from parley.chat.history import DECLINED
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explained
-from parley.engine.observe import Observation, observe
+from parley.engine.observation import Observation
+from parley.engine.observe import observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key

@@ -13,9 +13,10 @@ from parley.chat.rounds import Notice, rounds
 from parley.chat.transcript import Proposal, Question, Result
 from parley.engine.calls import enter_decisions, explained, mark, refuse, run_tools, too_long
 from parley.engine.notices import end_unfinished, open_question
-from parley.engine.observe import Observation, observe
+from parley.engine.observation import Observation
+from parley.engine.observe import observe
+from parley.engine.own_tools import refused_calls
 from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
-from parley.engine.read_resource import refused_resources
 from parley.engine.reply import ask_model
 from parley.models.fingerprint import reply_units
 from parley.policy import plan
@@ -72,7 +73,7 @@ async def _take(  # noqa: C901  one case for each step
             return End("nothing", "no question here: write it after 💬: first")
         case plan.AwaitChoices(calls):
             readable = [call for call in calls if isinstance(call, Proposal)]
-            if refused := await refused_resources(ports, observation, readable):
+            if refused := await refused_calls(ports, observation, readable):
                 await _refuse(ports, observation, refused)
                 return None
             approvals = observation.situation.approvals

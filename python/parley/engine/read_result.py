@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, history
-from parley.chat.transcript import Result
-from parley.engine.observe import Observation
+from parley.chat.transcript import Exchange, Result, Transcript
+from parley.engine.observation import Observation
 from parley.engine.ports import Ports
-from parley.policy.limits import invalid_arguments
+from parley.tools.catalogue import Tool
 from parley.tools.long_results import excerpt, head_of
-from parley.tools.schema import decode_arguments
 
 
-async def read_result(ports: Ports, observation: Observation, arguments: str) -> Result:
+def has_long_results(transcript: Transcript) -> bool:
+    """Whether a chat has results that were too long for the file."""
+    return any(map(_has_long_result, transcript.exchanges))
+
+
+async def read_result(
+    ports: Ports, observation: Observation, _tool: Tool, arguments: dict[str, Any]
+) -> Result:
     """Return the requested part of a long result; reads and verifies the attachment each time."""
-    try:
-        decoded = decode_arguments(arguments)
-    except ValueError as error:
-        return Result("error", invalid_arguments(str(error)))
-    request, shot, call = observation.request(tools_on=True), observation.snapshot, decoded["call"]
+    request, shot = observation.request(tools_on=True), observation.snapshot
+    call = arguments["call"]
     known = _long_results(request.turns())
     every = _long_results(history(shot.transcript, shot.at, max_full_exchanges=None))
     fitting = [o for o in known if call == o.id] or [o for o in every if call in (o.id, o.call.id)]
@@ -35,7 +39,14 @@ async def read_result(ports: Ports, observation: Observation, arguments: str) ->
         return Result("error", f"The result of {outcome.id} cannot be read: {content}")
     text, head = content.decode("utf-8", "replace"), head_of(outcome.content)
     begin = len(head) if text.startswith(head) else 0
-    return Result("ok", excerpt(text, decoded, begin, observation.settings.result_max_bytes))
+    return Result("ok", excerpt(text, arguments, begin, observation.settings.result_max_bytes))
+
+
+def _has_long_result(exchange: Exchange) -> bool:
+    if "long" not in exchange.derived:
+        results = (p.result for answer in exchange.answers for p in answer.proposals if p.result)
+        exchange.derived["long"] = any(a.is_text for result in results for a in result.attachments)
+    return bool(exchange.derived["long"])
 
 
 def _long_results(turns: Iterable[Turn]) -> list[CallOutcome]:

@@ -16,8 +16,6 @@ from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
 from parley.policy.rules import Rules
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.long_results import READ_RESULT
-from parley.tools.search import FIND_TOOLS
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
@@ -335,13 +333,6 @@ class Decision:
     why: str
 
 
-_APPROVED: Mapping[Tool, str] = {
-    READ_RESULT: "it shows only results of approved calls",
-    FIND_TOOLS: "it reads only definitions of the tools offered here",
-}
-"""Parley's own tools that need no approval, and why."""
-
-
 def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision | None:
     """The decision that memory or a rule makes on an undecided proposal; None if Parley must ask.
 
@@ -353,8 +344,8 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
         return None
     if proposal.choice is not None or approvals.standing(proposal) != "undecided":
         return None
-    if tool in _APPROVED:
-        return Decision(proposal, "auto", _APPROVED[tool])
+    if tool.is_own and tool.unasked:
+        return Decision(proposal, "auto", tool.unasked)
     if entry := approvals.remembered(tool).get(tool.digest):
         return Decision(proposal, "memory", f"it is remembered by {entry.choice} on {entry.key.id}")
     if why := rules.allowed(tool, proposal.call.arguments):

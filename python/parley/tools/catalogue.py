@@ -24,9 +24,7 @@ def own_identity(server: str = "") -> str:
     return canonical({"parley": server})
 
 
-OWN = own_identity()
-"""The identity of Parley's own tools, which have no server."""
-_ANY_OWN = OWN.partition('""')[0]
+_ANY_OWN = own_identity().partition('""')[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,8 @@ class Tool:
     """Whether a project set up the server, so that rules for the user's servers do not apply."""
     instructions: str = ""
     """The server's instructions for all its tools, part of each approval and each request."""
+    unasked: str = ""
+    """Why a tool of Parley's own needs no approval; "" if Parley asks as usual."""
     definition: str = field(init=False, repr=False, compare=False)
     """Everything that the user approves with a call to this tool, as canonical JSON."""
     digest: str = field(init=False, repr=False, compare=False)

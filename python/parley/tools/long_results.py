@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parley.tools.catalogue import OWN, Tool
+from parley.tools.catalogue import Tool, own_identity
 
 READ_RESULT = Tool(
     "parley",
@@ -38,9 +38,9 @@ READ_RESULT = Tool(
         "additionalProperties": False,
     },
     annotations={"readOnlyHint": True, "openWorldHint": False},
-    identity=OWN,
+    identity=own_identity(),
+    unasked="it shows only results of approved calls",
 )
-"""Runs without asking, because it shows only results of approved calls."""
 
 _CUT = "… [truncated: "
 

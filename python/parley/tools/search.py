@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from parley.text import one_line
-from parley.tools.catalogue import OWN, Catalogue, Tool
+from parley.tools.catalogue import Catalogue, Tool, own_identity
 
 FIND_TOOLS = Tool(
     "parley",
@@ -34,9 +34,9 @@ FIND_TOOLS = Tool(
         "additionalProperties": False,
     },
     annotations={"readOnlyHint": True, "openWorldHint": False},
-    identity=OWN,
+    identity=own_identity(),
+    unasked="it reads only definitions of the tools offered here",
 )
-"""Runs without asking, because it only reads the definitions of offered tools."""
 
 Offer: TypeAlias = tuple[str, Tool]
 """A tool, with its wire name."""
