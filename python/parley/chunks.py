@@ -113,7 +113,7 @@ class Chunks:
         self._usage: Usage | None = None
 
     def of(self, what: engine.TurnEvent) -> Iterator[Chunk]:
-        """The chunks for an event; many events have none."""
+        """The chunks for an event; for many events, there are none."""
         match what:
             case TextDelta(text):
                 yield {"type": "content", "content": text}

@@ -258,7 +258,7 @@ def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] 
 
 def brief(value: Any) -> str:
     """A value on one short line."""
-    is_json = isinstance(value, str | bool) or value is None  # users do not know Python's spelling
+    is_json = isinstance(value, str | bool) or value is None  # users do not know Python's notation
     text = json.dumps(value, ensure_ascii=False) if is_json else _SHORT.repr(value)
     return text[:_MOST_SHOWN]
 

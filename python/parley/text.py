@@ -128,7 +128,7 @@ class VisiblePieces:
         self._rest = ""
 
     def feed(self, piece: str) -> str:
-        """The next visible piece; holds a carriage return at its end back until the next call."""
+        """The next visible piece; a carriage return at the end is held back until the next call."""
         text = self._rest + piece
         self._rest = "\r" if text.endswith("\r") else ""
         text = text.removesuffix("\r") if self._rest else text
@@ -227,7 +227,7 @@ _TOGETHER = frozenset(
 
 
 def mixed_scripts(name: str) -> str:
-    """A phrase that names an odd letter if a word mixes scripts with similar letters, else "".
+    """A phrase about an odd letter if a word mixes scripts with similar letters, else "".
 
     The first word in a letter's Unicode name is its script.
     """

@@ -183,7 +183,7 @@ def put_question(
 
 
 def add_question(lines: LineDecoder, transcript: Transcript, content: str | Attachment) -> Edit:
-    """Add a text or a picture to the last question; create a question if the file has none."""
+    """Add a text or a picture to the last question; create a question if the file contains none."""
     if transcript.exchanges:
         return put_question(lines, transcript, len(transcript.exchanges) - 1, content)
     part = content if isinstance(content, Attachment) else Text(content)
@@ -262,7 +262,8 @@ def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
 def drop_unfinished(lines: LineDecoder, answer: Answer) -> list[Edit]:
     """Remove an unfinished reply after an answer's last call, and the notice.
 
-    If the answer has calls, a note says that the turn was resumed, and limits count from that note.
+    If the answer has calls, a note records that the turn was resumed, and limits are counted from
+    this note.
     """
     note = notice_note(answer)
     notice = read_notice(note) if note else None

@@ -21,7 +21,7 @@ _NO_WORD = r"[\s\[\]\0\ud800-\udfff]"
 
 
 def thinker(provider: str, model: str) -> tuple[str, str]:
-    """The provider and the model, with `_` for characters that a thinking block cannot hold."""
+    """The provider and the model, with `_` for characters that a thinking block cannot contain."""
     return re.sub(f"{_NO_WORD}|:", "_", provider) or "_", re.sub(_NO_WORD, "_", model) or "_"
 
 

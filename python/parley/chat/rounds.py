@@ -45,8 +45,9 @@ class Notice:
 
 
 UNFINISHED = Notice("Interrupted", "the answer was still being written")
-"""Ends an answer while a reply is being written. If the process dies, the file still says that the
-answer is incomplete."""
+"""Ends an answer while a reply is being written. If the process dies, the file still shows that the
+answer is incomplete.
+"""
 
 
 def _as_reason(reason: str) -> str:

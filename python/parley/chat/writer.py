@@ -1,6 +1,6 @@
 """Writes a `Transcript` as a chat file, and its parts as lines for edits.
 
-Calls and results from a file keep their spelling, as long as it still means the same.
+Calls and results from a file are written as they were, as long as the text still means the same.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
 
 
 def proposal_line(proposal: Proposal) -> str:
-    """A proposal's line, in the original spelling if it still means the same."""
+    """A proposal's line; the original text if it still means the same."""
     if (mark := grammar.marker_of(proposal.spelling)) and mark[0] == "proposal":
         choice, json_text, _ = call_lines.split_proposal(proposal.spelling[mark[1] :])
         try:
@@ -170,7 +170,7 @@ def proposal_line(proposal: Proposal) -> str:
 
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
-    """A result with its header; the body keeps its spelling if it still means the same."""
+    """A result with its header; the body is written as it was if the text still means the same."""
     body, count, trouble = result_bodies.read_body(result.spelling)
     if (
         result.spelling

@@ -1,9 +1,9 @@
 """Formats an answer for a terminal: finished Markdown blocks are formatted, and the rest is raw
 text.
 
-The input must be safe to show; the module does not know where its output goes. Finished blocks (a
-paragraph, a list item, a code block) never change again. Nothing is left out: text that Markdown
-would hide (HTML, link addresses, references) stays readable.
+The input must be safe to show; the module does not know where its output is written. Finished
+blocks (a paragraph, a list item, a code block) never change again. Nothing is left out: text that
+Markdown would hide (HTML, link addresses, references) stays readable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from parley.text import visible
 _GROWTH = 8
 """Parse unfinished text again when it has grown by 1/8, because each parse takes time."""
 _DEEPEST = 24
-"""The most levels of nested blocks; a terminal has no room for more."""
+"""The most levels of nested blocks, because a terminal has no room for more."""
 _LONGEST_CODE = 100_000
 """The most characters of code to colour; longer code stays plain."""
 _COLOURS_S = 0.5

@@ -300,7 +300,9 @@ class _Dialog:
         self._watch.look({*map(self._view.sighting, whole), *told})
 
     def _area(self) -> _Area:
-        """The area to draw. If some calls do not fit, the current call gets the most room."""
+        """The area to draw. If some calls do not fit, most of the room is given to the current
+        call.
+        """
         width = max(screen().width - 1, _LEAST_WIDTH)
         foot = self._foot(width)
         drawings = [self._drawing(number, width) for number in range(len(self._calls))]

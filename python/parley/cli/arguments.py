@@ -1,7 +1,7 @@
 """The command line's grammar: the commands, their arguments and their help.
 
 The general help does not import the commands. A command's code, and the values that its arguments
-need, are imported only when the user names the command.
+need, are imported only when the user enters the command.
 """
 
 from __future__ import annotations

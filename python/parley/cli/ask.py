@@ -171,7 +171,7 @@ def _report() -> Report:
 
 
 def work_on(arguments: argparse.Namespace) -> Work:
-    """The work on the question; if calls are left waiting, the message says how to continue."""
+    """The work on the question; if calls are left waiting, the message explains how to continue."""
     answer = answering(arguments)
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:

@@ -1,7 +1,7 @@
 """`parley respond` with several chats: runs some of them at once, with one application and one rate
 limit.
 
-An error in one chat does not affect the others. Prints a line for each finished chat, and the
+An error in one chat does not affect the other chats. Prints a line for each finished chat, and the
 overall progress; the answers are in the files.
 """
 
@@ -229,7 +229,7 @@ class _BatchReport(Report):
 
 
 class _JsonReport(JsonReport):
-    """Reports one of several chats to a program: each line names the file."""
+    """Reports one of several chats to a program: each line contains the file's path."""
 
     def __init__(self, file: str) -> None:
         super().__init__()

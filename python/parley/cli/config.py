@@ -47,7 +47,7 @@ def _cells(agent: Agent) -> tuple[str, ...]:
 
 
 def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
-    """Whether an agent has its key, and a phrase that says where Parley looks for the key."""
+    """Whether an agent's key is available, and a phrase about where Parley looks for the key."""
     provider = known.provider(agent.provider)
     assert provider is not None, "the settings have no agent without a provider"
     missing = known.missing_key(agent, os.environ)

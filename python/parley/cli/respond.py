@@ -86,7 +86,7 @@ def go_on(arguments: argparse.Namespace) -> str:
 
 
 async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:
-    """If the settings say so, fill in the topic of a chat with a complete answer."""
+    """If the settings ask for it, fill in the topic of a chat whose answer is complete."""
     if end.kind == "complete" and app.settings.fill_topic:
         await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
 

@@ -53,7 +53,7 @@ class Script:
         """Why a choice was refused."""
 
     async def check(self, ports: engine.Ports) -> None:
-        """Raises ParleyError if a choice names a call that is not waiting."""
+        """Raises ParleyError if a choice is for a call that is not waiting."""
         named = [choice for choice in self._choices if choice.call]
         if not named:
             return

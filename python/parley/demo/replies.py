@@ -64,7 +64,7 @@ Rule = Callable[[Dialogue], Draft | None]
 
 
 def reply(conversation: Dialogue) -> Reply:
-    """The demo model's next reply; equal conversations get equal replies."""
+    """The demo model's next reply; equal conversations yield equal replies."""
     draft = next(draft for rule in RULES if (draft := rule(conversation)) is not None)
     thinks = conversation.thinking == "on" or (
         conversation.thinking == "asked" and _THINK.search(conversation.question) is not None

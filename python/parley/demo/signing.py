@@ -12,7 +12,7 @@ _KEY = b"parley demo server"
 
 
 def sign(text: str) -> str:
-    """Sign a thinking text; equal texts get equal signatures."""
+    """Sign a thinking text; equal texts have equal signatures."""
     digest = hmac.new(_KEY, text.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
     return "Ep" + base64.b64encode(digest).decode("ascii")
 

@@ -49,7 +49,7 @@ class Quote:
 
 
 def companies(question: str) -> tuple[str, ...]:
-    """The companies whose prices the question asks for, in order, as the user spelled them."""
+    """The companies whose prices the question asks for, in order, as the user wrote them."""
     text = _ASIDES.sub("", question)
     named = tuple(dict.fromkeys(_NAMED.findall(text)))
     if after := _AFTER.search(text):

@@ -126,7 +126,7 @@ def extent(text: str) -> str:
 
 
 def length(text: str) -> str:
-    """A text's length in words, or its size if its script has no spaces."""
+    """A text's length in words, or its size if its script does not use spaces."""
     words = len(text.split())
     return (
         counted(words, "word")

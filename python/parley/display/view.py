@@ -189,7 +189,7 @@ def meanings(calls: int, keys: Keys) -> str:
 
 
 def _blocks(call: Proposal, name: str) -> Iterator[dict[str, Any]]:
-    """A call's long arguments, with as many first and last lines as a window may hold."""
+    """A call's long arguments, with as many first and last lines as a window may show."""
     for argument, lines, brief in long_arguments(call.call.arguments):
         head, tail = lines[:_MOST_LINES], lines[_MOST_LINES:][-_MOST_LINES:]
         yield {

@@ -59,7 +59,7 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
-    """Refuse calls; each gets a result that says why."""
+    """Refuse calls; each call is given a result with the reason."""
     ports.ledger.record(Disowned(tuple((p.call.id, p.call.arguments) for p, _ in results)))
     await settle(ports, results)
     for proposal, result in results:

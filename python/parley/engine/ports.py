@@ -158,8 +158,8 @@ class ToolRunner(Protocol):
         ...
 
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        """Run one call; a failure is a result. `request` has the model that made the call, and its
-        settings.
+        """Run one call; a failure is a result. `request` contains the model that made the call, and
+        the model's settings.
 
         If the call already runs as a `task`, collect its result. Raises PendingError if the task
         still runs and cannot be queried.
@@ -264,7 +264,7 @@ class CallBegan:
 
 @dataclass(frozen=True, slots=True)
 class TaskBegan:
-    """A call runs on its server as a task, and the document now has the task's id."""
+    """A call runs on its server as a task, and the document now contains the task's id."""
 
     proposal: Proposal
 
@@ -288,7 +288,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call does not run; its result says why."""
+    """A call does not run; its result contains the reason."""
 
     proposal: Proposal
     result: Result

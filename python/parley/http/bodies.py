@@ -127,8 +127,9 @@ def _refused(why: str) -> Iterator[bytes]:
 
 
 def _is_zlib(start: bytes) -> bool:
-    """Whether data starts with an RFC 1950 header, which some "deflate" data lacks (RFC 9110,
-    8.4.1.2)."""
+    """Whether data starts with an RFC 1950 header, which is missing in some "deflate" data (RFC
+    9110, 8.4.1.2).
+    """
     return start[0] & 0x0F == zlib.DEFLATED and int.from_bytes(start[:2], "big") % 31 == 0
 
 

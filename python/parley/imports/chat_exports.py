@@ -1,8 +1,8 @@
 """Converts `conversations.json` files from ChatGPT and Claude.ai to messages.
 
 - ChatGPT: each conversation is a tree in `mapping`; `current_node` is the leaf that is shown. A
-  message has an `author`, a `content` with a `content_type`, and a `recipient`, which names the
-  tool for a call (mitkury/chatgpt-export-parser, docs/chatgpt-data-export-format.md, and exports in
+  message has an `author`, a `content` with a `content_type`, and a `recipient`, which is the tool's
+  name for a call (mitkury/chatgpt-export-parser, docs/chatgpt-data-export-format.md, and exports in
   public repositories, 2026-11-24).
 - Claude.ai: `chat_messages` have a `sender`, and blocks in `content`, in which tool calls and their
   results are in the same message; `attachments` has files' texts

@@ -144,7 +144,9 @@ class Conversation:
         _add(self._preamble, text)
 
     def question(self, text: str) -> None:
-        """Add the user's text; it extends the previous question if that has no answer."""
+        """Add the user's text; if the previous question has no answer, the text extends that
+        question.
+        """
         _add(self._question(), text)
 
     def picture(self, content: bytes) -> Attachment | None:

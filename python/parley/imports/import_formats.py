@@ -104,7 +104,7 @@ def _record(
     folder: str,
     number: int,
 ) -> ImportedChat:
-    """A record's chat; errors name its `number`, which is 0 if there is only one record."""
+    """A record's chat; errors contain its `number`, which is 0 if there is only one record."""
     try:
         if program:
             return message_arrays.chat(record, program.roles, folder, program.provider)

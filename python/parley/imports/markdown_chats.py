@@ -55,7 +55,7 @@ def has_turns(lines: Sequence[str]) -> bool:
 
 
 def has_tools(lines: Sequence[str]) -> bool:
-    """Whether there are turns, and lines that only have a meaning in parley.nvim."""
+    """Whether there are turns, and lines that have a meaning only in parley.nvim."""
     signs = (_BRANCH, _LOCAL)
     return has_turns(lines) and any(
         line.startswith(signs) or _TOOL.fullmatch(line) for line in lines

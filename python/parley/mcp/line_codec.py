@@ -16,7 +16,7 @@ long.
 
 
 class LineDecoder(codecs.IncrementalDecoder):
-    """Holds bytes back until their line ends, up to `most` bytes."""
+    """Holds bytes back until their line is complete, up to `most` bytes."""
 
     def __init__(self, errors: str = "strict", most: int = LINE_BYTES) -> None:
         super().__init__(errors)

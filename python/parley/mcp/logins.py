@@ -1,4 +1,5 @@
-"""Logins at MCP servers: a file for each URL holds its grants, and only the user can read it.
+"""Logins at MCP servers: a file for each URL contains its grants, and only the user can read the
+file.
 
 Knows the files and their content as plain JSON, but not how a login is made or used.
 """

@@ -1,7 +1,7 @@
 """Ends all MCP servers when this process ends in any way, even by SIGKILL.
 
 A small shell in its own session reads the servers' process groups from a FIFO, which only this
-process holds open for writing. The end of file means that this process is gone, so the shell ends
+process keeps open for writing. The end of file means that this process is gone, so the shell ends
 the remaining servers. POSIX only: on other systems, servers start directly. Does not know MCP.
 """
 

@@ -69,7 +69,8 @@ Browse: TypeAlias = Callable[[Visit], object]
 async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> None:
     """Sign the user in at a server, and keep the login. Raises ServerError.
 
-    If the server has since required a further scope, requests it and the earlier scope together.
+    If the server has required a further scope in the meantime, requests it and the earlier scope
+    together.
     """
     server, url = settings.name, settings.url or ""
     if why := flaw(url):
@@ -89,7 +90,7 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
         except (ServerError, ProxyError) as error:
             raise ServerError(f"signing in to '{server}' failed: {error}") from None
         except _FAULTS as error:
-            # Not `from error`: some of these hold tokens, which a traceback would show.
+            # Not `from error`: some of these objects contain tokens, which a traceback would show.
             raise ServerError(
                 f"signing in to '{server}' failed: {attempt.explain(error)}"
             ) from None

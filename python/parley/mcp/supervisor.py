@@ -1,4 +1,5 @@
-"""One MCP server's life: a task starts it, holds the connection, lists its tools and ends it.
+"""One MCP server's life: a task starts the server, keeps the connection, lists the server's tools
+and ends it.
 
 The SDK's client must be entered and left in one task; calls run in their own tasks. Knows when to
 start, restart and give up, but not the SDK: a `ServerSession` talks to the server.

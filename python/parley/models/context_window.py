@@ -15,8 +15,9 @@ _CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", re
 
 
 def claude_version(model: str) -> Version | None:
-    """(4, 7) for `claude-opus-4-7` in any provider's spelling; None for a name without a Claude
-    version."""
+    """(4, 7) for `claude-opus-4-7`, however the provider writes it; None for a name without a
+    Claude version.
+    """
     match = _CLAUDE.search(model)
     return (int(match[1]), int(match[2] or 0)) if match else None
 

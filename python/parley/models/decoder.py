@@ -186,8 +186,8 @@ def stream_failed(provider: str, error: object) -> ModelError:
 
 
 # Anthropic's page says that an error may come in a stream after status 200, and lists the types of
-# the first line (docs.anthropic.com/zh-CN/api/errors, 2026-11-22). For the others no source was
-# kept; 529 is `OverloadedError` in anthropic 2.12, _exceptions.py.
+# the first line (docs.anthropic.com/zh-CN/api/errors, 2026-11-22). For the other types, no source
+# was kept; 529 is `OverloadedError` in anthropic 2.12, _exceptions.py.
 _PASSING = frozenset(
     [
         *["overloaded_error", "api_error", "rate_limit_error", "timeout_error"],  # Anthropic

@@ -94,7 +94,7 @@ _ONLY_RESPONSES = re.compile(
 
 
 def is_for_other(model: str, status: int, words: str) -> bool:
-    """Whether a refusal says that the model needs the Responses API."""
+    """Whether a refusal means that the model needs the Responses API."""
     return bool(_ONLY_RESPONSES.search(words))
 
 

@@ -53,7 +53,7 @@ class Provider(Protocol):
     """Provides models' replies. A package offers a provider as an entry point in the group
     `parley.providers`.
 
-    The entry point names a class or function that returns the provider when called without
+    The entry point refers to a class or function that returns the provider when called without
     arguments. All the provider's code runs in a separate thread with its own event loop.
     """
 
@@ -70,7 +70,7 @@ class Provider(Protocol):
         """Yield a reply's events as they arrive: text and thinking in pieces, calls whole, and the
         end last.
 
-        An exception ends the reply; a `ModelError` says whether and when the request may be
+        An exception ends the reply; a `ModelError` specifies whether and when the request may be
         retried. Parley closes the iterator early to stop a reply.
         """
         ...

@@ -48,7 +48,7 @@ _LIMIT = re.compile(
     rf"> {_N}"  # Anthropic
     rf"|maximum context length (?:is|of) {_N}"  # OpenAI, vLLM
     rf"|tokens allowed \({_N}\)"  # Gemini
-    rf"|context (?:size|window|length)(?: of| is)? \(?{_N}"  # llama.cpp and its kin
+    rf"|context (?:size|window|length)(?: of| is)? \(?{_N}"  # llama.cpp and related servers
     rf"|\bLimit {_N}, Requested",  # OpenAI
     re.IGNORECASE,
 )
@@ -57,7 +57,7 @@ _PROMPT = re.compile(
     rf"|\({_N} in the messages"  # OpenAI, vLLM
     rf"|resulted in {_N} tokens"  # OpenAI
     rf"|token count \({_N}\)"  # Gemini
-    rf"|request \({_N} tokens\)|requested tokens \({_N}\)"  # llama.cpp and its kin
+    rf"|request \({_N} tokens\)|requested tokens \({_N}\)"  # llama.cpp and related servers
     rf"|, Requested {_N}",  # OpenAI
     re.IGNORECASE,
 )

@@ -51,8 +51,8 @@ class TextTools:
 class Request:
     """A planned request for exchange `at` in the transcript, to a provider's model.
 
-    If `tools_on` is False, calls are forbidden; the tools are left out only if the history has no
-    calls. If `keep_thinking` is False, no thinking is sent back, because the provider refused a
+    If `tools_on` is False, calls are forbidden; the tools are left out only if the history contains
+    no calls. If `keep_thinking` is False, no thinking is sent back, because the provider refused a
     signature. `quirks` are the quirks of the provider's server. `api` (the wire format) and
     `window` (the accepted tokens) were learnt from the provider; if None, the model's name decides.
     `text_tools` is set if tools have to, or may have to, be described in the text. `wire_turns` are

@@ -1,6 +1,6 @@
 """Server-sent events: takes bytes, split anywhere, and returns payload texts.
 
-Only the field `data` is used, because every provider names the event type inside the payload. Knows
+Only the field `data` is used, because every provider includes the event type in the payload. Knows
 nothing about payloads except `[DONE]`.
 """
 

@@ -23,7 +23,7 @@ _LISTENS_S = 1.0
 async def offer_agents(buffer: ChatBuffer) -> None:
     """Let the user pick the agent of a chat, from a list with the model and the state of each.
 
-    The list has at most one demo agent, at the end.
+    The list contains at most one demo agent, at the end.
     """
     app, current = buffer.app, buffer.agent.name
     agents = app.settings.all_agents()

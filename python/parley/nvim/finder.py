@@ -52,7 +52,7 @@ class ChatList:
 def find_chats(
     folder: Path, words: str = "", now: Callable[[], float] = time.monotonic
 ) -> ChatList:
-    """The chats in a folder that have a question and all words (ignoring case), newest first.
+    """The chats in a folder that contain a question and all words (ignoring case), newest first.
 
     Only files are included; for an unreadable file, the topic is the reason.
     """
@@ -91,7 +91,7 @@ def _topic_of(path: Path) -> str:
 
 
 async def offer_chats(editor: Editor, folder: str, words: str) -> None:
-    """Let the user pick a chat in a folder that has all of these words."""
+    """Let the user pick a chat that contains all of these words, from a folder."""
     chats = await asyncio.to_thread(find_chats, Path(folder), words)
     if chats.rows:
         editor.tell("pick_chat", chats.rows, chats.note)

@@ -24,7 +24,7 @@ class TopicWriter:
     def __init__(self, buffer: ChatBuffer) -> None:
         self._buffer = buffer
         self._has_asked = False
-        """Whether Parley has asked a model for a topic."""
+        """Whether Parley has already asked a model for a topic."""
 
     async def fill(self, document: BufferDocument, handle: int) -> None:
         """Fill an empty topic from the first answer's summary."""

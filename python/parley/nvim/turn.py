@@ -49,8 +49,8 @@ class Turn:
         row: int | None,
         is_followed: Callable[[], bool],
     ) -> None:
-        """`row` is the handle's row, None if unknown; `is_followed` says whether another turn
-        begins at the end of this one.
+        """`row` is the handle's row, None if unknown; `is_followed` returns whether another turn
+        begins at the end of this turn.
         """
         self.buffer = buffer
         self.screen = screen

@@ -189,8 +189,8 @@ class Turns:
         """Ask the next queued question after a turn, unless calls are waiting.
 
         Removing a question from the queue involves waiting for the editor. If the user asks during
-        that wait, the question goes back into the queue; if the user stops, it is reported as not
-        asked.
+        that wait, the question is put back into the queue; if the user stops, the question is
+        reported as not asked.
         """
         handle = await self._queue.take() if turn.kind == "complete" and not self._next else None
         if handle is not None and (self._next or turn.kind != "complete"):

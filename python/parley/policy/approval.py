@@ -170,7 +170,8 @@ class Approvals:
         return "may have run" if self.starts(proposal) else "undecided"
 
     def task(self, proposal: Proposal) -> CallKey | None:
-        """The call as it was approved and sent, if the file names the task that runs it.
+        """The call as it was approved and sent, if the file contains the id of the task that runs
+        it.
 
         None unless the server gave that task to this machine, for this chat and this exact call.
         Otherwise, a file's author could fetch other people's results. Also None if the tool has

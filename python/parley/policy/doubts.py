@@ -41,7 +41,7 @@ class Sighting:
     starts: int = 0
     """How often the call was started without a result in the file."""
     has_warning: bool = False
-    """Whether a warning says that the next approval runs the call again."""
+    """Whether a warning states that the next approval runs the call again."""
 
 
 @dataclass(frozen=True, slots=True)

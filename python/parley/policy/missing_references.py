@@ -31,7 +31,7 @@ def lacks(question: Question, contents: Iterable[ReferenceText]) -> list[Lack]:
 
 
 def message(lacking: Sequence[Lack]) -> str:
-    """The message that says why Parley has not asked a question yet."""
+    """The message about why Parley has not asked a question yet."""
     name, _, why = lacking[0]
     others = f" ({len(lacking) - 1} more)" if lacking[1:] else ""
     return f"not asked: {_words(name, why)}{others}; {_NEXT}"

@@ -62,7 +62,7 @@ def writing(name: str, size: int) -> str:
 
 
 def is_of_call(text: str) -> bool:
-    """Whether this text says that a model is about to call, or is writing a call."""
+    """Whether this text reports that a model is about to make a call, or is writing one."""
     return text == SELECTING or text.startswith(_WRITING)
 
 

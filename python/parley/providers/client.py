@@ -143,9 +143,9 @@ class ProviderClient:
     ) -> AsyncIterator[Event]:
         """Stream a reply's events. Until the first event, temporary failures are retried.
 
-        The SDKs' own retries are off, because they end when the response begins, and have no limit
-        for the wait that a provider requests. If a refusal says how to change the request, it is
-        sent again in that form. The clock pauses during waits for the provider's rate limit.
+        The SDKs' own retries are off, because they end when the response begins, and do not limit
+        the wait that a provider requests. If a refusal tells how to change the request, the request
+        is sent again in that form. The clock pauses during waits for the provider's rate limit.
         """
         tries, has_begun, request = 0, False, self.settled(request)
         for notice in self._capabilities.news(request, wire_format(provider, request)):

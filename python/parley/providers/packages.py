@@ -62,7 +62,7 @@ class PackageProviders:
         self, name: str, request: ProviderRequest
     ) -> AsyncIterator[list[ProviderEvent]]:
         """Stream a provider's events, in lists of events that became available together. Raises
-        ModelError, which names the package.
+        ModelError, which contains the package's name.
         """
         worker = await self._worker(name)
         async with aclosing(worker.stream(request)) as batches:
@@ -70,7 +70,9 @@ class PackageProviders:
                 yield batch
 
     def blamed(self, name: str, error: ModelError) -> ModelError:
-        """The error for a provider's invalid events; unchanged if it already names the package."""
+        """The error for a provider's invalid events; unchanged if it already contains the package's
+        name.
+        """
         if isinstance(error, _PackageError):
             return error
         return _fault(self._offers[name], f"cannot be understood: {error}", "cannot be understood")
@@ -291,7 +293,7 @@ class _Pipe:
 
 
 class _PackageError(ModelError):
-    """An error that names its package."""
+    """An error that contains the package's name."""
 
 
 def _fault(

@@ -180,7 +180,7 @@ class App:
         """Trust `content`, by default the content that `untrusted` read last, and use its servers.
 
         `pinned` extends the trust to the current versions of the project's own programs that the
-        file names. Raises ParleyError if the file has changed.
+        file refers to. Raises ParleyError if the file has changed.
         """
         self._project.trust(path, content, pinned=pinned)
         self._look_at_project()
@@ -225,8 +225,8 @@ class App:
     ) -> Ready | Refusal:
         """Whether a turn may begin in the chat at this path; the hint is given only the first time.
 
-        If `is_typed`, the user has typed the chat's wish for an agent since the file was read. In a
-        chat that was created here, this counts as the user's agreement.
+        If `is_typed`, the user has typed the agent that the chat asks for after the file was read.
+        In a chat that was created here, this counts as the user's agreement.
         """
         if self._fault:
             return Refusal("unreadable settings", self._fault)

@@ -58,7 +58,7 @@ class AuditedObserver:
         self.doing = text
 
     def on_event(self, what: TurnEvent) -> None:
-        """Record a call when it has its result."""
+        """Record a call when its result has arrived."""
         match what:
             case CallBegan(proposal, tool):
                 self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}")

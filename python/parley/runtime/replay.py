@@ -141,7 +141,7 @@ async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) 
     """Make the file's choice on a waiting call; False if there is none, or it is rejected.
 
     If Parley refused a call without asking, refuse it again. The reason may be unknown here: for
-    example, the call did not fit its tool's schema.
+    example, the call did not match its tool's schema.
     """
     observation = await engine.observe(ports, resolve)
     places = [proposal.span for proposal in observation.snapshot.answer.proposals]
@@ -187,7 +187,7 @@ class _StoppedError(Exception):
 
 
 class _OverError(Exception):
-    """The file has no further reply."""
+    """The file contains no further reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,9 @@ def _events(reply: Round) -> Iterator[Event]:
 
 
 class _Tools:
-    """The tools that the chat's calls name, without unknown tools; results come from the file."""
+    """The tools that the chat's calls use, without unknown tools; the results come from the
+    file.
+    """
 
     def __init__(self, transcript: Transcript) -> None:
         proposals = (

@@ -200,7 +200,9 @@ def _keeps_comments(before: str, after: str) -> bool:
 
 
 def _replace(path: Path, before: str | None, text: str) -> None:
-    """Replace a file's text, unless another program has changed it since. Raises ParleyError."""
+    """Replace a file's text, unless another program has changed it in the meantime. Raises
+    ParleyError.
+    """
     place = Path(os.path.realpath(path))  # follow a link into a dotfiles folder, and keep it
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

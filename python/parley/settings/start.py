@@ -74,8 +74,8 @@ def start(
 ) -> Ready | Refusal:
     """Whether a turn in this chat may begin, with the agent that the user has `chosen`, if any.
 
-    `may_want` returns whether the user has agreed to the file's wish; it is called only if
-    everything else allows the turn. `question` is not in the chat yet.
+    `may_want` returns whether the user has agreed to the agent that the file asks for; it is called
+    only if everything else allows the turn. `question` is not in the chat yet.
     """
     if chosen and settings.named_agent(chosen) is None:
         return Refusal("no such agent", no_such_agent(chosen, settings))
@@ -157,7 +157,9 @@ def _agents(settings: Settings) -> str:
 def _no_key(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> str:
-    """A hint for users who get the demo model because they have no key; "" if they chose it."""
+    """A hint for users who talk to the demo model because they have no key; "" if they chose this
+    model.
+    """
     agent = agent_of(transcript, settings, environ, chosen)
     keys = read_front_matter(transcript.front_matter).keys
     is_chosen = chosen or settings.agent or "agent" in keys or "provider" in keys

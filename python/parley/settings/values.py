@@ -72,7 +72,7 @@ def variable_name(text: str) -> str:
 
 
 def key_source(provider: ProviderSettings) -> str:
-    """A phrase that names the source of a provider's key."""
+    """A phrase about the source of a provider's key."""
     if provider.builtin:
         return "built in, needs no key"
     if provider.api_key_command:

@@ -1,8 +1,8 @@
 """The changes in a working tree, as printed by `git diff`.
 
 The folder and its git settings may come from a stranger, so Parley does not run any program that
-these settings name. It shows only content below the folder and no hidden files, and limits both the
-size and the time.
+these settings specify. It shows only content below the folder and no hidden files, and limits both
+the size and the time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MOST_BORROWED = 5
 _OWN_SCOPES = ("system", "global", "command")
 """The scopes of settings that belong to the user, not to the folder."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
-# A repository may lack objects and name a program that fetches them.
+# Objects may be missing in a repository whose settings specify a program that fetches them.
 _NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _MOST_OF_A_PATH = 10_000
 _NONE = 1
@@ -107,7 +107,7 @@ async def _flaw(run: _Git) -> str | None:
     """
     output, _ = await run(*_PLACES)
     lines = output.decode(errors="surrogateescape").splitlines()
-    if len(lines) != 4:  # the folder's name has a line break
+    if len(lines) != 4:  # the folder's name contains a line break
         return _ELSEWHERE
     tree, repository, index, objects = (run.folder / line for line in lines)
     is_own = await asyncio.to_thread(_is_of_tree, tree, repository, index, objects)

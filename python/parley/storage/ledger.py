@@ -95,7 +95,7 @@ CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
 
 So put new data into a table of its own, which is added to old ledgers when they are opened. A new
 column in an old table needs an `ALTER TABLE` with a default after this script in `Database._open`.
-Check for the column in the same transaction, since two processes may open the ledger at once.
+Check for the column in the same transaction, because two processes may open the ledger at once.
 """
 IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
@@ -251,10 +251,10 @@ class Database:
     def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
         """One durable transaction; other processes wait for it.
 
-        With `takes`, which is for removing approvals, the changes go into the database file itself.
-        So if that file is copied or restored without the log next to it (`-wal`), it does not
-        contain an approval that was already removed. If another file replaces it, no log from the
-        old file is left.
+        With `takes`, which is for removing approvals, the changes are written to the database file
+        itself. So if that file is copied or restored without the log next to it (`-wal`), it does
+        not contain an approval that was already removed. If another file replaces it, no log from
+        the old file is left.
         """
         with self._translated():
             self._renew()
@@ -322,7 +322,8 @@ class LedgerFile(Database):
     def __init__(self, path: Path | None, viewer: str = "") -> None:
         """Open the database at `path`, or in memory for a conversation without a file.
 
-        `viewer` names the user who is warned and then decides; by default, this process's user.
+        `viewer` identifies the user who is warned and then decides; by default, this process's
+        user.
         """
         super().__init__(path)
         self.viewer = viewer or uuid.uuid4().hex
@@ -332,7 +333,7 @@ class LedgerFile(Database):
 
     @property
     def turns(self) -> Path:
-        """The folder with the locks of running turns; a database in memory has none."""
+        """The folder with the locks of running turns; a database in memory has no such folder."""
         assert self.path is not None
         return self.path.parent / "turns"
 

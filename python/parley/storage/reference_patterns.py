@@ -1,6 +1,6 @@
 """The files that a pattern in a question includes, and a line that lists the files left out.
 
-Pictures match only if the pattern ends like their file names.
+Pictures match only if the pattern ends with a picture's file extension.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _PICTURES = (*(f".{kind}" for kind in TYPES), ".jpeg")
 def matching(folder: Path, pattern: str, room: RoomLeft) -> Sequence[ReferenceText | NamedPicture]:
     """The texts that match a pattern, and a line that lists the files left out.
 
-    Pictures match only if the pattern ends like their file names, because they are large and
-    `src/*` means text.
+    Pictures match only if the pattern ends with a picture's file extension, because they are large
+    and `src/*` means text.
     """
     texts, left = list[ReferenceText | NamedPicture](), Counter[str]()
     read = text_or_picture if pattern.lower().endswith(_PICTURES) else text_only

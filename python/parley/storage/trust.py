@@ -109,8 +109,8 @@ def offered(path: Path) -> tuple[ServersFile, str]:
 def trust(ledger: LedgerFile, path: Path, expected: str, *, pinned: bool = False) -> None:
     """Record trust in a file's content, whose digest was `expected` when it was shown.
 
-    With `pinned`, also records the current content of the project's programs that the file names.
-    Raises ParleyError.
+    With `pinned`, also records the current content of the project's programs that the file refers
+    to. Raises ParleyError.
     """
     content, place = _content(path), _absolute(path)
     if digest(content) != expected:

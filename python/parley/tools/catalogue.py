@@ -129,7 +129,7 @@ class Catalogue:
         return replace(self, tools=tuple(sorted(names.items(), key=itemgetter(0))))
 
     def without(self, tools: Collection[Tool]) -> Self:
-        """This catalogue without these tools; the others keep their names."""
+        """This catalogue without these tools; the other tools keep their names."""
         left = tuple((wire, tool) for wire, tool in self.tools if tool not in tools)
         return self if len(left) == len(self.tools) else replace(self, tools=left)
 

@@ -37,7 +37,9 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceList:
-    """One server's resources and templates; `unlisted` may say why some are missing."""
+    """One server's resources and templates; `unlisted` may contain the reason why some are
+    missing.
+    """
 
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
@@ -70,7 +72,7 @@ def links_in(body: str) -> list[str]:
 
 
 def without_links(text: str) -> str:
-    """Text without resource links: a line that looks like one gets a backslash in front."""
+    """Text without resource links: a line that looks like a link is prefixed with a backslash."""
     return _LINK.sub(r"\\\g<0>", text) if "[resource " in text else text
 
 

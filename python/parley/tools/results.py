@@ -1,7 +1,7 @@
 """Turns any content from a server into a result's text, for the file and the model.
 
 Works on content as JSON (`type`, `text`, `data`, `mimeType`, `uri`, `resource`); does not know any
-SDK. The text can neither control a terminal nor hide anything from a reader, and has a limited
+SDK. The text can neither control a terminal nor hide anything from a reader, and is limited in
 size.
 """
 

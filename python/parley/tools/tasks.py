@@ -121,7 +121,9 @@ def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
 
 
 def is_of(result: Mapping[str, Any], task_id: str) -> bool:
-    """Whether a result may belong to this task: if it names a task, it must name this task."""
+    """Whether a result may belong to this task: if it contains a task's id, it must be this task's
+    id.
+    """
     match result.get("_meta"):
         case {"io.modelcontextprotocol/related-task": {"taskId": other}}:
             return bool(other == task_id)

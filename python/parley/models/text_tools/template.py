@@ -48,7 +48,7 @@ def builtin_templates() -> Templates:
 
 
 PACKAGE_PREFIX = "package:"
-"""The prefix of a setting that names a package's entry point instead of a path."""
+"""The prefix of a setting that is the name of a package's entry point instead of a path."""
 
 
 def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
