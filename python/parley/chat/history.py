@@ -47,9 +47,9 @@ a bare "Error: " would be just as unhelpful."""
 class CallOutcome:
     """A call with its outcome; `id` is the call's id, made unique within the request.
 
-    In `content`, text replaces the pictures; if there are any, `parts` has the same content with
-    the pictures themselves. If a text is too long for the file, `content` is its beginning and
-    `whole` is the attachment with the whole text.
+    In `content`, text replaces the pictures; if there are any pictures, `parts` contains the same
+    content with the pictures themselves. If a text is too long for the file, `content` is its
+    beginning and `whole` is the attachment with the whole text.
     """
 
     call: ToolCall
@@ -64,8 +64,8 @@ class CallOutcome:
 class UserTurn:
     """The user's text; never blank.
 
-    In `text`, text replaces the pictures; if there are any, `parts` has the same content with the
-    pictures themselves.
+    In `text`, text replaces the pictures; if there are any pictures, `parts` contains the same
+    content with the pictures themselves.
     """
 
     text: str

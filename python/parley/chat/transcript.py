@@ -47,7 +47,7 @@ SPACING = " \t\u00a0"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of lines in the file, counted from 0; `end` is the line after the last."""
+    """A range of lines in the file, counted from 0; `end` is the line after the last line."""
 
     start: int
     end: int
@@ -164,7 +164,7 @@ class Attachment:
 class Thinking:
     """A thinking block from a model; `text` may be None, and `signature` is "" if unsigned.
 
-    A redacted block has no text, and its `signature` is the provider's encrypted content.
+    A redacted block contains no text, and its `signature` is the provider's encrypted content.
     """
 
     provider: str

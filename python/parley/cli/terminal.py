@@ -87,7 +87,7 @@ def say_json(value: Any) -> None:
 
 @contextmanager
 def about(file: str) -> Iterator[None]:
-    """Name one of several files in the messages inside this context."""
+    """Inside this context, add the name of one of several files to the messages."""
     token = _file.set(file)
     try:
         yield

@@ -27,8 +27,9 @@ class ChoiceMade:
     decided: bool
     message: str = ""
     doubts: tuple[Doubt, ...] = ()
-    """Why the approval was not recorded. After the user has seen the reasons, a repeated approval
-    counts."""
+    """The reasons why the approval was not recorded. After the user has seen the reasons, a
+    repeated approval counts.
+    """
     is_from_afar: bool = False
     """Whether the key was rejected because the cursor was not on any of the calls' lines. If
     repeated, it counts."""

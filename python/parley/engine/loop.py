@@ -58,7 +58,7 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
 
 
 def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
-    """Record the model's reply as it now is in the file."""
+    """Record the model's reply as it is now in the file."""
     replies = rounds(snapshot.answer) if snapshot.exchange.answers else ()
     if replies:
         ports.ledger.record(Replied(tuple(reply_units(replies[-1]))))

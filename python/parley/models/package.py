@@ -22,7 +22,7 @@ from parley.tables import LARGEST
 from parley.text import one_line
 
 ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | Call | Usage | Finished
-"""The events in a provider's stream; `Finished` comes last."""
+"""The events in a provider's stream; `Finished` is the last event."""
 
 _REASONS: tuple[Reason, ...] = get_args(Reason)
 _LONGEST_NAME = 60

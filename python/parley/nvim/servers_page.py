@@ -2,7 +2,7 @@
 keys.
 
 Switching a tool changes the chat's front matter, because only the file determines which tools the
-chat has. Knows the chat from which the page was opened; `tools_page` knows what the page looks
+chat may use. Knows the chat from which the page was opened; `tools_page` knows what the page looks
 like.
 """
 

@@ -253,8 +253,8 @@ class Turn:
                 pass
 
     async def _keep(self) -> None:
-        """Save a chat that Parley created if it contains a task's id, because the task continues
-        even without Neovim.
+        """Save the chat if it is in the chat folder: it now contains a task's id, and the task
+        continues even without Neovim.
         """
         with suppress(GoneError):
             await self.document.settle()

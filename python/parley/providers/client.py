@@ -1,8 +1,8 @@
 """Sends requests with the official SDK clients, and decodes the replies.
 
-Only this module uses `anthropic` and `openai`. Their import takes over a second, so it runs in a
-thread. The module reads raw responses, because decoding plain JSON takes a fraction of the time of
-the SDKs' events. Knows nothing about the requests' content.
+Only this module uses `anthropic` and `openai`. Importing them takes over a second, so it is done in
+a thread. The module reads raw responses, because decoding plain JSON takes a fraction of the time
+of the SDKs' events. Knows nothing about the requests' content.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class App:
 
     def hand_over(self, settings: Settings) -> Servers | None:
         """Hand the servers over to another app that has these settings; returns None if the servers
-        do not suit these settings.
+        cannot be used with these settings.
 
         The servers keep their elicitor and folder.
         """

@@ -97,7 +97,7 @@ def totals(records: Iterable[Record]) -> Totals:
                     cost=(sums.cost or 0.0) + facts["cost"] if "cost" in facts else sums.cost,
                 )
                 if facts["outcome"] == "complete" and not facts.get("for"):
-                    failed.clear()  # complete: the next request is a new question
+                    failed.clear()  # the answer is complete: the next request is a new question
             case "call" | "refused" | "declined":
                 name = facts["tool"]
                 tools[name] = tools.get(name, ToolTotals()).after(kind, facts, name in failed)

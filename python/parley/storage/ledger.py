@@ -297,7 +297,7 @@ class Database:
 
 
 MADE_HERE = "*"
-"""For a chat created on this machine: this row confirms any agent that the user types here."""
+"""For a chat created on this machine, this entry confirms any agent that the user types here."""
 
 
 def _stored(text: str) -> bytes:
@@ -404,7 +404,9 @@ class ChatLedger:
 
     @contextmanager
     def lease(self) -> Iterator[None]:
-        """The right to run a turn in this chat; if we are killed, the system frees the lock."""
+        """The right to run a turn in this chat; if this process is killed, the system releases the
+        lock.
+        """
         if self._file.path is None:
             yield
             return

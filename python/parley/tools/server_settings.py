@@ -24,7 +24,7 @@ Account = Literal["none", "signed out", "signing in", "signed in"]
 """Whether the user is signed in at a server; "none" if the server has not required a sign-in."""
 
 Origin = Literal["settings", "config file", "project"]
-"""The place of a server's entry: the user's settings, the file in the setting for it, or a
+"""The place of a server's entry: the user's settings, the server file in these settings, or a
 project.
 """
 

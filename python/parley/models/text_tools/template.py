@@ -53,7 +53,7 @@ PACKAGE_PREFIX = "package:"
 
 def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
     """The templates in a file, or in a folder's `*.toml` files, followed by the built-in templates;
-    and all problems.
+    also all problems.
 
     `package:NAME` means the folder of the package that offers NAME in the group `parley.templates`.
     """
