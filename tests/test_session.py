@@ -207,7 +207,7 @@ def test_a_provider_may_be_an_object() -> None:
         {"agents": agents}, provider=Shout("?"), agent="S", transcript=transcript, environ=ENVIRON
     ) as session:
         assert session.ask("hello again") == "loud: HELLO AGAIN?"
-    message = r"the provider shout of this program says: no voice"
+    message = r"the provider shout from this program says: no voice"
     with (
         Session(provider=Shout("raise"), environ=ENVIRON) as session,
         pytest.raises(ParleyError, match=message),

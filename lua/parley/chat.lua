@@ -447,7 +447,7 @@ function H.show_installing(buf)
   end
   local handles = require("parley.handle")
   local handle = handles.open(buf, vim.api.nvim_buf_line_count(buf) - 1)
-  status.show(buf, "Making the Python environment (once; up to a minute)...", handle)
+  status.show(buf, "Creating the Python environment (once; takes up to a minute)...", handle)
   install.run({
     done = function()
       status.show(buf, "")

@@ -78,7 +78,7 @@ function H.environment()
     local remedy = "Run :ParleyInstall! to recreate the environment"
     if vim.g.parley_python then
       remedy = "install Parley’s requirements there, or unset the variable"
-      remedy = "vim.g.parley_python names this Python: " .. remedy
+      remedy = "vim.g.parley_python is set to this Python: " .. remedy
     end
     health.error(flaw, { remedy })
     return false
@@ -124,7 +124,8 @@ function H.keys()
   for _, lhs in ipairs(keys.choices) do
     local map = vim.fn.maparg(lhs, "n", false, true)
     if map.lhs and map.buffer == 0 then
-      health.info(("your mapping for %s is hidden while a tool call awaits a choice"):format(lhs))
+      local hidden = "your mapping for %s is hidden while a tool call is waiting for a choice"
+      health.info(hidden:format(lhs))
     end
   end
   health.ok("the choice keys work only in chats, and only while a call is waiting")

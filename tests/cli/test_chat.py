@@ -65,7 +65,7 @@ def test_a_conversation_is_kept_in_a_file(shell: Shell, chat: Chat, columns: int
         (path,) = shell.chats
         assert " ".join(head).startswith("parley: Demo-OpenAI answers; the chat is ")
         assert str(path) in "".join(head)
-        assert " ".join(head).endswith("Ctrl-D ends")
+        assert " ".join(head).endswith("Ctrl-D ends the conversation")
         glass.press("say: one\r")
         until_prompt(glass, 2)
         glass.press('"""say: two\r')

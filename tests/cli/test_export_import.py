@@ -39,7 +39,7 @@ def test_chats_are_printed_in_each_form_and_a_missing_file_is_named(
         "parley: empty.md is left out because it has no question",
     ]
     assert main(["export", "a.md", "b.md", "--to", "md"]) == 2
-    assert capsys.readouterr().err == "parley: --to md prints a single chat: name one file\n"
+    assert capsys.readouterr().err == "parley: --to md prints a single chat: give one file\n"
 
 
 def test_an_import_is_printed_or_written_to_a_new_file(

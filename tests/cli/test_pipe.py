@@ -53,7 +53,7 @@ def test_waiting_calls_are_in_the_output_and_need_a_file(shell: Shell) -> None:
     call, how = done.stderr.decode().splitlines()
     assert call == '❓ web_search {"query":"google stock price"}'
     assert how.startswith(
-        "parley: tool calls are waiting for your choice, which needs a file. Save this chat"
+        "parley: tool calls are waiting for your choice, but choices need a file. Save this chat"
     )
     again = shell.feed(done.stdout, "respond", "-")
     assert (again.returncode, again.stdout) == (3, done.stdout)
@@ -74,8 +74,8 @@ def test_rules_decide_without_a_file(shell: Shell) -> None:
     [
         (("-", "--choose", "ya"), "respond - does not accept --choose: choices need a file"),
         (("-", "--json"), "respond - does not accept --json: the output is already the chat"),
-        (("-", "chat.md"), "- is a single chat. Do not name other files or pass --jobs"),
-        (("-", "--jobs", "2"), "- is a single chat. Do not name other files or pass --jobs"),
+        (("-", "chat.md"), "- is a single chat. Do not add other files or --jobs"),
+        (("-", "--jobs", "2"), "- is a single chat. Do not add other files or --jobs"),
     ],
 )
 def test_options_that_need_a_file_are_refused(

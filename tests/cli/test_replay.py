@@ -45,7 +45,7 @@ def test_an_identical_replay_is_reported_and_loads_no_code_that_could_send(
     replay: Callable[..., tuple[int, str, str]],
 ) -> None:
     before = {"openai", "anthropic", "mcp"} & sys.modules.keys()
-    assert replay(CHAT) == (0, "the replay gives the same chat, in 2 requests\n", "")
+    assert replay(CHAT) == (0, "the replay produced the same chat, in 2 requests\n", "")
     assert {"openai", "anthropic", "mcp"} & sys.modules.keys() == before
 
 
@@ -57,7 +57,7 @@ def test_a_different_replay_prints_a_diff_and_fails(
     code, out, _ = replay(text, toml='safety.blocked_tool_patterns = ["f*"]')
     assert code == 1
     assert "-`a`\n+`Tool f is blocked by the pattern 'f*'`\n" in out
-    assert out.endswith("the replay gives a different chat, in 3 requests\n")
+    assert out.endswith("the replay produced a different chat, in 3 requests\n")
 
 
 def test_requests_are_lines_in_the_format_of_the_agents_provider(

@@ -460,7 +460,7 @@ async def test_a_message_limit_ends_in_prose() -> None:
     ]
 
 
-LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
+LIMIT_IGNORED = "the model kept asking for tools after reaching the limit of tool calls"
 
 
 async def test_a_model_that_calls_tools_although_they_are_off_is_asked_only_once() -> None:
@@ -1094,10 +1094,12 @@ async def test_a_key_decides_several_calls_from_elsewhere_at_its_second_press() 
     keys: tuple[Choice, ...] = ("ya", "yA")
     for key in keys:
         made = await choose(ports, resolve, 0, Press(key, "key"))
-        says = f"{key} decides 2 calls: press {key} again, or move to one of them"
+        says = f"{key} applies to 2 calls: press {key} again, or move the cursor to one of them"
         assert made == ChoiceMade(False, says, is_from_afar=True)
     made = await choose(ports, resolve, 0, Press("ya", "key", name=",a"))
-    assert made.message == ",a decides 2 calls: press ,a again, or move to one of them"
+    assert (
+        made.message == ",a applies to 2 calls: press ,a again, or move the cursor to one of them"
+    )
     assert (turns.text, turns.ledger.view().entries) == (before, ())
     assert (await choose(ports, resolve, 0, Press("yN", "command"))).decided
     turns.edit(lambda _: before)

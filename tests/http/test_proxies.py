@@ -65,7 +65,7 @@ async def test_an_unusable_proxy_is_reported_for_remote_hosts_but_not_for_this_m
     assert await text(faulty, faulty.provider(kind), kind) == [TextDelta("Whole")]
     with pytest.raises(ModelError) as caught:
         await text(faulty, far(faulty, kind), kind)
-    assert f"faulty cannot be reached: {name} names" in str(caught.value)
+    assert f"faulty cannot be reached: {name} is set to a proxy" in str(caught.value)
     assert "or unset " + name in str(caught.value)
     assert "pass" not in str(caught.value)
     assert not caught.value.retryable
@@ -98,7 +98,7 @@ async def test_a_local_server_needs_no_proxy_and_a_remote_one_reports_the_proble
     servers = new_servers({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
     await servers.catalogue()
     assert (
-        "mcp.servers.web.url: ALL_PROXY names a proxy that cannot be used: it is a SOCKS"
+        "mcp.servers.web.url: ALL_PROXY is set to a proxy that cannot be used: it is a SOCKS"
         in only(servers).error
     )
     await servers.close()

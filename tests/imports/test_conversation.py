@@ -29,7 +29,7 @@ def test_a_system_prompt_that_front_matter_cannot_hold_is_reported() -> None:
     said.question("a?")
     chat = said.chat()
     assert chat.text == "---\ntopic: a title\n---\n\n💬: a?\n"
-    assert chat.losses == ("its system_prompt, which front matter cannot hold",)
+    assert chat.losses == ("its system_prompt, which front matter cannot contain",)
 
 
 def test_tags_are_a_list_without_duplicates() -> None:

@@ -366,7 +366,7 @@ async def test_a_tool_that_only_runs_as_a_task_is_reported_and_not_offered() -> 
     async with servers_of(fake("--odd")) as servers:
         names = (await servers.catalogue()).names()
         assert [name for name in names if name.startswith("task")] == ["task_optional"]
-        assert only(servers).error == "left out: tools that only run as tasks: 1 (task_required)"
+        assert only(servers).error == "left out: tools that run only as tasks: 1 (task_required)"
 
 
 async def test_a_servers_instructions_are_bounded_visible_and_part_of_each_tool() -> None:

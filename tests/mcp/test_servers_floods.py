@@ -44,7 +44,9 @@ async def test_constantly_changing_tools_are_listed_ever_less_often() -> None:
         assert (await servers.catalogue()).names() == ("echo",)  # the next list is not awaited
 
 
-LARGE = "left out: tools with too large a definition: {} (more than 100 kB each or 1.0 MB in all)"
+LARGE = (
+    "left out: tools whose definitions are too large: {} (more than 100 kB each or 1.0 MB in all)"
+)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ async def test_a_tool_that_must_run_as_a_task_is_dropped_if_the_server_has_no_ta
         async with servers_of(ServerSettings("web", url=url)) as servers:
             assert (await servers.catalogue()).names() == ("look", "sift")
             assert (await dug(servers, Began(), "sift")).text == "at once"
-            assert "only run as tasks" in only(servers).error
+            assert "run only as tasks" in only(servers).error
 
 
 @SHAPES

@@ -116,7 +116,7 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
     ),
     "no call": (
         lambda text: text[: text.rindex("❓:")] + text[text.index("It rains") :],
-        [(1, "a call was removed, with its result", 4)],
+        [(1, "a call and its result were removed", 4)],
     ),
     "no exchange": (
         lambda text: without(text, "💬: What", "💬: Thank"),

@@ -160,18 +160,21 @@ def test_away_from_the_calls_only_two_consecutive_presses_count(desk: Child) -> 
     go(desk, "text")
     desk.keys("ya")
     desk.until(
-        lambda: "ya decides 3 calls: press ya again, or move to one of them" in desk.messages(),
+        lambda: (
+            "ya applies to 3 calls: press ya again, or move the cursor to one of them"
+            in desk.messages()
+        ),
         "the message",
     )
     ready(desk)
     desk.keys("l")
     desk.command("messages clear")
     desk.keys("ya")
-    desk.until(lambda: "ya decides 3 calls" in desk.messages(), "the message once more")
+    desk.until(lambda: "ya applies to 3 calls" in desk.messages(), "the message once more")
     assert marks(desk) == "- - -"
     ready(desk)
     desk.keys("yA")
-    desk.until(lambda: "yA decides 3 calls" in desk.messages(), "the message of the other key")
+    desk.until(lambda: "yA applies to 3 calls" in desk.messages(), "the message of the other key")
     assert marks(desk) == "- - -"
 
 
@@ -179,7 +182,7 @@ def test_a_slowly_yanked_paragraph_runs_nothing(desk: Child) -> None:
     waiting(desk, "all are undecided")
     go(desk, "text")
     desk.keys("ya")
-    desk.until(lambda: "ya decides 3 calls" in desk.messages(), "the end of 'timeoutlen'")
+    desk.until(lambda: "ya applies to 3 calls" in desk.messages(), "the end of 'timeoutlen'")
     desk.keys("p")
     desk.keys("u")
     ready(desk)

@@ -287,7 +287,7 @@ def test_a_projects_server_arguments_and_variables_stand_out(chat: Child, tmp_pa
     file = read_servers(content, ".mcp.json", str(tmp_path))
     page(chat, "project", project_page(tmp_path / ".mcp.json", content, file))
     bad = colours(chat, "DiagnosticError")["fg"]
-    assert foregrounds(chat, "receives your", "names files of the project", "starts the") == [
+    assert foregrounds(chat, "receives your", "uses files from the project", "starts the") == [
         bad,
         bad,
         None,

@@ -71,7 +71,7 @@ def desk(neovim: Child) -> Child:
         ),
         "variable NO_SUCH_VARIABLE (in ${NO_SUCH_VARIABLE}) is not set",
         (
-            "no licence found. If it needs variables of your environment, set them in "
+            "no licence found. If it needs variables from your environment, set them in "
             "mcp.servers.dies."
         ),
         "Error: MCP server 'mute' was not ready within 0.2 s",

@@ -106,7 +106,7 @@ def test_everything_that_a_users_python_lacks_is_named_with_its_path(tmp_path: P
     with child(tmp_path, init=f"vim.g.parley_python = {str(python)!r}", width=300) as nvim:
         text = report(nvim)
     assert f"ERROR {python} is Python {version}: it has no pynvim, anthropic, openai, mcp, " in text
-    assert "vim.g.parley_python names this Python" in text
+    assert "vim.g.parley_python is set to this Python" in text
 
 
 def test_a_missing_python_is_named_with_its_path(tmp_path: Path) -> None:

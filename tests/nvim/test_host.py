@@ -187,13 +187,13 @@ def test_a_new_chat_opens_at_once_and_reports_the_installation(
     with child(tmp_path, init=LIGHT, root=root, env=env) as nvim:
         nvim.keys(":ParleyChatNew<CR>say: hello there")
         nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} say: hello there", "what is typed")
-        nvim.until_screen("Making the Python environment (once; up to a minute)...")
+        nvim.until_screen("Creating the Python environment (once; takes up to a minute)...")
         assert "Press ENTER" not in nvim.screen()
         nvim.keys("<C-g><C-g>")
         gate.write_text("", encoding="utf-8")
         answered(nvim)
         assert "the Python environment is ready" in nvim.messages()
-        assert "Making the Python environment" not in nvim.screen()
+        assert "Creating the Python environment" not in nvim.screen()
         nvim.until(lambda: nvim.variable("parley_status") == "", "the end of the turn")
 
 

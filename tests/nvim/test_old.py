@@ -138,4 +138,4 @@ def test_a_users_python_that_is_too_old_is_named(fresh: Child) -> None:
     fresh.lua("vim.g.parley_python = ...", str(own))
     fresh.command("checkhealth parley")
     fresh.until(lambda: f"{own} is Python 3.9.2: too old" in fresh.text(), "the report")
-    assert "vim.g.parley_python names this Python" in fresh.text()
+    assert "vim.g.parley_python is set to this Python" in fresh.text()

@@ -196,7 +196,7 @@ def test_a_changed_program_in_a_trusted_project_needs_approval_again(desk: Child
     ask(desk, "say: hello")
     seen = prompted(desk, "3: Yes, I trust")
     assert "They receive your variables ANTHROPIC_API_KEY." in seen.replace("\n", "")
-    assert "names files of the project, whose content may change: serve.py" in seen.replace(
+    assert "uses files from the project, whose content may change: serve.py" in seen.replace(
         "\n", ""
     )
     desk.keys("2<CR>")

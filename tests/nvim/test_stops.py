@@ -229,7 +229,7 @@ STOPS: dict[str, Stopped] = {
     "calls though tools are off": Stopped(
         f"again and again, no matter what, {SEARCH}",
         ["ok", "refused"],
-        "the model kept asking for tools after the limit of tool calls",
+        "the model kept asking for tools after reaching the limit of tool calls",
         ["ok", "refused", "refused"],
         {"max_tool_calls": 1},
     ),

@@ -80,7 +80,7 @@ def test_away_from_the_calls_only_the_keys_for_all_decide(scope: Scope, key: Cho
         assert ids(made) == "1 2 3"
     else:
         assert made == Chosen(
-            message=f"{key} decides the tool call under the cursor: put the cursor on its ❓ line"
+            message=f"{key} applies to the tool call under the cursor: put the cursor on its ❓ line"
         )
 
 

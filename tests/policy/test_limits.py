@@ -219,7 +219,7 @@ def test_calls_in_the_reply_to_a_request_without_tools_end_the_answer(limits: Li
     asks_on = [*round_of(OK), *round_of(over)]
     assert step(chat(answer(*round_of(OK, over))), limits=limits) == AskModel(tools_on=False)
     assert step(chat(answer(*asks_on)), limits=limits) == Stop(
-        "the model kept asking for tools after the limit of tool calls"
+        "the model kept asking for tools after reaching the limit of tool calls"
     )
     resumed = Note(resumption(Notice("Unable to complete task", "x")))
     assert step(chat(answer(*asks_on, resumed)), limits=limits) == AskModel(tools_on=False)
@@ -228,7 +228,7 @@ def test_calls_in_the_reply_to_a_request_without_tools_end_the_answer(limits: Li
 def test_calls_although_tools_were_never_on_end_the_answer() -> None:
     over = Result("refused", MESSAGE)
     assert step(chat(answer(*round_of(over))), limits=limits_with(per_message=0)) == Stop(
-        "the model kept asking for tools after the limit of tool calls"
+        "the model kept asking for tools after reaching the limit of tool calls"
     )
 
 

@@ -470,7 +470,7 @@ async def test_a_providers_fault_is_reported_with_its_package_and_harms_no_other
 ) -> None:
     for name, words in MESSAGES.items():
         error = await asker.fail(name)
-        assert str(error).startswith(f"the provider {name} of parley-faulty 1.0 {words}"), str(
+        assert str(error).startswith(f"the provider {name} from parley-faulty 1.0 {words}"), str(
             error
         )
         assert ". What to do: " in str(error)
@@ -510,7 +510,7 @@ async def test_a_silent_provider_is_abandoned_after_a_while_and_its_stream_is_cl
 ) -> None:
     error = await hasty.fail("idle")
     assert str(error).startswith(
-        "the provider idle of parley-faulty 1.0 sent nothing for 0.2 s. What to do: wait"
+        "the provider idle from parley-faulty 1.0 sent nothing for 0.2 s. What to do: wait"
     )
     await until_closed()
 
@@ -576,7 +576,7 @@ async def test_a_provider_that_cannot_say_whether_it_has_tools_is_reported(
 ) -> None:
     provider = ProviderSettings("good", "package")
     assert await asker.client.supports_tools(provider, "some-model")
-    with pytest.raises(ModelError, match=rf"^the provider good of parley-faulty 1\.0 .*{words}"):
+    with pytest.raises(ModelError, match=rf"^the provider good from parley-faulty 1\.0 .*{words}"):
         await asker.client.supports_tools(provider, model)
 
 

@@ -104,7 +104,7 @@ def test_if_the_settings_name_no_agent_no_other_provider_is_asked(
     assert (outcome == Ready("")) is begins
     if isinstance(outcome, Refusal):
         assert outcome.problem.startswith(
-            "your settings name an unknown agent: there is no agent 'Mine'"
+            "your settings refer to an unknown agent: there is no agent 'Mine'"
         )
 
 

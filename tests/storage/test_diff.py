@@ -122,7 +122,7 @@ async def test_a_folder_with_filters_is_not_read(tree: Repository, name: str) ->
     tree.git("config", name, str(tree.program))
     tree.write(".gitattributes", "*.py filter=theirs\n")
     tree.write("a.py", "two\n")
-    with pytest.raises(ParleyError, match=r"name a program \(filter\."):
+    with pytest.raises(ParleyError, match=r"run a program \(filter\."):
         await tree.diff()
     assert not tree.trace.exists()
 
@@ -133,7 +133,7 @@ async def test_a_filter_in_included_settings_is_found(tree: Repository) -> None:
     tree.git("config", "include.path", str(included))
     tree.write(".gitattributes", "*.py filter=theirs\n")
     tree.write("a.py", "two\n")
-    with pytest.raises(ParleyError, match="name a program"):
+    with pytest.raises(ParleyError, match="run a program"):
         await tree.diff()
     assert not tree.trace.exists()
 

@@ -297,7 +297,7 @@ async def test_a_large_tree_includes_near_files_and_reports_the_rest(tree: Tree)
         tree.file(f"deep/{n:02}/file{m}.py", "x" * 100)
     for n in range(3):
         tree.file(f"near{n}.py", "x" * 100)
-    narrow = ". Name a folder, or a pattern that matches fewer files, such as src/*.py"
+    narrow = ". Give a folder, or a pattern that matches fewer files, such as src/*.py"
     *near, (pattern, said) = await tree.bring("**/*.py", bounds=Bounds(texts=5, all_bytes=10_000))
     assert [name for name, _ in near] == [
         "deep/00/file0.py",

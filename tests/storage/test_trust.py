@@ -335,7 +335,7 @@ def test_the_shell_pins_and_names_programs_and_variables(
     assert capsys.readouterr().out == (
         "a:\n  starts the program ./serve.sh '${ANTHROPIC_API_KEY}'\n"
         f"  ./serve.sh was not found here\n  in the folder {tmp_path}\n  sets B='${{B}}${{B}}'\n"
-        "  names files of the project, whose content may change: serve.sh\n"
+        "  uses files from the project, whose content may change: serve.sh\n"
         "  receives your variables ANTHROPIC_API_KEY, B\n"
         ".mcp.json is trusted: Parley asks again if this file or serve.sh changes\n"
     )
@@ -468,7 +468,7 @@ def test_pinning_a_file_without_programs_trusts_the_file_and_says_so(
     code, said = shell("--pin")
     assert code == 0
     assert said.endswith(
-        "Parley asks again if this file changes; it names no project programs to pin\n"
+        "Parley asks again if this file changes; the file mentions no project programs to pin\n"
     )
     app = App(Settings(), os.environ, folder=lambda: tmp_path)
     assert (app.untrusted(), names(app)) == ([], ["web", "mock"])

@@ -197,7 +197,7 @@ def begin_question(lines: LineDecoder, question: Question, text: str) -> Edit:
     """Insert a text at the start of a question; text on the marker's line moves below it."""
     start = question.span.start
     marker = grammar.marker_of(lines[start])
-    assert marker is not None, "a question's first line starts with its marker"
+    assert marker is not None, "the first line of a question must start with the question marker"
     rest = lines[start][marker[1] :].removeprefix(" ")
     blocks = writer.question_blocks(Question((Text(text),)))
     return Edit(start, start + 1, (*writer.join_blocks(blocks), "", attachments.escape_line(rest)))
@@ -207,7 +207,7 @@ def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None)
     """Set the choice in a proposal's line; the rest of the line stays as it is."""
     line = lines[proposal.span.start]
     marker = grammar.marker_of(line)
-    assert marker is not None, "a proposal's line starts with its marker"
+    assert marker is not None, "the line of a proposal must start with the proposal marker"
     text = call_lines.remark(line, marker[1], choice)
     return Edit(proposal.span.start, proposal.span.start + 1, (text,))
 

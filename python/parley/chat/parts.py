@@ -280,7 +280,8 @@ class AnswerParts(Parts):
         assert isinstance(proposal, Proposal)
         if name != (expected := result_bodies.header_name(proposal.call.name)):
             message = (
-                f"this result names {name}, but its call names {expected}: the call's name is used"
+                f"this result is for {name}, but the call is for {expected}: "
+                "the call's name is used"
             )
             self.page.problem(span.start, 0, "warning", message)
         if at != len(self.segments) - 1:

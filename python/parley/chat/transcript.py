@@ -115,7 +115,7 @@ class Note:
 
     def __post_init__(self) -> None:
         _check_text(self.text)
-        _require(self.text[0] not in SPACING, "a note starts with a space")
+        _require(self.text[0] not in SPACING, "a note must not start with a space")
 
 
 @dataclass(frozen=True, slots=True)

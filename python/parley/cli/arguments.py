@@ -170,7 +170,9 @@ def _talk(command: Parser) -> None:
 
 
 def _last(place: argparse._MutuallyExclusiveGroup) -> None:
-    place.add_argument("--last", action="store_true", help="continue the chat that changed last")
+    place.add_argument(
+        "--last", action="store_true", help="continue the most recently changed chat"
+    )
 
 
 def _conversation(command: Parser) -> None:
@@ -199,7 +201,7 @@ def _respond(command: Parser) -> None:
         "--jobs",
         type=_jobs,
         metavar="N",
-        help="answer N chats at once; their answers go only into the files",
+        help="answer N chats at once; the answers are written only to the files",
     )
     command.add_argument("-a", "--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
@@ -231,7 +233,7 @@ def _compact(command: Parser) -> None:
         type=_count,
         default=KEEP,
         metavar="N",
-        help=f"the number of last exchanges to leave unchanged; default: {KEEP}",
+        help=f"the number of recent exchanges to leave unchanged; default: {KEEP}",
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--json", action="store_true", help=_JSON)
@@ -331,7 +333,11 @@ def _json(command: Parser) -> None:
 
 def _config(command: Parser) -> None:
     command.add_argument(
-        "key", nargs="?", default="", metavar="KEY", help="a setting, or a table such as loop"
+        "key",
+        nargs="?",
+        default="",
+        metavar="KEY",
+        help="the name of a setting, or of a table such as loop",
     )
     _json(command)
 
@@ -373,7 +379,7 @@ def _server(command: Parser) -> None:
 def _trust(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="usually .mcp.json")
     command.add_argument(
-        "--pin", action="store_true", help="also pin the project programs that the file names"
+        "--pin", action="store_true", help="also pin the project programs that the file mentions"
     )
 
 
@@ -446,7 +452,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "respond": Command(
         "batch:respond",
-        "Answer the last question of a chat, in its file, as the editor would.",
+        "Answer the last question in a chat file, as the editor would.",
         _respond,
     ),
     "compact": Command(
@@ -477,7 +483,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "agents": Command(
         "config:agents",
-        "List the agents, whether each has its key, and which one answers by default.",
+        "List the agents, whether each has a key, and which one answers by default.",
         _json,
     ),
     "config": Command(
@@ -487,12 +493,12 @@ COMMANDS: dict[str, Command] = {
     ),
     "verify": Command(
         "verify:verify",
-        "Report edits to a chat since its models saw it, and settings that have changed.",
+        "Report what was edited in a chat after a model saw it, and which settings changed.",
         _verify,
     ),
     "replay": Command(
         "replay:replay",
-        "Replay a chat offline, from its own replies and results, and print what differs.",
+        "Replay a chat offline, with its recorded replies and results, and print any differences.",
         _replay,
     ),
     "convert": Command(

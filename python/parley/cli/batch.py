@@ -43,7 +43,7 @@ _BAR = 20
 
 
 def respond(arguments: argparse.Namespace) -> int:
-    """Answer the last question of a chat, in its file, as the editor would."""
+    """Answer the last question in a chat file, as the editor would."""
     files = list(_once(arguments.files))
     if PIPE in files:
         return _respond_to_pipe(arguments)
@@ -62,7 +62,7 @@ def _respond_to_pipe(arguments: argparse.Namespace) -> int:
     from parley.cli.pipe import respond
 
     if len(arguments.files) > 1 or arguments.jobs is not None:
-        complain("- is a single chat. Do not name other files or pass --jobs")
+        complain("- is a single chat. Do not add other files or --jobs")
         return USAGE
     arguments.file = PIPE
     return respond(arguments)

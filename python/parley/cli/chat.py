@@ -102,7 +102,7 @@ class _Conversation:
         self._arguments.file = str(path)
         agent = self._app.agent_name(self._transcript(), self._arguments.agent)
         remark(f"{agent} answers; the chat is {path}")
-        remark("/help lists the commands; Ctrl-D ends")
+        remark("/help lists the commands; Ctrl-D ends the conversation")
         if rest := _unfinished(self._transcript()):
             remark(f"{rest}: /go continues")
 

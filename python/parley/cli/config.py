@@ -23,7 +23,7 @@ _IN_NEOVIM = "in Neovim, setup() overrides these values, but the shell does not 
 
 
 def agents(arguments: argparse.Namespace) -> int:
-    """List the agents, whether each has its key, and which one answers by default."""
+    """List the agents, whether each has a key, and which one answers by default."""
     known = settings()
     default = known.default_agent(os.environ).name
     every = known.all_agents()

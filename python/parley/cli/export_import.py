@@ -36,7 +36,7 @@ def export(arguments: argparse.Namespace) -> int:
     """Print a chat in another form, for readers or programs."""
     form = EXPORTS[arguments.to]
     if len(arguments.files) > 1 and not form.is_line:
-        complain(f"--to {arguments.to} prints a single chat: name one file")
+        complain(f"--to {arguments.to} prints a single chat: give one file")
         return USAGE
     for path in arguments.files:
         try:
@@ -76,7 +76,7 @@ def import_chats(arguments: argparse.Namespace) -> int:
 def _write(path: Path, chat: ImportedChat) -> None:
     """Write a new chat, and its pictures next to it. Raises ParleyError."""
     if not write_new(path, chat.text.encode()):
-        raise ParleyError(f"{path} already exists: name another file")
+        raise ParleyError(f"{path} already exists: choose another file")
     if chat.pictures:
         from parley.media import kind_of
         from parley.storage.attachment_files import ChatAttachments

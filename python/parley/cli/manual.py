@@ -56,7 +56,7 @@ def _lines(root: Parser) -> Iterator[str]:
         ".SH OPTIONS",
         ".TP",
         r"\fB\-h\fR, \fB\-\-help\fR",
-        "show help; after a command, its help",
+        "show help; after a command, the help for that command",
     )
     for action in root.arguments:
         yield from (".TP", _heading(action), _text(_sentence(action.help)))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NO_FILE = "choices need a file"
 _WAITS = (
-    "tool calls are waiting for your choice, which needs a file. "
+    "tool calls are waiting for your choice, but choices need a file. "
     "Save this chat, then run: parley respond FILE"
 )
 

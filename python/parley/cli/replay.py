@@ -18,16 +18,16 @@ from parley.runtime.replay import replay as run
 
 
 def replay(arguments: argparse.Namespace) -> int:
-    """Replay a chat offline, from its own replies and results, and print what differs."""
+    """Replay a chat offline, with its recorded replies and results, and print any differences."""
     outcome = asyncio.run(_replay(arguments))
     if arguments.json:
         emit("replay", requests=outcome.requests, is_same=not outcome.diff, diff=outcome.diff)
     elif not arguments.requests:
         say(outcome.diff, end="")
         what = (
-            "the replay gives a different chat"
+            "the replay produced a different chat"
             if outcome.diff
-            else "the replay gives the same chat"
+            else "the replay produced the same chat"
         )
         say_line(f"{what}, in {outcome.requests} requests")
     return FAILED if outcome.diff else COMPLETE

@@ -42,7 +42,7 @@ _WITHOUT = "--without-missing"
 
 
 def respond(arguments: argparse.Namespace) -> int:
-    """Answer the last question of a chat, in its file, as the editor would."""
+    """Answer the last question in a chat file, as the editor would."""
     if arguments.reason and not any(choice.key not in YES for choice in arguments.choose):
         complain("--reason needs a declined call: pass --choose yn or --choose yN")
         return USAGE

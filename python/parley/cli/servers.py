@@ -206,7 +206,7 @@ async def _logout(server: str) -> int:
     async with _application() as app:
         if not app.servers.sign_out(server):
             raise ParleyError(f"you are not signed in to {server}")
-    say_line(f"signed out of {server}: its tokens are deleted here")
+    say_line(f"signed out of {server}: the tokens stored here were deleted")
     return COMPLETE
 
 
@@ -222,7 +222,7 @@ def trust(arguments: argparse.Namespace) -> int:
         complain(problem)
     _describe(file, path)
     if not screen().has_shown_all:
-        raise ParleyError("nothing is trusted, because the description could not be written")
+        raise ParleyError("nothing was trusted, because the description could not be written")
     if (
         screen().can_ask
         and screen().line("Trust these servers to do this? (y/N) ").lower() not in _YES
@@ -259,7 +259,7 @@ def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
         else:
             binding += f", but not if {listed} changes. To pin it, pass --pin"
     elif is_pinned:
-        binding += "; it names no project programs to pin"
+        binding += "; the file mentions no project programs to pin"
     return f"{path} is trusted: {binding}"
 
 

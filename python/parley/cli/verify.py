@@ -29,7 +29,7 @@ from parley.text import one_line
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Report edits to a chat since its models saw it, and settings that have changed."""
+    """Report what was edited in a chat after a model saw it, and which settings changed."""
     path = arguments.file
     text = text_of(Path(path))  # standard input has no records
     transcript, records = parse(text), _records(path)

@@ -324,10 +324,10 @@ def _language(values: Iterable[Any]) -> str:
 def changes(before: str, now: str) -> list[str]:
     """The changes to a tool's definition, as a diff without hidden characters."""
     if not before:
-        return ["**Its definition changed; the old definition is no longer known**", ""]
+        return ["**The definition changed; the old definition is no longer known**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
     diff = [line for line in delta if not line.startswith(("---", "+++", "@@"))]
-    return ["**Its definition changed, from - to +**", "```diff", *diff, "```"]
+    return ["**The definition changed, from - to +**", "```diff", *diff, "```"]
 
 
 def _definition(canonical: str) -> list[str]:

@@ -88,7 +88,8 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
             return _held_back(ports, observation, left, name)
         if rule == "key" and choice.is_from_afar and not press.is_repeated:
             text = (
-                f"{name} decides {len(proposals)} calls: press {name} again, or move to one of them"
+                f"{name} applies to {len(proposals)} calls: press {name} again, "
+                "or move the cursor to one of them"
             )
             return ChoiceMade(False, text, is_from_afar=True)
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]

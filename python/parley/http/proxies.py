@@ -102,6 +102,6 @@ def _complaint(kind: str, flaw: str) -> str:
         (name for name in os.environ if name.lower() == f"{kind}_proxy"), f"{kind.upper()}_PROXY"
     )
     return (
-        f"{name} names a proxy that cannot be used: {flaw}. What to do: set HTTPS_PROXY to an "
-        f"http:// or https:// proxy, name the host in NO_PROXY, or unset {name}"
+        f"{name} is set to a proxy that cannot be used: {flaw}. What to do: set HTTPS_PROXY to an "
+        f"http:// or https:// proxy, add the host to NO_PROXY, or unset {name}"
     )

@@ -267,7 +267,7 @@ class Conversation:
             try:
                 edits = put_value(lines, parse_lines(lines), key, value) if value else []
             except ValueError:
-                self.lose(f"its {key}, which front matter cannot hold")
+                self.lose(f"its {key}, which front matter cannot contain")
             else:
                 lines = apply_edits(lines, edits)
         return parse_lines(lines).front_matter

@@ -139,10 +139,10 @@ class SdkSession:
             self._leave_out(f"tools with a broken definition: {len(self._broken)} ({names})")
         if tasks:
             names = ", ".join(tasks[:_NAMED])
-            self._leave_out(f"tools that only run as tasks: {len(tasks)} ({names})")
+            self._leave_out(f"tools that run only as tasks: {len(tasks)} ({names})")
         if too_large:
             self._leave_out(
-                f"tools with too large a definition: {too_large} (more than "
+                f"tools whose definitions are too large: {too_large} (more than "
                 f"{size_text(MOST_OF_A_TOOL)} "
                 f"each or {size_text(MOST_OF_TOOLS)} in all)"
             )

@@ -401,7 +401,7 @@ def _change(tool: Tool, tools: Sequence[Tool]) -> str:
 def _hint(settings: ServerSettings) -> str:
     """A possible reason why a program does not start outside your shell."""
     return (
-        f". If it needs variables of your environment, set them in mcp.servers.{settings.name}.env"
+        f". If it needs variables from your environment, set them in mcp.servers.{settings.name}.env"
         if settings.command
         else ""
     )

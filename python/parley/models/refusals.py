@@ -192,7 +192,7 @@ def _without_pictures(request: Request, images: frozenset[str], words: str) -> A
     """Replace pictures with text: all pictures if the model cannot see any, otherwise only the
     pictures that were sent.
     """
-    status = "Asking again with words for pictures..."
+    status = "Asking again with words instead of pictures..."
     if _BLIND.search(words):
         aside = f"{request.model} cannot see pictures: Parley sends text instead"
         return Amendment(replace(request, is_blind=True), status, aside)

@@ -52,7 +52,7 @@ _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("thinking", "removed"): "a thinking block was removed",
     ("thinking", "added"): "a thinking block was added",
     ("call", "edited"): "the name or id of call {} was edited",
-    ("call", "removed"): "a call was removed, with its result",
+    ("call", "removed"): "a call and its result were removed",
     ("call", "added"): "call {} was added",
     ("arguments", "edited"): "the arguments of call {} were edited",
     ("result", "edited"): "the result of call {} was edited",

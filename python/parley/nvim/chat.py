@@ -29,7 +29,7 @@ from parley.policy.approval import Rule
 from parley.policy.choice import open_calls
 from parley.settings.start import has_question
 
-UNSAVED = "save this chat first (:w): a choice is bound to its file"
+UNSAVED = "save this chat first (:w): choices are recorded for a file"
 
 
 class Chat:

@@ -64,7 +64,7 @@ def find_chats(
             return ChatList(rows, f"the newest {most}; {_narrower(parts)}")
         if parts and now() > end:
             return ChatList(
-                rows, f"without chats from before {_when(changed)}: the search took too long"
+                rows, f"not searched: chats from before {_when(changed)}: the search took too long"
             )
         where = _place(path, parts) if parts else {}
         if where is not None and (subject := _topic_of(path)):
@@ -98,7 +98,7 @@ async def offer_chats(editor: Editor, folder: str, words: str) -> None:
     elif words:
         editor.message(f"no chat in {folder} contains all of these words: {words}", "warn")
     else:
-        editor.message(f"there are no chats in {folder}: :ParleyChatNew makes one")
+        editor.message(f"there are no chats in {folder}: :ParleyChatNew creates one")
 
 
 def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:

@@ -105,7 +105,7 @@ class ServersPage:
         if not self._app().servers.sign_out(server):
             raise ParleyError(f"you are not signed in to {legible_line(server)}")
         self._editor.message(
-            f"signed out of {legible_line(server)}: the login stored here is deleted"
+            f"signed out of {legible_line(server)}: the login stored here was deleted"
         )
         await self._follow()
 

@@ -23,7 +23,7 @@ from parley.tools.mcp_files import project_of, read_servers
 NO = "No, not in this session"
 SHOW_REST = "First show the rest of what they do"
 TRUST = "Yes, I trust the current content of this file"
-PINNED = "Yes, and ask again when a project program that it names changes"
+PINNED = "Yes, and ask again when a project program that it uses changes"
 """The refusal comes first in the list, so a user who answers without looking refuses."""
 
 _PAGE = "project-servers"

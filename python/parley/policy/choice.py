@@ -94,7 +94,7 @@ def chosen(
         case "one" | "tool" if under is None:
             return Chosen(
                 message=(
-                    f"{key} decides the tool call under the cursor: put the cursor on its ❓ line"
+                    f"{key} applies to the tool call under the cursor: put the cursor on its ❓ line"
                 )
             )
         case "one":

@@ -175,7 +175,7 @@ def _nothing_left(situation: Situation, answer: Answer) -> str | None:
     if lim.unknown_names(replies[-1]) and not situation.catalogue.tools:
         return "the model asked for a tool, but there are none"
     if not lim.calls_in(replies[-1]) and not _ask(situation).tools_on:
-        return "the model kept asking for tools after the limit of tool calls"
+        return "the model kept asking for tools after reaching the limit of tool calls"
     return None
 
 

@@ -120,7 +120,7 @@ class ProviderClient:
         if provider.builtin:
             return "a small program on this machine"
         if provider.kind == PACKAGE:
-            return f"the provider {provider.name} of an installed package"
+            return f"the provider {provider.name} from an installed package"
         try:
             return clients.address(provider, self._environ).rstrip("/") + path
         except ModelError as error:

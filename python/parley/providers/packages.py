@@ -299,7 +299,7 @@ class _PackageError(ModelError):
 def _fault(
     offer: PackageOffer, what: str, reason: str, advice: str = "", secret: str = "", **facts: Any
 ) -> ModelError:
-    words = bounded(f"the provider {offer.name} of {offer.package} {what}", secret)
+    words = bounded(f"the provider {offer.name} from {offer.package} {what}", secret)
     advice = advice or (
         "fix it"
         if offer.package == _THIS_PROGRAM

@@ -51,7 +51,7 @@ def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
     detail = f" ({why})" if why else ""
     return ModelError(
         f"No key for {provider.name}{detail}: {bounded(advice)}, or choose another agent "
-        "with :ParleyAgent; the agent Demo needs none",
+        "with :ParleyAgent; the agent Demo needs no key",
         reason=f"no key for {provider.name}",
     )
 

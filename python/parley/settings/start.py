@@ -147,7 +147,7 @@ def _misnamed_default(transcript: Transcript, settings: Settings) -> str:
     is_named = "agent" in read_front_matter(transcript.front_matter).keys
     if is_named or not settings.agent or settings.named_agent(settings.agent):
         return ""
-    return f"your settings name an unknown agent: {no_such_agent(settings.agent, settings)}"
+    return f"your settings refer to an unknown agent: {no_such_agent(settings.agent, settings)}"
 
 
 def _agents(settings: Settings) -> str:

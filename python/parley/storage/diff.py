@@ -51,7 +51,7 @@ _PLACES = (
 )
 _WORKTREE = ("config", "--local", "--get", "core.worktree")
 """This setting is in a submodule's repository, which is inside the outer repository."""
-_ELSEWHERE = "not read: its repository is elsewhere and does not name this folder"
+_ELSEWHERE = "not read: its repository is elsewhere and does not refer to this folder"
 _BORROWS = (
     "not read: its repository borrows objects from another one, which may not belong to this folder"
 )
@@ -87,7 +87,7 @@ async def working_tree_diff(
                 raise ParleyError(run.why)
             if theirs := _of_the_folder(filters.decode(errors="replace")):
                 raise ParleyError(
-                    f"not read: the git settings of this folder name a program ({theirs})"
+                    f"not read: the git settings of this folder run a program ({theirs})"
                 )
             content, code = await run(*_DIFF, "--", ".", *_HIDDEN)
     except TimeoutError as error:

@@ -77,7 +77,7 @@ def _left_out(left: Counter[str], room: RoomLeft) -> Iterator[str]:
 def _how_to_narrow(left: Counter[str], room: RoomLeft) -> str:
     if not (left[MORE] or room.looks.ended):
         return ""
-    return ". Name a folder, or a pattern that matches fewer files, such as src/*.py"
+    return ". Give a folder, or a pattern that matches fewer files, such as src/*.py"
 
 
 def missing(name: str, why: str) -> ReferenceText:

@@ -71,7 +71,7 @@ def _local(server: ServerSettings, findings: Findings) -> Iterator[str]:
     for kind, paths in (("files", findings.files), ("folders", findings.folders)):
         if paths:
             yield (
-                f"names {kind} of the project, whose content may change: "
+                f"uses {kind} from the project, whose content may change: "
                 f"{', '.join(map(str, paths))}"
             )
 

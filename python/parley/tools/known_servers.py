@@ -17,7 +17,7 @@ class KnownServer:
     hint: str = ""
 
 
-_HERE = 'its folder, `cwd = "."`, is the folder that you work in'
+_HERE = 'its folder, `cwd = "."`, is the folder that you are working in'
 _LOGIN = "to sign in, run :ParleyLogin linear"
 
 
