@@ -39,7 +39,7 @@ def test_an_unknown_name_is_reported_with_the_known_names(place: Path) -> None:
     put_package(place, "parley-boom", {PROVIDER_GROUP: {"boom": "boom:Boom", "b": "boom:B"}}, BOOM)
     with pytest.raises(
         EntryPointError,
-        match=r"called 'bom' \(known: 'b', 'boom'\)\. Install one into the Python of ",
+        match=r"called 'bom' \(known: 'b', 'boom'\)\. Install one for the Python in ",
     ):
         offer(PROVIDER_GROUP, "bom")
 

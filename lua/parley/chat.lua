@@ -360,7 +360,7 @@ function H.conflict(buf)
   if require("parley.edit").written(buf) > stat.mtime.sec + stat.mtime.nsec / 1e9 then
     return text .. ". The answer here is newer: :w! keeps it, :e! loads the file's text"
   end
-  return text .. ", after the last answer here. :e! loads the file's text, :w! keeps this one"
+  return text .. ", after the last answer here. :e! loads the file's text, :w! keeps this text"
 end
 
 --- The modification time and size of a buffer's file; nil if there is no file.

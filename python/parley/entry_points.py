@@ -77,7 +77,7 @@ def folder(group: str, name: str) -> Path:
                 return path
     raise EntryPointError(
         f"{found.package} has no package {_short(found.target)!r}, but its entry point {name!r} "
-        "names it"
+        "refers to it"
     )
 
 

@@ -82,7 +82,7 @@ def test_settings_are_printed_with_their_origins(
     assert "loop.timeout_s = 60.0  # config.toml:4" in printed
     assert "tools.budget_tokens = none  # default" in printed
     assert "config.toml:2: no_such: there is no such setting" in err
-    assert "in Neovim, setup() overrides these values, but the shell does not see it" in err
+    assert "in Neovim, setup() overrides these values, but the shell cannot see its settings" in err
     *rows, end = objects(capsys, "config")
     problem = "config.toml:2: no_such: there is no such setting"
     assert (rows[0], end["code"]) == ({"type": "note", "message": problem}, 0)

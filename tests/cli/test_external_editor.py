@@ -61,7 +61,8 @@ def test_the_editor_comes_from_visual_then_editor_then_neovim(folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("value", "problem"), [("nothing-there -x", "names nothing-there"), ("vi '", "cannot be read")]
+    ("value", "problem"),
+    [("nothing-there -x", "is set to nothing-there"), ("vi '", "cannot be read")],
 )
 def test_an_unusable_editor_is_an_error_and_creates_no_chat(
     folder: Path,

@@ -585,5 +585,7 @@ def test_an_unknown_prompt_is_reported_with_the_known_ones(desk: Child) -> None:
         LONG_S,
     )
     desk.command("ParleyPrompt greet who=Ada")
-    desk.until(lambda: "takes whom=..., how=..., not who" in desk.messages(), "the message", LONG_S)
+    desk.until(
+        lambda: "accepts whom=..., how=..., not who" in desk.messages(), "the message", LONG_S
+    )
     assert desk.text() == f"{MARKER} ask"

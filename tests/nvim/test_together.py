@@ -107,7 +107,7 @@ def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_continues(
 
 CHANGED = "another program wrote this file at "
 NEWER_HERE = ". The answer here is newer: :w! keeps it, :e! loads the file's text"
-NEWER_THERE = ", after the last answer here. :e! loads the file's text, :w! keeps this one"
+NEWER_THERE = ", after the last answer here. :e! loads the file's text, :w! keeps this text"
 
 
 @pytest.mark.timeout(120)

@@ -19,7 +19,7 @@ from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 from parley.tables import did_you_mean
 from parley.text import one_line
 
-_IN_NEOVIM = "in Neovim, setup() overrides these values, but the shell does not see it"
+_IN_NEOVIM = "in Neovim, setup() overrides these values, but the shell cannot see its settings"
 
 
 def agents(arguments: argparse.Namespace) -> int:

@@ -73,7 +73,7 @@ def command(environ: Mapping[str, str]) -> list[str]:
     found = program(words[0], folder=Path.cwd()) if words else None
     if found is None:
         raise ParleyError(
-            f"{variable} names {words[0]}, but there is no such program" if variable else _NONE
+            f"{variable} is set to {words[0]}, but there is no such program" if variable else _NONE
         )
     return [found, *words[1:]]
 

@@ -100,7 +100,7 @@ def arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, str]:
     pairs = [word.partition("=") for word in words]
     if wrong := [name for name, sign, _ in pairs if not sign or name not in known]:
         takes = ", ".join(f"{name}=..." for name in known) or "nothing"
-        raise ParleyError(f"the prompt {full_name(prompt)} takes {takes}, not {wrong[0]}")
+        raise ParleyError(f"the prompt {full_name(prompt)} accepts {takes}, not {wrong[0]}")
     return {name: value for name, _, value in pairs}
 
 
