@@ -14,8 +14,8 @@ from tests.nvim.harness import child
 from tests.packages import ECHO
 
 MISSING = (
-    "no installed package has a provider called 'gone' (known: 'echo'). Install one into "
-    "the Python of"
+    "no installed package has a provider called 'gone' (known: 'echo'). Install one for "
+    "the Python in"
 )
 INIT = """
 vim.g.parley_python = {python}
