@@ -43,7 +43,7 @@ function M.notify(method, arguments)
     if arguments.handle then
       require("parley.status").show(
         arguments.buf,
-        "Making the Python environment...",
+        "Creating the Python environment...",
         arguments.handle
       )
     end
