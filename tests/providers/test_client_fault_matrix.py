@@ -75,7 +75,7 @@ AWAY = (
 )
 CUT = (
     "the reply was cut off at max_tokens",
-    "set max_tokens higher",
+    "raise max_tokens",
     "the reply was cut off at max_tokens",
 )
 
