@@ -61,9 +61,7 @@ def convert(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise ParleyError(f"standard input: {error}") from error
     except RecursionError as error:
-        raise ParleyError(
-            "the JSON on standard input is nested too deeply for a tool definition"
-        ) from error
+        raise ParleyError("standard input is nested too deeply for a tool definition") from error
     return COMPLETE
 
 
