@@ -76,7 +76,7 @@ async def live(machine: Machine, step: int) -> None:
         def ports(path: Path) -> engine.Ports:
             found = plain(path)
             fate.over(found.document, "change open_stream append settle")
-            fate.over(found.ledger, "enter start wrote revoke")
+            fate.over(found.ledger, "record start")
             return replace(found, tools=fate.over(found.tools, "call"))
 
         process.ports = ports  # type: ignore[method-assign]

@@ -37,7 +37,9 @@ MANUAL = (
     "claude-haiku-4-5",
     "claude-opus-4-5",
 )
-PAUSED = "continues this answer without thinking: the answer does not start with its own thinking"
+PAUSED = (
+    "continues this answer without thinking because the answer does not start with its own thinking"
+)
 
 CALL = f"❓:[ya] `{proposal_json(ToolCall('call_1', 'web_search', '{}'))}`"
 RESULT = "🛠️: [web_search][call_1]\n\n`found`\n"

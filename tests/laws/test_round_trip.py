@@ -108,7 +108,7 @@ LATER = Orphan("web_search", "call_1", Result("ok", "y"))
 
 @pytest.mark.parametrize("between", [(), (Note("n"),), (Broken("proposal", "❓: {nope"),)])
 def test_a_result_of_an_open_call_is_not_an_orphan(between: tuple[Segment, ...]) -> None:
-    with pytest.raises(ValueError, match="open call of its round"):
+    with pytest.raises(ValueError, match="open call in its round"):
         Answer(None, (OPEN, *between, LATER))
     assert Answer(None, (ANSWERED, *between, LATER))
     assert Answer(None, (OPEN, Text("a new round"), LATER))

@@ -88,7 +88,7 @@ def test_declining_is_first_for_a_projects_servers(desk: Child) -> None:
     (project / ".mcp.json").write_text(json.dumps(servers), encoding="utf-8")
     desk.command(f"cd {project}")
     respond(desk, "project.md", f"{QUESTION}say: hello\n")
-    asked(desk, "servers of")
+    asked(desk, "MCP servers in")
     desk.command(f"cd {desk.home}")
 
 

@@ -63,5 +63,5 @@ def test_a_packages_model_answers_and_a_missing_package_is_explained(tmp_path: P
         nvim.until(lambda: MISSING in nvim.messages(), "the message")
         nvim.command("silent checkhealth parley")
         nvim.until(lambda: "parley: keys" in nvim.text(), "the report")
-        assert "OK Echo: echo of echo by the package parley-echo 1.0: needs no key" in nvim.text()
+        assert "OK Echo: echo of echo from the package parley-echo 1.0: needs no key" in nvim.text()
         assert f"ERROR Gone: m of gone: {MISSING}" in nvim.text()

@@ -150,8 +150,8 @@ def test_the_log_has_the_newest_entry_first_in_columns_that_fit_80_cells(desk: C
     )
     column = ran.index("ok, ")
     assert ran.endswith("by key")
-    assert asked[column:] == "no rule allows it, and the tool"
-    assert after == " " * column + "is not remembered"
+    assert asked[column:] == "no rule allows it, and no choice"
+    assert after == " " * column + "is remembered for the tool"
     assert "## Totals\n\nRequests: 2, " in text
     request = next(line for line in text.split("\n") if "  request  demo" in line)
     assert re.search(r"  complete, \d+\.\d s, \d+ input, \d+ output$", request)
