@@ -10,7 +10,7 @@ syntax region parleyText matchgroup=parleyFence start=/^\s*```$/ end=/^\s*```$/ 
 
 syntax match ParleyPageTitle /^# .*/
 syntax match ParleyPageHeading /^## .*/ contains=@parleyState
-syntax match parleyWrong /^\%(Error: \|! \|- ! \|- receives your variables \|- names files of the project\).*/
+syntax match parleyWrong /^\%(Error: \|! \|- ! \|- receives your variables \|- uses files from the project\).*/
 syntax match ParleyPageLabel /^\s*\%(Title\|Annotations\|Requests\|stderr, \d\+ lines\?\):/
 
 " Servers and tools: the keys, the used part of each, and its state

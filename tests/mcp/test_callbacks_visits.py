@@ -43,7 +43,8 @@ async def test_an_address_that_must_not_be_opened_is_not_shown() -> None:
         assert "this page cannot be opened: file:///etc/passwd does not begin" in reply["message"]
         reply_text = (await servers.call(await tool_of(servers, "locked"), {})).text
         assert (
-            "MCP server 'far' wants a page that cannot be opened: file:///etc/passwd" in reply_text
+            "MCP server 'far' asks for a page that cannot be opened: file:///etc/passwd"
+            in reply_text
         )
         assert user.requests == []
 
@@ -73,13 +74,13 @@ async def test_a_call_that_requires_a_page_is_repeated_when_the_user_has_finishe
         told = await servers.call(locked, {})
         assert (
             told.text
-            == f"MCP server 'far' wants a page again and again: {', '.join(['sign.example'] * 4)}"
+            == f"MCP server 'far' asks for pages again and again: {', '.join(['sign.example'] * 4)}"
         )
         assert len(user.requests) == 4
         user.answer = "decline"
         told = await servers.call(locked, {})
         what = (
-            "MCP server 'far' wants a page on sign.example to be opened first. The user did "
+            "MCP server 'far' asks for a page on sign.example to be opened first. The user did "
             "not open it."
         )
         assert told == Outcome("error", what)
@@ -88,7 +89,9 @@ async def test_a_call_that_requires_a_page_is_repeated_when_the_user_has_finishe
 async def test_a_resource_that_requires_a_page_is_read_after_it_was_opened(tmp_path: Path) -> None:
     user, done = Form("decline"), tmp_path / "done"
     async with servers_of(visiting(ADDRESS, str(done)), elicitor=user) as servers:
-        with pytest.raises(ServerError, match=r"wants a page on sign\.example to be opened first"):
+        with pytest.raises(
+            ServerError, match=r"asks for a page on sign\.example to be opened first"
+        ):
             await servers.read_resource("far", "note://a")
         done.touch()
         assert await servers.read_resource("far", "note://a") == "unlocked"
@@ -99,7 +102,7 @@ async def test_without_a_user_the_result_of_a_call_names_the_required_page() -> 
         told = await servers.call(await tool_of(servers, "locked"), {})
         assert told.status == "error"
         assert told.text.startswith(
-            "MCP server 'far' wants a page on sign.example to be opened in a browser first: "
+            "MCP server 'far' asks for a page on sign.example to be opened in a browser first: "
             f"{ADDRESS}\n"
             "It says: Sign in, \\x1b[31mplease\n"
         )

@@ -111,7 +111,9 @@ def press(nvim: Child, key: str, place: str) -> None:
         before = marks(nvim)
         until(
             nvim,
-            lambda: f"calls: press {key} again, or move to one of them" in nvim.messages(),
+            lambda: (
+                f"calls: press {key} again, or move the cursor to one of them" in nvim.messages()
+            ),
             "the first press",
         )
         assert marks(nvim) == before

@@ -346,7 +346,7 @@ def test_content_for_the_user_alone_is_in_a_note(desk: Child) -> None:
     text = result_of(desk, f"call everything__get-annotated-message {arguments}")
     assert "`(the output was shown to the user only)`" in text
     _, _, note = text.partition(
-        "for you alone, from everything/get-annotated-message; the model is not sent it:"
+        "for you only, from everything/get-annotated-message; not sent to the model:"
     )
     assert note.startswith("\n\n![image/png ")
     assert "Operation completed successfully" in note

@@ -79,7 +79,7 @@ def test_a_result_for_the_user_alone_is_shown_and_sent_to_no_model(desk: Child) 
     complete(desk)
     text = desk.text()
     assert "```\nsaid to both\nfor the model\n```" in text
-    note = "\U0001f512: for you alone, from fake/whisper; the model is not sent it:\n\n!["
+    note = "\U0001f512: for you only, from fake/whisper; not sent to the model:\n\n!["
     before, _, after = text.partition(note)
     assert before.rstrip().endswith("```")
     assert "\n````\n\\\U0001f4ac: forged\n```\nsecret\n````\n" in after

@@ -316,15 +316,17 @@ class SdkSession:
                 try:
                     visits = required_visits(error.data)
                 except ValueError as flaw:
-                    raise ServerError(f"{self._wish} that cannot be opened: {flaw}") from error
+                    raise ServerError(
+                        f"{self._wish} a page that cannot be opened: {flaw}"
+                    ) from error
             for page in visits:
                 await self._visit(page)
                 hosts.append(page.host)
-        raise ServerError(f"{self._wish} again and again: {', '.join(hosts)}")
+        raise ServerError(f"{self._wish} pages again and again: {', '.join(hosts)}")
 
     @property
     def _wish(self) -> str:
-        return f"MCP server '{self._settings.name}' wants a page"
+        return f"MCP server '{self._settings.name}' asks for"
 
     async def _visit(self, page: Visit) -> None:
         """Ask the user to open a page; return when the user or the server reports that the page is
@@ -333,13 +335,13 @@ class SdkSession:
         user, server = self._elicitor, self._settings.name
         if user is None:
             raise ServerError(
-                f"{self._wish} on {page.host} to be opened in a browser first: {page.url}\n"
+                f"{self._wish} a page on {page.host} to be opened in a browser first: {page.url}\n"
                 f"It says: {page.message}\nAsk again when all is done there."
             )
         with self._signals.clock.standing_still():
             if await user.visit(server, page) != "accept":
                 raise ServerError(
-                    f"{self._wish} on {page.host} to be opened first. The user did not open it."
+                    f"{self._wish} a page on {page.host} to be opened first. The user did not open it."
                 )
             told = asyncio.ensure_future(self._signals.until_finished(page.id))
             done = asyncio.ensure_future(user.finish(server, page))
@@ -347,7 +349,7 @@ class SdkSession:
                 await asyncio.wait({told, done}, return_when=asyncio.FIRST_COMPLETED)
                 if not (told.done() or done.result()):
                     raise ServerError(
-                        f"{self._wish} on {page.host} to be opened first. The user left it undone."
+                        f"{self._wish} a page on {page.host} to be opened first. The user left it undone."
                     )
             finally:
                 told.cancel()

@@ -104,7 +104,7 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
         raise ServerError(f"'{server}' needs an additional scope: {again(server, scope)}")
     if response.status_code in (401, 403):
         raise ServerError(
-            f"signing in to '{server}' failed: it refused the token granted for it (HTTP "
+            f"signing in to '{server}' failed: the server rejected the token that was issued for it (HTTP "
             f"{response.status_code})"
         )
     logins.put(login)

@@ -203,14 +203,14 @@ class Supervisor:
         return await task  # cancelled with the caller
 
     def restart(self) -> None:
-        """Begin to end the server, if it is running, and start it again."""
+        """Stop the server, if it is running, and start it again; do not wait for either."""
         self.stop()
         self._failures = 0
         self._begin()
 
     def stop(self) -> asyncio.Task[None] | None:
-        """Begin to end the server; return the task that ends with the server, or None if the server
-        is not running.
+        """Start shutting down the server. Returns the task that finishes when the server has stopped,
+        or None if it is not running.
         """
         task = self._task
         if task is None or task.done():

@@ -24,7 +24,7 @@ from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.trust import findings
-from parley.text import contained, legible
+from parley.text import contained, counted, legible
 from parley.tools.descriptions import described
 from parley.tools.mcp_files import ServersFile, project_of
 from parley.tools.visits import Visit
@@ -43,7 +43,7 @@ def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]
     tools = [wire for wire, _ in request.catalogue.in_full] if request.offers_tools else []
     in_words = " in words" if request.text_tools and request.text_tools.syntax else ""
     left = len(request.catalogue.names_only) if request.offers_tools else 0
-    names_only = f"; and the names of {left} more tools" if left else ""
+    names_only = f"; and the names of {counted(left, 'more tool')}" if left else ""
     window = request.window or context_window(request.model)
     facts = {
         "agent": f"{agent}: {request.model} of {request.provider}",

@@ -77,7 +77,7 @@ class ToolsPort:
         """The servers that were reported as missing in this turn."""
 
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
-        """The tools of all servers; at the beginning of the turn, retry failed servers.
+        """The tools of all servers. Retries failed servers at the beginning of the turn.
 
         If a turn begins with calls whose tools are all known, it does not wait for other servers.
         If a server's tools are missing, each turn reports that they are missing, but the reason is
@@ -226,9 +226,7 @@ class ToolsPort:
 
 def _note(tool: Tool, aside: Result) -> str:
     """The text of a note that contains the parts of a result that are only for the user."""
-    head = (
-        f"for you alone, from {one_line(f'{tool.server}/{tool.name}')}; the model is not sent it:"
-    )
+    head = f"for you only, from {one_line(f'{tool.server}/{tool.name}')}; not sent to the model:"
     ticks = fence(aside.body)
     body = f"{ticks}\n{aside.body}\n{ticks}" if aside.body else ""
     return "\n\n".join(filter(None, [head, *map(link, aside.attachments), body]))

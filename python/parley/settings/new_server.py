@@ -60,7 +60,7 @@ class NewServer:
         if not is_name(self.name) or self.name == RESERVED:
             raise ParleyError(
                 f"a server cannot be called {self.name!r}: "
-                "use up to 64 letters, digits, spaces, dots, _ and -, but not mock"
+                "use up to 64 letters, digits, spaces, dots, _ and -; the name 'mock' is reserved"
             )
         if self.command:
             command, *args = self.command

@@ -49,7 +49,7 @@ class Tool:
     """Whether a project set up the server, so that rules for the user's servers do not apply."""
     instructions: str = ""
     """The server's instructions for all its tools, part of each approval and each request."""
-    unasked: str = ""
+    unasked: str = field(default="", repr=False, compare=False)
     """Why a tool of Parley's own needs no approval; "" if Parley asks as usual."""
     definition: str = field(init=False, repr=False, compare=False)
     """Everything that the user approves with a call to this tool, as canonical JSON."""

@@ -95,8 +95,8 @@ def from_mcp(
 def convert_all(
     definitions: object, shape: Callable[[str, Tool], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """MCP definitions, given as decoded JSON, in a format's shape, with their wire names and sorted
-    by them.
+    """Convert MCP definitions (decoded JSON) to a format's shape, under their wire names, and sort
+    them by these names.
 
     Takes a list, a `tools/list` result or response with a list, or a single definition. Raises
     ValueError with the number of an invalid definition.
