@@ -34,7 +34,7 @@ local described = {
   stop = "Parley: stop",
   agent = "Parley: choose the agent",
   outline = "Parley: list the questions",
-  question = "Parley: write the next question, at the end",
+  question = "Parley: go to the question at the end",
 }
 
 --- Whether a key with this description is a choice key.

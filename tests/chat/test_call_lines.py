@@ -49,7 +49,7 @@ def test_hidden_characters_are_written_as_codes_and_read_back(hidden: str) -> No
 @pytest.mark.parametrize("index", ["true", "false", "-1", "1.0", '"0"', "[]"])
 def test_an_index_is_a_whole_number(index: str) -> None:
     text = f'{{"index":{index},"id":"c","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}'
-    with pytest.raises(ValueError, match='expected a whole number as "index"'):
+    with pytest.raises(ValueError, match='expected a whole number for "index"'):
         read_call(text)
 
 
@@ -73,9 +73,9 @@ FLAWS = {
     '{"type":"other"}': 'expected "type":"function"',
     '{"id":"c"}': 'expected "function":',
     '{"function":[]}': 'expected "function":',
-    '{"function":{"name":"","arguments":"{}"}}': 'expected a string as "name"',
-    '{"function":{"name":1,"arguments":"{}"}}': 'expected a string as "name"',
-    '{"function":{"name":"f","arguments":{}}}': 'expected a string as "arguments"',
+    '{"function":{"name":"","arguments":"{}"}}': 'expected a string for "name"',
+    '{"function":{"name":1,"arguments":"{}"}}': 'expected a string for "name"',
+    '{"function":{"name":"f","arguments":{}}}': 'expected a string for "arguments"',
     json.dumps({"function": FUNCTION}): 'expected an "id"',
     json.dumps({"function": FUNCTION, "id": "a b"}): 'expected an "id"',
     '{"id":"c","id":"c"}': "a key appears twice",

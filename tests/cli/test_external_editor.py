@@ -107,7 +107,7 @@ def test_an_editor_that_fails_is_an_error(
 ) -> None:
     monkeypatch.setenv("EDITOR", editor("raise SystemExit(3)"))
     assert main(["edit", "chat.md"]) == 1
-    assert "exited with 3; the chat is chat.md" in capsys.readouterr().err
+    assert "exited with code 3; the chat is in chat.md" in capsys.readouterr().err
     (folder / "none").write_text("#!/nowhere/at/all\n")
     (folder / "none").chmod(0o755)
     monkeypatch.setenv("EDITOR", "./none")

@@ -106,6 +106,6 @@ def test_the_attributes_that_a_file_cannot_keep_are_reported_once(shell: Shell) 
     other.hardlink_to(shell.chat)
     done = shell.run("respond", "chat.md")
     assert (done.returncode, done.stdout) == (0, b"hello\n")
-    note = "it had 2 names (hard links); the other names keep the old content"
+    note = "it had 2 hard links; any other link still has the old content"
     assert done.stderr.decode() == f"parley: {shell.chat}: {note}\n"
     assert other.read_text(encoding="utf-8") == "💬: say: hello\n"

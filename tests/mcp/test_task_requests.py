@@ -114,7 +114,7 @@ async def test_a_tool_that_must_run_as_a_task_is_dropped_if_the_server_has_no_ta
             {"end": "gone", "polls": 9},
             "its server no longer knows it: Task has expired. It may have run",
         ),
-        ({"end": "stranger"}, "its server sent an invalid state of it: it is another task"),
+        ({"end": "stranger"}, "its server sent an invalid task state: it is another task"),
         (
             {"id": "x" * 1_000_000},
             "its server returned an invalid task: its id is 1.0 MB long. It may have run",

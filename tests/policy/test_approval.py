@@ -213,11 +213,11 @@ ASKED_BECAUSE = {
         view(wrote=(asked(2),)),
     ),
     "it may already have run": (asked(2), view(yes(asked(2), state="used"))),
-    "the definition of the tool has changed since it was remembered": (
+    "the tool's definition has changed since the tool was remembered": (
         asked(2),
         view(yes(asked(1), OLDER, choice="yA", state="used"), wrote=(asked(2),)),
     ),
-    "the definition of the tool has changed since it was approved": (
+    "the tool's definition has changed since the call was approved": (
         asked(2, "ya"),
         view(yes(asked(2), OLDER), wrote=(asked(2),)),
     ),

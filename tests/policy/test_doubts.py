@@ -176,7 +176,7 @@ def test_the_message_names_the_tool_the_key_and_the_number_of_further_calls() ->
 
 REASONS = {
     "it may already have run": (CALL, view(USED), TOOLS),
-    "the definition of the tool has changed since it was proposed": (
+    "the tool's definition has changed since the call was proposed": (
         CALL,
         replace(view(), proposed=PROPOSED),
         OTHER,

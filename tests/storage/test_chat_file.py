@@ -367,7 +367,7 @@ def test_a_hard_links_old_text_is_reported_once(path: Path) -> None:
     other = path.with_name("other.md")
     other.hardlink_to(path)
     (note,) = notes_of_a_change(path)
-    assert note == f"{path}: it had 2 names (hard links); the other names keep the old content"
+    assert note == f"{path}: it had 2 hard links; any other link still has the old content"
     assert other.read_text(encoding="utf-8") == CHAT
 
 

@@ -306,7 +306,7 @@ async def test_a_large_tree_includes_near_files_and_reports_the_rest(tree: Tree)
         "near1.py",
         "near2.py",
     ]
-    most = "a question can include at most 5 texts and 10 kB in all"
+    most = "a question can include at most 5 files or other texts, 10 kB in all"
     assert (pattern, said) == ("**/*.py", f"left out: 98 more files ({most}){narrow}")
     *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(all_bytes=350))
     assert (len(near), "100 more files" in said) == (3, True)
@@ -326,7 +326,7 @@ async def test_a_questions_references_share_its_bounds(tree: Tree) -> None:
     for n in range(4):
         tree.file(f"{n}.txt", "x" * 100)
     bounds = Bounds(references=3, texts=2)
-    most = "a question can include at most 2 texts and 1.0 MB in all"
+    most = "a question can include at most 2 files or other texts, 1.0 MB in all"
     assert await tree.bring("0.txt", "1.txt", "2.txt", "3.txt", "4.txt", bounds=bounds) == [
         ("0.txt", ""),
         ("1.txt", ""),

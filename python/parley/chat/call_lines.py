@@ -121,13 +121,13 @@ def read_call(text: str) -> ToolCall:
     call_id, index = keys.pop("id", None), keys.pop("index", None)
     name, arguments = function.pop("name", None), function.pop("arguments", None)
     if not isinstance(name, str) or not name:
-        raise ValueError('expected a string as "name"')
+        raise ValueError('expected a string for "name"')
     if not isinstance(arguments, str):
-        raise ValueError('expected a string as "arguments", with the arguments as JSON')
+        raise ValueError('expected a string for "arguments", with the arguments as JSON')
     if not isinstance(call_id, str) or not CALL_ID.fullmatch(call_id):
         raise ValueError('expected an "id" of 1 to 128 letters, digits and _ . : -')
     if isinstance(index, bool) or not isinstance(index, int | None) or (index or 0) < 0:
-        raise ValueError('expected a whole number as "index"')
+        raise ValueError('expected a whole number for "index"')
     if function:
         keys["function"] = function
     return ToolCall(call_id, name, arguments, index, extra_json(keys))

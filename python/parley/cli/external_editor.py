@@ -57,7 +57,7 @@ def open_editor(path: Path, environ: Mapping[str, str]) -> None:
             f"cannot start {line[0]}: {getattr(error, 'strerror', None) or error}"
         ) from error
     if code:
-        raise ParleyError(f"{line[0]} exited with {code}; the chat is {path}")
+        raise ParleyError(f"{line[0]} exited with code {code}; the chat is in {path}")
 
 
 def command(environ: Mapping[str, str]) -> list[str]:

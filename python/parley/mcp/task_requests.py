@@ -181,7 +181,7 @@ def _state(result: Mapping[str, Any], task_id: str) -> TaskState:
     try:
         return state(result, task_id)
     except ValueError as error:
-        raise TaskError(f"its server sent an invalid state of it: {error}") from error
+        raise TaskError(f"its server sent an invalid task state: {error}") from error
 
 
 def extensions() -> list[Any]:

@@ -19,7 +19,7 @@ def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise ValueError(f"expected an object as {key!r}, got {type(value).__name__}")
+        raise ValueError(f"expected an object for {key!r}, got {type(value).__name__}")
     return value
 
 
@@ -29,7 +29,7 @@ def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        raise ValueError(f"expected an array of objects as {key!r}")
+        raise ValueError(f"expected an array of objects for {key!r}")
     return value
 
 
@@ -39,7 +39,7 @@ def text(raw: Mapping[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"expected a string as {key!r}, got {type(value).__name__}")
+        raise ValueError(f"expected a string for {key!r}, got {type(value).__name__}")
     return value
 
 
@@ -49,7 +49,7 @@ def number(raw: Mapping[str, Any], key: str) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"expected a whole number as {key!r}, got {type(value).__name__}")
+        raise ValueError(f"expected a whole number for {key!r}, got {type(value).__name__}")
     if abs(value) > LARGEST:
         raise ValueError(f"the whole number {key!r} is too large")
     return value

@@ -120,13 +120,19 @@ ONCE_MORE = (
     "this call may already have run: its result is not in the file. The next approval runs it again"
 )
 
+_SINCE = {
+    "approved": "the call was approved",
+    "remembered": "the tool was remembered",
+    "proposed": "the call was proposed",
+}
+
 
 def why_asked(proposal: Proposal, approvals: Approvals) -> str:
     """Why Parley asks the user about a waiting call."""
     if approvals.standing(proposal) == "may have run":
         return "it may already have run"
     if lapse := approvals.lapsed(proposal):
-        return f"the definition of the tool has changed since it was {lapse.since}"
+        return f"the tool's definition has changed since {_SINCE[lapse.since]}"
     if proposal.choice in YES:
         return f"its mark [{proposal.choice}] was not set here for this exact call"
     if not approvals.is_own(proposal):

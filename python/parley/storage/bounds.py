@@ -75,7 +75,7 @@ class RoomLeft:
     def most(self) -> str:
         """The limits in words."""
         size = size_text(self.bounds.all_bytes)
-        return f"a question can include at most {self.bounds.texts} texts and {size} in all"
+        return f"a question can include at most {self.bounds.texts} files or other texts, {size} in all"
 
 
 def too_large(size: int, about: str = "") -> LeftOutError:

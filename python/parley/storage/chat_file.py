@@ -270,9 +270,7 @@ def _keep(path: Path, handle: int) -> list[str]:
     old, losses = path.stat(), list[str]()
     mode = stat.S_IMODE(old.st_mode)
     if old.st_nlink > 1:
-        losses.append(
-            f"it had {old.st_nlink} names (hard links); the other names keep the old content"
-        )
+        losses.append(f"it had {old.st_nlink} hard links; any other link still has the old content")
     new = os.fstat(handle)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:
