@@ -17,9 +17,9 @@ local H = {
 
 --- Descriptions of names that are not files; `known.lua` lists the names.
 local menus = {
-  buffer = "the other file, as it is in the editor",
-  selection = "the text selected in it",
-  diagnostics = "its diagnostics",
+  buffer = "the file you came from, as it is in the editor",
+  selection = "the text selected in that file",
+  diagnostics = "the diagnostics of that file",
   diff = "unstaged changes",
 }
 

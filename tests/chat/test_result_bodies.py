@@ -25,4 +25,4 @@ def test_a_body_that_a_span_cannot_hold_is_fenced(body: str, first: str) -> None
 @pytest.mark.parametrize("other", ["````", "``", "~~~", "```text", "``` `"])
 def test_a_fence_is_closed_only_by_a_line_of_as_many_backticks(other: str) -> None:
     assert read_body(["```", "a", other, "b", "```", "c"]) == (f"a\n{other}\nb", 5, None)
-    assert read_body(["```", "a", other])[2] == "no line ``` closes this result's fence"
+    assert read_body(["```", "a", other])[2] == "no ``` line closes this result's fence"

@@ -55,7 +55,7 @@ def test_after_the_signs_names_files_and_folders_are_offered(plain: Child, work:
     names = ["buffer@@", "selection@@", "diagnostics@@", "diff@@"]
     assert offers(plain, "see @@") == [*names, "link/", "notes.md@@", "src/"]
     shown = plain.screen()
-    assert "the other file, as it is in the editor" in shown
+    assert "the file you came from, as it is in the editor" in shown
     assert "notes.md" in shown
 
 

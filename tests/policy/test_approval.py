@@ -136,7 +136,9 @@ def test_a_capital_mark_given_here_decides_later_calls_of_the_tool(
 ) -> None:
     known = view(yes(asked(1), choice=mark, rule=rule, state=state), wrote=(asked(2),))
     made = step(remembering(mark), view=known)
-    assert made == Decide((Decision(asked(2), "memory", f"it is remembered by {mark} on call_1"),))
+    assert made == Decide(
+        (Decision(asked(2), "memory", f"it is remembered from {mark} on call_1"),)
+    )
 
 
 NOT_REMEMBERED: dict[str, tuple[Choice, Entry, LedgerView | None]] = {

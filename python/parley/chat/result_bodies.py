@@ -109,7 +109,7 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
     return (
         "\n".join(lines[start + 1 : last + 1]),
         len(lines),
-        f"no line {ticks} closes this result's fence",
+        f"no {ticks} line closes this result's fence",
     )
 
 

@@ -348,7 +348,9 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
     if tool.is_own and tool.unasked:
         return Decision(proposal, "auto", tool.unasked)
     if entry := approvals.remembered(tool).get(tool.digest):
-        return Decision(proposal, "memory", f"it is remembered by {entry.choice} on {entry.key.id}")
+        return Decision(
+            proposal, "memory", f"it is remembered from {entry.choice} on {entry.key.id}"
+        )
     if why := rules.allowed(tool, proposal.call.arguments):
         return Decision(proposal, "auto", why)
     return None

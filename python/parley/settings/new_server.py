@@ -51,12 +51,12 @@ class NewServer:
             case [name] if not name.startswith("-"):
                 return cls(name)
             case _:
-                raise ParleyError(f"give the name of a known server, {USAGE}")
+                raise ParleyError(f"give one of: the name of a known server, {USAGE}")
 
     def settings(self) -> ServerSettings:
         """The settings of the server. Raises ParleyError."""
         if not self.name:
-            raise ParleyError(f"give the name of a known server, {USAGE}")
+            raise ParleyError(f"give one of: the name of a known server, {USAGE}")
         if not is_name(self.name) or self.name == RESERVED:
             raise ParleyError(
                 f"a server cannot be called {self.name!r}: "
