@@ -234,7 +234,8 @@ function H.failed(command, ran)
   local last = H.reason(output)
   local advice = "Read its output in " .. known.log() .. ", then try :ParleyInstall again"
   if output:find("ensurepip", 1, true) then
-    advice = "Install the venv module (Debian: apt install python3-venv), then try :ParleyInstall again"
+    advice =
+      "Install the venv module (Debian: apt install python3-venv), then try :ParleyInstall again"
   elseif output:find("resol", 1, true) or output:find("onnect", 1, true) then
     advice = "Check the network and the proxy, then try :ParleyInstall again"
   end

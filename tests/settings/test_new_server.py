@@ -144,9 +144,9 @@ def test_the_words_of_a_command_line_describe_a_server(tmp_path: Path) -> None:
     assert server("hub", "--from", str(file)) == ServerSettings("hub", "hub", (), {"A": "1"})
     assert server("files") == KNOWN_SERVERS["files"].settings
     for words, why in {
-        (): "give the name",
-        ("x", "--"): "give the name",
-        ("x", "--url"): "give the name",
+        (): "give one of: the name",
+        ("x", "--"): "give one of: the name",
+        ("x", "--url"): "give one of: the name",
         ("a/b", "--", "x"): "cannot be called",
         ("mock", "--", "x"): "cannot be called",
         ("file",): "Did you mean files",
