@@ -33,9 +33,9 @@ class Offering:
 
     catalogue: Catalogue
     transcript: Transcript
-    is_full: bool
+    is_full: Callable[[], bool]
     """Whether the tools are too large to be sent with their schemas, including Parley's own that
-    come earlier in `OWN`."""
+    come earlier in `OWN`. Adds up all sizes, so only the search asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,9 @@ OWN: Mapping[str, OwnTool] = {
     READ_RESOURCE: OwnTool(
         lambda offering: readers(offering.catalogue, offering.transcript), read_resource
     ),
-    FIND_TOOLS.name: OwnTool(lambda offering: [FIND_TOOLS] if offering.is_full else [], find_tools),
+    FIND_TOOLS.name: OwnTool(
+        lambda offering: [FIND_TOOLS] if offering.is_full() else [], find_tools
+    ),
 }
 """Parley's own tools by name; the search is last, because it depends on the others' sizes."""
 
@@ -71,9 +73,11 @@ def with_own_tools(
     are sent in full, and only the names of the other tools.
     """
     tools, own = [tool for _, tool in catalogue.tools if not _has_server(tool)], list[Tool]()
+    offering = Offering(
+        catalogue, transcript, lambda: room is not None and not room.holds([*tools, *own])
+    )
     for each in OWN.values():
-        is_full = room is not None and not room.holds([*tools, *own])
-        own += each.offered(Offering(catalogue, transcript, is_full))
+        own += each.offered(offering)
     alone = [tool for tool in own if not _has_server(tool)]
     every = Catalogue.of([*tools, *alone], catalogue.missing) if alone else catalogue
     every = every.beside(filter(_has_server, own))
