@@ -159,7 +159,7 @@ async def questioner(
     ("then", "outcome"),
     [
         (5.0, Outcome("ok", "blue")),
-        (7.0, Outcome("error", "Tool 'asks' of MCP server 'fake' gave no answer within 10 s")),
+        (7.0, Outcome("error", "Tool 'asks' of MCP server 'fake' did not answer within 10 s")),
     ],
 )
 def test_a_forms_time_counts_neither_for_the_call_nor_for_its_turn(
@@ -201,7 +201,7 @@ async def reporter(_: ServerSettings, __: StderrTail, signals: Signals) -> Async
     yield Reporter(signals)
 
 
-NO_ANSWER = "Tool 'asks' of MCP server 'fake' gave no answer within {} s"
+NO_ANSWER = "Tool 'asks' of MCP server 'fake' did not answer within {} s"
 
 
 @pytest.mark.parametrize(

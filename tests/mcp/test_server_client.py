@@ -42,7 +42,7 @@ async def test_a_resource_is_bounded_like_a_result() -> None:
         (
             "fake",
             "hang://a",
-            "Resource 'hang://a' of MCP server 'fake' gave no answer within 0.3 s",
+            "Resource 'hang://a' of MCP server 'fake' did not answer within 0.3 s",
         ),
         ("fake", "die://a", "MCP server 'fake' ended during the call"),
         ("none", "note://a", "there is no MCP server 'none' in the settings"),

@@ -133,7 +133,7 @@ async def test_an_endless_list_is_cut_and_says_so() -> None:
     ("answer", "problem"),
     [
         ("error -32603", "MCP server 'table' failed: no such thing"),
-        ("silence", "MCP server 'table' gave no answer within 0.5 s"),
+        ("silence", "MCP server 'table' did not answer within 0.5 s"),
         ({"resources": "all"}, "MCP server 'table' failed: it sent an invalid reply: "),
     ],
 )

@@ -298,7 +298,7 @@ async def test_a_call_without_an_answer_ends_in_an_error_and_is_cancelled_at_the
     async with servers_of(fake(timeout_s=0.3)) as servers:
         hang, echo = await tool_of(servers, "hang"), await tool_of(servers, "echo")
         assert await servers.call(hang, {}) == Outcome(
-            "error", "Tool 'hang' of MCP server 'fake' gave no answer within 0.3 s"
+            "error", "Tool 'hang' of MCP server 'fake' did not answer within 0.3 s"
         )
         await until_stderr(servers, "cancelled ")
         assert await servers.call(echo, {}) == Outcome("ok", "{}")

@@ -98,7 +98,7 @@ def test_a_failing_server_is_explained_on_the_page(desk: Child, shown: str) -> N
     ("call", "told"),
     [
         ("fake__die {}", "ended during the call; its last output: about to die"),
-        ("late__hang {}", "gave no answer within 0.5 s"),
+        ("late__hang {}", "did not answer within 0.5 s"),
         ("fake__flood {}", "`{}`"),
         ("fake__junk {}", "`{}`"),
         ("spill {}", "`{}`"),

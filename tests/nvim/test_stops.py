@@ -155,7 +155,7 @@ ANSWERED: dict[str, Conclusion] = {
     "a call without an answer beside others": Conclusion(
         f'call silent {{"seconds": 600}}, {SEARCH}',
         ["error", "ok"],
-        ["gave no answer within 1 s", "GOOGL"],
+        ["did not answer within 1 s", "GOOGL"],
         {"mcp": {"servers": {"extra": EXTRA | {"timeout_s": 1}}}},
     ),
 }

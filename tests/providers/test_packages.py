@@ -448,10 +448,10 @@ MESSAGES = {
     "raises": "failed: OSError: boom …",
     "refuses": "says: not today",
     "nonsense": (
-        "cannot be understood: nonsense sent an event that cannot be read: it is of type str"
+        "gave an invalid answer: nonsense sent an event that cannot be read: it is of type str"
     ),
     "early": (
-        "cannot be understood: early sent an event that cannot be read: the stream ended without"
+        "gave an invalid answer: early sent an event that cannot be read: the stream ended without"
     ),
     "coroutine": "failed: TypeError: stream returned a list, not an async iterator",
     "exits": "failed: SystemExit: 3",

@@ -222,7 +222,7 @@ class Servers:
                 async with asyncio.timeout(_LIST_S):
                     return await supervisor.ask(what, lambda session, _: request(session))
             except TimeoutError:
-                return failed(f"{what} gave no answer within {_LIST_S:g} s")
+                return failed(f"{what} did not answer within {_LIST_S:g} s")
             except ServerError as error:
                 return failed(str(error))
 

@@ -355,7 +355,7 @@ class Supervisor:
                 return await work(session, renew)
         except TimeoutError as error:
             limit = most if clock.now() - start >= most else seconds
-            raise ServerError(f"{what} gave no answer within {limit:g} s") from error
+            raise ServerError(f"{what} did not answer within {limit:g} s") from error
         except SilentError as error:
             why = f"runs as a task, and its server does not report its state: {_words(error)}"
             raise ServerError(f"{what} {why}") from error

@@ -23,16 +23,16 @@ LONGEST_WAIT_S = 60.0
 # 2026-11-22; 413 is Anthropic's `request_too_large`, 529 its `overloaded_error`
 # (docs.anthropic.com/zh-CN/api/errors).
 _WHAT_TO_DO: dict[int, str] = {
-    401: "the key is not accepted: check {key}",
-    402: "no credit is left: check the account",
-    403: "the key lacks permission for this: check {key} and the account",
-    404: "no such model or address: check the agent's model {model!r} and the base URL",
-    407: "the proxy requires a password: check HTTPS_PROXY",
+    401: "check {key}: the key was not accepted",
+    402: "check the account: no credit is left",
+    403: "check {key} and the account: the key may not do this",
+    404: "check the agent's model {model!r} and the base URL: one of them does not exist",
+    407: "check HTTPS_PROXY: the proxy requires a password",
     408: "try :ParleyRespond again",
     409: "try :ParleyRespond again",
-    413: f"the request is too large: {SHORTEN}",
-    429: "too many requests, or no credit left: wait, then :ParleyRespond",
-    529: "the provider is overloaded: wait, then :ParleyRespond",
+    413: f"{SHORTEN}: the request is too large",
+    429: "wait, then :ParleyRespond: too many requests, or no credit left",
+    529: "wait, then :ParleyRespond: the provider is overloaded",
 }
 _PASSING = frozenset({408, 409, 429})
 """Statuses below 500 that the request did not cause; all statuses from 500 are treated alike."""
