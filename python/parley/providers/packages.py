@@ -75,7 +75,9 @@ class PackageProviders:
         """
         if isinstance(error, _PackageError):
             return error
-        return _fault(self._offers[name], f"gave an invalid answer: {error}", "gave an invalid answer")
+        return _fault(
+            self._offers[name], f"gave an invalid answer: {error}", "gave an invalid answer"
+        )
 
     async def close(self) -> None:
         """Close all providers."""
@@ -188,7 +190,9 @@ class _Worker:
             except BaseException as error:
                 raise _failed(self.offer, error) from error
             if not isinstance(answer, bool):
-                what = f"gave an invalid answer: supports_tools returned {_type(answer)}, not a bool"
+                what = (
+                    f"gave an invalid answer: supports_tools returned {_type(answer)}, not a bool"
+                )
                 raise _fault(self.offer, what, "gave an invalid answer")
             return answer
 
