@@ -48,7 +48,7 @@ COVERED_BY = {
     "models/attempts": "runtime/test_text_tool_caller.py",
     "models/context_window": "models/test_thinking.py",
     "models/fields": "models/test_decoder.py",
-    "models/fingerprint": "models/test_verification.py",
+    "models/fingerprint": "verification/test_later_edits.py",
     "models/memory": "laws/test_memory.py",
     "models/openai_chat": "models/test_formats.py",
     "models/openai_responses": "models/test_formats.py",
@@ -59,7 +59,6 @@ COVERED_BY = {
     "models/text_tools/text_calls": "models/text_tools/test_json.py",
     "models/text_tools/xml_values": "models/text_tools/test_xml.py",
     "models/think_tags": "models/test_thinking.py",
-    "models/unit_changes": "models/test_verification.py",
     "nvim/announcements": "nvim/test_waiting.py",
     "nvim/dialogs": "nvim/test_no_first.py",
     "nvim/editor": "nvim/test_document.py",
@@ -89,6 +88,7 @@ COVERED_BY = {
     "tools/known_servers": "settings/test_new_server.py",
     "tools/prompts": "mcp/test_server_client.py",
     "tools/sampling": "mcp/test_callbacks.py",
+    "verification/unit_changes": "verification/test_later_edits.py",
 }
 """By module, a test file that runs it and imports it, or imports a module that imports it."""
 

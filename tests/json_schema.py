@@ -36,12 +36,12 @@ from parley.chat.transcript import (
 from parley.cli.exits import EXITS
 from parley.cli.terminal import snake_case
 from parley.models.events import Usage
-from parley.models.verification import LaterEdit
 from parley.policy.approval import Rule
 from parley.policy.facts import What
 from parley.runtime.totals import ToolTotals
 from parley.tools.resources import ResourceList
 from parley.tools.server_settings import ServerStatus
+from parley.verification import LaterEdit
 
 Schema = dict[str, Any]
 

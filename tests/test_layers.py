@@ -59,6 +59,7 @@ BELOW: dict[str, set[str]] = {
             "demo",
         ),
     },
+    "verification": {"chat", "tools", "models", "policy", "engine", "storage", "runtime"},
     "nvim": {
         *(
             "chat",
@@ -91,7 +92,7 @@ BELOW: dict[str, set[str]] = {
             "providers",
             "runtime",
         ),
-        *("demo", "display", "export", "imports", ""),
+        *("demo", "display", "export", "imports", "verification", ""),
     },
     "__main__": {"cli"},
     "": {"chat", "tools", "models", "policy", "settings", "chunks", "session"},
@@ -99,6 +100,9 @@ BELOW: dict[str, set[str]] = {
 """The rooms that each room may import, besides itself and the ground. A room is a folder, or a
 module next to the folders.
 """
+
+CLOSED = ("verification",)
+"""Rooms whose package names what other rooms may use."""
 
 IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "selectors", "concurrent"}
 WAITING = ("clock.py", "secrets.py", "http/", "storage/", "providers/", "mcp/", "runtime/", "nvim/")
@@ -195,6 +199,17 @@ def test_imports_go_one_way() -> None:
                 assert there == here or there in may_know(here), (
                     f"{name(path)} must not import {imported}"
                 )
+
+
+def test_other_rooms_import_only_the_package_of_a_closed_room() -> None:
+    for path in MODULES:
+        for imported in imports(path):
+            there = room(imported)
+            assert (
+                there not in CLOSED
+                or there == room(dotted(path))
+                or module_of(imported) == f"parley.{there}"
+            ), f"{name(path)} must not import {imported}"
 
 
 def test_only_some_rooms_import_each_outside_package() -> None:

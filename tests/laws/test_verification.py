@@ -18,8 +18,7 @@ from parley.chat.transcript import Result, Text, ToolCall, Transcript
 from parley.engine.ports import NoAttachments
 from parley.errors import ModelError
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd
-from parley.models.verification import RequestRecord, Verification, verify
-from parley.runtime.replay import replay
+from parley.verification import RequestRecord, Verification, replay_chat, verify_chat
 from tests.chats import TOOLS
 from tests.defaults import limits_with
 from tests.examples import examples
@@ -106,7 +105,7 @@ conversations = st.tuples(
 
 def outcome(turns: Turns, text: str) -> Verification:
     rows = turns.ledger.requests()
-    return verify(
+    return verify_chat(
         parse(text), [RequestRecord(r.at, json.loads(r.header), r.units, r.reply) for r in rows]
     )
 
@@ -212,5 +211,7 @@ def test_a_finished_chat_follows_from_its_own_replies_and_results(story: Any) ->
     turns = asyncio.run(conversation(*story))
     transcript = parse(turns.text)
     other = open_ledger().chat("")
-    result = asyncio.run(replay(transcript, turns.resolve, other, NoAttachments(), lambda *_: None))
+    result = asyncio.run(
+        replay_chat(transcript, turns.resolve, other, NoAttachments(), lambda *_: None)
+    )
     assert result.diff == ""

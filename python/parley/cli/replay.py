@@ -13,8 +13,7 @@ from parley.cli.terminal import chat_path, check_agent, emit, file_name, read, s
 from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.providers.client import wire_format
-from parley.runtime.replay import Replay
-from parley.runtime.replay import replay as run
+from parley.verification import Replay, replay_chat
 
 
 def replay(arguments: argparse.Namespace) -> int:
@@ -49,4 +48,4 @@ async def _replay(arguments: argparse.Namespace) -> Replay:
 
         attachments = app.attachments(chat_path(arguments.file))
         resolve = app.resolve(arguments.agent)
-        return await run(transcript, resolve, app.ledger(""), attachments, on_request)
+        return await replay_chat(transcript, resolve, app.ledger(""), attachments, on_request)

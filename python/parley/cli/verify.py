@@ -20,12 +20,17 @@ from parley.cli.terminal import complain, emit, say_line
 from parley.engine import guidance
 from parley.errors import ParleyError
 from parley.models.fingerprint import header, request_digest
-from parley.models.verification import LaterEdit, RequestRecord, Verification, settings_changes
-from parley.models.verification import verify as verification
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.content import text_of
 from parley.storage.ledger import default_path, shell_ledger
 from parley.text import one_line
+from parley.verification import (
+    LaterEdit,
+    RequestRecord,
+    Verification,
+    settings_changes,
+    verify_chat,
+)
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -38,7 +43,7 @@ def verify(arguments: argparse.Namespace) -> int:
     if not records and any(exchange.answers for exchange in transcript.exchanges):
         complain(f"{path}: this machine has no record of a request from this chat")
         return MISSING
-    outcome = verification(transcript, records)
+    outcome = verify_chat(transcript, records)
     edits = [*outcome.edits, *_attachments(path, transcript)]
     changes = asyncio.run(_settings(text, arguments, records[-1].header)) if records else []
     _tell(path, edits, outcome, as_json=arguments.json)

@@ -17,8 +17,13 @@ from parley.chat.transcript import Result, ToolCall
 from parley.models.events import Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.fingerprint import header, rebuilt
 from parley.models.request import Request
-from parley.models.verification import RequestRecord, Verification, settings_changes, verify
 from parley.tools.catalogue import Catalogue, Tool
+from parley.verification.later_edits import (
+    RequestRecord,
+    Verification,
+    settings_changes,
+    verify_chat,
+)
 from tests.fakes import LoggedTools, RecordingModel, ScriptStep, Turns, calls, says
 
 PICTURE = f"![a, 1 B](chat.assets/{'0' * 64}.png)"
@@ -61,7 +66,7 @@ def checked(turns: Turns, text: str) -> Verification:
         RequestRecord(row.at, json.loads(row.header), row.units, row.reply)
         for row in turns.ledger.requests()
     ]
-    return verify(parse(text), records)
+    return verify_chat(parse(text), records)
 
 
 def outcome(turns: Turns, text: str) -> list[tuple[int, str, int]]:
@@ -251,7 +256,7 @@ async def test_a_reply_without_a_request_is_unknown_unless_a_later_request_conta
         RequestRecord(row.at, json.loads(row.header), row.units, row.reply)
         for row in turns.ledger.requests()
     ]
-    assert verify(parse(turns.text), records[3:]) == Verification((), 1, 1, ())
+    assert verify_chat(parse(turns.text), records[3:]) == Verification((), 1, 1, ())
 
 
 async def test_a_reply_that_ended_early_needs_no_record() -> None:

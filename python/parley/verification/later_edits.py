@@ -35,7 +35,7 @@ from parley.models.fingerprint import (
     reply_units,
     sources,
 )
-from parley.models.unit_changes import EditKind, UnitChange, What, changes
+from parley.verification.unit_changes import EditKind, UnitChange, What, changes
 
 _WORDS: Mapping[tuple[EditKind, What], str] = {
     ("question", "edited"): "the question was reworded",
@@ -107,7 +107,7 @@ class Verification:
     unknown: tuple[tuple[int, int], ...]
 
 
-def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verification:
+def verify_chat(transcript: Transcript, records: Sequence[RequestRecord]) -> Verification:
     """Compare a chat with the recorded requests, oldest first."""
     places = list(_places(transcript))
     pairs, front = _pairs(places, records), front_matter(transcript)

@@ -56,7 +56,7 @@ class Replay:
     diff: str
 
 
-async def replay(
+async def replay_chat(
     transcript: Transcript,
     resolve: engine.Resolve,
     ledger: ChatLedger,

@@ -10,8 +10,8 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.models.request import Request
 from parley.runtime.app import App
-from parley.runtime.replay import Replay, replay
 from parley.settings.read import read_settings
+from parley.verification.replay import Replay, replay_chat
 from tests.ledgers import open_ledger
 from tests.test_transcripts import CASES, read
 
@@ -69,7 +69,7 @@ async def replayed(
         list[tuple[int, Request]](),
     )
     try:
-        outcome = await replay(
+        outcome = await replay_chat(
             transcript,
             app.resolve(None),
             app.ledger(""),
