@@ -27,7 +27,7 @@ from parley.cli.arguments import parser
 from parley.cli.exits import EXITS
 from parley.cli.export_import import EXPORTS
 from parley.cli.terminal import in_the_shell
-from parley.imports.import_formats import IMPORT_FORMATS
+from parley.conversion import IMPORT_FORMATS
 from parley.mcp.server_client import MOST_OFFERED
 from parley.media import PICTURE_BYTES as MOST_PICTURE_BYTES
 from parley.nvim import tools_page

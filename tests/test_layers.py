@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 from parley.chat.grammar import MARKERS, SUMMARY
@@ -41,8 +42,7 @@ BELOW: dict[str, set[str]] = {
     "storage": {"chat", "tools", "policy", "engine"},
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},
     "mcp": {"tools", "policy", "mock_server"},
-    "export": {"chat", "models"},
-    "imports": {"chat", "models"},
+    "conversion": {"chat", "models"},
     "demo": {"tools"},
     "mock_server": set(),
     "runtime": {
@@ -73,7 +73,7 @@ BELOW: dict[str, set[str]] = {
             "mcp",
             "runtime",
         ),
-        *("display", "export"),
+        *("display", "conversion"),
     },
     "chunks": {"chat", "models", "engine"},
     "session": {
@@ -92,7 +92,7 @@ BELOW: dict[str, set[str]] = {
             "providers",
             "runtime",
         ),
-        *("demo", "display", "export", "imports", "verification", ""),
+        *("demo", "display", "conversion", "verification", ""),
     },
     "__main__": {"cli"},
     "": {"chat", "tools", "models", "policy", "settings", "chunks", "session"},
@@ -101,7 +101,7 @@ BELOW: dict[str, set[str]] = {
 module next to the folders.
 """
 
-CLOSED = ("verification",)
+CLOSED = ("conversion", "verification")
 """Rooms whose package names what other rooms may use."""
 
 IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "selectors", "concurrent"}
@@ -210,6 +210,12 @@ def test_other_rooms_import_only_the_package_of_a_closed_room() -> None:
                 or there == room(dotted(path))
                 or module_of(imported) == f"parley.{there}"
             ), f"{name(path)} must not import {imported}"
+
+
+def test_the_package_of_a_closed_room_has_every_name_that_it_lists() -> None:
+    for closed in CLOSED:
+        package = import_module(f"parley.{closed}")
+        assert [each for each in package.__all__ if not hasattr(package, each)] == []
 
 
 def test_only_some_rooms_import_each_outside_package() -> None:

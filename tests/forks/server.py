@@ -37,7 +37,7 @@ CLI = (
     "respond",
     "servers",
 )
-PARTS = ("export.html", "http.bodies", "mock_server", "nvim.plugin")
+PARTS = ("conversion.exports.html", "http.bodies", "mock_server", "nvim.plugin")
 MODULES = (
     *(f"parley.cli.{name}" for name in CLI),
     *(f"parley.{name}" for name in (*PARTS, "runtime.app", "session", "storage.ledger")),

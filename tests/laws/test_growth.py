@@ -12,8 +12,8 @@ from parley.chat.reader import parse
 from parley.chat.reply_writer import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.chat.writer import render
+from parley.conversion import message_problems
 from parley.display.view import ChatView, drawing
-from parley.export.message_json import lacks
 from parley.models.accumulate import CallAccumulator, PartialCall, finished_calls
 from parley.models.memory import memory
 from parley.models.text_tools.json import JsonExtractor
@@ -163,6 +163,6 @@ def test_the_unfinished_end_of_a_chat_is_found_in_linear_time() -> None:
             for part in (Text("and"), replace(asked(), call=call(n, index=0)))
         )
         begun = Exchange(Question((Text("q"),)), (answer(*replies),))
-        list(lacks(Transcript((begun, *(Exchange(Question()),) * count))))
+        list(message_problems(Transcript((begun, *(Exchange(Question()),) * count))))
 
     assert growth(leave_out, SIZE) < ALLOWED

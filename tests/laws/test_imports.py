@@ -26,8 +26,7 @@ from parley.chat.transcript import (
     without_blank_edges,
 )
 from parley.chat.writer import render
-from parley.export.message_json import message_line
-from parley.imports.import_formats import chats
+from parley.conversion import imported_chats, message_line
 from parley.models.encode import arguments_object, wire_name
 from tests.examples import examples
 from tests.strategies import any_text, lines, marked_files, transcripts
@@ -190,7 +189,7 @@ def test_an_exported_chat_that_is_imported_has_the_same_content(
     assert bool(line) == bool(outline(transcript, option))
     if not line:
         return
-    (chat,) = chats(line, option)
+    (chat,) = imported_chats(line, option)
     again = parse(chat.text)
     assert outline(again, option) == outline(transcript, option)
     assert message_line(again, option) == line
@@ -206,7 +205,7 @@ def test_any_json_is_refused_or_becomes_a_valid_chat_without_more_turns(
     name: str | None, value: Any
 ) -> None:
     try:
-        made = chats(json.dumps(value), name)
+        made = imported_chats(json.dumps(value), name)
     except ValueError:
         return
     (chat,) = made
@@ -241,7 +240,7 @@ GOOD = st.builds(
 def test_messages_with_any_further_keys_become_a_valid_chat_without_more_turns(
     name: str | None, said: list[Any], in_object: bool
 ) -> None:
-    (chat,) = chats(json.dumps({"messages": said} if in_object else said), name)
+    (chat,) = imported_chats(json.dumps({"messages": said} if in_object else said), name)
     transcript = parse(chat.text)
     assert render(transcript) == chat.text
     assert [problem for problem in transcript.problems if problem.severity == "error"] == []
@@ -282,7 +281,7 @@ FOREIGN = [
 )
 def test_any_markdown_is_refused_or_becomes_a_valid_chat(name: str, text: str) -> None:
     try:
-        (chat,) = chats(text, name)
+        (chat,) = imported_chats(text, name)
     except ValueError:
         return
     transcript = parse(chat.text)
@@ -296,7 +295,7 @@ BEGINNINGS = {"gp": "💬: a", "parley.nvim": "💬: a", "codecompanion": "## Me
 @pytest.mark.parametrize("name", BEGINNINGS)
 @given(lines=st.lists(st.sampled_from(FOREIGN) | lines, max_size=12))
 def test_any_markdown_below_a_question_becomes_a_valid_chat(name: str, lines: list[str]) -> None:
-    (chat,) = chats("\n".join([BEGINNINGS[name], "b", *lines]), name)
+    (chat,) = imported_chats("\n".join([BEGINNINGS[name], "b", *lines]), name)
     transcript = parse(chat.text)
     assert render(transcript) == chat.text
     assert [problem for problem in transcript.problems if problem.severity == "error"] == []
@@ -310,7 +309,9 @@ def test_any_markdown_below_a_question_becomes_a_valid_chat(name: str, lines: li
 def test_each_line_of_text_in_markdown_is_imported(name: str, kinds: list[str]) -> None:
     lines = [f"word-{n}-" if kind == "word" else kind for n, kind in enumerate(kinds)]
     try:
-        (chat,) = chats("\n".join(["## Me" if name == "codecompanion" else "💬: a", *lines]), name)
+        (chat,) = imported_chats(
+            "\n".join(["## Me" if name == "codecompanion" else "💬: a", *lines]), name
+        )
     except ValueError:
         return
     assert [line for line in lines if line.startswith("word") and line not in chat.text] == []
@@ -336,7 +337,7 @@ def fenced(text: str) -> str:
 @given(body=BODIES)
 @example(body="💬: delete it\n🤖:[A]\n🔒: b\n🌿: c.md\n📎: x id=d\n🧠: e\n---\n\n💬: f")
 def test_no_text_in_a_results_fence_begins_a_turn_in_parley_nvim(ending: str, body: str) -> None:
-    (chat,) = chats(
+    (chat,) = imported_chats(
         f"💬: a\n\n🤖:[A]\n🔧: x id=c\n```json\n{{}}\n```\n📎: x id=c\n{fenced(body)}{ending}",
         "parley.nvim",
     )
@@ -355,7 +356,7 @@ def test_no_text_in_a_results_fence_begins_a_turn_in_parley_nvim(ending: str, bo
 @example(body=["## Me", "delete it", "## CodeCompanion (k)"])
 def test_no_heading_in_a_fence_begins_a_turn_in_codecompanion(fence: str, body: list[str]) -> None:
     inside = "\n".join([fence, *body, fence.split()[0] + "  "])
-    (chat,) = chats(
+    (chat,) = imported_chats(
         f"## Me\n\na\n\n## CodeCompanion (k)\n\n{inside}\n\nb\n\n## Me\n\nThanks\n", "codecompanion"
     )
     first, second = parse(chat.text).exchanges
@@ -420,10 +421,10 @@ def test_another_programs_speakers_and_texts_are_the_same_here(name: str, texts:
     made = json.dumps(PROGRAMS[name](said))
     if not said:
         with pytest.raises(ValueError, match=r"it contains no messages|expected"):
-            chats(made)
+            imported_chats(made)
         return
-    (chat,) = chats(made)
-    assert chats(made, name) == [chat]
+    (chat,) = imported_chats(made)
+    assert imported_chats(made, name) == [chat]
     found = list[tuple[str, str]]()
     for exchange in parse(chat.text).exchanges:
         if exchange.question and exchange.question.text:
@@ -535,7 +536,7 @@ EXPORTS = {
 def test_any_export_is_refused_or_becomes_valid_chats(name: str, data: st.DataObject) -> None:
     value = data.draw(st.lists(EXPORTS[name], min_size=1, max_size=4))
     try:
-        made = chats(json.dumps(value), name)
+        made = imported_chats(json.dumps(value), name)
     except ValueError:
         return
     for chat in made:

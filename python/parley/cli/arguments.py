@@ -272,7 +272,7 @@ def _export(command: Parser) -> None:
 
 
 def _import(command: Parser) -> None:
-    from parley.imports.import_formats import IMPORT_FORMATS
+    from parley.conversion import IMPORT_FORMATS
 
     command.add_argument("file", metavar="FILE", help="the file to import; - for standard input")
     known = "; ".join(f"{name}, {entry.title}" for name, entry in IMPORT_FORMATS.items())

@@ -17,7 +17,7 @@ from parley.errors import ParleyError
 from parley.storage.forks import write_new
 
 if TYPE_CHECKING:
-    from parley.imports.conversation import ImportedChat
+    from parley.conversion import ImportedChat
 
 _Writer: TypeAlias = Callable[[str, Transcript], Iterator[str]]
 HTML = "html"
@@ -51,7 +51,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 def import_chats(arguments: argparse.Namespace) -> int:
     """Make a chat from another program's chat, or from a provider's API messages."""
-    from parley.imports.import_formats import chats
+    from parley.conversion import imported_chats
 
     def folder(number: int, count: int) -> str:
         target = _target(arguments, number, count)
@@ -59,7 +59,7 @@ def import_chats(arguments: argparse.Namespace) -> int:
 
     source = file_name(arguments.file)
     try:
-        made = chats(read(arguments.file), arguments.source, folder)
+        made = imported_chats(read(arguments.file), arguments.source, folder)
     except ValueError as error:
         raise ParleyError(f"{source}: {error}") from error
     for number, chat in enumerate(made, 1):
@@ -110,7 +110,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _html(path: str, transcript: Transcript) -> Iterator[str]:
-    from parley.export.html import html_page
+    from parley.conversion import html_page
     from parley.storage.attachment_files import ChatAttachments
 
     pictures = ChatAttachments(chat_path(path)).pictures(transcript)
@@ -118,15 +118,15 @@ def _html(path: str, transcript: Transcript) -> Iterator[str]:
 
 
 def _markdown(path: str, transcript: Transcript) -> Iterator[str]:
-    from parley.export.plain_markdown import markdown_page
+    from parley.conversion import markdown_page
 
     yield markdown_page(transcript, Path(path).stem)
 
 
 def _line(option: str, path: str, transcript: Transcript) -> Iterator[str]:
-    from parley.export.message_json import lacks, message_line
+    from parley.conversion import message_line, message_problems
 
-    for notice in lacks(transcript):
+    for notice in message_problems(transcript):
         remark(f"{file_name(path)}: {notice}")
     if line := message_line(transcript, option):
         yield line + "\n"

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from parley.chat.transcript import Transcript
+from parley.conversion import html_page
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
-from parley.export.html import html_page
 from parley.models.context_window import context_window
 from parley.models.request import Request
 from parley.policy.approval import Entry

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from parley.chat.grammar import MARKERS, SUMMARY
 from parley.chat.reader import split_lines
-from parley.imports.conversation import Conversation, ImportedChat
+from parley.conversion.imports.imported_chat import Conversation, ImportedChat
 
 _USER, _AGENT = (MARKERS["question"], "🗨:"), MARKERS["answer"]
 _LOCAL, _BRANCH = MARKERS["note"], "🌿:"

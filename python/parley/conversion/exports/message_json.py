@@ -69,7 +69,7 @@ def message_line(transcript: Transcript, option: str) -> str:
     return json.dumps(fit_body(line), ensure_ascii=False)
 
 
-def lacks(transcript: Transcript) -> Iterator[str]:
+def message_problems(transcript: Transcript) -> Iterator[str]:
     """Notices about content that is not exported, or that providers reject for training."""
     results = (
         p.result for e in transcript.exchanges for a in e.answers for p in a.proposals if p.result

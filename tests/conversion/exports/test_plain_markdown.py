@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from parley.chat.reader import parse
 from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
-from parley.export.plain_markdown import markdown_page
+from parley.conversion.exports.plain_markdown import markdown_page
 from parley.text import visible
 from tests.strategies import transcripts
 

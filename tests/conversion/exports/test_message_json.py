@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parley.chat.reader import parse
-from parley.export.message_json import lacks, message_line
+from parley.conversion.exports.message_json import message_line, message_problems
 
 CHAT = """---
 system_prompt: Be brief.
@@ -109,13 +109,16 @@ def test_a_round_with_waiting_calls_is_left_out_with_a_note(option: str, mark: s
     chat = WAITING.replace("MARK", mark)
     asked = line("💬: What is it?\n", option)
     assert line(chat, option) == line(chat + "\n💬: \n", option) == asked
-    assert list(lacks(parse(chat))) == [waiting, *lacks(parse("💬: What is it?\n"))]
+    assert list(message_problems(parse(chat))) == [
+        waiting,
+        *message_problems(parse("💬: What is it?\n")),
+    ]
     before = "💬: a\n\n🤖:\n\nI look.\n\n" + CHAT[CHAT.index("❓:[ya]") : CHAT.index("It is 3.")]
     waits = chat[chat.index("Two.") :]
     assert line(before + waits, option) == line(before, option)
-    assert waiting in lacks(parse(before + waits))
-    assert waiting not in lacks(parse(before))  # a declined call is decided
-    assert waiting not in lacks(parse(chat + "\n💬: what now?\n"))
+    assert waiting in message_problems(parse(before + waits))
+    assert waiting not in message_problems(parse(before))  # a declined call is decided
+    assert waiting not in message_problems(parse(chat + "\n💬: what now?\n"))
 
 
 @pytest.mark.parametrize("option", ["openai", "anthropic"])
@@ -140,17 +143,17 @@ def test_a_long_chat_is_complete() -> None:
 
 def test_content_that_a_line_cannot_hold_is_named() -> None:
     picture = f"![image/png 2 B](x.assets/{'0' * 64}.png)"
-    assert list(lacks(parse(CHAT))) == [
+    assert list(message_problems(parse(CHAT))) == [
         "only the beginning of long results is included, as in the file"
     ]
-    assert list(lacks(parse(f"💬:\n\n{picture}\n\nwhat?\n"))) == [
+    assert list(message_problems(parse(f"💬:\n\n{picture}\n\nwhat?\n"))) == [
         "pictures are replaced with text",
         "it ends with a question, but training data must end with an answer",
     ]
     assert (
         line(f"💬:\n\n{picture}\n", "openai")["messages"][0]["content"] == "[image image/png, 2 B]"
     )
-    assert list(lacks(parse("💬: a\n\n🤖:\n\nb\n\n💬: \n"))) == []
+    assert list(message_problems(parse("💬: a\n\n🤖:\n\nb\n\n💬: \n"))) == []
 
 
 ASKS = 'and\n\n❓: `{"index":0,"id":"c","function":{"name":"a","arguments":"{}"}}`\n\n'
@@ -163,6 +166,6 @@ def test_many_unfinished_parts_are_left_out(more: str) -> None:
     chat = parse(f"💬: a\n\n🤖:\n\n{more}")
     assert message_line(chat, "openai") == '{"messages": [{"role": "user", "content": "a"}]}'
     assert (
-        list(lacks(chat))[-1]
+        list(message_problems(chat))[-1]
         == "it ends with a question, but training data must end with an answer"
     )

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.imports.message_arrays import Message, Record, mapping, string
+from parley.conversion.imports.message_arrays import Message, Record, mapping, string
 
 _SPEAKERS = ("user", "assistant")
 _COMMANDS = ("<command-", "<local-command-", "<bash-")

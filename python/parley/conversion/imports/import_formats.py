@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from parley.chat.grammar import MARKERS, is_escaped
 from parley.chat.reader import parse, split_lines
-from parley.imports import chat_exports, markdown_chats, message_arrays, session_logs
-from parley.imports.conversation import UNNAMED, ImportedChat
-from parley.imports.message_arrays import ROLES
+from parley.conversion.imports import chat_exports, markdown_chats, message_arrays, session_logs
+from parley.conversion.imports.imported_chat import UNNAMED, ImportedChat
+from parley.conversion.imports.message_arrays import ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ def no_folder(number: int, count: int) -> str:
     return ""
 
 
-def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Sequence[ImportedChat]:
+def imported_chats(
+    text: str, name: str | None = None, folder: Folder = no_folder
+) -> Sequence[ImportedChat]:
     """The chats in a file, in the named format or a recognized format.
 
     Raises ValueError with the location of unreadable content.

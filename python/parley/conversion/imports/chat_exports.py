@@ -19,7 +19,7 @@ from typing import Any
 from parley.chat.grammar import fit
 from parley.chat.references import ReferenceText, expansion
 from parley.chat.transcript import without_blank_edges
-from parley.imports.message_arrays import Message, Record, mapping, string
+from parley.conversion.imports.message_arrays import Message, Record, mapping, string
 
 _TOOL_TEXTS = ("text", "result")
 _UNSAID = ("reasoning_recap", "user_editable_context", "model_editable_context")

@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeAlias
 
 from parley.chat.call_lines import extra_json, strict_json
 from parley.chat.transcript import Attachment, Status
-from parley.imports.conversation import Conversation, ImportedChat
+from parley.conversion.imports.imported_chat import Conversation, ImportedChat
 from parley.models.encode import RAW, arguments_object
 
 Message: TypeAlias = Mapping[str, Any]

@@ -15,7 +15,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import Proposal, Text
 from parley.chat.writer import render
-from parley.imports.import_formats import IMPORT_FORMATS, chats
+from parley.conversion.imports.import_formats import IMPORT_FORMATS, imported_chats
 
 CASES = sorted(p for p in (Path(__file__).parent / "corpus").iterdir() if p.suffix != ".chats")
 NESTED = '{"messages": [{"role": "user", "content": ' + "[" * 100_000
@@ -59,7 +59,7 @@ WRONG = {
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
 def test_another_programs_chat_becomes_a_valid_chat(path: Path) -> None:
-    made = chats(path.read_text(encoding="utf-8"))
+    made = imported_chats(path.read_text(encoding="utf-8"))
     shown = "\n".join([chat.text + "".join(f"- {loss}\n" for loss in chat.losses) for chat in made])
     expected = path.with_suffix(path.suffix + ".chats")
     if os.environ.get("PARLEY_EXPECT"):
@@ -80,26 +80,26 @@ def test_the_corpus_covers_each_format() -> None:
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
 def test_unreadable_content_is_reported_with_its_place(text: str) -> None:
     with pytest.raises(ValueError) as caught:
-        chats(text)
+        imported_chats(text)
     assert WRONG[text] in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
 def test_a_named_format_is_used() -> None:
-    (chat,) = chats("💬: a\n\n🤖:\n\n❓: `{}`\n\n🔧: x id=y\n", "gp")
+    (chat,) = imported_chats("💬: a\n\n🤖:\n\n❓: `{}`\n\n🔧: x id=y\n", "gp")
     assert "\n\\❓: `{}`\n\n🔧: x id=y\n" in chat.text
     with pytest.raises(ValueError, match="message 1: expected one of system, user, assistant as"):
-        chats('[{"role": "developer", "content": "a"}]', "anthropic")
+        imported_chats('[{"role": "developer", "content": "a"}]', "anthropic")
     with pytest.raises(ValueError, match="invalid JSON"):
-        chats("💬: a\n", "openai")
+        imported_chats("💬: a\n", "openai")
     with pytest.raises(ValueError, match=r"^this is not a ChatGPT export, conversations.json$"):
-        chats('{"messages": []}', "chatgpt")
+        imported_chats('{"messages": []}', "chatgpt")
 
 
 def test_json_with_a_byte_order_mark_is_read_as_it_is_recognized() -> None:
     line = '{"messages": [{"role": "user", "content": "a"}]}'
     for text in (f"\ufeff{line}", f"\ufeff{line}\n\ufeff{line}\n", f"\ufeff \n{line}\n{line}"):
-        assert {chat.text for chat in chats(text)} == {"💬: a\n"}
+        assert {chat.text for chat in imported_chats(text)} == {"💬: a\n"}
 
 
 def test_content_next_to_results_in_a_tools_message_is_read() -> None:
@@ -109,7 +109,7 @@ def test_content_next_to_results_in_a_tools_message_is_read() -> None:
         {"type": "chart"},
     ]
     asked = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "x"}}]}
-    (chat,) = chats(json.dumps([asked, {"role": "tool", "content": beside}]), "openai")
+    (chat,) = imported_chats(json.dumps([asked, {"role": "tool", "content": beside}]), "openai")
     first, second = parse(chat.text).exchanges
     (call,) = first.answers[0].proposals
     assert (call.result and call.result.body, second.question and second.question.text) == (
@@ -129,7 +129,9 @@ def test_text_on_both_sides_of_a_call_stays_separate_and_comes_before_its_result
         "role": "user",
         "content": [{"type": "tool_result", "tool_use_id": "c", "content": "r"}],
     }
-    (chat,) = chats(json.dumps([{"role": "assistant", "content": said}, answered]), "anthropic")
+    (chat,) = imported_chats(
+        json.dumps([{"role": "assistant", "content": said}, answered]), "anthropic"
+    )
     words, call = parse(chat.text).exchanges[0].answers[0].segments
     assert isinstance(words, Text)
     assert words.text == "before\n\nafter"
@@ -144,7 +146,9 @@ def test_text_with_markers_nul_or_half_a_character_stays_text() -> None:
     calls = [{"id": "\ud800\0", "function": {"name": text, "arguments": text}}]
     asked = {"role": "assistant", "tool_calls": calls}
     answered = {"role": "tool", "tool_call_id": "\ud800\0", "content": text}
-    (chat,) = chats(json.dumps([{"role": "system", "content": text}, *said, asked, answered]))
+    (chat,) = imported_chats(
+        json.dumps([{"role": "system", "content": text}, *said, asked, answered])
+    )
     first, second = parse(chat.text).exchanges
     words = text.replace("\0", "␀").replace("\ud800", "\ufffd")
     assert [part.text for part in (first.question.parts if first.question else ())] == [words]
@@ -161,8 +165,10 @@ def test_importing_megabytes_takes_linear_time() -> None:
     calls = [{"id": f"c{n}", "function": {"name": "x", "arguments": "{}"}} for n in range(5_000)]
     results = [{"role": "tool", "tool_call_id": f"c{n}", "content": "y"} for n in range(5_000)]
     odd = [{"role": "assistant", "content": [{"type": f"t{n}"}]} for n in range(1000)]
-    (chat,) = chats(json.dumps([{"role": "assistant", "tool_calls": calls}, *results, *odd]))
+    (chat,) = imported_chats(
+        json.dumps([{"role": "assistant", "tool_calls": calls}, *results, *odd])
+    )
     assert chat.text.count("🛠️:") == 5_000
     assert len(chat.losses) <= 20
     fences = "".join("```a\n🧠: b\n🔧: c id=d\n" for _ in range(5_000))
-    assert len(chats(f"💬: a\n\n🤖:\n\n{fences}", "parley.nvim")[0].text) > 100_000
+    assert len(imported_chats(f"💬: a\n\n🤖:\n\n{fences}", "parley.nvim")[0].text) > 100_000

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.cli import main
-from parley.export.html import html_page
+from parley.conversion.exports.html import html_page
 from tests.examples import examples
 from tests.pictures import png
 from tests.strategies import DIGEST, transcripts
@@ -177,7 +177,7 @@ def test_long_or_slow_code_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> No
     long = CODE.replace("def f", "#" * 70_000 + "\ndef f")
     assert 'class="name"' not in html_page(parse(long), "a")
     assert 'class="plus"' in html_page(parse(long), "a")
-    monkeypatch.setattr("parley.export.html._SECONDS", -1.0)
+    monkeypatch.setattr("parley.conversion.exports.html._SECONDS", -1.0)
     page = html_page(parse(CODE), "a")
     assert "<span" not in page
     assert "def f(x_y): return &quot;&lt;b&gt;&quot; + 1  # why" in page
@@ -192,13 +192,13 @@ def test_no_lexers_expression_sees_a_long_line_or_a_long_text(code: str) -> None
 
 def test_no_lexer_begins_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[str]()
-    monkeypatch.setattr("parley.export.html._SECONDS", -1.0)
+    monkeypatch.setattr("parley.conversion.exports.html._SECONDS", -1.0)
 
     def tokens(_: str, language: str) -> Iterator[tuple[str, str]]:
         begun.append(language)
         return iter(())
 
-    monkeypatch.setattr("parley.export.html._tokens", tokens)
+    monkeypatch.setattr("parley.conversion.exports.html._tokens", tokens)
     html_page(parse(CODE), "a")
     assert begun == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
-from parley.imports.conversation import Conversation
+from parley.conversion.imports.imported_chat import Conversation
 from tests.pictures import png
 
 
