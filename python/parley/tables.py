@@ -168,7 +168,7 @@ class TableReader:
         if field is None:
             return self.flaw(path, expected("a table", raw))
         hint = _without_none(hints[field.name])
-        value = self._kinds[hint].read(raw)
+        value = self._read(hint, raw)
         if value is NO_VALUE or _is_below(value, _rule(field)):
             nouns = (*self._nouns(hint, _rule(field)), f"a table of {listed(known)}")
             return self.flaw(path, expected(any_of(*nouns), raw))
@@ -228,16 +228,23 @@ class TableReader:
         return {key: value for key, value in values.items() if value is not NO_VALUE}
 
     def _plain(self, hint: Any, raw: Any, path: str, own: Rule) -> Any:
-        known = _choices(hint)
-        value = raw if raw in known else NO_VALUE if known else self._kinds[hint].read(raw)
+        value = self._read(hint, raw)
         if value is NO_VALUE or _is_below(value, own):
             nouns = (own.noun,) if own.noun else self._nouns(hint, own)
+            known = [entry for entry in _choices(hint) if isinstance(entry, str)]
             return self.flaw(path, expected(any_of(*nouns), raw, own.is_secret, known))
         return value
 
+    def _read(self, hint: Any, raw: Any) -> Any:
+        """The value, or NO_VALUE if it does not match the type."""
+        if known := _choices(hint):  # 1 equals true, but is not true
+            same = (entry for entry in known if type(entry) is type(raw) and entry == raw)
+            return next(same, NO_VALUE)
+        return self._kinds[hint].read(raw)
+
     def _nouns(self, hint: Any, own: Rule) -> tuple[str, ...]:
         if choices := _choices(hint):
-            return tuple(f'"{entry}"' for entry in choices)
+            return tuple(map(brief, choices))
         return tuple(noun.format(least=own.least) for noun in self._kinds[hint].nouns)
 
 
@@ -350,8 +357,8 @@ def _of(item: Any) -> str:
     return " of texts" if item is str else ""
 
 
-def _choices(hint: Any) -> tuple[str, ...]:
-    """The texts that a type allows; empty if the type is not a choice of texts."""
+def _choices(hint: Any) -> tuple[str | bool, ...]:
+    """The values that a type allows; empty if the type is not a choice of values."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     if get_origin(hint) is Annotated:  # its metadata is a function that returns the choices

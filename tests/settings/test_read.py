@@ -21,10 +21,11 @@ from parley.paths import config_path
 from parley.policy.rules import Pattern
 from parley.settings.load import SettingsFile, load_settings, merged
 from parley.settings.read import read_settings
-from parley.settings.values import AGENTS, Agent, ChoiceKeys, Key, Settings
+from parley.settings.values import AGENTS, Agent, ChoiceKeys, Key, Settings, WorkspaceSettings
 from parley.tools.server_settings import ServerSettings
 
 NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'
+PROJECT_OR_BOOL = 'expected "project", true or false'
 WRONG: list[tuple[Any, str]] = [
     (
         {"thinking": {"budget_tokens": "many"}},
@@ -153,6 +154,14 @@ WRONG: list[tuple[Any, str]] = [
     ),
     ([1], "setup: expected a table, got [1]"),
     ("x", 'setup: expected a table, got "x"'),
+    (
+        {"workspace": {"enabled": "projekt"}},
+        f'workspace.enabled: {PROJECT_OR_BOOL}, got "projekt"; did you mean project?',
+    ),
+    (
+        {"workspace": {"enabled": 1}},
+        f"workspace.enabled: {PROJECT_OR_BOOL}, got 1",
+    ),
 ]
 
 
@@ -233,6 +242,8 @@ def test_each_short_spelling_is_read() -> None:
     both = {"max_tool_calls": {"per_message": 3, "per_session": 9}}
     assert read(both).max_tool_calls == CallLimits(3, 9)
     assert read({"thinking": False}).thinking == ThinkingSettings(enabled=False)
+    assert read({"workspace": False}).workspace == WorkspaceSettings(enabled=False)
+    assert read({"workspace": "project"}).workspace == WorkspaceSettings()
     mixed = {"approval": {"auto": ["a/*", {"tool": "b", "args": {"x": "y"}}]}}
     assert read(mixed).approval.auto == (Pattern("a/*"), Pattern("b", {"x": "y"}))
 

@@ -236,6 +236,27 @@ class Mcp:
     start: Literal["lazy", "chat"] = "lazy"
 
 
+@dataclass(frozen=True, slots=True)
+class WorkspaceSettings:
+    """Parley's own file and command tools. `enabled`: offer them in any folder (true), in none
+    (false), or only in a Git work tree or if `root` is set ("project").
+
+    `root` is the folder that the tools work in; "" for the work tree, else the working directory.
+    `command` offers commands; `sandbox` runs commands in a sandbox if there is one ("auto"), always
+    ("require") or never ("off"); `network` lets sandboxed commands use the network. `save` writes a
+    buffer that had no unsaved changes after an edit.
+    """
+
+    enabled: Literal["project", True, False] = field(
+        default="project", metadata=rule(is_short=True)
+    )
+    root: str = ""
+    command: bool = True
+    sandbox: Literal["auto", "require", "off"] = "auto"
+    network: bool = False
+    save: bool = True
+
+
 PROVIDERS: Mapping[str, ProviderSettings] = {
     p.name: p
     for p in (
@@ -306,6 +327,7 @@ class Settings:
     keys: Keys = field(default_factory=Keys)
     highlight: Highlight = field(default_factory=Highlight)
     mcp: Mcp = field(default_factory=Mcp)
+    workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
 
     def __post_init__(self) -> None:
         limits: object = self.max_tool_calls
