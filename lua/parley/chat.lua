@@ -241,7 +241,7 @@ function M.brought(id, row, asks)
   if not handle then
     return
   end
-  row = require("parley.rows").within(handle.buf, row)
+  row = require("parley.buffer_rows").within(handle.buf, row)
   if asks then
     M.ask("respond", { regenerate = false }, { handle = handles.open(handle.buf, row) })
   elseif

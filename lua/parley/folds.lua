@@ -6,7 +6,7 @@
 local M = {}
 
 local api = vim.api
-local rows_of = require("parley.rows")
+local rows_of = require("parley.buffer_rows")
 local ns = api.nvim_create_namespace("parley.folds")
 
 -- A fold from the host is an array: a long chat has thousands, in each look at it. `Row` in

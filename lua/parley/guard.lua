@@ -16,7 +16,7 @@ function M.note(buf, row, col, last, markers)
   for _, marker in ipairs(markers or {}) do
     H.markers[marker] = true
   end
-  local rows = require("parley.rows")
+  local rows = require("parley.buffer_rows")
   row, last = rows.within(buf, row), rows.within(buf, last)
   for number, line in ipairs(api.nvim_buf_get_lines(buf, row, math.max(last, row - 1) + 1, false)) do
     H.note_line(buf, row + number - 1, line, number == 1 and col or 0)

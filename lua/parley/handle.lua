@@ -5,7 +5,7 @@
 local M = {}
 
 local api = vim.api
-local rows = require("parley.rows")
+local rows = require("parley.buffer_rows")
 local ns = api.nvim_create_namespace("parley.handle")
 local longest_character = 64 -- bytes, with its combining marks
 local H = { handles = {}, last = 0 }

@@ -67,7 +67,7 @@ function M.rest(name, last, onward)
   if win == -1 then
     return 0
   end
-  last = require("parley.rows").within(buf, last - 1) + 1
+  last = require("parley.buffer_rows").within(buf, last - 1) + 1
   local height = api.nvim_win_get_height(win) - vim.fn.getwininfo(win)[1].winbar
   local shown = height + (vim.w[win].parley_scrolled or 0)
   local rest = api.nvim_win_text_height(win, { end_row = last - 1 }).all - shown

@@ -29,8 +29,8 @@ end
 function M.put(id, up, words)
   local handle = handles.get(id)
   local row = handle and H.place(id) - up
-  if handle and require("parley.rows").has(handle.buf, row) then
-    local line = require("parley.rows").line(handle.buf, row)
+  if handle and require("parley.buffer_rows").has(handle.buf, row) then
+    local line = require("parley.buffer_rows").line(handle.buf, row)
     api.nvim_buf_set_extmark(handle.buf, ns, row, 0, {
       end_row = row,
       end_col = #line,

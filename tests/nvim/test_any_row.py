@@ -58,9 +58,9 @@ local calls = {
   ['queue.take'] = function() require('parley.queue').take(buf, 1, a) end,
   ['outline.title'] = function() require('parley.outline').title({ 'one' }, a) end,
   ['outline.jump'] = function() require('parley.outline').jump(a) end,
-  ['rows.within'] = function() require('parley.rows').within(buf, a) end,
-  ['rows.has'] = function() require('parley.rows').has(buf, a) end,
-  ['rows.line'] = function() require('parley.rows').line(buf, a) end,
+  ['buffer_rows.within'] = function() require('parley.buffer_rows').within(buf, a) end,
+  ['buffer_rows.has'] = function() require('parley.buffer_rows').has(buf, a) end,
+  ['buffer_rows.line'] = function() require('parley.buffer_rows').line(buf, a) end,
   ['pictures.learn'] = function() require('parley.pictures').learn(buf, tick, { { a, 'x.png' } }) end,
   ['chat.brought'] = function() require('parley.chat').brought(id, a, false) end,
 }
