@@ -88,6 +88,6 @@ def sound_secret(key: str, origin: str) -> str:
     if not key:
         raise SecretError
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise SecretError("expected one word of ASCII characters")
+        raise SecretError("it contains a space or a character outside printable ASCII")
     HANDED_OUT[key] = origin
     return key

@@ -234,7 +234,7 @@ def test_commands_are_listed_and_unknown_ones_reported(shell: Shell, chat: Chat)
     text = "\n".join(rows)
     assert "/edit           edit the chat in your editor, then ask its new question" in rows
     assert 'Put a multi-line question between """ and """, or paste it.' in rows
-    assert "A line that starts with a space and / is a question." in rows
+    assert "To ask a question that starts with /, put a space before it." in rows
     assert rows[rows.index("  Demo") :][:3] == ["  Demo", "* Demo-OpenAI", "  Demo-Text"]
     assert "there is no agent 'Nobody'" in text
     assert "--agent" not in text

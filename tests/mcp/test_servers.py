@@ -464,7 +464,7 @@ async def test_a_tool_that_differs_from_the_approved_one_is_not_called() -> None
     assert changed.text == "Tool 'echo' of MCP server 'fake' has changed its definition since"
     assert gone.text == "Tool 'gone' of MCP server 'fake' is no longer offered"
     assert other.text == "there is no MCP server 'none' in the settings"
-    assert disabled.text == "MCP server 'mock' is not available"
+    assert disabled.text == "MCP server 'mock' is disabled in the settings"
 
 
 async def test_closing_answers_running_calls_and_ends_a_stubborn_server() -> None:

@@ -149,7 +149,7 @@ async def test_after_a_reply_ran_out_of_room_the_next_request_is_smaller(
     faulty.plan(Response(no_room("Half")))
     assert (await turns.run()).kind == "interrupted"
     assert (
-        "Half\n\n🔒: [Interrupted: the conversation is larger than the model's context window]"
+        "Half\n\n🔒: [Interrupted: the chat is larger than the model's context window]"
         in turns.text
     )
     faulty.plan(Response(SAYS["anthropic"]("Whole")))

@@ -54,10 +54,10 @@ class Fault:
 
 AGAIN = ":ParleyRespond asks again"
 OTHERWISE = f"rephrase the question; {AGAIN}"
-WAIT = "wait, then :ParleyRespond"
+WAIT = "then try :ParleyRespond again"
 RETRY = "try :ParleyRespond again"
 SEE = ":ParleyRequest shows"
-TOO_LONG = "the conversation is larger than the model's context window"
+TOO_LONG = "the chat is larger than the model's context window"
 
 LOST = ("faulty broke off the connection", AGAIN, "faulty broke off the connection")
 SILENT = ("faulty did not answer in time", WAIT, "faulty did not answer in time")
@@ -254,7 +254,7 @@ def faults(kind: str) -> Mapping[str, Fault]:
         "504 nothing": page(
             504, b"", "faulty answered 504. What to do", RETRY, "faulty answered 504", tries=4
         ),
-        "529 overloaded": refused(529, f"{WAIT}: the provider is overloaded", tries=4),
+        "529 overloaded": refused(529, f"wait, {WAIT}: the provider is overloaded", tries=4),
         "too long for the model": too_long(kind),
         "a proxy's page": page(
             200,

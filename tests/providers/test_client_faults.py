@@ -48,7 +48,7 @@ REFUSALS = {
     409: (True, "try :ParleyRespond again"),
     413: (False, "shorten the question"),
     422: (False, ":ParleyRequest shows"),
-    429: (True, "wait, then :ParleyRespond"),
+    429: (True, "then try :ParleyRespond again"),
     500: (True, "try :ParleyRespond again"),
     503: (True, "try :ParleyRespond again"),
     529: (True, "the provider is overloaded"),

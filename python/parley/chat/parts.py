@@ -268,8 +268,8 @@ class AnswerParts(Parts):
         proposal = None if at is None else self._noted(at, name, task.span)
         if at is None or proposal is None or proposal.task is not None:
             message = (
-                f"no call {call_id} above is still without a result: "
-                "this task is kept but not collected"
+                f"no call {call_id} above is waiting for a task: "
+                "this task is kept, but its result is not collected"
             )
             self._push_broken(block, "result", task.span.end, message, severity="warning")
         else:

@@ -51,7 +51,7 @@ _HELP = f"""\
 /quit           quit, like Ctrl-D
 
 Put a multi-line question between {_QUOTES} and {_QUOTES}, or paste it.
-A line that starts with a space and / is a question.
+To ask a question that starts with /, put a space before it.
 Ctrl-C stops an answer; the answers so far are in the file."""
 
 

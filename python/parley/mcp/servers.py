@@ -294,7 +294,9 @@ class Servers:
         supervisor = self._supervisors.get(server)
         if supervisor is None:
             raise ServerError(f"there is no MCP server '{server}' in the settings")
-        if self._closed or not supervisor.settings.enabled:
+        if not supervisor.settings.enabled:
+            raise ServerError(f"MCP server '{server}' is disabled in the settings")
+        if self._closed:
             raise ServerError(f"MCP server '{server}' is not available")
         return supervisor
 

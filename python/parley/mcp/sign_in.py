@@ -164,10 +164,9 @@ class _Attempt:
         match error:
             case OAuthRegistrationError():
                 return (
-                    f"programs cannot register there{why}. What to do: register a client at the "
-                    "site and "
-                    "set its `client_id`, or set `headers` or `token_command` with a token from "
-                    "the site"
+                    f"programs cannot register there{why}. What to do: register a client with "
+                    "the site and set its `client_id`, or supply a token from the site through "
+                    "`headers` or `token_command`"
                 )
             case OAuthTokenError():
                 return f"the site did not grant a token{why}"

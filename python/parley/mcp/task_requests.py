@@ -193,7 +193,9 @@ def extensions() -> list[Any]:
         result_type: Literal["task"] = "task"
 
     async def resolve(*_: object) -> CallToolResult:
-        raise TaskError("it was not recognized as a task")  # `as_result` has replaced all tasks
+        raise TaskError(
+            "its server returned a task that Parley does not recognize"
+        )  # `as_result` has replaced all tasks
 
     class Tasks(ClientExtension):
         identifier = EXTENSION

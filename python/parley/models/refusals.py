@@ -16,7 +16,7 @@ from parley.models.request import Request
 from parley.text import counted
 from parley.tools.catalogue import Tool
 
-TOO_LONG = "the conversation is larger than the model's context window"
+TOO_LONG = "the chat is larger than the model's context window"
 SHORTEN = "shorten the question or the system prompt, lower max_tokens, or offer fewer tools"
 
 # Providers' wordings, read 2026-11-22 and 2026-11-23: "prompt is too long: 202128 tokens > 200000

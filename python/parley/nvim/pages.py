@@ -119,7 +119,7 @@ def visit_page(server: str, page: Visit) -> list[str]:
         "",
         f"The server says: {legible_line(page.message)}",
         "",
-        "Anything you do there goes to that host, not through Parley.",
+        "Anything you enter there goes directly to that host, not through Parley.",
     ]
 
 

@@ -31,8 +31,8 @@ _WHAT_TO_DO: dict[int, str] = {
     408: "try :ParleyRespond again",
     409: "try :ParleyRespond again",
     413: f"{SHORTEN}: the request is too large",
-    429: "wait, then :ParleyRespond: too many requests, or no credit left",
-    529: "wait, then :ParleyRespond: the provider is overloaded",
+    429: "wait or add credit, then try :ParleyRespond again: too many requests, or no credit left",
+    529: "wait, then try :ParleyRespond again: the provider is overloaded",
 }
 _PASSING = frozenset({408, 409, 429})
 """Statuses below 500 that the request did not cause; all statuses from 500 are treated alike."""
@@ -112,7 +112,10 @@ def broken_off(
     elif kind == "ProxyError":
         what, hint = "cannot be reached through the proxy", "check HTTPS_PROXY"
     elif "Connect" in kind:
-        what, hint = "cannot be reached", "check the network and the base URL, then :ParleyRespond"
+        what, hint = (
+            "cannot be reached",
+            "check the network and the base URL, then try :ParleyRespond again",
+        )
     elif kind == "ElsewhereError":
         what = "redirected the request to another address; nothing was sent there"
         hint = f"if that address is right, set providers.{bounded(provider.name)}.base_url to it"

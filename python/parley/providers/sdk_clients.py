@@ -34,7 +34,7 @@ def address(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
         where = provider.base_url_env if named else f"providers.{provider.name}.base_url"
         name, problem = bounded(provider.name), bounded(f"{where}: {why}")
         raise ModelError(
-            f"{name} cannot be used: {problem}. What to do: set the base URL",
+            f"{name} cannot be used: {problem}. What to do: correct the base URL",
             reason=f"{name} has no usable base URL",
         )
     return url

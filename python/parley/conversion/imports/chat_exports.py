@@ -127,7 +127,7 @@ def _chatgpt(path: Sequence[Message], losses: dict[str, None]) -> Iterator[Messa
         elif role == "tool":
             name = string(mapping(message, "author"), "name")
             if not waiting[name]:
-                losses["results of tools that were not called"] = None
+                losses["tool results without a matching call"] = None
                 continue
             waiting[name] -= 1
             yield {"role": "tool", "name": name, "content": _parts(content)}
