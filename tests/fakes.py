@@ -23,6 +23,7 @@ from parley.engine import (
 from parley.models.events import Call, Event, Finished, TextDelta
 from parley.models.fingerprint import fingerprint
 from parley.models.request import Request
+from parley.policy.approval import CallKey
 from parley.policy.choice import Scope
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
@@ -111,10 +112,10 @@ class LoggedTools:
         self.log.append((f"resources of {server}", ""))
         return self.listed
 
-    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        self.log.append((tool.name, arguments))
+    async def call(self, tool: Tool, key: CallKey, request: Request, task: TaskHandle) -> Result:
+        self.log.append((tool.name, key.arguments))
         result = self.results.get(tool.name, Result("ok", "fine"))
-        return result(arguments) if callable(result) else result
+        return result(key.arguments) if callable(result) else result
 
 
 @dataclass

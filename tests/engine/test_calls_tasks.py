@@ -14,6 +14,7 @@ from parley.chat.transcript import Result
 from parley.engine import End, TaskBegan, regenerate, stopped
 from parley.errors import PendingError
 from parley.models.request import Request
+from parley.policy.approval import CallKey
 from parley.policy.limits import Limits
 from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue, Tool
@@ -40,13 +41,13 @@ class TaskTools(LoggedTools):
         self.texts = list[str]()
         self.text: Callable[[], str] = str
 
-    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+    async def call(self, tool: Tool, key: CallKey, request: Request, task: TaskHandle) -> Result:
         if tool.name != "web_search":
-            return await super().call(tool, arguments, request, task)
+            return await super().call(tool, key, request, task)
         if task.id:
             self.collected.append(task.id)
         else:
-            self.log.append((tool.name, arguments))
+            self.log.append((tool.name, key.arguments))
             await task.begin(self.task)
         self.texts.append(self.text())
         if isinstance(self.outcome, BaseException):

@@ -33,7 +33,7 @@ from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from parley.models.request import Request
-from parley.policy.approval import written_key
+from parley.policy.approval import CallKey, written_key
 from parley.policy.doubts import Seen, Sighting
 from parley.policy.facts import Proposed
 from parley.policy.rules import Pattern, Rules
@@ -402,7 +402,7 @@ ENDS: dict[str, tuple[list[ScriptStep], str]] = {
     "filter": ([Finished("content_filter")], "the provider's content filter cut off the reply"),
     "context": (
         [Finished("context")],
-        "the conversation is larger than the model's context window",
+        "the chat is larger than the model's context window",
     ),
 }
 
@@ -750,9 +750,9 @@ async def test_an_engine_that_read_before_the_other_ran_runs_nothing() -> None:
     other = Turns(one.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"))
     raced = list[End]()
 
-    async def race(_: object, arguments: str, *__: object) -> Result:
+    async def race(_: object, key: CallKey, *__: object) -> Result:
         raced.append(await other.run())
-        return price(arguments)
+        return price(key.arguments)
 
     one.tools.call = race  # type: ignore[method-assign,assignment]
     assert await one.run() == End("complete")

@@ -17,6 +17,7 @@ from parley.errors import ModelError
 from parley.mcp.server_session import Progress
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
 from parley.models.request import Request
+from parley.policy.approval import CallKey
 from parley.policy.rate import RateWindow
 from parley.policy.status_texts import sentence_prompt
 from parley.runtime.asyncio_ports import Callbacks
@@ -34,6 +35,7 @@ from tests.pictures import png
 
 SEARCH = Tool("mock", "web_search")
 ARGUMENTS = '{"query":"google"}'
+KEY = CallKey("call_1", SEARCH.server, SEARCH.name, ARGUMENTS, SEARCH.digest)
 ASK = Request(
     parse("💬: what?\n"), 0, "anthropic", "claude-sonnet-5-5", "Be brief.", max_tokens=4000
 )
@@ -105,7 +107,7 @@ def statuses(
     async def work() -> None:
         kept = audit or open_ledger().chat("chat.md")
         turn = ports(talker, Server(seconds), said.append, kept, settings, used)
-        assert await turn.call(SEARCH, ARGUMENTS, request, TaskHandle()) == Result("ok", "found")
+        assert await turn.call(SEARCH, KEY, request, TaskHandle()) == Result("ok", "found")
         assert asyncio.get_running_loop().time() == seconds
 
     run(work())
@@ -127,7 +129,7 @@ def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
         audit = open_ledger().chat("chat.md")
         quiet = Settings(status=Status(llm=False))
         turn = ports(Talker(), Working(), said.append, audit, quiet, 0)
-        await turn.call(SEARCH, ARGUMENTS, ASK, TaskHandle())
+        await turn.call(SEARCH, KEY, ASK, TaskHandle())
 
     run(work())
     assert said == [
@@ -159,7 +161,7 @@ async def returned(outcome: Outcome, chat: str) -> tuple[Result, list[str]]:
             told.append(what.text)
 
     turn._observer.on_event = note  # type: ignore[method-assign]
-    return await turn.call(SEARCH, ARGUMENTS, ASK, TaskHandle()), told
+    return await turn.call(SEARCH, KEY, ASK, TaskHandle()), told
 
 
 async def test_pictures_and_cut_text_are_next_to_the_chat_before_anything_names_them(

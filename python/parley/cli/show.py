@@ -43,6 +43,7 @@ from parley.cli.terminal import (
 from parley.errors import ParleyError
 from parley.models.formats import format_for
 from parley.models.request import Request
+from parley.policy.approval import CallKey
 from parley.policy.status_texts import waiting_for
 from parley.runtime.totals import totals, totals_table
 from parley.settings.values import Settings
@@ -127,7 +128,7 @@ class _NoTools:
     def go_without(self) -> None:
         pass
 
-    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+    async def call(self, tool: Tool, key: CallKey, request: Request, task: TaskHandle) -> Result:
         raise ParleyError(f"{tool.name} is not called while a request is only shown")
 
     async def resources(self, server: str) -> Sequence[str]:

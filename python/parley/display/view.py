@@ -327,7 +327,7 @@ def changes(before: str, now: str) -> list[str]:
         return ["**The definition changed; the old definition is no longer known**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
     diff = [line for line in delta if not line.startswith(("---", "+++", "@@"))]
-    return ["**The definition changed, from - to +**", "```diff", *diff, "```"]
+    return ["**The definition changed (- old, + new)**", "```diff", *diff, "```"]
 
 
 def _definition(canonical: str) -> list[str]:

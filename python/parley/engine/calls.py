@@ -26,7 +26,14 @@ from parley.engine.ports import (
 )
 from parley.errors import PendingError
 from parley.policy import plan, status_texts
-from parley.policy.approval import Approvals, CallKey, Decision, all_proposals, call_key
+from parley.policy.approval import (
+    Approvals,
+    CallKey,
+    Decision,
+    all_proposals,
+    call_key,
+    written_key,
+)
 from parley.policy.facts import Approved, Disowned, Explained, What
 from parley.tools.catalogue import Tool
 from parley.tools.tasks import COLLECT, TaskHandle
@@ -110,9 +117,10 @@ def explained(
 
 def enter_decisions(ports: Ports, observation: Observation, decisions: Sequence[Decision]) -> None:
     named = [(d, observation.catalogue.get(d.proposal.call.name)) for d in decisions]
+    key = observation.situation.approvals.key
     ports.ledger.record(
         *(
-            Approved(((call_key(d.proposal, tool), "ya"),), d.rule, d.why)
+            Approved(((key(d.proposal, tool), "ya"),), d.rule, d.why)
             for d, tool in named
             if tool is not None
         )
@@ -134,7 +142,7 @@ async def run_tools(
     settings, approvals = observation.settings, observation.situation.approvals
     pending = list[PendingError]()
     ports.observer.status(status_texts.using(proposal.call.name for proposal in proposals))
-    batches = [list(proposals)] if settings.parallel else [[p] for p in proposals]
+    batches = _batches(proposals, approvals) if settings.parallel else [[p] for p in proposals]
     for batch in batches:
         limit, ended = settings.timeout_s - (ports.clock.now() - started), 0
         work = [partial(_run, ports, observation, approvals, proposal) for proposal in batch]
@@ -152,6 +160,22 @@ async def run_tools(
     return Notice("Interrupted", str(pending[0])) if pending else None
 
 
+def _batches(proposals: Sequence[Proposal], approvals: Approvals) -> list[list[Proposal]]:
+    """The calls in groups that may run at the same time: calls that change the same file run one
+    after the other, because each diff was computed on top of the earlier ones."""
+    batches, changed = [list[Proposal]()], set[str]()
+    for proposal in proposals:
+        preview = approvals.preview(proposal)
+        paths = {change.path for change in preview.changes} if preview else set()
+        paths |= {change.moved_to for change in preview.changes} - {""} if preview else set()
+        if paths & changed:
+            batches.append([])
+            changed = set()
+        changed |= paths
+        batches[-1].append(proposal)
+    return batches
+
+
 async def _run(
     ports: Ports, observation: Observation, approvals: Approvals, proposal: Proposal
 ) -> tuple[Proposal, Result | PendingError | None]:
@@ -163,7 +187,10 @@ async def _run(
     tool, sent = observation.catalogue.get(proposal.call.name), approvals.task(proposal)
     if tool is None:
         return proposal, _unreachable(proposal, sent) if sent else None
-    if not (sent or ports.ledger.start(call_key(proposal, tool))):
+    key = approvals.key(proposal, tool)
+    if not sent and not (
+        await _is_unchanged(ports, proposal, tool, approvals) and ports.ledger.start(key)
+    ):
         return proposal, None
     ports.observer.on_event(CallBegan(proposal, tool))
     if result := await run_own(ports, observation, tool, proposal.call.arguments):
@@ -174,9 +201,19 @@ async def _run(
     )
     task = TaskHandle(task_id, partial(_begin_task, ports, proposal, tool))
     try:
-        return proposal, await ports.tools.call(tool, proposal.call.arguments, request, task)
+        return proposal, await ports.tools.call(tool, key, request, task)
     except PendingError as error:
         return proposal, error
+
+
+async def _is_unchanged(ports: Ports, proposal: Proposal, tool: Tool, approvals: Approvals) -> bool:
+    """Whether the files still have the texts that the approved diff was computed from. If not, the
+    call waits for the user again."""
+    approved = approvals.preview(proposal)
+    if approved is None or not approved.is_binding:
+        return True
+    now = (await ports.previews.of([(proposal, tool)])).get(written_key(proposal))
+    return now is not None and now.base == approved.base
 
 
 def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:

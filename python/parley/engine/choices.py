@@ -14,7 +14,7 @@ from parley.engine.observation import Observation
 from parley.engine.observe import observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
-from parley.policy.approval import Rule, call_key
+from parley.policy.approval import Rule
 from parley.policy.choice import UNREADABLE, Reach, chosen
 from parley.policy.doubts import Doubt, Seen, doubts, message
 from parley.policy.facts import Approved, Disowned, Removed, Revoked, Warned
@@ -93,7 +93,7 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
             )
             return ChoiceMade(False, text, is_from_afar=True)
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
-        ports.ledger.record(Approved(tuple((call_key(p, t), key) for p, t in known), rule))
+        ports.ledger.record(Approved(tuple((approvals.key(p, t), key) for p, t in known), rule))
     else:
         why = f"{key} by {rule} {press.reason}".strip()
         ports.ledger.record(

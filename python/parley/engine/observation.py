@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from parley.chat.history import NO_QUESTION
 from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text
@@ -14,6 +14,7 @@ from parley.policy.approval import LedgerView
 from parley.policy.choice import open_calls
 from parley.policy.limits import tools_allowed
 from parley.policy.plan import Situation, next_step
+from parley.policy.previews import Previews
 from parley.text import fence
 from parley.tools.catalogue import Catalogue
 from parley.tools.results import cut
@@ -28,13 +29,20 @@ class Observation:
     settings: ChatSettings
     catalogue: Catalogue
     view: LedgerView
+    previews: Previews = field(default_factory=dict)
 
     @property
     def situation(self) -> Situation:
         """The situation that determines the next step."""
         shot, settings = self.snapshot, self.settings
         return Situation(
-            shot.transcript, shot.at, self.catalogue, self.view, settings.limits, settings.rules
+            shot.transcript,
+            shot.at,
+            self.catalogue,
+            self.view,
+            settings.limits,
+            settings.rules,
+            self.previews,
         )
 
     def request(self, tools_on: bool) -> Request:

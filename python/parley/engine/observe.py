@@ -28,4 +28,10 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     if undone := unclaimed(snapshot.transcript, view):
         ports.ledger.record(Revoked(tuple(undone)))
         view = ports.ledger.view(calls)
-    return Observation(snapshot, settings, catalogue, view)
+    waiting = [
+        (call, tool)
+        for call in open_calls(snapshot.exchange)
+        if isinstance(call, Proposal) and (tool := catalogue.get(call.call.name))
+    ]
+    previews = await ports.previews.of(waiting) if waiting else {}
+    return Observation(snapshot, settings, catalogue, view, previews)

@@ -35,6 +35,7 @@ from parley.policy.approval import CallKey, LedgerView
 from parley.policy.choice import Scope, exchange_at
 from parley.policy.facts import Fact
 from parley.policy.limits import Limits
+from parley.policy.previews import Previews
 from parley.policy.rules import Rules
 from parley.policy.status_texts import without
 from parley.tools.catalogue import Catalogue, Tool
@@ -157,9 +158,9 @@ class ToolRunner(Protocol):
         """Stop waiting for the servers that `catalogue` waits for."""
         ...
 
-    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        """Run one call; a failure is a result. `request` contains the model that made the call, and
-        the model's settings.
+    async def call(self, tool: Tool, key: CallKey, request: Request, task: TaskHandle) -> Result:
+        """Run the call that was approved with this key; a failure is a result. `request` contains
+        the model that made the call, and the model's settings.
 
         If the call already runs as a `task`, collect its result. Raises PendingError if the task
         still runs and cannot be queried.
@@ -205,6 +206,24 @@ class NoAttachments:
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """Always the reason why an attachment is missing."""
         return {attachment.path: "this chat has no file yet" for attachment in attachments}
+
+
+class PreviewSource(Protocol):
+    """The files that calls would change."""
+
+    async def of(self, calls: Sequence[tuple[Proposal, Tool]]) -> Previews:
+        """What these waiting calls would do to files, each on top of the earlier calls that the
+        user has not declined. A call without an entry changes no known file.
+        """
+        ...
+
+
+class NoPreviews:
+    """Knows no files."""
+
+    async def of(self, calls: Sequence[tuple[Proposal, Tool]]) -> Previews:
+        """Always empty."""
+        return {}
 
 
 class Ledger(Protocol):
@@ -345,6 +364,7 @@ class Ports:
     observer: Observer
     references: References = field(default_factory=NoReferences)
     attachments: Attachments = field(default_factory=NoAttachments)
+    previews: PreviewSource = field(default_factory=NoPreviews)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
 from parley.tools.resources import Resource, ResourceList, resource_from_mcp
 from parley.tools.results import Outcome, cut, outcome, result_text
 from parley.tools.server_settings import ServerSettings
-from parley.tools.tasks import TaskHandle, TaskState, task_in
+from parley.tools.tasks import ORIGIN, TaskHandle, TaskState, task_in
 from parley.tools.templates import Blank
 from parley.tools.visits import Visit, required_visits
 
@@ -242,7 +242,7 @@ class SdkSession:
         hosts, state = list[str](), None
         try:
             if not task.id:
-                result, hosts = await self._answer(name, arguments, report)
+                result, hosts = await self._answer(name, arguments, report, task.origin)
                 if (state := _begun(result)) is None:
                     return self._outcome(result, hosts)
                 self._sessions.begin(state.id)
@@ -267,12 +267,13 @@ class SdkSession:
         self._sessions.end(task_id)
 
     async def _answer(
-        self, name: str, arguments: dict[str, Any], report: Any
+        self, name: str, arguments: dict[str, Any], report: Any, origin: Mapping[str, str]
     ) -> tuple[dict[str, Any], list[str]]:
         """The answer to a call (a result or a started task), and the hosts of the visited pages."""
         if name in self._as_tasks:
             return await self._after_visits(partial(self._tasks.begin, name, arguments, report))
-        once = partial(self._client.call_tool, name, arguments, progress_callback=report)
+        meta: Any = {ORIGIN: dict(origin)} if origin and self._settings.builtin else None
+        once = partial(self._client.call_tool, name, arguments, progress_callback=report, meta=meta)
         returned, hosts = await self._after_visits(once)
         result = {"content": returned.content, "structuredContent": returned.structured_content}
         return result | {"isError": returned.is_error, "_meta": returned.meta}, hosts

@@ -19,6 +19,7 @@ from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.context import editor_text
 from parley.nvim.document import BufferDocument
 from parley.nvim.tokens import Tokens
+from parley.policy.approval import CallKey
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle
 
@@ -74,9 +75,9 @@ class RememberedTools:
         """Wait no longer for servers."""
         self._tools.go_without()
 
-    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+    async def call(self, tool: Tool, key: CallKey, request: Request, task: TaskHandle) -> Result:
         """Run one call."""
-        return await self._tools.call(tool, arguments, request, task)
+        return await self._tools.call(tool, key, request, task)
 
     async def resources(self, server: str) -> Sequence[str]:
         """The URIs of the resources that a server currently lists."""

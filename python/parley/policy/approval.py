@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
+from parley.policy.previews import CallPreview, Previews
 from parley.policy.rules import Rules
 from parley.tools.catalogue import Catalogue, Tool
 
@@ -39,6 +40,8 @@ class CallKey:
     digest: str
     definition: str = field(default="", compare=False, repr=False)
     """The definition's text, used to show later what has changed; "" if unknown."""
+    base: str = field(default="", compare=False, repr=False)
+    """The digest of the texts that the approved diff was computed from; "" if there is no diff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,12 @@ class LedgerView:
     """This chat's calls that servers reported as running tasks, with the task ids."""
 
 
-def call_key(proposal: Proposal, tool: Tool) -> CallKey:
-    """The key that a decision about this proposal is bound to."""
-    call = proposal.call
-    return CallKey(call.id, tool.server, tool.name, call.arguments, tool.digest, tool.definition)
+def call_key(proposal: Proposal, tool: Tool, preview: CallPreview | None = None) -> CallKey:
+    """The key that a decision about this proposal, with this preview, is bound to."""
+    call, base = proposal.call, preview.base if preview else ""
+    return CallKey(
+        call.id, tool.server, tool.name, call.arguments, tool.digest, tool.definition, base
+    )
 
 
 def written_key(proposal: Proposal) -> tuple[str, str, str]:
@@ -146,6 +151,8 @@ class Approvals:
     transcript: Transcript
     catalogue: Catalogue
     view: LedgerView
+    previews: Previews = field(default_factory=dict)
+    """What the waiting calls would do to files, as far as that is known."""
     _counts: _Counts = field(init=False, repr=False, compare=False)
     _remembered: dict[tuple[str, str, str], Mapping[str, Entry]] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -165,7 +172,8 @@ class Approvals:
         if self.task(proposal):
             return "pending"
         tool = self.catalogue.get(proposal.call.name)
-        if tool is not None and proposal.choice in YES and self._is_live(call_key(proposal, tool)):
+        key = call_key(proposal, tool) if tool is not None and proposal.choice in YES else None
+        if key is not None and self._is_live(key, self.preview(proposal)):
             return "approved"
         return "may have run" if self.starts(proposal) else "undecided"
 
@@ -188,12 +196,28 @@ class Approvals:
             (key for key in keys if (key.id, key.arguments) == (call.id, call.arguments)), None
         )
 
-    def _is_live(self, key: CallKey) -> bool:
+    def _is_live(self, key: CallKey, preview: CallPreview | None) -> bool:
         return any(
-            e.key == key
+            e.key == key and _is_for(e.key, preview)
             for e in self._counts.entries_of(key.id, key.arguments)
             if e.state == "live"
         )
+
+    def key(self, proposal: Proposal, tool: Tool) -> CallKey:
+        """The key that a decision about this proposal is bound to now."""
+        return call_key(proposal, tool, self.preview(proposal))
+
+    def preview(self, proposal: Proposal) -> CallPreview | None:
+        """What a call would do to files; None if that is unknown."""
+        return self.previews.get(written_key(proposal))
+
+    def is_outdated(self, proposal: Proposal) -> bool:
+        """Whether the call was approved for a text that its file no longer has."""
+        tool, preview = self.catalogue.get(proposal.call.name), self.preview(proposal)
+        if tool is None or proposal.choice not in YES:
+            return False
+        key = call_key(proposal, tool)
+        return self._is_live(key, None) and not self._is_live(key, preview)
 
     def starts(self, proposal: Proposal) -> int:
         """How often this call was started, if one of its results may be missing from the file;
@@ -312,6 +336,11 @@ def _remembers(entry: Entry) -> bool:
     )
 
 
+def _is_for(key: CallKey, preview: CallPreview | None) -> bool:
+    """Whether an approval is for the texts that a preview was computed from."""
+    return preview is None or not preview.is_binding or key.base == preview.base
+
+
 def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
     """Whether an entry is about this call, even if the tool's definition has changed in the
     meantime.
@@ -344,6 +373,9 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
     if tool is None or not approvals.is_own(proposal):
         return None
     if proposal.choice is not None or approvals.standing(proposal) != "undecided":
+        return None
+    preview = approvals.preview(proposal)
+    if preview is not None and preview.guard:
         return None
     if tool.is_own and tool.unasked:
         return Decision(proposal, "auto", tool.unasked)

@@ -16,7 +16,7 @@ from parley.policy.approval import Approvals, written_key
 from parley.policy.choice import open_calls
 from parley.text import one_line
 
-Kind: TypeAlias = Literal["started", "redefined", "unseen", "early"]
+Kind: TypeAlias = Literal["started", "redefined", "changed", "unseen", "early"]
 
 LEAST_SEEN_S = 0.4
 """Seconds that a call must have been on the screen. A key pressed sooner was meant for something
@@ -25,6 +25,7 @@ else."""
 _SAYS: dict[Kind, str] = {
     "started": "{} may have run: no result in the file. {} reruns it",
     "redefined": "{} is not the tool that was shown: look at it, then {} again",
+    "changed": "the file has changed: look at the new diff of {}, then {} again",
     "unseen": "{} was not fully shown as it is: press K or {} again",
     "early": "{} has just appeared: read it, then press {} again",
 }
@@ -42,6 +43,8 @@ class Sighting:
     """How often the call was started without a result in the file."""
     has_warning: bool = False
     """Whether a warning states that the next approval runs the call again."""
+    base: str = ""
+    """The digest of the texts that its diff was computed from; "" if there is no diff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,13 @@ class Doubt:
 def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
     """The call as it would be drawn now."""
     tool = approvals.catalogue.get(proposal.call.name)
-    starts = approvals.starts(proposal)
+    starts, preview = approvals.starts(proposal), approvals.preview(proposal)
     return Sighting(
         written_key(proposal),
         tool.digest if tool else "",
         starts,
         starts > 0 and _start_warning(proposal, starts) in approvals.view.warnings,
+        preview.base if preview and preview.is_binding else "",
     )
 
 
@@ -107,6 +111,8 @@ def _doubt(proposal: Proposal, approvals: Approvals, seen: Seen | None) -> Doubt
     as_it_is = {now, replace(now, digest="")} if approvals.is_as_proposed(proposal) else {now}
     if times := [seen.seconds[each] for each in as_it_is if each in seen.seconds]:
         return None if seen.is_long_enough(max(times)) else Doubt(proposal, "early")
+    if any(replace(other, base=now.base) in as_it_is for other in seen.seconds):
+        return Doubt(proposal, "changed")
     same = any(replace(other, digest=now.digest) == now for other in seen.seconds)
     return Doubt(proposal, "redefined" if same else "unseen")
 
@@ -120,6 +126,8 @@ ONCE_MORE = (
     "this call may already have run: its result is not in the file. The next approval runs it again"
 )
 
+OUTDATED = "the file has changed since this call was approved. Look at the new diff, then decide"
+
 _SINCE = {
     "approved": "the call was approved",
     "remembered": "the tool was remembered",
@@ -131,10 +139,14 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
     """Why Parley asks the user about a waiting call."""
     if approvals.standing(proposal) == "may have run":
         return "it may already have run"
+    if approvals.is_outdated(proposal):
+        return OUTDATED
     if lapse := approvals.lapsed(proposal):
         return f"the tool's definition has changed since {_SINCE[lapse.since]}"
     if proposal.choice in YES:
         return f"its mark [{proposal.choice}] was not set here for this exact call"
+    if (preview := approvals.preview(proposal)) and preview.guard:
+        return preview.guard
     if not approvals.is_own(proposal):
         return "it was not proposed here by a model, or it was refused before"
     return "no rule allows it, and no choice is remembered for the tool"

@@ -15,6 +15,7 @@ from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, T
 from parley.policy import limits as lim
 from parley.policy.approval import Approvals, Decision, LedgerView, decide, is_declined
 from parley.policy.limits import Limits
+from parley.policy.previews import Previews
 from parley.policy.rules import Rules
 from parley.policy.safety import blocked_by
 from parley.tools.catalogue import Catalogue
@@ -110,6 +111,7 @@ class Situation:
     view: LedgerView
     limits: Limits
     rules: Rules = field(default_factory=Rules)
+    previews: Previews = field(default_factory=dict)
 
     @property
     def exchange(self) -> Exchange:
@@ -119,7 +121,7 @@ class Situation:
     @property
     def approvals(self) -> Approvals:
         """The standing of the chat's proposals."""
-        return Approvals(self.transcript, self.catalogue, self.view)
+        return Approvals(self.transcript, self.catalogue, self.view, self.previews)
 
 
 def next_step(situation: Situation) -> Step:
@@ -240,6 +242,9 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     if invalid := check_call(call.arguments, tool):
         hint = _NOW_KNOWN if situation.catalogue.is_name_only(tool) else ""
         return f"{lim.invalid_arguments(invalid)}{hint}"
+    preview = situation.approvals.preview(proposal)
+    if preview and preview.is_binding and preview.problem:
+        return preview.problem
     if number >= most:
         return f"Too many tool calls ({count}) - max allowed: {most}"
     return None

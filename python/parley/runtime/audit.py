@@ -24,6 +24,9 @@ T = TypeVar("T")
 class AuditLog(Protocol):
     """The log that receives the records."""
 
+    chat: str
+    """The path of the log's chat."""
+
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
         """Record an event that began at this time (seconds since 1970), by default now."""
         ...

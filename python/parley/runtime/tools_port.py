@@ -17,6 +17,7 @@ from parley.media import kind_of
 from parley.models.events import Aside
 from parley.models.request import Request
 from parley.policy import status_texts
+from parley.policy.approval import CallKey
 from parley.policy.limits import invalid_arguments
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
@@ -133,8 +134,10 @@ class ToolsPort:
             if self._shows_wait and names:
                 self._observer.on_event(ServerWait(names))
 
-    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+    async def call(self, tool: Tool, key: CallKey, request: Request, task: TaskHandle) -> Result:
         """Run a call, or collect its result, while a model may describe the call."""
+        arguments = key.arguments
+        task.origin = {"chat": self._audit.chat, "call": key.id, "base": key.base}
         try:
             decoded = decode_arguments(arguments)
         except ValueError as error:

@@ -16,6 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,8 @@ JOIN headers ON headers.digest = requests.header WHERE chat = ? ORDER BY request
 """
 APPROVE = """
 INSERT INTO entries
-    (chat, call_id, server, tool, arguments, digest, choice, rule, why, decided)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    (chat, call_id, server, tool, arguments, digest, choice, rule, why, decided, base)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 WRITE = "INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)"
 REPLY = """
@@ -183,6 +184,7 @@ class Database:
                 self._use_wal()
                 self._db.execute("PRAGMA synchronous=FULL")
                 self._db.executescript(SCHEMA)
+                self._add_columns()
                 failing.pop_all()
         except (OSError, sqlite3.Error) as error:
             self._identity = None
@@ -190,6 +192,18 @@ class Database:
                 f"cannot open the approval ledger {path}: {error}. "
                 "Make its folder writable, or set XDG_STATE_HOME to a writable folder"
             ) from error
+
+    def _add_columns(self) -> None:
+        """Add the columns that a ledger of an older version lacks."""
+        if self._has_base():
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        if not self._has_base():  # another process may have been faster
+            self._db.execute("ALTER TABLE entries ADD COLUMN base TEXT NOT NULL DEFAULT ''")
+        self._db.execute("COMMIT")
+
+    def _has_base(self) -> bool:
+        return any(row[1] == "base" for row in self._db.execute("PRAGMA table_info(entries)"))
 
     def _place(self) -> tuple[int, int] | None:
         """Device and inode of the file that is now at the path; None if there is no file."""
@@ -426,7 +440,7 @@ class ChatLedger:
         """
         chat = (_stored(self.chat),)
         rows = self._file.read(
-            "SELECT call_id, server, tool, arguments, digest, choice, rule, state"
+            "SELECT call_id, server, tool, arguments, digest, base, choice, rule, state"
             " FROM entries WHERE chat = ? ORDER BY number",
             chat,
         )
@@ -444,7 +458,9 @@ class ChatLedger:
             "SELECT call_id, server, tool, arguments, digest, task FROM tasks WHERE chat = ?", chat
         )
         return LedgerView(
-            tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows),
+            tuple(
+                Entry(replace(CallKey(*map(_read, row[:5])), base=row[5]), *row[6:]) for row in rows
+            ),
             tuple((_read(i), _read(n), _read(a)) for i, n, a in proposals),
             tuple(CallKey(*map(_read, row)) for row in proposed),
             tuple((_read(i), _read(a), what) for i, a, what in warnings),
@@ -513,7 +529,7 @@ class ChatLedger:
             noted = {"call": key.id, "tool": tool, "choice": choice, "rule": fact.rule}
             self._note(db, "decided", {**noted, "because": why} if why else noted)
             _keep_definition(db, key)
-            db.execute(APPROVE, (*self._bound(key), choice, fact.rule, why, time.time()))
+            db.execute(APPROVE, (*self._bound(key), choice, fact.rule, why, time.time(), key.base))
 
     def _remove(self, db: sqlite3.Connection, calls: Sequence[tuple[str, str]]) -> None:
         """Close one used approval for each call.

@@ -14,6 +14,8 @@ from parley.text import size_text
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 LONGEST_ID = 4_096
+ORIGIN = "parley/origin"
+"""The key for a call's origin in a request's `_meta`."""
 COLLECT = "Its result is collected when the turn continues"
 """Appended to messages about a call that is still running on its server when a turn ends."""
 _LEAST_PAUSE_S = 0.05
@@ -31,13 +33,16 @@ async def _nobody(_: str) -> None:
 
 
 class TaskHandle:
-    """The id of the task that runs a call; "" before the task begins."""
+    """One run of a call: its origin, and the id of the task that runs it; "" before one begins."""
 
     def __init__(
         self, task_id: str = "", on_begin: Callable[[str], Awaitable[None]] = _nobody
     ) -> None:
         """`on_begin` receives the id of a task that begins."""
         self.id = task_id
+        self.origin: Mapping[str, str] = {}
+        """Where the call comes from. Sent as `_meta`, but only to Parley's own servers in this
+        process, which need it to bind and record changes."""
         self._on_begin = on_begin
 
     async def begin(self, task_id: str) -> None:

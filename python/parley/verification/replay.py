@@ -36,6 +36,7 @@ from parley.errors import ModelError
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.request import Request
 from parley.policy import limits
+from parley.policy.approval import CallKey
 from parley.runtime.asyncio_ports import Callbacks, TurnClock
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
@@ -291,8 +292,8 @@ class _Tools:
     def go_without(self) -> None:
         pass
 
-    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
-        results = self._results[tool.name, arguments]
+    async def call(self, tool: Tool, key: CallKey, request: Request, task: TaskHandle) -> Result:
+        results = self._results[tool.name, key.arguments]
         return (
             results.popleft()
             if results
