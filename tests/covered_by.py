@@ -72,6 +72,7 @@ COVERED_BY = {
     "policy/facts": "storage/test_ledger.py",
     "policy/plan": "laws/test_plan.py",
     "policy/previews": "policy/test_approval.py",
+    "processes/git": "storage/test_diff.py",
     "providers/api_keys": "providers/test_client_faults.py",
     "providers/provider_errors": "providers/test_client_faults.py",
     "providers/sampling_requests": "mcp/test_callbacks.py",

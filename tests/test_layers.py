@@ -23,6 +23,7 @@ GROUND = (
     "entry_points",
     "paths",
     "programs",
+    "processes",
     "secrets",
     "clock",
     "http",
@@ -105,7 +106,17 @@ CLOSED = ("conversion", "verification")
 """Rooms whose package names what other rooms may use."""
 
 IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "selectors", "concurrent"}
-WAITING = ("clock.py", "secrets.py", "http/", "storage/", "providers/", "mcp/", "runtime/", "nvim/")
+WAITING = (
+    "clock.py",
+    "secrets.py",
+    "processes/",
+    "http/",
+    "storage/",
+    "providers/",
+    "mcp/",
+    "runtime/",
+    "nvim/",
+)
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "anthropic": ("providers/client.py",),
     "openai": ("providers/client.py",),

@@ -18,7 +18,6 @@ from parley.mcp.callbacks import ServerRequests
 from parley.mcp.functions import InProcess
 from parley.mcp.hints import Hints
 from parley.mcp.http_servers import reached
-from parley.mcp.reaper import Reaper
 from parley.mcp.revisions import Way, Ways
 from parley.mcp.server_client import SdkSession
 from parley.mcp.server_session import CONNECTION_CLOSED, HttpRefusal, LostError, Signals, cause
@@ -27,6 +26,7 @@ from parley.mcp.task_requests import extensions
 from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.transport import MOST_QUESTIONS, Wire
 from parley.paths import state_folder
+from parley.processes.reaper import Reaper
 from parley.programs import program, search_path, start_folder, surroundings, working_folder
 from parley.text import size_text
 from parley.tools.server_settings import NEWEST, ServerSettings, expand

@@ -18,9 +18,9 @@ from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
 from parley.mcp.functions import InProcess
-from parley.mcp.reaper import Reaper
 from parley.mcp.server_session import Progress, ServerSession
 from parley.mcp.supervisor import Supervisor, T
+from parley.processes.reaper import Reaper
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
 from parley.tools.resources import ResourceList

@@ -9,26 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from parley.bounded_files import whole
 from parley.errors import ParleyError
-from parley.programs import program, search_path, working_folder
-from parley.text import one_line, size_text
+from parley.processes.git import Git
+from parley.text import one_line
 
-# `core.fsmonitor`, diff drivers and text converters name programs. Hooks are programs, too, and git
-# runs one when it refreshes its index in passing. Submodules have their own settings.
-_GIT = (
-    "--no-optional-locks",
-    "--no-pager",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-)
+# Diff drivers and text converters are programs. Submodules have their own settings.
 _DIFF = (
     "diff",
     "--no-ext-diff",
@@ -60,8 +49,6 @@ _MOST_BORROWED = 5
 _OWN_SCOPES = ("system", "global", "command")
 """The scopes of settings that belong to the user, not to the folder."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
-# Objects may be missing in a repository whose settings specify a program that fetches them.
-_NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _MOST_OF_A_PATH = 10_000
 _NONE = 1
 """The exit code of a query for missing settings."""
@@ -72,19 +59,17 @@ async def working_tree_diff(
 ) -> str:
     """The unstaged changes below a folder. Raises ParleyError if there are none."""
     environ = os.environ if environ is None else environ
-    git = program("git", environ.get("PATH"))
-    if git is None:
-        raise ParleyError("git was not found")
-    run = _Git(git, folder, most, environ)
+    run = Git(folder, most, environ)
+    why = f"there is no diff: {one_line(folder.name, 60)} is not in a repository that git reads"
     try:
         async with asyncio.timeout(seconds):
             if await run(*_IS_INSIDE) != (b"true\n", 0):
-                raise ParleyError(run.why)
+                raise ParleyError(why)
             if (flaw := await _flaw(run)) is not None:
                 raise ParleyError(flaw)
             filters, code = await run(*_FILTERS)
             if code not in (0, _NONE):
-                raise ParleyError(run.why)
+                raise ParleyError(why)
             if theirs := _of_the_folder(filters.decode(errors="replace")):
                 raise ParleyError(
                     f"not read: the git settings of this folder run a program ({theirs})"
@@ -93,13 +78,13 @@ async def working_tree_diff(
     except TimeoutError as error:
         raise ParleyError(f"git did not finish within {seconds:g} seconds") from error
     if code:
-        raise ParleyError(run.why)
+        raise ParleyError(why)
     if not content:
         raise ParleyError("there are no unstaged changes")
     return content.decode(errors="replace")
 
 
-async def _flaw(run: _Git) -> str | None:
+async def _flaw(run: Git) -> str | None:
     """The reason why the repository does not belong to this working tree: `.git` may name any
     repository.
 
@@ -169,47 +154,3 @@ def _of_the_folder(settings: str) -> str:
         if scope not in _OWN_SCOPES:
             return one_line(name, 60)
     return ""
-
-
-class _Git:
-    """Runs git for one folder; `why` is the error message for a failure."""
-
-    def __init__(self, path: str, folder: Path, most: int, environ: Mapping[str, str]) -> None:
-        self.why = (
-            f"there is no diff: {one_line(folder.name, 60)} is not in a repository that git reads"
-        )
-        self._path, self.folder, self._most = path, folder, most
-        self._environ = {
-            **environ,
-            "PATH": search_path(environ.get("PATH")),
-            "LC_ALL": "C",
-            **_NO_FETCH,
-        }
-
-    async def __call__(self, *arguments: str) -> tuple[bytes, int]:
-        """Git's output and its exit code. Raises ParleyError."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                self._path,
-                *("-C", str(self.folder), *_GIT, *arguments),
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                env=self._environ,
-                cwd=working_folder(self._environ),
-            )
-        except (OSError, ValueError) as error:
-            raise ParleyError(f"git cannot be run: {type(error).__name__}") from error
-        assert process.stdout is not None, "it has a pipe"
-        content = bytearray()
-        try:
-            while piece := await process.stdout.read(65_536):
-                content += piece
-                if len(content) > self._most:
-                    raise ParleyError(f"too large (more than {size_text(self._most)}): not read")
-            return bytes(content), await process.wait()
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.mcp.reaper import Reaper
+from parley.processes.reaper import Reaper
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups and FIFOs are POSIX")
 
@@ -23,7 +23,7 @@ STUBBORN = "{trap}; sleep 60 & echo $$ >>{pids}; echo $! >>{pids}; while :; do w
 
 HOST = """
 import asyncio, sys
-from parley.mcp.reaper import Reaper
+from parley.processes.reaper import Reaper
 
 async def main():
     command, args = Reaper().launch("/bin/sh", ["-c", sys.argv[1]])
