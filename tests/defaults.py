@@ -12,7 +12,7 @@ from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.request import TextTools
 from parley.models.text_tools.template import Template, builtin_templates
-from parley.policy.limits import Limits
+from parley.policy.turn_limits import Limits
 from parley.settings.resolve import agent_of, chat_settings
 from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, Settings
 from parley.tools.server_settings import ServerSettings

@@ -25,8 +25,8 @@ from parley.models.fingerprint import fingerprint
 from parley.models.request import Request
 from parley.policy.approval import CallKey
 from parley.policy.choice import Scope
-from parley.policy.limits import Limits
 from parley.policy.rules import Rules
+from parley.policy.turn_limits import Limits
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool, canonical

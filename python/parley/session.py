@@ -31,12 +31,12 @@ from parley.mcp.functions import FUNCTIONS, InProcess, server_of
 from parley.models.events import Usage
 from parley.models.formats import PACKAGE
 from parley.models.package import Provider
-from parley.policy.limits import calls_left
+from parley.policy.turn_limits import calls_left
 from parley.runtime.app import App, ProgramObjects
 from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.load import with_files
 from parley.settings.read import read_settings
-from parley.settings.start import Ready, Refusal, no_such_agent
+from parley.settings.readiness import Ready, Refusal, no_such_agent
 from parley.settings.values import PROVIDERS, Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile

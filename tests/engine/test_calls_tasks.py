@@ -15,7 +15,7 @@ from parley.engine import End, TaskBegan, regenerate, stopped
 from parley.errors import PendingError
 from parley.models.request import Request
 from parley.policy.approval import CallKey
-from parley.policy.limits import Limits
+from parley.policy.turn_limits import Limits
 from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle

@@ -25,7 +25,6 @@ from parley.policy.approval import (
     written_key,
 )
 from parley.policy.choice import REACH, chosen
-from parley.policy.limits import Limits
 from parley.policy.plan import (
     AskModel,
     AwaitChoices,
@@ -41,6 +40,7 @@ from parley.policy.plan import (
     waiting,
 )
 from parley.policy.rules import Pattern, Rules
+from parley.policy.turn_limits import Limits
 from parley.tools.catalogue import Catalogue, Tool
 from tests.examples import examples
 from tests.strategies import files

@@ -26,7 +26,7 @@ from parley.errors import GoneError, ParleyError
 from parley.policy.choice import open_calls
 from parley.policy.plan import AwaitQuestion, Complete, next_step
 from parley.policy.topic import fill_topic
-from parley.settings.start import Ready, Refusal
+from parley.settings.readiness import Ready, Refusal
 
 if TYPE_CHECKING:
     from parley.runtime.app import App

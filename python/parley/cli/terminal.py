@@ -171,7 +171,7 @@ def settings(file: SettingsFile | None = None) -> Settings:
 
 def check_agent(name: str | None, known: Settings) -> None:
     """Raises ParleyError if no agent has this name."""
-    from parley.settings.start import no_such_agent
+    from parley.settings.readiness import no_such_agent
 
     if name and known.named_agent(name) is None:
         raise ParleyError(no_such_agent(name, known))

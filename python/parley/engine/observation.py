@@ -12,9 +12,9 @@ from parley.models.request import Request
 from parley.policy import plan
 from parley.policy.approval import LedgerView
 from parley.policy.choice import open_calls
-from parley.policy.limits import tools_allowed
 from parley.policy.plan import Situation, next_step
 from parley.policy.previews import Previews
+from parley.policy.turn_limits import tools_allowed
 from parley.text import fence
 from parley.tools.catalogue import Catalogue
 from parley.tools.results import cut

@@ -17,7 +17,7 @@ from parley.engine.read_resource import read_resource
 from parley.engine.read_result import has_long_results, read_result
 from parley.engine.tool_search import find_tools, narrowed
 from parley.models.tool_room import ToolRoom
-from parley.policy.limits import invalid_arguments
+from parley.policy.turn_limits import invalid_arguments
 from parley.tools.catalogue import Catalogue, Tool, own_identity
 from parley.tools.long_results import READ_RESULT
 from parley.tools.resources import READ_RESOURCE

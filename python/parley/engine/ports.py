@@ -34,10 +34,10 @@ from parley.models.request import Request
 from parley.policy.approval import CallKey, LedgerView
 from parley.policy.choice import Scope, exchange_at
 from parley.policy.facts import Fact
-from parley.policy.limits import Limits
 from parley.policy.previews import Previews
 from parley.policy.rules import Rules
 from parley.policy.status_texts import without
+from parley.policy.turn_limits import Limits
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle
 

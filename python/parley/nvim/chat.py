@@ -27,7 +27,7 @@ from parley.nvim.turn import Turn, Work
 from parley.nvim.turns import Turns
 from parley.policy.approval import Rule
 from parley.policy.choice import open_calls
-from parley.settings.start import has_question
+from parley.settings.readiness import has_question
 
 UNSAVED = "save this chat first (:w): choices are recorded for a file"
 

@@ -39,7 +39,7 @@ from parley.nvim.servers_page import ServersPage
 from parley.nvim.trust_dialog import TrustDialog
 from parley.policy.summaries import KEEP
 from parley.settings.load import load_settings, settings_file
-from parley.settings.start import no_such_agent
+from parley.settings.readiness import no_such_agent
 
 if TYPE_CHECKING:
     from parley.runtime.app import App

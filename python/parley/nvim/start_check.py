@@ -2,14 +2,14 @@
 agreed.
 
 Knows which agents the file asked for when it was loaded, and which warnings the user has seen;
-`settings.start` knows the rules.
+`settings.readiness` knows the rules.
 """
 
 from __future__ import annotations
 
 from parley.chat.transcript import Transcript
 from parley.nvim.chat_buffer import ChatBuffer
-from parley.settings.start import Ready, Refusal, wanted_agent
+from parley.settings.readiness import Ready, Refusal, wanted_agent
 
 
 class StartCheck:

@@ -12,12 +12,12 @@ from typing import TypeAlias
 from parley.chat.history import DECLINED
 from parley.chat.rounds import Round, last_notice, rounds, rounds_since_resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
-from parley.policy import limits as lim
+from parley.policy import turn_limits as lim
 from parley.policy.approval import Approvals, Decision, LedgerView, decide, is_declined
-from parley.policy.limits import Limits
 from parley.policy.previews import Previews
 from parley.policy.rules import Rules
 from parley.policy.safety import blocked_by
+from parley.policy.turn_limits import Limits
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_call
 from parley.tools.search import available

@@ -41,7 +41,7 @@ from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
 from parley.settings import resolve
 from parley.settings.load import ConfigFile
-from parley.settings.start import Ready, Refusal, start, wanted_agent
+from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
@@ -231,7 +231,7 @@ class App:
         if self._fault:
             return Refusal("unreadable settings", self._fault)
         may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
-        outcome = start(
+        outcome = readiness(
             transcript, self.settings, self.environ, chosen, may_want=may_want, question=question
         )
         if isinstance(outcome, Ready) and outcome.hint:

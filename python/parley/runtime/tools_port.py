@@ -18,8 +18,8 @@ from parley.models.events import Aside
 from parley.models.request import Request
 from parley.policy import status_texts
 from parley.policy.approval import CallKey
-from parley.policy.limits import invalid_arguments
 from parley.policy.rate import RateWindow
+from parley.policy.turn_limits import invalid_arguments
 from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog
 from parley.runtime.short_reply import short_reply, short_request

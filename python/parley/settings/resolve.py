@@ -18,8 +18,8 @@ from parley.models.formats import of_kind
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.models.tool_room import ToolRoom
-from parley.policy.limits import Limits
 from parley.policy.rules import Rules
+from parley.policy.turn_limits import Limits
 from parley.settings.values import (
     TEXT_TOOLS_MAX_TOKENS,
     TOOLS_SHARE,

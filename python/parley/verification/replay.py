@@ -35,7 +35,7 @@ from parley.engine.calls import refuse
 from parley.errors import ModelError
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.request import Request
-from parley.policy import limits
+from parley.policy import turn_limits
 from parley.policy.approval import CallKey
 from parley.runtime.asyncio_ports import Callbacks, TurnClock
 from parley.storage.chat_file import TextDocument
@@ -46,7 +46,7 @@ from parley.tools.tasks import TaskHandle
 
 _SERVER = "recorded"
 _STOPPED = Notice("Stopped", "")
-_UNFIT = (limits.UNKNOWN_TOOL, limits.INVALID_ARGUMENTS)
+_UNFIT = (turn_limits.UNKNOWN_TOOL, turn_limits.INVALID_ARGUMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,9 @@ class _Tools:
         proposals = (
             p for e in transcript.exchanges for answer in e.answers for p in answer.proposals
         )
-        offered = {proposal.call.name for proposal in proposals if not limits.is_unknown(proposal)}
+        offered = {
+            proposal.call.name for proposal in proposals if not turn_limits.is_unknown(proposal)
+        }
         names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # no tools: no parsed calls
         self._catalogue = Catalogue(tuple((name, Tool(_SERVER, name)) for name in names))
         self._results = dict[tuple[str, str], deque[Result]]()

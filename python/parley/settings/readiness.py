@@ -63,7 +63,7 @@ class Refusal:
                 return self.problem
 
 
-def start(
+def readiness(
     transcript: Transcript,
     settings: Settings,
     environ: Mapping[str, str],

@@ -17,7 +17,6 @@ from parley.chat.transcript import (
     Text,
     Transcript,
 )
-from parley.policy.limits import Limits, calls_left, calls_made, session_calls, stop_reason
 from parley.policy.plan import (
     AskModel,
     AwaitChoices,
@@ -30,6 +29,7 @@ from parley.policy.plan import (
     Stop,
 )
 from parley.policy.rules import Pattern, Rules
+from parley.policy.turn_limits import Limits, calls_left, calls_made, session_calls, stop_reason
 from parley.tools.catalogue import Catalogue
 from tests.chats import FAILED, OK, REFUSED, TOOLS, answer, asked, chat, ran, step, tool, view, yes
 from tests.defaults import limits_with

@@ -6,7 +6,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.engine import NOTHING_ASKED
-from parley.settings.start import Ready, Refusal, start
+from parley.settings.readiness import Ready, Refusal, readiness
 from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 
 KEYS = {"OPENAI_API_KEY": "k"}
@@ -90,7 +90,7 @@ CASES |= {
 def test_a_turn_begins_if_nothing_prevents_it(case: str) -> None:
     text, chosen, outcome = CASES[case]
     agreed = {"agent Gemini"}
-    assert start(parse(text), Settings(), KEYS, chosen, may_want=agreed.__contains__) == outcome
+    assert readiness(parse(text), Settings(), KEYS, chosen, may_want=agreed.__contains__) == outcome
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_turn_begins_if_nothing_prevents_it(case: str) -> None:
 def test_if_the_settings_name_no_agent_no_other_provider_is_asked(
     text: str, chosen: str | None, begins: bool
 ) -> None:
-    outcome = start(parse(text), Settings(agent="Mine"), KEYS, chosen, may_want=lambda _: True)
+    outcome = readiness(parse(text), Settings(agent="Mine"), KEYS, chosen, may_want=lambda _: True)
     assert (outcome == Ready("")) is begins
     if isinstance(outcome, Refusal):
         assert outcome.problem.startswith(
@@ -120,19 +120,21 @@ def test_if_the_settings_name_no_agent_no_other_provider_is_asked(
 def test_a_user_who_gets_the_demo_without_a_key_is_told(
     text: str, settings: Settings, chosen: str | None, hint: str
 ) -> None:
-    assert start(parse(text), settings, {}, chosen, may_want=lambda _: True) == Ready(hint)
+    assert readiness(parse(text), settings, {}, chosen, may_want=lambda _: True) == Ready(hint)
 
 
 @pytest.mark.parametrize(("question", "begins"), [("hello", True), ("", False), (" \n\t\n", False)])
 def test_a_question_need_not_be_in_the_chat_yet(question: str, begins: bool) -> None:
-    outcome = start(parse(""), Settings(), KEYS, None, may_want=lambda _: True, question=question)
+    outcome = readiness(
+        parse(""), Settings(), KEYS, None, may_want=lambda _: True, question=question
+    )
     assert outcome == (Ready("") if begins else Refusal("no question", NOTHING_ASKED))
 
 
 def test_a_key_instead_of_its_variables_name_is_never_shown() -> None:
     corp, mine = ProviderSettings("corp", api_key_env="gsk_1234"), Agent("Mine", "corp", "m")
     settings = Settings(agents=(mine,), providers={"corp": corp})
-    ready = start(parse(chat()), settings, {}, None, may_want=lambda wish: True)
+    ready = readiness(parse(chat()), settings, {}, None, may_want=lambda wish: True)
     assert isinstance(ready, Ready)
     hidden = [ready.hint, settings.missing_key(mine, {}), key_source(corp)]
     assert [("…" in text, "gsk_" in text) for text in hidden] == [(True, False)] * 3
@@ -140,5 +142,5 @@ def test_a_key_instead_of_its_variables_name_is_never_shown() -> None:
 
 def test_a_demo_agent_answers_without_naming_the_previous_agent() -> None:
     text = parse(answered(agent="ChatGPT"))
-    outcome = start(text, Settings(agent="Demo"), KEYS, None, may_want=lambda _: True)
+    outcome = readiness(text, Settings(agent="Demo"), KEYS, None, may_want=lambda _: True)
     assert outcome == Ready("")
