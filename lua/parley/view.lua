@@ -516,8 +516,9 @@ function H.lines(one, room, width)
   if room > one.count and #ends == one.count then
     return vim.list_extend({ one.title }, ends), true
   end
-  local brief = vim.list_extend(vim.list_slice(one.title), { { " " }, one.brief })
-  local spelled = not M.is_cut(brief) and H.spell(brief, width) or {}
+  local brief = vim.list_slice(one.title)
+  vim.list_extend(brief, one.brief and { { " " }, one.brief } or {})
+  local spelled = one.brief and not M.is_cut(brief) and H.spell(brief, width) or {}
   if 0 < #spelled and #spelled <= math.max(room, 1) then
     return spelled, true
   elseif room < 4 then

@@ -18,6 +18,8 @@ _COLOURS: Mapping[str, str] = {
     "ParleyServer": "2",
     "ParleyArgument": "36",
     "ParleyValue": "32",
+    "ParleyAdded": "32",
+    "ParleyRemoved": "31",
     "ParleyHint": "2",
     "ParleyNote": "33",
     "ParleyPrompt": "1;32",

@@ -14,7 +14,8 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Literal, TypeAlias
 
-from parley.display.summary import Chunks, shown_line
+from parley.display.summary import ChangedFile, Chunks, shown_line
+from parley.policy.previews import FileChange
 
 CONTEXT = 3
 """The unchanged lines around each change."""
@@ -25,7 +26,7 @@ _NO_NEWLINE = "no newline at the end of the file"
 
 Sign: TypeAlias = Literal[" ", "-", "+", "@", "\\"]
 _GROUPS: dict[Sign, str] = {
-    " ": "ParleyValue",
+    " ": "ParleyContext",
     "-": "ParleyRemoved",
     "+": "ParleyAdded",
     "@": "ParleyHint",
@@ -132,6 +133,13 @@ def diff_rows(before: str | None, after: str | None) -> list[DiffRow]:
 def counts(rows: Sequence[DiffRow]) -> tuple[int, int]:
     """How many lines a diff adds and removes."""
     return sum(row.sign == "+" for row in rows), sum(row.sign == "-" for row in rows)
+
+
+def changed_file(change: FileChange) -> ChangedFile:
+    """A file's change as a call's row shows it."""
+    added, removed = counts(diff_rows(change.before, change.after))
+    kind = "new file" if change.before is None else "deletes" if change.after is None else ""
+    return ChangedFile(change.path, added, removed, kind, change.moved_to)
 
 
 def _kept(lines: Sequence[str], start: int, end: int, shift: int) -> Iterator[DiffRow]:

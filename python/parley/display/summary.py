@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from parley.chat.grammar import MARKERS
@@ -43,6 +44,18 @@ _SPELLINGS = {"\t": "→   ", "`": "`"}
 _BRACKETS = str.maketrans("([)]", "‹‹››")
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that a call changes, with the numbers of added and removed lines."""
+
+    path: str
+    added: int = 0
+    removed: int = 0
+    kind: str = ""
+    """"new file", "deletes" or another short remark; "" for a change of a file."""
+    moved_to: str = ""
+
+
 class _Number(str):
     """A number as it was written."""
 
@@ -59,16 +72,32 @@ def page_line(text: str) -> str:
     return "`".join(contained(legible(part)) for part in _cut(text, _MOST_SHOWN).split("`"))
 
 
-def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
-    """One line that describes a call; the first chunk is its emoji, with the choice, if any."""
+def summary(
+    call: Proposal | Broken,
+    catalogue: Catalogue | None,
+    changes: Sequence[ChangedFile] = (),
+    *,
+    is_whole: bool = False,
+) -> Chunks:
+    """One line that describes a call; the first chunk is its emoji, with the choice, if any.
+
+    `changes` are the files that the call would change; `is_whole` says that they are all that it
+    does, so they replace the arguments.
+    """
     if isinstance(call, Broken):
         return [("  ", "ParleyNote"), (UNREADABLE, "ParleyNote")]
     tool = catalogue.get(call.call.name) if catalogue else None
-    return call_row(call, (tool.name, tool.server) if tool else ())
+    return call_row(call, (tool.name, tool.server) if tool else (), changes, is_whole=is_whole)
 
 
-def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
-    """A call's row: the choice, the tool's name as in the file, and the arguments.
+def call_row(
+    call: Proposal,
+    names: Sequence[str],
+    changes: Sequence[ChangedFile] = (),
+    *,
+    is_whole: bool = False,
+) -> Chunks:
+    """A call's row: the choice, the tool's name as in the file, the arguments, and the changes.
 
     `names` contains the tool's own name and its server's name, if known.
     """
@@ -78,13 +107,44 @@ def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
     chunks: list[Chunk] = [(sign, "ParleyProposal"), _named(_title(call.call.name), "ParleyTool")]
     chunks += [
         ("(", "ParleyTool"),
-        *arguments(call.call.arguments, is_apart=is_apart),
+        *(
+            _paths(changes)
+            if changes and is_whole
+            else arguments(call.call.arguments, is_apart=is_apart)
+        ),
         (")", "ParleyTool"),
+        *_sizes(changes),
     ]
     chunks += [(" · ", "ParleyServer"), *server] if server else []
     if mixed := " ".join(dict.fromkeys(map(mixed_scripts, [call.call.name, *names]))).strip():
         chunks.append((f" [{mixed}]", "ParleyNote"))
     return chunks
+
+
+def _paths(changes: Sequence[ChangedFile]) -> Iterator[Chunk]:
+    """The paths of the files that a call changes; their ends remain visible."""
+    for number, change in enumerate(changes):
+        yield from [(", ", "ParleyTool")] if number else []
+        yield shown_path(change.path), "ParleyValue", "", "tail"
+        if change.moved_to:
+            yield " → ", "ParleyTool"
+            yield shown_path(change.moved_to), "ParleyValue", "", "tail"
+
+
+def _sizes(changes: Sequence[ChangedFile]) -> Iterator[Chunk]:
+    """How much a call changes."""
+    if added := sum(change.added for change in changes):
+        yield f" +{added}", "ParleyAdded"
+    if removed := sum(change.removed for change in changes):
+        yield f" −{removed}", "ParleyRemoved"
+    kinds = {change.kind for change in changes if change.kind}
+    if kinds:
+        yield f" {', '.join(sorted(kinds))}", "ParleyNote"
+
+
+def shown_path(path: str) -> str:
+    """A path for display, which cannot be mistaken for the text around it."""
+    return upright(legible(_cut(_unmarked(path), _MOST_SHOWN)))
 
 
 def _named(title: str, group: str) -> Chunk:

@@ -17,6 +17,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.references import language_of
 from parley.chat.transcript import CHOICES, YES, Broken, Exchange, Problem, Proposal, Transcript
+from parley.display.diff import changed_file, diff_chunks, diff_rows
 from parley.display.summary import (
     Chunks,
     as_json,
@@ -27,12 +28,14 @@ from parley.display.summary import (
     legible_line,
     long_arguments,
     shown_line,
+    shown_path,
     summary,
 )
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.policy.choice import Scope, open_calls
-from parley.policy.doubts import Sighting, caution, sighting
+from parley.policy.doubts import OUTDATED, Sighting, caution, sighting
 from parley.policy.missing_references import problems as lack_problems
+from parley.policy.previews import CallPreview, FileChange, Previews
 from parley.settings.values import Keys
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
@@ -52,6 +55,9 @@ _WITHOUT_KEYS = ":ParleyApprove with one of these, or yn · K details"
 _LONGEST_PATH = 1000
 _MOST_LINES = 40
 """How many first and last lines of a long argument are drawn: more than any window can show."""
+_LONGEST_ROW = 600
+"""The most characters of a diff's row."""
+PREVIEW = "a preview: the server decides what it writes"
 TAKEN_BACK = "is marked [{}], but that approval was undone: choose again"
 NOT_HERE = (
     "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
@@ -76,13 +82,17 @@ class ChatView:
     ledger: LedgerView
     missing: Sequence[Problem] = ()
     """Problems with the files next to the chat."""
+    previews: Previews = field(default_factory=dict)
+    """What the waiting calls would do to files."""
     approvals: Approvals = field(init=False, repr=False, compare=False)
     """The approvals of all calls, because the calls' runs are counted; without tools until these
     are known.
     """
 
     def __post_init__(self) -> None:
-        approvals = Approvals(self.transcript, self.catalogue or Catalogue(), self.ledger)
+        approvals = Approvals(
+            self.transcript, self.catalogue or Catalogue(), self.ledger, self.previews
+        )
         object.__setattr__(self, "approvals", approvals)
 
     def standing(self, call: Proposal | Broken) -> Standing:
@@ -169,9 +179,44 @@ def call_drawing(
         if problem
         else []
     )
-    blocks = [] if isinstance(call, Broken) else [*_blocks(call, name)]
-    drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue)]}
-    return drawn | {"notes": note, "blocks": blocks}
+    preview = None if isinstance(call, Broken) else view.approvals.preview(call)
+    changes = preview.changes if preview else ()
+    is_whole = preview is not None and preview.is_binding
+    row = summary(call, view.catalogue, [*map(changed_file, changes)], is_whole=is_whole)
+    note += [
+        [(f"  {name}", "ParleyNote"), (legible_line(text), "ParleyNote", "")]
+        for text in _remarks(preview)
+    ]
+    blocks = [block for change in changes for block in _diff_block(change, name)]
+    if not (isinstance(call, Broken) or (changes and is_whole)):
+        blocks += _blocks(call, name)
+    return {"row": call.span.start, "lines": [row], "notes": note, "blocks": blocks}
+
+
+def _remarks(preview: CallPreview | None) -> Iterator[str]:
+    """The remarks on a call's preview, for the user."""
+    if preview is None:
+        return
+    if preview.guard:
+        yield preview.guard
+    yield from preview.notes
+    if preview.changes and not preview.is_binding:
+        yield PREVIEW
+
+
+def _diff_block(change: FileChange, name: str) -> Iterator[dict[str, Any]]:
+    """A file's diff, with as many first and last rows as a window may show."""
+    rows = diff_rows(change.before, change.after)
+    if not rows:
+        return
+    path = shown_path(change.moved_to or change.path)
+    head, tail = rows[:_MOST_LINES], rows[_MOST_LINES:][-_MOST_LINES:]
+    yield {
+        "title": [(f"  {name}", "ParleyArgument"), (path, "ParleyArgument", "", "tail")],
+        "head": [diff_chunks(row, _LONGEST_ROW) for row in head],
+        "tail": [diff_chunks(row, _LONGEST_ROW) for row in tail],
+        "count": len(rows),
+    }
 
 
 def prompt(calls: int) -> str:
@@ -239,6 +284,8 @@ def _approval(view: ChatView, call: Proposal | Broken) -> Problem | None:
         return Problem(call.span.start, 0, "error", f"this call cannot run: {invalid}")
     if view.standing(call) == "may have run":
         return Problem(call.span.start, 0, "warning", caution(call, view.approvals))
+    if view.approvals.is_outdated(call):
+        return Problem(call.span.start, 0, "warning", OUTDATED)
     if lapse := view.lapsed(call):
         name = f"{tool.server}/{tool.name}" if tool else call.call.name
         message = CHANGED.format(legible_line(name), _SINCE[lapse.since])
@@ -258,10 +305,15 @@ def _problem(problem: Problem) -> dict[str, Any]:
     }
 
 
-def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
+def details(
+    call: Proposal, tool: Tool | None, before: str | None = None, preview: CallPreview | None = None
+) -> list[str]:
     """The whole call, as Markdown for a float; `before` is the definition that an invalidated
     approval was for."""
     lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`", ""]
+    lines += [legible_line(remark) for remark in _remarks(preview)]
+    for change in preview.changes if preview else ():
+        lines += _whole_diff(change)
     try:
         arguments = decoded_arguments(call.call.arguments)
         if short := {name: value for name, value in arguments.items() if not is_long(value)}:
@@ -291,6 +343,17 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
     return lines + _json("Parameters", dict(tool.input_schema))
 
 
+def _whole_diff(change: FileChange) -> list[str]:
+    """A file's whole diff, in a fence that its lines cannot close."""
+    path = legible_line(change.path)
+    path = f"{path} → {legible_line(change.moved_to)}" if change.moved_to else path
+    rows = diff_rows(change.before, change.after)
+    shown = [
+        row.text if row.sign == "@" else f"{row.sign}{shown_line(row.text, None)}" for row in rows
+    ]
+    return _fenced(path, shown, "diff") if shown else [f"**{path}**"]
+
+
 def _json(title: str, value: Any) -> list[str]:
     return _block(title, json.dumps(value, indent=2, ensure_ascii=False).split("\n"), "json")
 
@@ -304,7 +367,11 @@ def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
     """Lines from outside with their backticks unchanged, in a fence that is longer than any run of
     these backticks.
     """
-    shown = [shown_line(line, None) for line in lines]
+    return _fenced(title, [shown_line(line, None) for line in lines], language)
+
+
+def _fenced(title: str, shown: list[str], language: str) -> list[str]:
+    """Lines in a fence that is longer than any run of backticks in them."""
     ticks = "`" * max(
         3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0)
     )
