@@ -8,6 +8,7 @@ from parley.chat.transcript import Transcript
 from parley.display.summary import Chunks, call_row, legible_line, summary
 from parley.display.view import ChatView, details, drawing
 from parley.policy.approval import Approvals, LedgerView
+from parley.policy.previews import Previews
 from parley.tools.catalogue import Catalogue
 from tests.chats import answer, asked, chat, ran, tool, view, yes
 
@@ -68,8 +69,10 @@ def test_a_call_that_may_have_run_is_marked_before_any_server_has_started() -> N
 def test_earlier_runs_are_computed_once_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     built = list[Approvals]()
 
-    def building(transcript: Transcript, catalogue: Catalogue, ledger: LedgerView) -> Approvals:
-        built.append(Approvals(transcript, catalogue, ledger))
+    def building(
+        transcript: Transcript, catalogue: Catalogue, ledger: LedgerView, previews: Previews
+    ) -> Approvals:
+        built.append(Approvals(transcript, catalogue, ledger, previews))
         return built[-1]
 
     monkeypatch.setattr("parley.display.view.Approvals", building)

@@ -167,7 +167,9 @@ class _Dialog:
         """Read which calls are waiting now; the current position stays."""
         seen = await engine.observe(ports, resolve)
         self._calls = seen.undecided()
-        self._view = ChatView(seen.snapshot.transcript, seen.catalogue, seen.view)
+        self._view = ChatView(
+            seen.snapshot.transcript, seen.catalogue, seen.view, previews=seen.previews
+        )
         self._keys = replace(self._keys, scope=seen.settings.scope)
         self._current = min(self._current, max(len(self._calls) - 1, 0))
         if self._calls:
@@ -257,7 +259,7 @@ class _Dialog:
         lapse = self._view.approvals.lapsed(call)
         before = self._definition(lapse.digest) if lapse else None
         tool = self._view.catalogue.get(call.call.name) if self._view.catalogue else None
-        lines = details(call, tool, before)
+        lines = details(call, tool, before, self._view.approvals.preview(call))
         write, sighting = pen().write, self._view.sighting(call)
         pager = Pager(
             self._keyboard,

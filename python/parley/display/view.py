@@ -17,7 +17,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.references import language_of
 from parley.chat.transcript import CHOICES, YES, Broken, Exchange, Problem, Proposal, Transcript
-from parley.display.diff import changed_file, diff_chunks, diff_rows
+from parley.display.diff_rows import changed_file, diff_chunks, diff_rows
 from parley.display.summary import (
     Chunks,
     as_json,

@@ -116,7 +116,8 @@ class ChatScreen:
         before = ledger.definition(lapse.digest) if lapse else None
         now = sighting(call, approvals)
         number = self._seen_calls.number(now) or self._seen_calls.number(replace(now, digest=""))
-        text = details(call, observation.catalogue.get(call.call.name), before)
+        tool = observation.catalogue.get(call.call.name)
+        text = details(call, tool, before, approvals.preview(call))
         self._editor.tell("float", text, self._buffer.buf, number)
 
     def number(self, view: ChatView, call: Proposal) -> int:

@@ -122,11 +122,11 @@ def diff_rows(before: str | None, after: str | None) -> list[DiffRow]:
         at = f"@@ -{_range(start, end - start)} +{_range(start + shift, size)} @@"
         rows.append(DiffRow("@", at))
         for a, b, c, d in hunk:
-            rows += _kept(old, start, a, c - a)
+            rows += _context(old, start, a, c - a)
             rows += (row for at in range(a, b) for row in _row("-", old[at], at))
             rows += (row for at in range(c, d) for row in _row("+", new[at], at))
             start, shift = b, d - b
-        rows += _kept(old, start, end, shift)
+        rows += _context(old, start, end, shift)
     return rows
 
 
@@ -142,7 +142,7 @@ def changed_file(change: FileChange) -> ChangedFile:
     return ChangedFile(change.path, added, removed, kind, change.moved_to)
 
 
-def _kept(lines: Sequence[str], start: int, end: int, shift: int) -> Iterator[DiffRow]:
+def _context(lines: Sequence[str], start: int, end: int, shift: int) -> Iterator[DiffRow]:
     return (row for at in range(start, end) for row in _row(" ", lines[at], at + shift))
 
 

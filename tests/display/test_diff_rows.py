@@ -8,7 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.display.diff import DiffRow, changed_lines, counts, diff_chunks, diff_rows, lines_of
+from parley.display.diff_rows import (
+    DiffRow,
+    changed_lines,
+    counts,
+    diff_chunks,
+    diff_rows,
+    lines_of,
+)
 from parley.display.summary import shown_line
 from parley.text import is_hidden
 
