@@ -234,6 +234,7 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         for c, (k, _) in EXITS.items()
     ]
     call = {"anyOf": [schemas.of(ToolCall), {"type": "null"}]}
+    change = schemas.object({"path": TEXT, "moved_to": TEXT, "diff": TEXT})
     edit = schemas.fields_of(LaterEdit, schemas.of)["properties"]
     server = schemas.of(ServerStatus)["$ref"].rpartition("/")[2]
     return {
@@ -242,7 +243,15 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "end": {"anyOf": codes},
         "status": schemas.line("status", {"text": TEXT}),
         **event_lines(schemas),
-        "call_waiting": schemas.line("call_waiting", {"call": call, "text": TEXT, "caution": TEXT}),
+        "call_waiting": schemas.line(
+            "call_waiting",
+            {
+                "call": call,
+                "text": TEXT,
+                "caution": TEXT,
+                "changes": {"type": "array", "items": change},
+            },
+        ),
         "chat_end": {
             "anyOf": [
                 schemas.line("chat_end", {"file": TEXT, "code": {"const": c}, "kind": {"const": k}})

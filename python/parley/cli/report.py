@@ -21,6 +21,7 @@ from parley.text import legible
 if TYPE_CHECKING:
     from parley.cli.terminal_rows import Pen
     from parley.display.summary import Chunks
+    from parley.policy.previews import FileChange
     from parley.tools.catalogue import Catalogue
 
 CODES: dict[engine.EndKind, int] = {
@@ -59,8 +60,21 @@ def _waiting_calls(seen: engine.Observation) -> Iterator[tuple[Proposal | Broken
 
 def _call_lines(seen: engine.Observation) -> Iterator[list[str]]:
     """The lines for each waiting call."""
-    for _, text, note in _waiting_calls(seen):
-        yield [f"{_CALL} {text}", *([f"   {note}"] if note else [])]
+    for call, text, note in _waiting_calls(seen):
+        diffs = [legible(line) for change in _changes(call, seen) for line in _diff(change)]
+        yield [f"{_CALL} {text}", *(f"   {line}" for line in [*diffs, *filter(None, [note])])]
+
+
+def _diff(change: FileChange) -> Sequence[str]:
+    from parley.display.diff_rows import diff_lines
+
+    return diff_lines(change)
+
+
+def _changes(call: Proposal | Broken, seen: engine.Observation) -> Sequence[FileChange]:
+    """The files that a call would change."""
+    preview = None if isinstance(call, Broken) else seen.situation.approvals.preview(call)
+    return preview.changes if preview else ()
 
 
 class Report:
@@ -205,7 +219,11 @@ class JsonReport(Report):
         """Report the waiting calls in full."""
         for call, text, note in _waiting_calls(seen):
             facts = plain(call.call) if isinstance(call, Proposal) else None
-            emit("call_waiting", text=text, caution=note, call=facts)
+            changes = [
+                {"path": change.path, "moved_to": change.moved_to, "diff": "\n".join(_diff(change))}
+                for change in _changes(call, seen)
+            ]
+            emit("call_waiting", text=text, caution=note, call=facts, changes=changes)
 
     def end(self, end: engine.End) -> None:
         """Print the message of the turn's end; the exit code conveys the rest."""

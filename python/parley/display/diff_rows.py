@@ -22,7 +22,8 @@ CONTEXT = 3
 _MOST_PAIRS = 250_000
 """The most pairs of lines that difflib compares at once; it needs quadratic time. A larger change
 without common unique lines is shown as one replacement."""
-_NO_NEWLINE = "no newline at the end of the file"
+_NO_NEWLINE = " No newline at end of file"
+"""As `diff` writes it, so that `patch` understands it."""
 
 Sign: TypeAlias = Literal[" ", "-", "+", "@", "\\"]
 _GROUPS: dict[Sign, str] = {
@@ -133,6 +134,18 @@ def diff_rows(before: str | None, after: str | None) -> list[DiffRow]:
 def counts(rows: Sequence[DiffRow]) -> tuple[int, int]:
     """How many lines a diff adds and removes."""
     return sum(row.sign == "+" for row in rows), sum(row.sign == "-" for row in rows)
+
+
+def diff_lines(change: FileChange) -> list[str]:
+    """A file's change as the lines of a unified diff, which `patch` accepts; none if the text does
+    not change."""
+    rows = diff_rows(change.before, change.after)
+    if not rows:
+        return []
+    old = "/dev/null" if change.before is None else f"a/{change.path}"
+    new = "/dev/null" if change.after is None else f"b/{change.moved_to or change.path}"
+    text = (row.text if row.sign == "@" else f"{row.sign}{row.text}" for row in rows)
+    return [f"--- {old}", f"+++ {new}", *text]
 
 
 def changed_file(change: FileChange) -> ChangedFile:

@@ -370,12 +370,12 @@ def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
     return _fenced(title, [shown_line(line, None) for line in lines], language)
 
 
-def _fenced(title: str, shown: list[str], language: str) -> list[str]:
+def _fenced(title: str, lines: list[str], language: str) -> list[str]:
     """Lines in a fence that is longer than any run of backticks in them."""
     ticks = "`" * max(
-        3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0)
+        3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     )
-    return [f"**{title}**", f"{ticks}{language}", *shown, ticks]
+    return [f"**{title}**", f"{ticks}{language}", *lines, ticks]
 
 
 def _language(values: Iterable[Any]) -> str:
