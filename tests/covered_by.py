@@ -90,6 +90,7 @@ COVERED_BY = {
     "tools/known_servers": "settings/test_new_server.py",
     "tools/prompts": "mcp/test_server_client.py",
     "tools/sampling": "mcp/test_callbacks.py",
+    "workspace/opening": "workspace/test_boundary.py",
     "verification/unit_changes": "verification/test_later_edits.py",
 }
 """By module, a test file that runs it and imports it, or imports a module that imports it."""
