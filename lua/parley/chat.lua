@@ -74,6 +74,7 @@ function M.attach(buf)
   H.set_windows(buf)
   H.watch(buf)
   require("parley.mirror").follow(buf)
+  require("parley.open_files").watch()
   local host = require("parley.host")
   if host.start({ quiet = true }) then
     host.mention("attach", H.introduction(buf))

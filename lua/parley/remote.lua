@@ -36,6 +36,7 @@ local routes = {
   scratch = { "pages", "scratch" },
   tools_page = { "servers_page", "draw" },
   context = { "context", "text" },
+  reload = { "open_files", "reload" },
   brought = { "chat", "brought" },
   forked = { "chat", "forked" },
   page_rest = { "pages", "rest" },

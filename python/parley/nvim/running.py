@@ -21,6 +21,7 @@ class RunningCalls:
         self._calls = dict[str, tuple[float, Tool, str]]()
         self._ended = set[str]()
         """The finished calls, whose results may not be in the text yet."""
+        self._may_have_changed = False
 
     def __contains__(self, call_id: str) -> bool:
         """Whether a call has begun, or was refused."""
@@ -33,12 +34,22 @@ class RunningCalls:
             dict.fromkeys(legible_line(tool.name) for tool in running if tool.server == server)
         )
 
+    def take_changes(self, *, at_end: bool = False) -> bool:
+        """Whether files may have changed since the last time: a tool that does not only read was
+        called. False while calls run, unless the turn is `at_end`.
+        """
+        if self._calls and not at_end:
+            return False
+        may_have_changed, self._may_have_changed = self._may_have_changed, False
+        return may_have_changed
+
     def facts(
         self, what: CallBegan | CallProgress | CallEnded | CallRefused
     ) -> list[dict[str, Any]]:
         """The facts about a call for Lua: its id, its state, and details of the state."""
         match what:
             case CallBegan(proposal, tool):
+                self._may_have_changed |= not (tool.only_reads or tool.unasked)
                 self._calls[proposal.call.id] = self._now(), tool, proposal.call.arguments
                 return [{"id": proposal.call.id, "state": "running", **_names(tool)}]
             case CallProgress(tool, arguments, text):

@@ -97,6 +97,7 @@ class Turn:
                 self._announce(engine.End("stopped", str(gone)), self.buffer.transcript, 0)
         finally:
             self.screen.status("", self.handle)
+            self._reload_files(at_end=True)
             if self._has_calls:
                 self._tell_calls()
                 self._editor.tell("calls_end", self.buffer.buf)
@@ -222,6 +223,7 @@ class Turn:
 
     def status(self, text: str) -> None:
         """Show the status; no call is waiting for a choice any more."""
+        self._reload_files()
         if text:
             self.has_begun = True
             self.screen.waits(0)
@@ -271,6 +273,11 @@ class Turn:
             "it" if len(servers) == 1 else "them",
         )
         return f"{waiting_for(servers)} ({key} asks without {them})"
+
+    def _reload_files(self, *, at_end: bool = False) -> None:
+        """Reload the buffers of changed files, once for all calls of a step."""
+        if self._running.take_changes(at_end=at_end):
+            self._editor.tell("reload")
 
     def _redraw_calls(self) -> None:
         """Draw this answer's calls as they are now, only once for simultaneous events."""

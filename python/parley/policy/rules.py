@@ -125,6 +125,6 @@ class Rules:
         """The rule that allows this call without asking; None if no rule does."""
         if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
             return f"approval.auto has {pattern}"
-        if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:
+        if self.auto_read_only and tool.only_reads:
             return f"{tool.server} is trusted and says that {tool.name} only reads"
         return None

@@ -90,6 +90,11 @@ class Tool:
         return self.identity.startswith(_ANY_OWN)
 
     @property
+    def only_reads(self) -> bool:
+        """Whether the user trusts the server, and the server says that the tool changes nothing."""
+        return self.trusted and self.annotations.get("readOnlyHint") is True
+
+    @property
     def label(self) -> str:
         """The label for the user: the title, or else the name."""
         return self.title or str(self.annotations.get("title") or self.name)
