@@ -117,6 +117,7 @@ WAITING = (
     "mcp/",
     "runtime/",
     "nvim/",
+    "workspace/",
 )
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "anthropic": ("providers/client.py",),

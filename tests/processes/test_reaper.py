@@ -1,7 +1,6 @@
 """No server outlives its host, however the host ends."""
 
 import asyncio
-import contextlib
 import ctypes
 import os
 import shlex
@@ -9,12 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from parley.processes.reaper import Reaper
+from tests.child_processes import alive, pids_in, until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups and FIFOs are POSIX")
 
@@ -33,29 +32,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for `condition`; fail if it does not come true."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - other processes set no event
-            await asyncio.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs; zombies do not count."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    with contextlib.suppress(OSError):
-        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
-    return not Path("/proc/self").exists()
-
-
-def pids_in(file: Path) -> list[int]:
-    return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
 def stubborn(pids: Path, trap: str) -> str:

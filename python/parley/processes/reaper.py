@@ -1,8 +1,9 @@
-"""Ends all MCP servers when this process ends in any way, even by SIGKILL.
+"""Ends all MCP servers and commands when this process ends in any way, even by SIGKILL.
 
-A small shell in its own session reads the servers' process groups from a FIFO, which only this
+A small shell in its own session reads the process groups of both from a FIFO, which only this
 process keeps open for writing. The end of file means that this process is gone, so the shell ends
-the remaining servers. POSIX only: on other systems, servers start directly. Does not know MCP.
+the remaining ones. Here, a command counts as a server. POSIX only: on other systems, servers start
+directly. Knows neither MCP nor the commands.
 """
 
 import asyncio
@@ -19,14 +20,14 @@ _CLOSE_S = 4.0
 _POLL_S = 0.01
 
 # stdin is the FIFO, and `$1` its path. Each line is a process group, or 0 as a request to check
-# which groups remain. The shell immediately forgets groups that are gone, because their numbers may
-# be reused. Servers have 0.5 s to exit after their stdin ends, and 1.3 s after SIGTERM. A process
-# that has ended but has not been waited for counts as gone (state Z, man proc_pid_stat), because a
-# container's first process need not be an init. Reading again after the end of file catches a
-# server that was just being started. dash needs `kill -s NAME -- -GROUP`. By then, a server's child
-# may have its own session and another parent. The shell finds it by the mark in its inherited
-# environment (see `_LAUNCH`). Without /proc, `ps -E` shows the mark (macOS; man ps: "Display the
-# environment as well").
+# which groups remain, or `-` and a group that has ended: its strays end now. The shell immediately
+# forgets groups that are gone, because their numbers may be reused. Servers have 0.5 s to exit
+# after their stdin ends, and 1.3 s after SIGTERM. A process that has ended but has not been waited
+# for counts as gone (state Z, man proc_pid_stat), because a container's first process need not be
+# an init. Reading again after the end of file catches a server that was just being started. dash
+# needs `kill -s NAME -- -GROUP`. By then, a server's child may have its own session and another
+# parent. The shell finds it by the mark in its inherited environment (see `_LAUNCH`). Without
+# /proc, `ps -E` shows the mark (macOS; man ps: "Display the environment as well").
 _REAPER = r"""
 trap '' HUP INT TERM
 fifo=$1
@@ -70,10 +71,20 @@ prune() {
   done
   groups=$left
 }
+forget() {
+  left=
+  for group in $groups; do [ "$group" = "$1" ] || left="$left $group"; done
+  groups=$left
+  [ -n "$ending" ] || sweep "$fifo:$1:" </dev/null &
+}
 collect() {
   while read -r line; do
     prune
-    case $line in 0|*[!0-9]*|'') ;; *) groups="$groups $line" ;; esac
+    case $line in
+      0|?*[!0-9]*|[!0-9-]*|-|'') ;;
+      -*) forget "${line#-}" ;;
+      *) groups="$groups $line" ;;
+    esac
   done
 }
 wait_for() {
@@ -131,9 +142,16 @@ class Reaper:
 
     def prune(self) -> None:
         """Have the shells forget the process groups of servers that have ended."""
+        self._tell("0")
+
+    def sweep(self, group: int) -> None:
+        """Have the shells end the processes that left a group which was just killed."""
+        self._tell(f"-{group}")
+
+    def _tell(self, line: str) -> None:
         for guard in self._guards:
             with contextlib.suppress(BlockingIOError):  # the FIFO is full: the shell is not reading
-                os.write(guard.writer, b"0\n")
+                os.write(guard.writer, f"{line}\n".encode())
 
     async def close(self) -> None:
         """End all remaining servers and return when they are gone, within about two seconds."""
