@@ -19,6 +19,7 @@ GROUND = (
     "media",
     "addresses",
     "bounded_files",
+    "atomic_files",
     "errors",
     "entry_points",
     "paths",

@@ -19,7 +19,7 @@ from parley.chat.reader import parse
 from parley.chat.rounds import Notice
 from parley.engine import Snapshot
 from parley.errors import GoneError, ParleyError
-from parley.storage.chat_file import FileDocument, TextDocument, _attributes, replace_content
+from parley.storage.chat_file import FileDocument, TextDocument, replace_content
 from tests import fake_time
 from tests.fake_time import FakeTimeLoop
 from tests.powers import bound_by_permissions
@@ -434,8 +434,3 @@ def test_the_pieces_within_half_a_second_share_a_timer(path: Path) -> None:
     sizes = fake_time.run(written())
     assert sizes == sorted(sizes)
     assert 9 <= len(set(sizes) - {0}) <= 11, "five seconds, twice a second"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Python knows no extended attributes there")
-def test_unlistable_attributes_are_not_kept(path: Path) -> None:
-    assert _attributes(path.with_name("gone.md")) == []

@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-import sys
-import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from parley.atomic_files import folder_of, replace_file
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse, parse_lines, split_lines
 from parley.chat.reread import difference, reread
@@ -247,64 +245,5 @@ def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
     changed, ParleyError if the file has become read-only, and OSError.
     """
     _check_writable(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".parley-", suffix=".new")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(new)
-            file.flush()
-            losses = _keep(path, file.fileno())
-            os.fsync(file.fileno())
-        _check_content(path, old)  # at the last moment, because writing may take a long time
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return losses
-
-
-def _keep(path: Path, handle: int) -> list[str]:
-    """Copy a file's properties, except its content, to the file that will replace it.
-
-    Returns the properties that could not be copied, with a clause for each.
-    """
-    old, losses = path.stat(), list[str]()
-    mode = stat.S_IMODE(old.st_mode)
-    if old.st_nlink > 1:
-        losses.append(f"it had {old.st_nlink} hard links; any other link still has the old content")
-    new = os.fstat(handle)
-    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        try:
-            os.fchown(handle, old.st_uid, old.st_gid)
-        except OSError:
-            losses.append(f"it belonged to user {old.st_uid}, group {old.st_gid}, and is yours now")
-            mode &= (
-                ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
-            )  # the new group is given no more permissions than other users had
-    os.fchmod(handle, mode)
-    missing = [name for name in _attributes(path) if not _copy_attribute(path, handle, name)]
-    if missing:
-        losses.append(f"its attributes {', '.join(missing)} could not be kept")
-    return losses
-
-
-def _attributes(path: Path) -> list[str]:
-    """The names of a file's extended attributes, if the system supports them."""
-    try:
-        return os.listxattr(path) if sys.platform == "linux" else []
-    except OSError:
-        return []
-
-
-def _copy_attribute(path: Path, handle: int, name: str) -> bool:
-    """Copy an extended attribute to a file; return whether the file now has it."""
-    if sys.platform != "linux":
-        return False
-    value = b""
-    try:
-        value = os.getxattr(path, name)
-        os.setxattr(handle, name, value)
-    except OSError:  # the system controls some attributes
-        with suppress(OSError):
-            return os.getxattr(handle, name) == value
-        return False
-    return True
+    with folder_of(path) as folder:
+        return replace_file(folder, path.name, new, lambda: _check_content(path, old))
