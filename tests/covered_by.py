@@ -87,10 +87,14 @@ COVERED_BY = {
     "storage/locks": "storage/test_ledger.py",
     "storage/reference_files": "storage/test_reference_texts.py",
     "storage/reference_patterns": "storage/test_reference_texts.py",
+    "tools/file_text": "laws/test_file_text.py",
+    "tools/indentation": "laws/test_text_edits.py",
     "tools/known_servers": "settings/test_new_server.py",
+    "tools/nearest_places": "laws/test_text_edits.py",
     "tools/prompts": "mcp/test_server_client.py",
     "tools/sampling": "mcp/test_callbacks.py",
     "workspace/opening": "workspace/test_boundary.py",
+    "tools/text_edits": "laws/test_text_edits.py",
     "verification/unit_changes": "verification/test_later_edits.py",
 }
 """By module, a test file that runs it and imports it, or imports a module that imports it."""
