@@ -93,8 +93,8 @@ COVERED_BY = {
     "tools/nearest_places": "laws/test_text_edits.py",
     "tools/prompts": "mcp/test_server_client.py",
     "tools/sampling": "mcp/test_callbacks.py",
-    "workspace/opening": "workspace/test_boundary.py",
     "tools/text_edits": "laws/test_text_edits.py",
+    "workspace/opening": "workspace/test_boundary.py",
     "verification/unit_changes": "verification/test_later_edits.py",
 }
 """By module, a test file that runs it and imports it, or imports a module that imports it."""
