@@ -97,6 +97,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = _dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of all garbage collections: it lives until the end."""
+    gc.collect()
+    gc.freeze()
+
+
 def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """The tests in as many equal parts as there are workers. Files with slow tests come first in
     each part, so that no slow test is left at the end. With `--dist worksteal`, each worker begins

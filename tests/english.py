@@ -13,6 +13,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -241,15 +242,16 @@ def of_lua(source: str, name: str) -> Iterator[Sentence]:
 def of_messages(source: str, name: str) -> Iterator[Sentence]:
     """Texts with at least three words in Python source, except docstrings and patterns."""
     tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
     docs = {id(node) for node in _docstrings(tree)}
     inside = {
         id(part)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.JoinedStr)
         for part in ast.walk(node)
         if part is not node
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) in docs or id(node) in inside:
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -287,6 +289,7 @@ def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
 def documents() -> dict[str, list[Sentence]]:
     """The sentences of each document, by its path below the root."""
     pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "doc").glob("*.md"))]
@@ -298,15 +301,18 @@ def documents() -> dict[str, list[Sentence]]:
     return sentences
 
 
+@cache
 def docstrings(*folders: str) -> list[Sentence]:
     """The sentences in docstrings and comments of the Python modules below these folders."""
     return [each for name, text in modules(*folders) for each in of_docstrings(text, name)]
 
 
+@cache
 def lua_comments() -> list[Sentence]:
     return [each for name, text in lua_files() for each in of_lua(text, name)]
 
 
+@cache
 def messages() -> list[Sentence]:
     """The texts in Parley's own source, except docstrings."""
     return [

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,7 +108,7 @@ def messages() -> Iterator[tuple[str, str]]:
                 yield f"{path.stem}:{node.lineno}", node.value
 
 
-@pytest.mark.parametrize(("place", "text"), list(messages()), ids=lambda value: value[:40])
-def test_no_message_of_the_library_names_an_editor_command(place: str, text: str) -> None:
-    assert ":Parley" not in in_python(text), place
-    assert "Neovim" not in in_python(text)
+def test_no_message_of_the_library_names_an_editor_command() -> None:
+    found = [(place, in_python(text)) for place, text in messages()]
+    assert len(found) > 10
+    assert [each for each in found if ":Parley" in each[1] or "Neovim" in each[1]] == []
