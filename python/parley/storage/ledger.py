@@ -90,6 +90,12 @@ CREATE TABLE IF NOT EXISTS requests (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, digest TEXT NOT NULL,
     header TEXT NOT NULL, units TEXT NOT NULL, reply TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS changes (
+    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, kind TEXT NOT NULL,
+    path BLOB NOT NULL, moved_to BLOB NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+    mode INTEGER NOT NULL, reverts INTEGER, at REAL NOT NULL, state TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS changes_of_chat ON changes (chat, number);
 CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
 """
 """A new ledger's tables; existing tables stay unchanged, without columns added here.

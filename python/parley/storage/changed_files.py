@@ -1,0 +1,73 @@
+"""The files that calls have changed, in the ledger's database: what is needed to revert a change.
+
+A change is recorded before the file is written. So after a crash, the file has either the content
+before or the content after, and the record says which is which. Does not know the contents.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from parley.policy.reverts import RecordedChange
+from parley.storage.ledger import LedgerFile
+
+_RECORD = """
+INSERT INTO changes (chat, call_id, kind, path, moved_to, before, after, mode, reverts, at, state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'begun')
+"""
+_ALL = """
+SELECT call_id, kind, path, before, after, mode, moved_to, reverts, number, at, state FROM changes
+WHERE chat = ? AND state <> 'failed' ORDER BY number
+"""
+
+
+class ChangedFiles:
+    """The changes that one chat's calls have made."""
+
+    def __init__(self, file: LedgerFile, chat: str) -> None:
+        self._file = file
+        self._chat = os.fsencode(os.path.realpath(chat))
+
+    def begin(self, change: RecordedChange) -> int:
+        """Record a change durably, before the file is written; returns its number."""
+        row = (
+            *(self._chat, _stored(change.call_id), change.kind, os.fsencode(change.path)),
+            os.fsencode(change.moved_to or ""),
+            *(change.before, change.after, change.mode, change.reverts, time.time()),
+        )
+        with self._file.transaction() as db:
+            return db.execute(_RECORD, row).lastrowid or 0
+
+    def end(self, numbers: Iterable[int], *, is_done: bool) -> None:
+        """Record the outcome of changes."""
+        state = "done" if is_done else "failed"
+        with self._file.transaction() as db:
+            db.executemany(
+                "UPDATE changes SET state = ? WHERE number = ?", ((state, n) for n in numbers)
+            )
+
+    def all(self) -> list[RecordedChange]:
+        """The changes in their order, without those that failed."""
+        return [_read(row) for row in self._file.read(_ALL, (self._chat,))]
+
+
+def _stored(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _read(row: tuple[Any, ...]) -> RecordedChange:
+    call_id, kind, path, before, after, mode, moved_to, *rest = row
+    return RecordedChange(
+        call_id.decode("utf-8", "surrogatepass"),
+        kind,
+        Path(os.fsdecode(path)),
+        before,
+        after,
+        mode,
+        Path(os.fsdecode(moved_to)) if moved_to else None,
+        *rest,
+    )
