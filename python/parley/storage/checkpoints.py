@@ -19,8 +19,8 @@ from parley.errors import ParleyError
 from parley.paths import private_folder
 from parley.text import size_text
 
-MOST_DAYS = 30
-MOST_BYTES = 500_000_000
+MOST_DAYS_KEPT = 30
+MOST_KEPT = 500_000_000
 """How long contents are kept, and how many bytes of them; the oldest are deleted first."""
 LARGEST = 50_000_000
 """The most bytes of one content."""
@@ -36,7 +36,7 @@ class Checkpoints:
         self,
         folder: Path,
         now: Callable[[], float] = time.time,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MOST_KEPT,
     ) -> None:
         self._folder = folder
         self._now = now
@@ -93,6 +93,6 @@ class Checkpoints:
         for changed, size, path in sorted(found, reverse=True):
             kept += size
             age = now - changed
-            if age > _NEW_S and (age > MOST_DAYS * _DAY_S or kept > self._most_bytes):
+            if age > _NEW_S and (age > MOST_DAYS_KEPT * _DAY_S or kept > self._most_bytes):
                 with suppress(OSError):
                     path.unlink()
