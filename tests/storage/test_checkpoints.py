@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import ParleyError
-from parley.storage.checkpoints import LARGEST, MOST_DAYS_KEPT, Checkpoints
+from parley.storage.checkpoints import LARGEST_KEPT, MOST_DAYS_KEPT, Checkpoints
 
 DAY_S = 24 * 3600.0
 
@@ -72,4 +72,4 @@ def test_a_folder_that_cannot_be_written_and_a_huge_content_are_reported(tmp_pat
     with pytest.raises(ParleyError, match="cannot be kept in"):
         Checkpoints(tmp_path / "file").keep(b"x")
     with pytest.raises(ParleyError, match=r"more than 50\.0 MB"):
-        Checkpoints(tmp_path).keep(bytes(LARGEST + 1))
+        Checkpoints(tmp_path).keep(bytes(LARGEST_KEPT + 1))

@@ -66,9 +66,9 @@ def _call_lines(seen: engine.Observation) -> Iterator[list[str]]:
 
 
 def _diff(change: FileChange) -> Sequence[str]:
-    from parley.display.diff_rows import diff_lines
+    from parley.tools.line_diff import unified_diff
 
-    return diff_lines(change)
+    return unified_diff(change.before, change.after, change.path, change.moved_to)
 
 
 def _changes(call: Proposal | Broken, seen: engine.Observation) -> Sequence[FileChange]:

@@ -1,31 +1,15 @@
 """A unified diff as rows for a screen. Pure.
 
 No line can hide: hidden characters, right-to-left text, carriage returns and excessive marks become
-visible escapes, and a cut line is marked. Knows texts; does not know files or calls.
+visible escapes, and a cut line is marked.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
-from itertools import takewhile
-from typing import Literal, TypeAlias
-
 from parley.display.summary import ChangedFile, Chunks, shown_line
 from parley.policy.previews import FileChange
+from parley.tools.line_diff import DiffRow, Sign, counts, diff_rows
 
-CONTEXT = 3
-"""The unchanged lines around each change."""
-_MOST_PAIRS = 250_000
-"""The most pairs of lines that difflib compares at once; it needs quadratic time. A larger change
-without common unique lines is shown as one replacement."""
-_NO_NEWLINE = " No newline at end of file"
-"""As `diff` writes it, so that `patch` understands it."""
-
-Sign: TypeAlias = Literal[" ", "-", "+", "@", "\\"]
 _GROUPS: dict[Sign, str] = {
     " ": "ParleyContext",
     "-": "ParleyRemoved",
@@ -35,152 +19,16 @@ _GROUPS: dict[Sign, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRow:
-    """One row of a diff: a line before (`-`), after (`+`) or both (` `), a hunk's place (`@`), or a
-    remark about the line above (`\\`)."""
-
-    sign: Sign
-    text: str
-    number: int = 0
-    """The line's number, counted from 1, in the text after; for `-`, in the text before."""
-
-
-Change: TypeAlias = tuple[int, int, int, int]
-"""The changed lines: from and to before, from and to after, counted from 0."""
-
-
-def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[Change]:
-    """The changes between two texts' lines, in order. The same texts always give the same changes."""
-    pairs = zip(before, after, strict=False)
-    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    most = min(len(before), len(after)) - head
-    backwards = zip(reversed(before), reversed(after), strict=False)
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], backwards))
-    tail = min(same, most)
-    ends = len(before) - tail, len(after) - tail
-    changes, a, c = list[Change](), head, head
-    for b, d in [*_anchors(before[head : ends[0]], after[head : ends[1]]), (None, None)]:
-        to = (ends[0], ends[1]) if b is None or d is None else (head + b, head + d)
-        changes += _compared(before, after, a, to[0], c, to[1])
-        a, c = to[0] + 1, to[1] + 1
-    return changes
-
-
-def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The longest series of lines that occur once in each text, as their numbers in both.
-
-    With these as fixed points (patience diff, B. Cohen), the time is almost linear.
-    """
-    places = {line: at for at, line in enumerate(new)}
-    in_old, in_new = Counter(old), Counter(new)
-    pairs = [
-        (at, places[line])
-        for at, line in enumerate(old)
-        if in_old[line] == 1 and in_new.get(line) == 1
-    ]
-    ends, last, before = list[int](), list[int](), list[int]()
-    for number, (_, place) in enumerate(pairs):  # the longest increasing series of places
-        length = bisect_left(ends, place)
-        ends[length : length + 1], last[length : length + 1] = [place], [number]
-        before.append(last[length - 1] if length else -1)
-    series, number = list[tuple[int, int]](), last[-1] if last else -1
-    while number >= 0:
-        series.append(pairs[number])
-        number = before[number]
-    return series[::-1]
-
-
-def _compared(
-    before: Sequence[str], after: Sequence[str], a: int, b: int, c: int, d: int
-) -> Iterator[Change]:
-    """The changes between the lines from `a` to `b` before and from `c` to `d` after."""
-    if a == b or c == d or (b - a) * (d - c) > _MOST_PAIRS:
-        if (a, c) != (b, d):
-            yield a, b, c, d
-        return
-    matcher = SequenceMatcher(None, before[a:b], after[c:d], autojunk=False)
-    for kind, e, f, g, h in matcher.get_opcodes():
-        if kind != "equal":
-            yield a + e, a + f, c + g, c + h
-
-
-def lines_of(text: str | None) -> list[str]:
-    """A text's lines, each with its end; only a line feed ends a line."""
-    parts = (text or "").split("\n")
-    ended = [f"{part}\n" for part in parts[:-1]]
-    return [*ended, parts[-1]] if parts[-1] else ended
-
-
-def diff_rows(before: str | None, after: str | None) -> list[DiffRow]:
-    """All rows of the diff between two texts; None stands for no file."""
-    old, new = lines_of(before), lines_of(after)
-    rows = list[DiffRow]()
-    for hunk in _hunks(changed_lines(old, new)):
-        start, end = max(hunk[0][0] - CONTEXT, 0), min(hunk[-1][1] + CONTEXT, len(old))
-        shift = hunk[0][2] - hunk[0][0]
-        size = hunk[-1][3] + (end - hunk[-1][1]) - (start + shift)
-        at = f"@@ -{_range(start, end - start)} +{_range(start + shift, size)} @@"
-        rows.append(DiffRow("@", at))
-        for a, b, c, d in hunk:
-            rows += _context(old, start, a, c - a)
-            rows += (row for at in range(a, b) for row in _row("-", old[at], at))
-            rows += (row for at in range(c, d) for row in _row("+", new[at], at))
-            start, shift = b, d - b
-        rows += _context(old, start, end, shift)
-    return rows
-
-
-def counts(rows: Sequence[DiffRow]) -> tuple[int, int]:
-    """How many lines a diff adds and removes."""
-    return sum(row.sign == "+" for row in rows), sum(row.sign == "-" for row in rows)
-
-
-def diff_lines(change: FileChange) -> list[str]:
-    """A file's change as the lines of a unified diff, which `patch` accepts; none if the text does
-    not change."""
-    rows = diff_rows(change.before, change.after)
-    if not rows:
-        return []
-    old = "/dev/null" if change.before is None else f"a/{change.path}"
-    new = "/dev/null" if change.after is None else f"b/{change.moved_to or change.path}"
-    text = (row.text if row.sign == "@" else f"{row.sign}{row.text}" for row in rows)
-    return [f"--- {old}", f"+++ {new}", *text]
+def rows_of(change: FileChange) -> list[DiffRow]:
+    """The rows of a file's diff."""
+    return diff_rows(change.before, change.after)
 
 
 def changed_file(change: FileChange) -> ChangedFile:
     """A file's change as a call's row shows it."""
-    added, removed = counts(diff_rows(change.before, change.after))
+    added, removed = counts(rows_of(change))
     kind = "new file" if change.before is None else "deletes" if change.after is None else ""
     return ChangedFile(change.path, added, removed, kind, change.moved_to)
-
-
-def _context(lines: Sequence[str], start: int, end: int, shift: int) -> Iterator[DiffRow]:
-    return (row for at in range(start, end) for row in _row(" ", lines[at], at + shift))
-
-
-def _row(sign: Sign, line: str, at: int) -> Iterator[DiffRow]:
-    yield DiffRow(sign, line.removesuffix("\n"), at + 1)
-    if not line.endswith("\n"):
-        yield DiffRow("\\", _NO_NEWLINE)
-
-
-def _hunks(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """The changes in groups whose contexts touch."""
-    hunk = list[Change]()
-    for change in changes:
-        if hunk and change[0] - hunk[-1][1] > 2 * CONTEXT:
-            yield hunk
-            hunk = []
-        hunk.append(change)
-    if hunk:
-        yield hunk
-
-
-def _range(start: int, count: int) -> str:
-    """A hunk's range as in a unified diff (POSIX, diff, "Diff -u Output Format")."""
-    first = start + 1 if count else start
-    return f"{first}" if count == 1 else f"{first},{count}"
 
 
 def diff_chunks(row: DiffRow, most: int | None = None) -> Chunks:

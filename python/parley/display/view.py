@@ -17,7 +17,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.references import language_of
 from parley.chat.transcript import CHOICES, YES, Broken, Exchange, Problem, Proposal, Transcript
-from parley.display.diff_rows import changed_file, diff_chunks, diff_rows
+from parley.display.diff_rows import changed_file, diff_chunks, rows_of
 from parley.display.summary import (
     Chunks,
     as_json,
@@ -206,7 +206,7 @@ def _remarks(preview: CallPreview | None) -> Iterator[str]:
 
 def _diff_block(change: FileChange, name: str) -> Iterator[dict[str, Any]]:
     """A file's diff, with as many first and last rows as a window may show."""
-    rows = diff_rows(change.before, change.after)
+    rows = rows_of(change)
     if not rows:
         return
     path = shown_path(change.moved_to or change.path)
@@ -347,7 +347,7 @@ def _whole_diff(change: FileChange) -> list[str]:
     """A file's whole diff, in a fence that its lines cannot close."""
     path = legible_line(change.path)
     path = f"{path} → {legible_line(change.moved_to)}" if change.moved_to else path
-    rows = diff_rows(change.before, change.after)
+    rows = rows_of(change)
     shown = [
         row.text if row.sign == "@" else f"{row.sign}{shown_line(row.text, None)}" for row in rows
     ]

@@ -22,7 +22,7 @@ from parley.text import size_text
 MOST_DAYS_KEPT = 30
 MOST_KEPT = 500_000_000
 """How long contents are kept, and how many bytes of them; the oldest are deleted first."""
-LARGEST = 50_000_000
+LARGEST_KEPT = 50_000_000
 """The most bytes of one content."""
 _DAY_S = 24 * 3600.0
 _NEW_S = 3600.0
@@ -47,9 +47,9 @@ class Checkpoints:
         """Keep a content durably; returns its digest, "" for no content. Raises ParleyError."""
         if content is None:
             return ""
-        if len(content) > LARGEST:
+        if len(content) > LARGEST_KEPT:
             raise ParleyError(
-                f"it has more than {size_text(LARGEST)}, so its old content cannot be kept"
+                f"it has more than {size_text(LARGEST_KEPT)}, so its old content cannot be kept"
             )
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)
@@ -71,7 +71,7 @@ class Checkpoints:
         """The content with this digest; None if it was deleted, or if the file has another
         content."""
         try:
-            content = whole(self._path(digest), LARGEST)
+            content = whole(self._path(digest), LARGEST_KEPT)
         except OSError:
             return None
         return content if hashlib.sha256(content).hexdigest() == digest else None
