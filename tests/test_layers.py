@@ -76,7 +76,7 @@ BELOW: dict[str, set[str]] = {
             "mcp",
             "runtime",
         ),
-        *("display", "conversion"),
+        *("display", "conversion", "workspace"),
     },
     "chunks": {"chat", "models", "engine"},
     "session": {

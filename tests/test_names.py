@@ -21,7 +21,7 @@ OF_SEVERAL_CONSTANTS = {"T"}
 """Names of type variables."""
 ENDS_OF_A_WIRE = {
     *("chat", "completion", "context", "folds", "health", "pages", "pictures", "queue"),
-    *("servers_page", "stream", "view"),
+    *("open_files", "servers_page", "stream", "view"),
     *("dialogs", "finder", "mirror", "running", "sightings"),
     *("anthropic", "openai_chat", "openai_responses"),
 }

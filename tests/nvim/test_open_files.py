@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import pytest
 
+from parley.errors import ParleyError
+from parley.nvim.editor import Editor
+from parley.nvim.open_files import BufferFiles
+from parley.tools.file_text import decoded
+from parley.workspace.editor_files import OpenText
 from tests.nvim.harness import Child, child
 
 SERVER = Path(__file__).parent / "files_server.py"
 CODE = "".join(f"line {number}\n" for number in range(1, 41))
 _number = count(1)
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +118,213 @@ def test_changed_files_are_reloaded_and_those_with_unsaved_changes_are_named_onc
     assert text.count("deleted on disk, but still open: gone.py") == 1
     assert nvim.lines(nvim.nvim.funcs.bufnr("kept.py"))[:8:7] == ["mine", "line 8"]
     assert nvim.lines(nvim.nvim.funcs.bufnr("gone.py")) == CODE.splitlines()
+
+
+class Direct:
+    """Asks Neovim without a host."""
+
+    def __init__(self, nvim: Child) -> None:
+        self._nvim = nvim
+
+    async def ask(self, name: str, *arguments: Any) -> Any:
+        return self._nvim.lua("return require('parley.remote')(...)", name, *arguments)
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """The value of a coroutine that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    raise AssertionError("it waits")
+
+
+class Desk:
+    """The editor port, for tests that do not wait."""
+
+    def __init__(self, nvim: Child) -> None:
+        self.saves = True
+        self._files = BufferFiles(cast("Editor", Direct(nvim)), lambda: self.saves)
+
+    def text(self, path: Path) -> OpenText | None:
+        return at_once(self._files.text(path))
+
+    def apply(self, path: Path, before: str, text: str) -> str:
+        digest = hashlib.sha256(before.encode()).hexdigest()
+        return at_once(self._files.apply(path, digest, text))
+
+    def move(self, path: Path, target: Path) -> None:
+        at_once(self._files.move(path, target))
+
+
+@pytest.fixture
+def files(plain: Child) -> Desk:
+    plain.lua("require('parley.open_files').watch()")
+    return Desk(plain)
+
+
+SEEN = """
+local one, two, ns = ...
+local function line(win, place)
+  return vim.api.nvim_win_call(win, function() return vim.fn.line(place) end)
+end
+return {
+  vim.api.nvim_win_get_cursor(one), vim.api.nvim_win_get_cursor(two),
+  { line(one, 'w0'), line(two, 'w0') },
+  { line(one, "'m"), line(one, "'n") },
+  vim.api.nvim_win_call(one, function() return { vim.fn.foldclosed(34), vim.fn.foldclosedend(34) } end),
+  vim.api.nvim_buf_get_extmark_by_id(vim.api.nvim_win_get_buf(one), ns, 1, {}),
+}
+"""
+
+
+def test_an_edit_of_an_open_file_keeps_what_the_user_sees_and_is_one_undo_step(
+    plain: Child, files: Desk, tmp_path: Path
+) -> None:
+    path = plain.edit(str(tmp_path / "code.py"), CODE)
+    one = plain.lua("return vim.api.nvim_get_current_win()")
+    namespace = plain.lua("return vim.api.nvim_create_namespace('test')")
+    plain.command("setlocal foldmethod=manual | 30,36fold | 30mark m | 36mark n")
+    plain.lua("vim.api.nvim_buf_set_extmark(0, ..., 29, 5, { id = 1, end_col = 7 })", namespace)
+    plain.command("call cursor(12, 4) | normal! zt")
+    plain.command("belowright split | call cursor(40, 6)")
+    two = plain.lua("return vim.api.nvim_get_current_win()")
+    plain.keys("A more<Esc>")
+    plain.command("silent write | call cursor(38, 6) | normal! zb")
+    shown = (one, two, namespace)
+    before, top = plain.text() + "\n", plain.nvim.funcs.line("w0")
+    after = before.replace("line 2\n", "line 2\nnew\nnew too\n").replace("line 39\n", "")
+    after = after.replace("line 30", "my line 30").replace("line 36", "line 36!")
+
+    assert files.text(path) == OpenText(before)
+    assert files.apply(path, before, after) == "saved"
+    assert path.read_text(encoding="utf-8") == after == plain.text() + "\n"
+    assert not plain.lua("return vim.bo.modified")
+    places = [[14, 3], [40, 5], [14, top + 2], [32, 38], [32, 38], [31, 8]]
+    assert plain.lua(SEEN, *shown) == places
+    plain.command("silent undo")
+    assert plain.text() + "\n" == before
+    plain.command("silent undo")
+    assert plain.text() + "\n" == CODE
+    plain.command("silent undo 0 | silent redo | silent write")
+    assert files.text(path) == OpenText(before)
+
+    plain.command("enew | only")
+    assert files.apply(path, before, after) == "saved"
+    assert path.read_text(encoding="utf-8") == after
+    assert plain.nvim.current.buffer.name == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "new"),
+    [
+        (b"one\ntwo", "one\n2"),
+        (b"one\ntwo", "one\ntwo\n"),
+        (b"one\ntwo\n", "one\ntwo"),
+        (b"one\r\ntwo\r\n", "1\r\n\r\ntwo\r\n"),
+        (b"one\r\ntwo", "one\r\ntwo\r\n"),
+        (b"one\rtwo\r\n", "one\r2\r\n"),
+        (b"one\r\ntwo\n", "one\r\n2\n"),
+        (b"\xef\xbb\xbfone\n", "eins\n"),
+        ("\ufeffone\n\u00fc\n".encode("utf-16-le"), "\u00fc\none\n"),
+        (b"caf\xe9\n", "Caf\u00e9s\n"),
+        ("\u4e00\u4e8c\U0001f600\n".encode(), "\u4e00\u4e09\U0001f601\n\n"),
+        (b"", "first\n"),
+        (b"only\n", ""),
+        (b"\n", "\n\n"),
+    ],
+)
+def test_the_bytes_of_an_edited_file_are_those_of_its_own_encoding_and_line_ends(
+    plain: Child, files: Desk, tmp_path: Path, content: bytes, new: str
+) -> None:
+    path = tmp_path / "file.txt"
+    path.write_bytes(content)
+    plain.command(f"set fileformats=unix,dos,mac | edit {path}")
+    plain.command("set fileformats=unix,dos")
+    before = decoded(content)
+    assert files.text(path) == OpenText(before.text)
+    assert files.apply(path, before.text, new) == "saved"
+    assert path.read_bytes() == before.encoded(new)
+    assert files.text(path) == OpenText(new)
+    plain.command("edit!")
+    assert files.text(path) == OpenText(new)
+
+
+def test_an_edit_is_not_written_over_unsaved_changes_or_against_the_setting(
+    plain: Child, files: Desk, tmp_path: Path
+) -> None:
+    path = plain.edit(str(tmp_path / "code.py"), CODE)
+    plain.command("call setline(40, 'mine')")
+    mine = CODE.replace("line 40", "mine")
+    assert files.text(path) == OpenText(mine, is_modified=True)
+    assert files.apply(path, CODE, "line\n") == "changed"
+    assert files.apply(path, mine, f"first\n{mine}") == "unsaved"
+    assert plain.text() + "\n" == f"first\n{mine}"
+    plain.command("silent write")
+    files.saves = False
+    assert files.apply(path, f"first\n{mine}", mine) == "unsaved"
+    assert path.read_text(encoding="utf-8") == f"first\n{mine}"
+    plain.command("silent write")
+
+    path.write_text("of another program\n", encoding="utf-8")
+    assert files.apply(path, mine, CODE) == "changed"
+    assert files.text(path) == OpenText("of another program\n")
+    path.unlink()
+    assert files.text(path) is None
+    assert files.apply(path, "of another program\n", CODE) == "changed"
+    assert not path.exists()
+    plain.command("bdelete")
+    path.write_text(CODE, encoding="utf-8")
+    assert (files.text(path), files.apply(path, CODE, CODE)) == (None, "changed")
+
+
+def test_a_failed_write_leaves_file_and_buffer_unchanged_and_a_formatter_may_change_the_text(
+    plain: Child, files: Desk, tmp_path: Path
+) -> None:
+    path = plain.edit(str(tmp_path / "code.py"), CODE)
+    plain.command("autocmd BufWritePre <buffer> call append('$', 'formatted')")
+    assert files.apply(path, CODE, "line 1\n") == "saved"
+    assert path.read_text(encoding="utf-8") == "line 1\nformatted\n"
+    plain.command("silent undo")
+    assert plain.text() + "\n" == CODE
+    plain.command("autocmd! BufWritePre <buffer>")
+    plain.command("silent write")
+    plain.command("autocmd BufWritePre <buffer> throw 'E999: the formatter failed'")
+    with pytest.raises(
+        ParleyError, match=r"code\.py is open in Neovim: Neovim cannot write it: E999"
+    ):
+        files.apply(path, CODE, "line 1")
+    assert path.read_text(encoding="utf-8") == CODE == plain.text() + "\n"
+    assert not plain.lua("return vim.bo.modified")
+    for option in ("readonly", "nomodifiable"):
+        plain.command(f"setlocal {option}")
+        with pytest.raises(ParleyError, match=f"'{option}' is set"):
+            files.apply(path, CODE, "line 1\n")
+        plain.command("setlocal noreadonly modifiable")
+    plain.command("setlocal fileformat=dos")
+    with pytest.raises(ParleyError, match="line ends"):
+        files.apply(path, CODE.replace("\n", "\r\n"), CODE)
+
+
+def test_a_buffer_follows_its_moved_file_and_a_new_file_appears_in_its_empty_buffer(
+    plain: Child, files: Desk, tmp_path: Path
+) -> None:
+    first, second, new = (tmp_path / name for name in ("first.py", "second.py", "new.py"))
+    plain.edit(str(first), CODE)
+    first.rename(second)
+    files.move(first, second)
+    assert plain.name == str(second)
+    assert plain.nvim.funcs.bufnr(str(first)) == -1
+    plain.command("call setline(1, 'more') | silent write | call setline(2, 'unsaved')")
+    second.rename(first)
+    files.move(second, first)
+    assert "first.py was moved, and its unsaved changes" in " ".join(plain.messages().split())
+    assert (plain.name, plain.lines()[1]) == (str(first), "unsaved")
+    assert first.read_text(encoding="utf-8") == CODE.replace("line 1\n", "more\n")
+
+    plain.command(f"silent write! | edit {new}")
+    new.write_text(CODE, encoding="utf-8")
+    plain.lua("require('parley.open_files').reload()")
+    assert plain.lines() == CODE.splitlines()
+    plain.command("call setline(1, 'more') | silent write")
