@@ -1,6 +1,6 @@
 """A local HTTP server that speaks the providers' wire formats, to try out and to test Parley.
 
-The server knows the formats and a few simple rules for answers, but nothing about transcripts,
+The server knows the formats and a table of questions and replies, but nothing about transcripts,
 settings or Neovim. Only `server` does I/O, and modules are imported only when needed.
 """
 

@@ -1,6 +1,6 @@
 """The demo model's input and output, independent of the wire format: a conversation and a reply.
 
-Contains only values. `reading` creates conversations from request bodies, `rules` creates replies,
+Contains only values. `reading` creates conversations from request bodies, `replies` drafts replies,
 and the modules in `wire` turn replies into frames.
 """
 
@@ -34,7 +34,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """The conversation that the rules see. `seed` depends on the history, and is used to make ids
+    """The conversation that the demo model sees. `seed` depends on the history, and makes ids
     unique.
 
     `syntax` is the syntax for calls in the text; "" means the format's own calls. `pictures` are

@@ -1,4 +1,4 @@
-"""Reads request bodies in all three formats as the conversation that the rules see.
+"""Reads request bodies in all three formats as the conversation that the demo model sees.
 
 Does not validate bodies: a malformed body raises LookupError, TypeError, ValueError or
 AttributeError. The question is the user's last text. Results before the question are history, and

@@ -1,14 +1,15 @@
-"""The demo model: a pure function from a conversation to a reply, based on a table of rules.
+"""The demo model: a pure function from a conversation to a reply, based on a table of questions.
 
-The first rule with a reply wins. Rules see the question, the offered tools and the results since
-the question; rules know nothing about wire formats.
+The first row whose question is asked makes the reply. Rows see the question, the offered tools and
+the results since the question; rows know nothing about wire formats.
 """
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import Any
 
 from parley.demo.dialogue import CallResult, DemoCall, DemoUsage, Dialogue, Reply, Stop, tokens
 from parley.demo.named import IN_TURN, due, named
@@ -16,30 +17,7 @@ from parley.demo.stocks import companies, query_for, query_of, read_quote
 from parley.demo.text_tools import call_text
 
 SUMMARY_MARK = "📝:"
-_SAY = re.compile(r"\s*(?:say|repeat)(?: after me)?(?::[ \n]?|[ \n])", re.IGNORECASE)
-_WRITE = re.compile(r"\bwrite (\d{1,6}) (?:words|tokens)\b", re.IGNORECASE)
-_THINK = re.compile(r"\bthink\b", re.IGNORECASE)
-_HIDDEN = re.compile(r"\bredacted\b", re.IGNORECASE)
-_GREETING = re.compile(r"\s*(?:hi|hello|hey|good (?:morning|evening))\b", re.IGNORECASE)
-_ABOUT = re.compile(r"\b(?:who|what) are you\b|\bhelp\b|\bwhat can you do\b", re.IGNORECASE)
-_STATUS = re.compile(r"\bsingle, clear, natural sentence\b", re.IGNORECASE)
-_SUM_UP = re.compile(r"\bone exchange of a longer conversation\b.*?\nUser:\n(.*?)(\n|$)", re.DOTALL)
-_WORDS = (
-    "the",
-    "file",
-    "is",
-    "the",
-    "conversation",
-    "and",
-    "every",
-    "word",
-    "can",
-    "be",
-    "changed",
-    "by",
-    "hand",
-)
-
+_WORDS = "the file is the conversation and every word can be changed by hand"
 _WHO = (
     "I am the demo model: a small program on your own machine that answers by simple rules. "
     "I need no key and no network, and I know nothing of my own."
@@ -48,11 +26,23 @@ _TRY = (
     'Try "can you find the latest stock price of google and microsoft?", "think about it", '
     '"write 100 words", "say: anything", or `call NAME {"argument": "value"}` with a tool\'s name.'
 )
+_NO_RULE = f"I have no rule for that question. {_WHO}\n\n{_TRY}"
+_NO_SEARCH = (
+    "I cannot look things up: no search tool was offered to me, and I know no prices by heart."
+)
+_THOUGHTS = """\
+First: what is asked? {}
+
+Then: what do I know?
+
+    nothing
+
+So I say that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A rule's proposed reply; `summary` is used if the system prompt asks for a summary line."""
+    """A proposed reply; `summary` is used if the system prompt asks for a summary line."""
 
     text: str = ""
     calls: tuple[DemoCall, ...] = ()
@@ -60,17 +50,21 @@ class Draft:
     summary: str = ""
 
 
-Rule = Callable[[Dialogue], Draft | None]
+Find = Callable[[Dialogue], Any]
+"""Finds a kind of question: its match, calls, companies or pictures; falsy if it is not asked."""
+
+Make = Callable[[Dialogue, Any], Draft]
+"""Drafts the reply to a question from the conversation and the value that `Find` returned."""
 
 
 def reply(conversation: Dialogue) -> Reply:
     """The demo model's next reply; equal conversations yield equal replies."""
-    draft = next(draft for rule in RULES if (draft := rule(conversation)) is not None)
+    draft = next(make(conversation, found) for find, make in TABLE if (found := find(conversation)))
     thinks = conversation.thinking == "on" or (
-        conversation.thinking == "asked" and _THINK.search(conversation.question) is not None
+        conversation.thinking == "asked" and _THINK(conversation)
     )
     thinking = (draft.thoughts or _passing_thought(conversation)) if thinks else ""
-    hidden = thinking if _HIDDEN.search(conversation.question) else ""
+    hidden = thinking if _HIDDEN(conversation) else ""
     return _within_limit(
         conversation, "" if hidden else thinking, hidden, *_text_and_calls(draft, conversation)
     )
@@ -87,36 +81,23 @@ def _text_and_calls(draft: Draft, conversation: Dialogue) -> tuple[str, tuple[De
     return "\n\n".join(filter(None, (text, calls))), ()
 
 
-def _status(conversation: Dialogue) -> Draft | None:
-    """Answers a separate request for a status line, with one sentence about a tool call."""
-    if not _STATUS.search(conversation.question):
-        return None
-    query = re.search(r'query\W+(\w[^"\\}]*)', conversation.question)
-    return Draft(f"Searching for {query[1].strip()}..." if query else "Working on it...")
+def _asks(pattern: str) -> Find:
+    """A question that contains a pattern in any case; a dot also matches the end of a line."""
+    compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    return lambda conversation: compiled.search(conversation.question)
 
 
-def _sum_up(conversation: Dialogue) -> Draft | None:
-    """Answers a request for a summary of one exchange."""
-    match = _SUM_UP.search(conversation.question)
-    return Draft(f"you said “{match[1][:60]}”, and I answered.") if match else None
+def _says(text: str, summary: str = "") -> Make:
+    r"""A fixed text, with the pattern's groups in place of `\1`."""
+    return lambda _, match: Draft(match.expand(text), summary=summary)
 
 
-def _say(conversation: Dialogue) -> Draft | None:
-    match = _SAY.match(conversation.question)
-    words = conversation.question[match.end() :] if match else ""
-    return Draft(words) if words.strip() else None
+def _write(_: Dialogue, match: re.Match[str]) -> Draft:
+    return Draft(" ".join(islice(cycle(_WORDS.split()), int(match[1]))) or "Nothing.")
 
 
-def _write(conversation: Dialogue) -> Draft | None:
-    match = _WRITE.search(conversation.question)
-    return Draft(" ".join(islice(cycle(_WORDS), int(match[1]))) or "Nothing.") if match else None
-
-
-def _named_tools(conversation: Dialogue) -> Draft | None:
-    """`call NAME {json}`, once or more: calls the tools with exactly these arguments."""
-    calls = named(conversation.question)
-    if not calls:
-        return None
+def _named_tools(conversation: Dialogue, calls: tuple[DemoCall, ...]) -> Draft:
+    """Calls the tools with exactly these arguments, then reports the results."""
     if now := due(conversation):
         word = "Now I call" if conversation.results else "I call"
         return Draft(f"{word} {_list([call.name for call in now])}.", now)
@@ -131,79 +112,54 @@ def _named_tools(conversation: Dialogue) -> Draft | None:
     return Draft(f"I have no tool named {_list([call.name for call in calls])}. {have}")
 
 
-def _pictures(conversation: Dialogue) -> Draft | None:
+def _pictures(_: Dialogue, pictures: tuple[str, ...]) -> Draft:
     """Lists the pictures' types; the model cannot see the pictures themselves."""
-    if not conversation.pictures:
-        return None
-    return Draft(
-        f"I am shown {_list(list(conversation.pictures))}.", summary="you showed me something."
-    )
+    return Draft(f"I am shown {_list(pictures)}.", summary="you showed me something.")
 
 
-def _stocks(conversation: Dialogue) -> Draft | None:
+def _stocks(conversation: Dialogue, names: tuple[str, ...]) -> Draft:
     """The original example: a search for each company, then an answer from the results."""
-    names = companies(conversation.question)
-    if not names:
-        return None
     known = {query_of(result): result for result in conversation.results}
     missing = [company for company in names if query_for(company) not in known]
     tool = _search_tool(conversation)
     if missing and tool is not None:
         return _searches(conversation, missing, tool)
-    if not known:
-        return Draft(
-            "I cannot look things up: no search tool was offered to me, and I know no "
-            "prices by "
-            "heart."
-        )
-    return _prices(names, known)
+    return _prices(names, known) if known else Draft(_NO_SEARCH)
 
 
-def _about(conversation: Dialogue) -> Draft | None:
-    return Draft(f"{_WHO}\n\n{_TRY}") if _ABOUT.search(conversation.question) else None
-
-
-def _greeting(conversation: Dialogue) -> Draft | None:
-    if not _GREETING.match(conversation.question):
-        return None
-    return Draft(f"Hello! {_WHO}", summary="you said hello, and I said who I am.")
-
-
-def _think(conversation: Dialogue) -> Draft | None:
-    if not _THINK.search(conversation.question):
-        return None
-    question = " ".join(conversation.question.split())[:200]
-    thoughts = (
-        f"First: what is asked? {question}\n\nThen: what do I know?\n\n    nothing\n\nSo "
-        "I say that."
-    )
+def _think(conversation: Dialogue, _: re.Match[str]) -> Draft:
     return Draft(
         "I have thought about it, and I still know nothing of my own.",
-        (),
-        thoughts,
-        "you had me think.",
+        thoughts=_THOUGHTS.format(" ".join(conversation.question.split())[:200]),
+        summary="you had me think.",
     )
 
 
-def _otherwise(conversation: Dialogue) -> Draft | None:
-    return Draft(
-        f"I have no rule for that question. {_WHO}\n\n{_TRY}",
-        summary="you asked something that I cannot answer.",
-    )
+_THINK = _asks(r"\bthink\b")
+_HIDDEN = _asks(r"\bredacted\b")
+_SAY = r"\A\s*(?:say|repeat)(?: after me(?=[: \n]))?+(?::[ \n]?|[ \n])(.*\S.*)"
+_STATUS = r"\bsingle, clear, natural sentence\b"
+_QUERY = r'(?-i:query)\W+(\w(?:[^"\\}]*[^"\\}\s])?)'
+_EXCHANGE = r"(?-i:\bone exchange of a longer conversation\b.*?\nUser:\n)([^\n]{0,60})"
 
-
-RULES: tuple[Rule, ...] = (
-    _status,
-    _sum_up,
-    _say,
-    _write,
-    _named_tools,
-    _stocks,
-    _pictures,
-    _about,
-    _greeting,
-    _think,
-    _otherwise,
+TABLE: tuple[tuple[Find, Make], ...] = (
+    # separate requests: a status line about a tool call, a summary of one exchange
+    (_asks(rf"\A(?=.*{_STATUS}).*?{_QUERY}"), _says(r"Searching for \1...")),
+    (_asks(_STATUS), _says("Working on it...")),
+    (_asks(_EXCHANGE), _says(r"you said “\1”, and I answered.")),
+    # the user's questions
+    (_asks(_SAY), _says(r"\1")),
+    (_asks(r"\bwrite (\d{1,6}) (?:words|tokens)\b"), _write),
+    (lambda conversation: named(conversation.question), _named_tools),
+    (lambda conversation: companies(conversation.question), _stocks),
+    (lambda conversation: conversation.pictures, _pictures),
+    (_asks(r"\b(?:who|what) are you\b|\bhelp\b|\bwhat can you do\b"), _says(f"{_WHO}\n\n{_TRY}")),
+    (
+        _asks(r"\A\s*(?:hi|hello|hey|good (?:morning|evening))\b"),
+        _says(f"Hello! {_WHO}", "you said hello, and I said who I am."),
+    ),
+    (_THINK, _think),
+    (_asks(""), _says(_NO_RULE, "you asked something that I cannot answer.")),
 )
 
 
@@ -236,7 +192,7 @@ def _prices(names: tuple[str, ...], known: dict[str, CallResult]) -> Draft:
     parts += [text for is_price, text in quotes if not is_price]
     parts += [f"I could not look up {company}." for company, result in results if result is None]
     text = " ".join(parts)
-    summary = f"you asked for the stock price of {_list(list(names))}, and I answered: {text}"
+    summary = f"you asked for the stock price of {_list(names)}, and I answered: {text}"
     return Draft(
         f"{text} Do you want something else?", (), "The results are in: I read the prices.", summary
     )
@@ -279,7 +235,7 @@ def _report(result: CallResult) -> str:
         return f"You did not want {result.name} to be called."
     if result.failed:
         return f"{result.name} failed: {result.text.removeprefix('Error: ')}"
-    shown = f" It shows me {_list(list(result.pictures))}." if result.pictures else ""
+    shown = f" It shows me {_list(result.pictures)}." if result.pictures else ""
     if result.text:
         return f"{result.name} returned: {result.text}{shown}"
     return f"{result.name} returned{shown.removeprefix(' It shows me') or ' nothing.'}"
@@ -299,7 +255,7 @@ def _with_summary(draft: Draft, conversation: Dialogue) -> str:
     return f"{draft.text}\n\n{SUMMARY_MARK} {draft.summary}"
 
 
-def _list(names: list[str]) -> str:
+def _list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -312,13 +268,12 @@ def _within_limit(
 ) -> Reply:
     """The reply, cut at the token limit, even in the middle of a word or a call's arguments."""
     room = 4 * conversation.limit if conversation.limit is not None else None
+    pieces = (thinking, hidden, text, *(call.arguments for call in calls))
     parts: list[str] = []
-    for piece in (thinking, hidden, text, *(call.arguments for call in calls)):
+    for piece in pieces:
         parts.append(piece if room is None else piece[:room])
         room = room and room - len(parts[-1])
-    whole = len("".join(parts)) == len(
-        "".join((thinking, hidden, text, *(call.arguments for call in calls)))
-    )
+    whole = tuple(parts) == pieces
     cut_calls = tuple(
         DemoCall(call.name, part)
         for call, part in zip(calls, parts[3:], strict=True)
