@@ -31,19 +31,24 @@ class NearPlace:
 
 def nearest_places(text: str, old: str) -> list[NearPlace]:
     """The places that resemble the old text most, best first; bounded."""
-    lines, quoted = text.split("\n"), old.strip("\n").split("\n")
-    shown = [line[:MOST_COLUMNS].strip() for line in quoted[:MOST_LINES]]
-    ranked = list[tuple[float, int]]()
-    for start, _ in _votes(lines, quoted).most_common(_MOST_COMPARED):
-        place = [line[:MOST_COLUMNS].strip() for line in lines[start : start + len(shown)]]
-        ratio = SequenceMatcher(None, "\n".join(place), "\n".join(shown), autojunk=False).ratio()
+    lines, quoted = text.removesuffix("\n").split("\n"), old.strip("\n").split("\n")
+    old_part = _part(quoted)
+    ranked = list[tuple[float, int, int]]()
+    for start, votes in _votes(lines, quoted).most_common(_MOST_COMPARED):
+        place = _part(lines[start : start + min(len(quoted), MOST_LINES)])
+        ratio = SequenceMatcher(None, place, old_part, autojunk=False).ratio()
         if ratio >= _LEAST_RATIO:
-            ranked.append((-ratio, start))
+            ranked.append((-ratio, -votes, start))
     chosen = list[int]()
-    for _, start in sorted(ranked):
+    for _, _, start in sorted(ranked):
         if all(abs(start - other) >= len(quoted) for other in chosen):
             chosen.append(start)
     return [_near_place(lines, quoted, start) for start in chosen[:MOST_PLACES]]
+
+
+def _part(lines: Sequence[str]) -> str:
+    """The first lines as a text to compare, without indentation and without blank lines around it."""
+    return "\n".join(line[:MOST_COLUMNS].strip() for line in lines[:MOST_LINES]).strip()
 
 
 def _votes(lines: Sequence[str], quoted: Sequence[str]) -> Counter[int]:
@@ -97,7 +102,7 @@ _ELISION = re.compile(
     r"(?:\bunchanged\b|\bremains?\b|\bas before\b|\bthe same\b|\bomitted\b|\.\.\.|…)",
     re.IGNORECASE,
 )
-_DOTS = re.compile(rf"(?:{_COMMENT})?(?:\.\.\.|…)\s*(?:\*/|-->|\*/\}})?\s*$")
+_DOTS = re.compile(rf"(?:{_COMMENT})?\s*(?:\.\.\.|…)\s*(?:\*/|-->|\*/\}})?\s*$")
 _NUMBERED = re.compile(r" *(\d{1,7})(?:[:|] ?|\t|→|  )")
 
 

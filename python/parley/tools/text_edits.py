@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from parley.errors import ParleyError
-from parley.text import counted
 from parley.tools.indentation import BLANKS, Reindent, indent_of, reindent
+from parley.tools.line_runs import letters
 from parley.tools.nearest_places import elided_line, nearest_places, old_text_hint
 
 _MOST_LINES_NAMED = 10
@@ -96,12 +96,12 @@ def _replaced(text: str, replacement: Replacement) -> str:
                 "the old text is empty. Quote the text to replace, or the lines next to the place "
                 "for the new text"
             )
-        return new
-    if placeholder := elided_line(new, text):
-        raise EditError(_placeholder(placeholder))
+        return rewritten(text, new)
     places = _places(text, replacement)
     if not places:
         raise _NoPlaceError(_no_place(text, replacement))
+    if placeholder := elided_line(new, text):
+        raise EditError(_placeholder(placeholder))
     if len(places) > 1 and not replacement.all:
         raise EditError(_several_places(text, places))
     result = _joined(text, places)
@@ -148,7 +148,7 @@ def _no_place(text: str, replacement: Replacement) -> str:
     nearest = nearest_places(plain, old)
     if not nearest:
         return "the old text is not in the file, and nothing resembles it. Read the file again"
-    names = counted(len(nearest), "place")
+    names = "place" if len(nearest) == 1 else f"{len(nearest)} places"
     shown = "\n".join(f"{place.heading}:\n{place.text}" for place in nearest)
     return (
         "the old text is not in the file. Quote the file's text exactly, without omissions. "
@@ -305,10 +305,7 @@ def _of_lines(
     if not any(keys):
         return
     lines = _lines(text)
-    # One character stands for each key, so that the search takes linear time.
-    letters = {each: chr(n) for n, each in enumerate(dict.fromkeys(keys), 1)}
-    text_letters = "".join(letters.get(key(line.content), "\0") for line in lines)
-    old_letters = "".join(letters[each] for each in keys)
+    text_letters, old_letters = letters((key(line.content) for line in lines), keys)
     steps, first = 0, text_letters.find(old_letters)
     while first >= 0:
         if (steps := steps + len(old)) > _MOST_STEPS:
