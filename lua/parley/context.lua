@@ -11,6 +11,7 @@ local H = {}
 ---@field kind string the buffer's 'buftype'
 ---@field language string the buffer's 'filetype'
 ---@field loaded boolean if false, the fields below are missing
+---@field difference? "unsaved"|"stale"|"deleted" why the text is not the file's text
 ---@field lines? string[]
 ---@field first? integer the number of the first line
 ---@field size? integer in bytes, only if it is more than `most`; then there are no lines
@@ -26,12 +27,14 @@ function M.text(chat, what, most)
   if not buf then
     return vim.empty_dict()
   end
+  local difference = what ~= "diagnostics" and require("parley.open_files").difference(buf) or nil
   local context = {
     name = M.name(buf),
     path = api.nvim_buf_get_name(buf),
     kind = vim.bo[buf].buftype,
     language = vim.bo[buf].filetype,
     loaded = api.nvim_buf_is_loaded(buf),
+    difference = difference,
   }
   if context.loaded then
     H[what](buf, most, context)

@@ -75,9 +75,9 @@ end
 --- Reload a buffer if its file has changed. If the buffer cannot be reloaded, its text differs from
 --- the file: return the reason.
 ---@param buf integer
----@return "unsaved"|"deleted"|nil
+---@return "unsaved"|"stale"|"deleted"|nil
 function M.difference(buf)
-  return H.is_file(buf) and H.renew(buf) or nil
+  return H.is_file(buf) and not require("parley.handle").busy(buf) and H.renew(buf) or nil
 end
 
 --- The text of an open file; nil if no listed buffer has it. If the file has changed on disk, a
@@ -310,7 +310,7 @@ end
 
 --- Reload the buffer of a changed file as |:checktime| does with 'autoread', which never asks about
 --- a buffer without unsaved changes. Marks that are not set in the buffer's window stay.
----@return "unsaved"|"deleted"|nil why the buffer still differs from its file
+---@return "unsaved"|"stale"|"deleted"|nil why the buffer still differs from its file
 function H.renew(buf)
   local stat = H.stamp(buf)
   if not stat then
@@ -335,6 +335,7 @@ function H.renew(buf)
   if is_off and api.nvim_buf_is_valid(buf) then
     api.nvim_set_option_value("autoread", own, { buf = buf })
   end
+  return H.has_changed(buf, stat) and "stale" or nil -- such as in the command-line window
 end
 
 --- Whether another program wrote the file since the buffer was read or written.

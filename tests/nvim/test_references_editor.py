@@ -54,6 +54,37 @@ def test_the_other_file_is_included_with_the_editors_text(nvim: Child, work: Pat
     assert path.read_text(encoding="utf-8") == CODE
 
 
+def test_a_text_that_is_not_the_files_text_says_so_and_otherwise_is_reloaded_first(
+    nvim: Child, work: Path
+) -> None:
+    path, new = code(nvim, work), CODE.replace("1", "uno")
+    path.write_text(new, encoding="utf-8")
+    ask(nvim, "say: hello @@buffer@@")
+    complete(nvim)
+    assert f"`numbers.py` (4 lines)\n\n```python\n{new}```" in nvim.text()
+    assert nvim.lines(nvim.nvim.funcs.bufnr("numbers.py")) == new.splitlines()
+
+    nvim.command("silent write | buffer numbers.py | call setline(4, 'mine') | normal! ggVj\x1b")
+    path.write_text(CODE, encoding="utf-8")
+    ask(nvim, "say: hello @@buffer@@ @@selection@@")
+    complete(nvim)
+    differs = "with unsaved changes; the file on disk differs`"
+    mine = new.replace("four = 4", "mine")
+    assert f"`numbers.py {differs} (4 lines)\n\n```python\n{mine}```" in nvim.text()
+    assert f"`numbers.py:1-2 {differs} (2 lines)" in nvim.text()
+    path.unlink()
+    nvim.command("silent write | buffer numbers.py")
+    ask(nvim, "say: hello @@buffer@@")
+    complete(nvim)
+    assert f"`numbers.py; the file was deleted` (4 lines)\n\n```python\n{mine}```" in nvim.text()
+
+    nvim.command("silent write! | buffer numbers.py | silent write")
+    nvim.command("call setline(4, 'saved') | silent noautocmd write | call setline(4, 'newer')")
+    ask(nvim, "say: hello @@buffer@@")
+    complete(nvim)
+    assert "`numbers.py` (4 lines)" in nvim.text()
+
+
 def test_in_a_chat_opened_first_it_is_the_other_windows_file(nvim: Child, work: Path) -> None:
     nvim.command("enew | only")
     chat = nvim.edit(str(work / "first.md"), "💬: say: hello @@buffer@@\n")

@@ -19,6 +19,12 @@ _MESSAGE = 1000
 """The most characters to quote from a diagnostic's message."""
 _OF_FILES = ("", "help")
 """The kinds of buffers ('buftype') that contain a file's text."""
+_DIFFERENCES = {
+    "unsaved": " with unsaved changes; the file on disk differs",
+    "stale": " before its last change; the file on disk differs",
+    "deleted": "; the file was deleted",
+}
+"""What a title says about the file, by the difference that Lua reports."""
 _NO_FILE = "no other file is open next to this chat"
 
 
@@ -50,6 +56,7 @@ def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
         raise ParleyError(f"nothing is selected in {file}" if is_selection else f"{file} is empty")
     first = context["first"]
     title = Lines(file, first, first + len(lines) - 1).title if is_selection else file
+    title += _DIFFERENCES.get(context.get("difference", ""), "")
     return EditorText(
         context["path"], title, "\n".join(lines) + "\n", info_word(context["language"])
     )
