@@ -33,6 +33,10 @@ def home() -> Iterator[Path]:
         yield Path(name)
 
 
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
 @pytest_asyncio.fixture
 async def commands(home: Path) -> AsyncIterator[Commands]:
     root = home / "project"
@@ -60,17 +64,20 @@ async def test_only_the_root_and_a_private_temporary_folder_can_be_written(
     mark = f"parley-{home.name}"
     script = f"""
         echo in >inside && echo out >../outside; echo tmp >/tmp/{mark} && cat /tmp/{mark} inside
-        echo "$TMPDIR"; mkdir $TMPDIR/sub; touch /etc/{mark}; rm -r ../project
+        echo "$TMPDIR"; mkdir -p "$GOCACHE"; ls /tmp
+        mount -o remount,bind,rw / 2>&1 | sed 's/^/mount: /'; touch ../mounted; rm -r ../project
     """
     text = await output(commands, script)
     assert [line for line in text.split("\n") if "cannot" not in line and ": " not in line] == [
         "tmp",
         "in",
         "/tmp",
+        "go-build",
+        mark,
         "",
     ]
-    assert not (home / "outside").exists()
-    assert mark not in {path.name for path in Path("/tmp").iterdir()}  # noqa: ASYNC240
+    assert names(home) - {".local"} == {"project"}
+    assert mark not in names(Path("/tmp"))
     assert commands.root.exists()
 
 

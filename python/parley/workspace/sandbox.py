@@ -2,8 +2,8 @@
 
 A sandboxed command can write only below the root and into private temporary folders. It cannot see
 keys, Parley's own folders, or the sockets of other programs, through which it could leave. It cannot
-change the root repository's hooks and settings, because git would run them later, outside. Does not
-know the command.
+change the root repository's hooks and settings, because git would run them later, outside. It can
+write other files that the user may run later, such as a Makefile. Does not know the command.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ _SECRETS = (
 """Files and folders in the home folder that contain keys."""
 _TEMPORARY = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - these are hidden, not used
 """Folders with other programs' files and sockets: the session bus, terminals, editors."""
-_SYSTEM_RUN = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver", "/run/wrappers")
-"""Parts of /run without sockets that programs need (systemd-resolved(8); NixOS)."""
+_SYSTEM_RUN = (
+    *("/run/systemd/resolve", "/run/NetworkManager/resolv.conf", "/run/resolvconf/resolv.conf"),
+    *("/run/current-system", "/run/opengl-driver", "/run/wrappers"),
+)
+"""Parts of /run that programs need: the name servers (resolv.conf(5)) and the system of NixOS."""
 _SESSION = (
     "DISPLAY",
     "WAYLAND_DISPLAY",
@@ -45,6 +48,8 @@ _SESSION = (
     "XDG_RUNTIME_DIR",
 )
 """Variables with the addresses of programs outside of the sandbox."""
+_CACHES = {"GOCACHE": "go-build", "UV_CACHE_DIR": "uv", "ZIG_GLOBAL_CACHE_DIR": "zig"}
+"""Programs that do not run without a cache to write into; others run without theirs."""
 _MAC_SANDBOX = "/usr/bin/sandbox-exec"
 
 
@@ -146,16 +151,22 @@ class Sandbox:
         self, command: Sequence[str], limits: Confinement, environ: Mapping[str, str]
     ) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
         """The command in the sandbox, and its variables."""
-        kept = {name: value for name, value in environ.items() if name not in _SESSION}
         path = self._program() or ""
         if not self._is_mac:
-            kept["TMPDIR"] = "/tmp"  # noqa: S108 - the sandbox has its own
-            yield (path, *bwrap_arguments(limits), "--", *command), kept
+            private = Path("/tmp")  # noqa: S108 - the sandbox has its own
+            yield (path, *bwrap_arguments(limits), "--", *command), _variables(environ, private)
             return
         with TemporaryDirectory(prefix="parley-", ignore_cleanup_errors=True) as name:
             private = Path(name).resolve()
-            kept["TMPDIR"] = str(private)
-            yield (path, "-p", mac_profile(limits, private), *command), kept
+            profile = mac_profile(limits, private)
+            yield (path, "-p", profile, *command), _variables(environ, private)
+
+
+def _variables(environ: Mapping[str, str], private: Path) -> dict[str, str]:
+    """The variables of a command with this temporary folder."""
+    others = {name: value for name, value in environ.items() if name not in _SESSION}
+    caches = {name: str(private / folder) for name, folder in _CACHES.items()}
+    return {**others, **caches, "TMPDIR": str(private)}
 
 
 async def _output(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, int]:
