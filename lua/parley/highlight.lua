@@ -33,11 +33,12 @@ local links = {
   ParleyStatus = "Comment",
   ParleyQuestionLine = "CursorLine",
   ParleyPageHeading = "Title",
+  ParleyPageKey = "Special",
 }
 
 --- Highlight a chat's lines, but only the lines on the screen.
 function M.chat(buf)
-  H.set_links()
+  M.set_links()
   H.chats[buf] = true
   H.choose_treesitter(buf)
   H.tame_treesitter(buf)
@@ -46,7 +47,7 @@ function M.chat(buf)
     return
   end
   H.provided = true
-  api.nvim_create_autocmd("ColorScheme", { callback = H.set_links })
+  api.nvim_create_autocmd("ColorScheme", { callback = M.set_links })
   api.nvim_create_autocmd("Syntax", {
     pattern = "markdown",
     callback = function(event)
@@ -198,7 +199,8 @@ function H.tame_syntax(buf)
   end
 end
 
-function H.set_links()
+--- Define the highlight groups that the colour scheme does not define.
+function M.set_links()
   for name, link in pairs(links) do
     api.nvim_set_hl(0, name, { link = link, default = true })
   end

@@ -1,9 +1,11 @@
---- A chat's keys: keys that always exist, and keys that decide on waiting calls.
+--- A chat's keys: keys that always exist, and keys that decide on waiting calls; in other buffers,
+--- the same keys decide on proposed changes.
 local M = {}
 
 local api = vim.api
 local H = {
   waiting = {},
+  deciders = {},
   mapped = {},
   details = {},
   typed = nil,
@@ -106,6 +108,59 @@ function M.waits(buf)
   return H.waiting[buf] ~= nil
 end
 
+---@class parley.Decider
+---@field here? fun(): boolean whether the keys apply at the cursor; by default, everywhere
+---@field act table<string, fun()> by choice, or by another key
+---@field what table<string, string> the descriptions
+
+--- Map keys in a buffer outside chats for a decision on a change that is shown there; nil removes
+--- them, and restores the buffer's own maps. The same keys as in chats decide.
+---@param decider? parley.Decider
+function M.decide(buf, decider)
+  if H.deciders[buf] then
+    H.deciders[buf] = nil
+    if api.nvim_buf_is_loaded(buf) then
+      H.remove(buf)
+    end
+    H.waiting[buf] = nil
+  end
+  if decider then
+    H.deciders[buf], H.waiting[buf] = decider, {}
+    for key in vim.spairs(decider.act) do
+      local lhs, what = M.decision(key), "Parley: " .. decider.what[key]
+      if vim.list_contains(M.choices, key) then
+        H.choice(buf, key, lhs, decider.what[key])
+      else
+        local opts = { expr = true, remap = true, replace_keycodes = false, desc = what }
+        H.map(buf, lhs, function()
+          return H.other(buf, key, lhs)
+        end, opts)
+      end
+    end
+  end
+  H.listen()
+end
+
+--- The key that decides on a proposed change: the setting, or the default if the user has none.
+---@param key string a choice, or another key
+---@return string
+function M.decision(key)
+  local set = H.settings().choices[key]
+  return type(set) == "string" and set ~= "" and set or key
+end
+
+--- Decide on the change that is shown at the cursor, without a key; false if there is none.
+---@param choice string
+---@return boolean
+function M.decided(choice)
+  local decider = H.deciders[api.nvim_get_current_buf()]
+  local act = decider and (not decider.here or decider.here()) and decider.act[choice]
+  if act then
+    act()
+  end
+  return act ~= nil and act ~= false
+end
+
 --- Forget a closed chat and remove its keys, because a reloaded buffer would still have them.
 function M.forget(buf)
   M.calls(buf, false)
@@ -130,6 +185,7 @@ function H.act(choice, plug)
     return
   end
   local typed, lhs = H.typed or "", H.settings().choices[choice]
+  lhs = H.deciders[buf] and M.decision(choice) or lhs
   if type(lhs) == "string" and H.is_spelling(typed, lhs:rep(2)) then
     typed = vim.keycode(lhs)
   end
@@ -141,7 +197,9 @@ function H.act(choice, plug)
   local now = require("parley.sightings").now()
   local again = is_same and now - (last.told or now) or nil
   H.last = { buf = buf, choice = choice, typed = typed }
-  if no[choice] and (choice == "yN" or require("parley.view").proposal_at(buf, H.row())) then
+  if H.deciders[buf] then
+    M.decided(choice)
+  elseif no[choice] and (choice == "yN" or require("parley.view").proposal_at(buf, H.row())) then
     H.refuse(choice)
   else
     require("parley.chat").ask("choose", { key = choice, rule = "key", reason = "", again = again })
@@ -227,6 +285,14 @@ function H.choose(buf, choice, lhs)
   return vim.keycode(("<Cmd>lua require('parley.keys').act('%s')<CR>"):format(choice))
 end
 
+--- The action of a decider's other keys: the decision, or Vim's own command.
+function H.other(buf, key, lhs)
+  if vim.v.count > 0 or H.register_named() or not H.waits_here(buf) then
+    return H.given_back(buf, lhs)
+  end
+  return vim.keycode(("<Cmd>lua require('parley.keys').decided('%s')<CR>"):format(key))
+end
+
 --- What the keys would be without our maps: the user's own map for them or for their beginning, and
 --- the remaining keys. Without such a map, they are the keys themselves: the first key is not
 --- remapped, and an operator uses the user's own text objects.
@@ -262,6 +328,10 @@ function H.row()
 end
 
 function H.waits_here(buf)
+  local decider = H.deciders[buf]
+  if decider then
+    return not decider.here or decider.here()
+  end
   return require("parley.view").waits_at(buf, H.row())
 end
 

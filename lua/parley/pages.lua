@@ -15,7 +15,7 @@ function M.scratch(name, lines, filetype)
     buf = api.nvim_create_buf(false, true)
     api.nvim_buf_set_name(buf, "parley://" .. name)
     vim.keymap.set("n", "q", function()
-      H.leave(api.nvim_get_current_win())
+      M.leave(api.nvim_get_current_win())
     end, { buffer = buf, nowait = true, desc = "Parley: close this page" })
   end
   M.fill(buf, lines)
@@ -88,7 +88,7 @@ end
 function M.close(name)
   local win = vim.fn.bufwinid(M.buffer(name))
   if win ~= -1 then
-    H.leave(win)
+    M.leave(win)
   end
 end
 
@@ -279,7 +279,7 @@ function H.keys(buf)
 end
 
 --- Close a window; the last window shows its earlier buffer again instead.
-function H.leave(win)
+function M.leave(win)
   if pcall(api.nvim_win_close, win, false) then
     return
   end
