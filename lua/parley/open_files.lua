@@ -20,7 +20,8 @@ function M.watch()
     return
   end
   H.group = api.nvim_create_augroup("parley.open_files", {})
-  local events = { "BufReadPost", "BufWritePost", "FileChangedShellPost", "BufFilePost" }
+  -- A reload is a BufReadPost; after a FileChangedShellPost, the buffer may still have its old text.
+  local events = { "BufReadPost", "BufWritePost", "BufFilePost" }
   api.nvim_create_autocmd(events, {
     group = H.group,
     callback = function(args)
@@ -52,9 +53,10 @@ function M.reload()
   for _, buf in ipairs(api.nvim_list_bufs()) do
     if H.is_file(buf) and not require("parley.handle").busy(buf) then
       local why = H.renew(buf)
-      if why and not vim.deep_equal(H.reported[buf], H.stamp(buf) or {}) then
+      local names = why == "unsaved" and unsaved or why == "deleted" and deleted
+      if names and not vim.deep_equal(H.reported[buf], H.stamp(buf) or {}) then
         H.reported[buf] = H.stamp(buf) or {}
-        table.insert(why == "deleted" and deleted or unsaved, buf)
+        table.insert(names, buf)
       end
     end
   end
@@ -87,7 +89,8 @@ end
 ---@return parley.OpenText?
 function M.text(path, most)
   local buf = H.find(path)
-  if not buf or H.renew(buf) == "deleted" and not vim.bo[buf].modified then
+  local difference = buf and H.renew(buf)
+  if not buf or difference == "deleted" and not vim.bo[buf].modified then
     return nil
   end
   local size = api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
@@ -95,7 +98,8 @@ function M.text(path, most)
     return { problem = "too large to send from Neovim" }
   end
   local text = H.text(buf)
-  return text and { text = text, modified = vim.bo[buf].modified } or { problem = "it is not text" }
+  local is_modified = vim.bo[buf].modified or difference ~= nil
+  return text and { text = text, modified = is_modified } or { problem = "it is not text" }
 end
 
 --- Change an open file to a new text, if it still has the text that the change was computed for. It
@@ -115,7 +119,8 @@ function M.apply(path, digest, text, saves)
     local name = options.readonly and "readonly" or "nomodifiable"
     return { problem = ("Neovim does not change its buffer: '%s' is set there"):format(name) }
   end
-  local is_deleted = H.renew(buf) == "deleted" and not options.modified
+  local difference = H.renew(buf)
+  local is_deleted = difference == "deleted" and not options.modified
   local before = not is_deleted and H.text(buf)
   if not before or vim.fn.sha256(before) ~= digest then
     return { state = "changed" }
@@ -126,7 +131,8 @@ function M.apply(path, digest, text, saves)
       problem = ("not all its line ends are those of 'fileformat' %s"):format(options.fileformat),
     }
   end
-  local is_clean, had_end, step = not options.modified, options.endofline, H.step(buf)
+  local is_clean = not options.modified and not difference -- else `:write` would ask
+  local had_end, step = options.endofline, H.step(buf)
   H.end_undo_block(buf)
   H.replace(buf, lines)
   options.endofline = text == "" and had_end or has_end
@@ -335,7 +341,7 @@ function H.renew(buf)
   if is_off and api.nvim_buf_is_valid(buf) then
     api.nvim_set_option_value("autoread", own, { buf = buf })
   end
-  return H.has_changed(buf, stat) and "stale" or nil -- such as in the command-line window
+  return H.has_changed(buf, stat) and "stale" or nil -- the user has answered no to |W11|
 end
 
 --- Whether another program wrote the file since the buffer was read or written.

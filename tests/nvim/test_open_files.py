@@ -328,3 +328,22 @@ def test_a_buffer_follows_its_moved_file_and_a_new_file_appears_in_its_empty_buf
     plain.lua("require('parley.open_files').reload()")
     assert plain.lines() == CODE.splitlines()
     plain.command("call setline(1, 'more') | silent write")
+
+
+def test_a_buffer_that_the_user_did_not_reload_is_still_known_to_differ(
+    plain: Child, files: Desk, tmp_path: Path
+) -> None:
+    path = plain.edit(str(tmp_path / "code.py"), CODE)
+    plain.command("set noautoread")
+    plain.command("autocmd FileChangedShell <buffer> let v:fcs_choice = ''")
+    difference = "return require('parley.open_files').difference(vim.api.nvim_get_current_buf())"
+    for change, why in (("silent", "stale"), ("call setline(1, 'mine')", "unsaved")):
+        plain.command(change)
+        path.write_text(f"{CODE}{why}\n", encoding="utf-8")
+        plain.command("checktime")
+        assert plain.lua(difference) == why
+        opened = files.text(path)
+        assert opened == OpenText(plain.text() + "\n", is_modified=True)
+        assert files.apply(path, opened.text, f"new\n{opened.text}") == "unsaved"
+        plain.command("silent noautocmd write!")
+        assert plain.lua(difference) is None
