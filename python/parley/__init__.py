@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from parley.session import Approve, Decision, Session
     from parley.settings.values import (
         Agent,
+        AgentLoop,
         Approval,
         ChoiceKeys,
         Highlight,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Agent",
+    "AgentLoop",
     "Approval",
     "Approve",
     "Attachment",
@@ -145,7 +147,17 @@ _HOMES = {
     "policy.rules": ("Pattern",),
     "session": ("Approve", "Decision", "Session"),
     "settings.values": (
-        *("Agent", "Approval", "ChoiceKeys", "Highlight", "Keys", "Loop", "Mcp", "PromptTools"),
+        *(
+            "Agent",
+            "AgentLoop",
+            "Approval",
+            "ChoiceKeys",
+            "Highlight",
+            "Keys",
+            "Loop",
+            "Mcp",
+            "PromptTools",
+        ),
         *("ProviderSettings", "Safety", "Settings", "Status", "Tools", "Xml"),
     ),
     "tools.catalogue": ("Tool",),

@@ -14,6 +14,7 @@ from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.models.tool_room import ToolRoom
 from parley.policy.rules import Pattern, Rules
+from parley.settings.read import read_settings
 from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
 from parley.settings.values import AGENTS, Agent, Approval, Mcp, Safety, Settings, Tools
 from parley.tools.catalogue import Catalogue
@@ -251,3 +252,18 @@ def test_no_front_matter_extends_what_the_settings_allow(front_matter: str) -> N
         plain.timeout_s,
         plain.request.quirks,
     )
+
+
+def test_an_agent_may_have_limits_of_its_own() -> None:
+    table = {
+        "agents": [
+            {"name": "Coder", "provider": "demo", "model": "demo", "loop": {"max_iterations": 60}}
+        ],
+        "loop": {"max_iterations": 7, "timeout_s": 9},
+    }
+    settings, problems = read_settings(table)
+    assert problems == ()
+    agents = {agent.name: agent for agent in settings.all_agents()}
+    found = [chat_settings(parse("💬: x\n"), settings, agents[name]) for name in ("Coder", "Demo")]
+    assert [each.limits.max_iterations for each in found] == [60, 7]
+    assert [each.timeout_s for each in found] == [9, 9]

@@ -25,6 +25,7 @@ from parley.settings.values import (
     TOOLS_SHARE,
     TOOLS_TOKENS,
     Agent,
+    AgentLoop,
     ProviderSettings,
     Settings,
 )
@@ -55,7 +56,7 @@ def chat_settings(
     """The settings for a turn in this chat with this agent; built-in templates by default."""
     front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
-    safety, loop = settings.safety, settings.loop
+    safety, loop, own = settings.safety, settings.loop, agent.loop or AgentLoop()
     limits = _call_limits(settings.max_tool_calls, front)
     return ChatSettings(
         agent=agent.name,
@@ -69,8 +70,8 @@ def chat_settings(
         limits=Limits(
             per_message=limits.per_message,
             per_session=limits.per_session,
-            max_iterations=loop.max_iterations,
-            max_consecutive_errors=loop.max_consecutive_errors,
+            max_iterations=own.max_iterations or loop.max_iterations,
+            max_consecutive_errors=own.max_consecutive_errors or loop.max_consecutive_errors,
             max_tools_per_request=safety.max_tools_per_request,
             blocked=safety.blocked_tool_patterns,
         ),
@@ -80,7 +81,7 @@ def chat_settings(
         tools=_narrowing(settings, agent, provider, front),
         scope=settings.keys.scope,
         parallel=loop.parallel,
-        timeout_s=loop.timeout_s,
+        timeout_s=loop.timeout_s if own.timeout_s is None else own.timeout_s,
         result_max_bytes=loop.result_max_bytes,
     )
 

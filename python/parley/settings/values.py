@@ -81,6 +81,15 @@ def key_source(provider: ProviderSettings) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentLoop:
+    """Limits for one agent's answers. If a field is None, the setting in `loop` applies."""
+
+    max_iterations: int | None = field(default=None, metadata=rule(least=1))
+    max_consecutive_errors: int | None = field(default=None, metadata=rule(least=1))
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """An agent that answers chats. If a field is None, the setting with the same name applies."""
 
@@ -94,6 +103,7 @@ class Agent:
     max_tokens: int | None = None
     thinking: ThinkingSettings | None = None
     price: Price | None = None
+    loop: AgentLoop | None = None
 
 
 @dataclass(frozen=True, slots=True)
