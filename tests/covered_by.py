@@ -71,7 +71,6 @@ COVERED_BY = {
     "policy/expressions": "policy/test_rules.py",
     "policy/facts": "storage/test_ledger.py",
     "policy/plan": "laws/test_plan.py",
-    "policy/previews": "policy/test_approval.py",
     "processes/git": "storage/test_diff.py",
     "providers/api_keys": "providers/test_client_faults.py",
     "providers/provider_errors": "providers/test_client_faults.py",
@@ -79,6 +78,7 @@ COVERED_BY = {
     "runtime/asyncio_ports": "test_clock.py",
     "runtime/audit": "runtime/test_tools_port.py",
     "runtime/model_port": "test_clock.py",
+    "runtime/recording": "runtime/test_reverting.py",
     "runtime/short_reply": "runtime/test_tools_port.py",
     "settings/load": "settings/test_read.py",
     "settings/values": "settings/test_read.py",
@@ -98,6 +98,8 @@ COVERED_BY = {
     "tools/sampling": "mcp/test_callbacks.py",
     "tools/text_edits": "laws/test_text_edits.py",
     "workspace/opening": "workspace/test_boundary.py",
+    "workspace/planning": "workspace/test_change_tools.py",
+    "workspace/writing": "workspace/test_change_tools.py",
     "verification/unit_changes": "verification/test_later_edits.py",
 }
 """By module, a test file that runs it and imports it, or imports a module that imports it."""

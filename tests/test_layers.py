@@ -60,6 +60,7 @@ BELOW: dict[str, set[str]] = {
             "providers",
             "mcp",
             "demo",
+            "workspace",
         ),
     },
     "verification": {"chat", "tools", "models", "policy", "engine", "storage", "runtime"},

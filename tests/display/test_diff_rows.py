@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from parley.display.diff_rows import changed_file, diff_chunks
 from parley.display.summary import shown_line
-from parley.policy.previews import FileChange
+from parley.policy.previews import FilePreview
 from parley.text import is_hidden
 from parley.tools.line_diff import DiffRow
 
@@ -31,9 +31,9 @@ def test_a_cut_line_is_marked() -> None:
 
 def test_a_files_change_is_summed_up() -> None:
     kinds = {
-        "new file": FileChange("a", None, "x\ny\n"),
-        "deletes": FileChange("a", "x\ny\n", None),
-        "": FileChange("a", "x\n", "y\nz\n"),
+        "new file": FilePreview("a", None, "x\ny\n"),
+        "deletes": FilePreview("a", "x\ny\n", None),
+        "": FilePreview("a", "x\n", "y\nz\n"),
     }
     files = {kind: changed_file(change) for kind, change in kinds.items()}
     assert {kind: file.kind for kind, file in files.items()} == {kind: kind for kind in kinds}

@@ -20,7 +20,9 @@ from parley.policy.reverts import (
 
 def change(number: int, reverts: int | None = None) -> RecordedChange:
     kind: ChangeKind = "edit" if reverts is None else "revert"
-    return RecordedChange("c1", kind, Path("/a"), "x", "y", reverts=reverts, number=number)
+    return RecordedChange(
+        "c1", kind, Path("/"), Path("/a"), "x", "y", reverts=reverts, number=number
+    )
 
 
 @given(st.lists(st.integers(0, 9)))
@@ -45,7 +47,9 @@ def test_a_revert_of_an_unknown_change_is_ignored() -> None:
 
 
 def test_a_revert_of_a_revert_is_the_change_again() -> None:
-    first = RecordedChange("c1", "edit", Path("/a"), "x", "y", 0o755, Path("/b"), number=1)
+    first = RecordedChange(
+        "c1", "edit", Path("/"), Path("/a"), "x", "y", 0o755, Path("/b"), number=1
+    )
     back = replace(reverted(first), number=2)
     assert (back.path, back.moved_to, back.before, back.after) == (Path("/b"), Path("/a"), "y", "x")
     assert reverted(back) == replace(first, kind="revert", reverts=2, number=0)

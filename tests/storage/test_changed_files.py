@@ -17,7 +17,9 @@ NAMES = ["plain.py", "zwei Wörter.py", "new\nline", "\udcff", "-"]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_change_comes_back_as_it_was_recorded(name: str) -> None:
     changes = ChangedFiles(open_ledger(), "/chat.md")
-    edit = RecordedChange("c\ud800", "edit", Path("/w") / name, "x" * 64, "", 0o600, Path("/w/b"))
+    edit = RecordedChange(
+        "c\ud800", "edit", Path("/w"), Path("/w") / name, "x" * 64, "", 0o600, Path("/w/b")
+    )
     number = changes.begin(edit)
     (back,) = changes.all()
     assert back.at > 0
@@ -27,7 +29,7 @@ def test_a_change_comes_back_as_it_was_recorded(name: str) -> None:
 def test_a_failed_change_is_forgotten_and_other_chats_have_their_own() -> None:
     ledger = open_ledger()
     one, other = ChangedFiles(ledger, "/one.md"), ChangedFiles(ledger, "/other.md")
-    edit = RecordedChange("c1", "edit", Path("/a"), "x", "y")
+    edit = RecordedChange("c1", "edit", Path("/"), Path("/a"), "x", "y")
     first, second, third = (one.begin(edit) for _ in range(3))
     one.end([first], is_done=True)
     one.end([second], is_done=False)

@@ -21,7 +21,7 @@ from parley.text import legible
 if TYPE_CHECKING:
     from parley.cli.terminal_rows import Pen
     from parley.display.summary import Chunks
-    from parley.policy.previews import FileChange
+    from parley.policy.previews import FilePreview
     from parley.tools.catalogue import Catalogue
 
 CODES: dict[engine.EndKind, int] = {
@@ -65,13 +65,13 @@ def _call_lines(seen: engine.Observation) -> Iterator[list[str]]:
         yield [f"{_CALL} {text}", *(f"   {line}" for line in [*diffs, *filter(None, [note])])]
 
 
-def _diff(change: FileChange) -> Sequence[str]:
+def _diff(change: FilePreview) -> Sequence[str]:
     from parley.tools.line_diff import unified_diff
 
     return unified_diff(change.before, change.after, change.path, change.moved_to)
 
 
-def _changes(call: Proposal | Broken, seen: engine.Observation) -> Sequence[FileChange]:
+def _changes(call: Proposal | Broken, seen: engine.Observation) -> Sequence[FilePreview]:
     """The files that a call would change."""
     preview = None if isinstance(call, Broken) else seen.situation.approvals.preview(call)
     return preview.changes if preview else ()

@@ -7,7 +7,7 @@ visible escapes, and a cut line is marked.
 from __future__ import annotations
 
 from parley.display.summary import ChangedFile, Chunks, shown_line
-from parley.policy.previews import FileChange
+from parley.policy.previews import FilePreview
 from parley.tools.line_diff import DiffRow, Sign, counts, diff_rows
 
 _GROUPS: dict[Sign, str] = {
@@ -19,12 +19,12 @@ _GROUPS: dict[Sign, str] = {
 }
 
 
-def rows_of(change: FileChange) -> list[DiffRow]:
+def rows_of(change: FilePreview) -> list[DiffRow]:
     """The rows of a file's diff."""
     return diff_rows(change.before, change.after)
 
 
-def changed_file(change: FileChange) -> ChangedFile:
+def changed_file(change: FilePreview) -> ChangedFile:
     """A file's change as a call's row shows it."""
     added, removed = counts(rows_of(change))
     kind = "new file" if change.before is None else "deletes" if change.after is None else ""

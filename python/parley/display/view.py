@@ -35,7 +35,7 @@ from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_de
 from parley.policy.choice import Scope, open_calls
 from parley.policy.doubts import OUTDATED, Sighting, caution, sighting
 from parley.policy.missing_references import problems as lack_problems
-from parley.policy.previews import CallPreview, FileChange, Previews
+from parley.policy.previews import CallPreview, FilePreview, Previews
 from parley.settings.values import Keys
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
@@ -204,7 +204,7 @@ def _remarks(preview: CallPreview | None) -> Iterator[str]:
         yield PREVIEW
 
 
-def _diff_block(change: FileChange, name: str) -> Iterator[dict[str, Any]]:
+def _diff_block(change: FilePreview, name: str) -> Iterator[dict[str, Any]]:
     """A file's diff, with as many first and last rows as a window may show."""
     rows = rows_of(change)
     if not rows:
@@ -343,7 +343,7 @@ def details(
     return lines + _json("Parameters", dict(tool.input_schema))
 
 
-def _whole_diff(change: FileChange) -> list[str]:
+def _whole_diff(change: FilePreview) -> list[str]:
     """A file's whole diff, in a fence that its lines cannot close."""
     path = legible_line(change.path)
     path = f"{path} → {legible_line(change.moved_to)}" if change.moved_to else path

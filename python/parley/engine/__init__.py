@@ -5,7 +5,7 @@ from parley.engine.compaction import sum_up
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
 from parley.engine.observation import Observation, guidance
-from parley.engine.observe import observe
+from parley.engine.observe import observe, previews_of
 from parley.engine.own_tools import with_own_tools
 from parley.engine.ports import (
     NOTHING_ASKED,
@@ -74,6 +74,7 @@ __all__ = [
     "choose",
     "guidance",
     "observe",
+    "previews_of",
     "regenerate",
     "run_turn",
     "stopped",

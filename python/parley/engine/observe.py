@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from parley.chat.transcript import Proposal
+from collections.abc import Iterable
+
+from parley.chat.transcript import Exchange, Proposal
 from parley.engine.observation import Observation
 from parley.engine.own_tools import with_own_tools
-from parley.engine.ports import Ports, Resolve
+from parley.engine.ports import Ports, PreviewSource, Resolve
 from parley.policy.approval import unclaimed
 from parley.policy.choice import open_calls, open_keys
 from parley.policy.facts import Revoked
+from parley.policy.previews import Previews
 from parley.tools.catalogue import Catalogue
 
 
@@ -28,10 +31,18 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     if undone := unclaimed(snapshot.transcript, view):
         ports.ledger.record(Revoked(tuple(undone)))
         view = ports.ledger.view(calls)
+    previews = await previews_of(ports.previews, [snapshot.exchange], catalogue)
+    return Observation(snapshot, settings, catalogue, view, previews)
+
+
+async def previews_of(
+    source: PreviewSource, exchanges: Iterable[Exchange], catalogue: Catalogue
+) -> Previews:
+    """What the waiting calls in these exchanges would do to files."""
     waiting = [
         (call, tool)
-        for call in open_calls(snapshot.exchange)
+        for exchange in exchanges
+        for call in open_calls(exchange)
         if isinstance(call, Proposal) and (tool := catalogue.get(call.call.name))
     ]
-    previews = await ports.previews.of(waiting) if waiting else {}
-    return Observation(snapshot, settings, catalogue, view, previews)
+    return await source.of(waiting) if waiting else {}

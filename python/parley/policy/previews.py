@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class FilePreview:
     """One file, before and after a call."""
 
     path: str
@@ -30,7 +30,7 @@ class FileChange:
 class CallPreview:
     """What a call would do now."""
 
-    changes: tuple[FileChange, ...] = ()
+    changes: tuple[FilePreview, ...] = ()
     base: str = ""
     """The digest of all texts that the changes were computed from."""
     is_binding: bool = False

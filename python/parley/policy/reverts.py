@@ -21,6 +21,8 @@ class RecordedChange:
 
     call_id: str
     kind: ChangeKind
+    root: Path
+    """The workspace's root at that time, which contains the file."""
     path: Path
     before: str
     """The digest of the content before; "" if there was no file."""
@@ -82,6 +84,7 @@ def reverted(change: RecordedChange) -> RecordedChange:
     return RecordedChange(
         change.call_id,
         "revert",
+        change.root,
         change.place,
         change.after,
         change.before,

@@ -16,11 +16,11 @@ from parley.policy.reverts import RecordedChange
 from parley.storage.ledger import LedgerFile
 
 _RECORD = """
-INSERT INTO changes (chat, call_id, kind, path, moved_to, before, after, mode, reverts, at, state)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'begun')
+INSERT INTO changes (chat, call_id, kind, root, path, moved_to, before, after, mode, reverts, at, state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'begun')
 """
 _ALL = """
-SELECT call_id, kind, path, before, after, mode, moved_to, reverts, number, at, state FROM changes
+SELECT call_id, kind, root, path, before, after, mode, moved_to, reverts, number, at, state FROM changes
 WHERE chat = ? AND state <> 'failed' ORDER BY number
 """
 
@@ -35,8 +35,8 @@ class ChangedFiles:
     def begin(self, change: RecordedChange) -> int:
         """Record a change durably, before the file is written; returns its number."""
         row = (
-            *(self._chat, _stored(change.call_id), change.kind, os.fsencode(change.path)),
-            os.fsencode(change.moved_to or ""),
+            *(self._chat, _stored(change.call_id), change.kind),
+            *map(os.fsencode, (change.root, change.path, change.moved_to or "")),
             *(change.before, change.after, change.mode, change.reverts, time.time()),
         )
         with self._file.transaction() as db:
@@ -60,10 +60,11 @@ def _stored(text: str) -> bytes:
 
 
 def _read(row: tuple[Any, ...]) -> RecordedChange:
-    call_id, kind, path, before, after, mode, moved_to, *rest = row
+    call_id, kind, root, path, before, after, mode, moved_to, *rest = row
     return RecordedChange(
         call_id.decode("utf-8", "surrogatepass"),
         kind,
+        Path(os.fsdecode(root)),
         Path(os.fsdecode(path)),
         before,
         after,

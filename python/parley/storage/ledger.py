@@ -92,7 +92,7 @@ CREATE TABLE IF NOT EXISTS requests (
 );
 CREATE TABLE IF NOT EXISTS changes (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, kind TEXT NOT NULL,
-    path BLOB NOT NULL, moved_to BLOB NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+    root BLOB NOT NULL, path BLOB NOT NULL, moved_to BLOB NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
     mode INTEGER NOT NULL, reverts INTEGER, at REAL NOT NULL, state TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS changes_of_chat ON changes (chat, number);
