@@ -83,6 +83,7 @@ ChunkType: TypeAlias = Literal[
 
 _IN_PYTHON = {
     ":ParleyRespond! asks again": "send another message",
+    " (:ParleyAllow widens it)": "",
     ":ParleyRespond asks again": "send the message again",
     "try :ParleyRespond again": "send the message again",
     ":ParleyRespond": "send the message again",

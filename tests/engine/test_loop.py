@@ -36,13 +36,14 @@ from parley.models.request import Request
 from parley.policy.approval import CallKey, written_key
 from parley.policy.doubts import Seen, Sighting
 from parley.policy.facts import Proposed
+from parley.policy.permissions import Permission
 from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import App
 from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue
-from tests.chats import TOOLS, call, tool
+from tests.chats import READ, SEARCH, TOOLS, call, tool
 from tests.defaults import limits_with
 from tests.examples import examples
 from tests.fakes import (
@@ -200,6 +201,36 @@ async def test_a_remembered_tool_runs_in_later_rounds_without_asking() -> None:
     marks = [p.choice for p in parse(turns.text).exchanges[0].answers[0].proposals]
     assert marks == ["yA", "ya", "ya", None]
     assert [e.rule for e in turns.ledger.view().entries] == ["key", "memory", "memory"]
+
+
+async def test_a_capital_letter_on_a_tool_that_destroys_approves_only_this_call() -> None:
+    destroys = replace(SEARCH, annotations={"destructiveHint": True})
+    offered = LoggedTools(Catalogue.of([destroys, READ]))
+    both = calls(GOOGLE, call(5, "read_file", "{}"))
+    model = ScriptedModel(both, calls(MICROSOFT, call(6, "read_file", "{}")))
+    turns = Turns(QUESTION, model, offered)
+    await turns.run()
+    made = await turns.press("yA")
+    assert made.message == (
+        "remembered read_file in this chat; web_search: approved this time only, because a call may "
+        "destroy data (:ParleyAllow widens it)"
+    )
+    assert await turns.run() == End("waiting")
+    marks = [p.choice for p in parse(turns.text).exchanges[0].answers[0].proposals]
+    assert marks == ["ya", "yA", None, "ya"]
+    assert [e.choice for e in turns.ledger.view().entries] == ["ya", "yA", "ya"]
+
+
+async def test_a_permission_runs_a_call_without_asking_and_the_log_names_it() -> None:
+    file = open_ledger()
+    file.allow(Permission(SEARCH.server, SEARCH.name, SEARCH.digest), SEARCH.definition)
+    model = ScriptedModel(calls(GOOGLE), says("done"))
+    turns = Turns(QUESTION, model, tools(), ledger=file.chat("chat.md"))
+    assert await turns.run() == End("complete")
+    assert len(turns.tools.log) == 1
+    ((_, kind, facts),) = turns.ledger.history()
+    assert (kind, facts["rule"]) == ("decided", "permission")
+    assert facts["because"] == "permission 1 allows demo/web_search everywhere"
 
 
 async def test_every_decision_is_recorded_once_with_its_reason() -> None:

@@ -124,7 +124,7 @@ def test_the_memory_of_many_calls_is_found_in_linear_time() -> None:
             transcript, TOOLS, view(*(yes(each, choice="yA", state="used") for each in calls))
         )
         for each in calls:
-            assert list(approvals.remembered(SEARCH)) == [SEARCH.digest]
+            assert list(approvals.remembered(asked(1), SEARCH)) == [SEARCH.digest]
             approvals.lapsed(each)
 
     assert growth(remember, 2 * SIZE) < 2.1

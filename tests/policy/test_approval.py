@@ -239,7 +239,7 @@ def test_the_user_is_asked_because(why: str) -> None:
     proposal, known = ASKED_BECAUSE[why]
     transcript = remembering("yA", proposal)
     assert step(transcript, view=known) == AwaitChoices((proposal,))
-    assert why_asked(proposal, Approvals(transcript, TOOLS, known)) == why
+    assert why_asked(proposal, Approvals(transcript, TOOLS, known), Rules()) == why
 
 
 def test_a_rule_gives_its_setting_as_the_reason() -> None:

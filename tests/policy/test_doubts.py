@@ -200,7 +200,7 @@ def test_a_waiting_call_says_why_the_user_decides(
     reason: str, case: tuple[Proposal, LedgerView, Catalogue]
 ) -> None:
     call, known, catalogue = case
-    assert why_asked(call, Approvals(chat(answer(call)), catalogue, known)) == reason
+    assert why_asked(call, Approvals(chat(answer(call)), catalogue, known), Rules()) == reason
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,24 @@ def test_a_rule_with_a_mistake_allows_nothing_and_forbids_everything_that_it_nam
     assert len(problems) == 2
 
 
+@pytest.mark.parametrize(
+    "approval", [{"ask": [5, "a/*"]}, {"ask": "a/*"}, {"ask": [{"args": {}}]}, "ask"]
+)
+def test_with_an_unreadable_rule_to_ask_parley_asks_about_every_call(approval: Any) -> None:
+    settings, problems = read_settings({"approval": approval})
+    assert settings.approval.ask[-1] == Pattern("*")
+    assert len(problems) == 1
+
+
+def test_with_readable_rules_parley_asks_only_about_their_calls() -> None:
+    rules = ["a/*", {"tool": "b", "args": {"x": "("}}]
+    settings, problems = read_settings({"approval": {"ask": rules}})
+    assert settings.approval.ask == (Pattern("a/*"), Pattern("b", {"x": "("}))
+    assert len(problems) == 1, "the expression, which covers any value"
+    others, _ = read_settings({"approval": {"deny": [5]}})
+    assert others.approval.ask == ()
+
+
 def test_a_value_named_by_its_key_knows_its_name() -> None:
     settings = read(
         {"mcp": {"servers": {"s": {"command": "c"}}}, "providers": {"p": {"kind": "openai"}}}

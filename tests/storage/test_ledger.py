@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from parley.engine.ports import Ledger
 from parley.errors import BusyError, ParleyError
 from parley.policy.approval import CallKey, Entry, LedgerView
 from parley.policy.facts import Approved, Explained, Proposed, Removed, Revoked, Warned
+from parley.policy.permissions import Permission
 from parley.storage.ledger import MADE_HERE, ChatLedger, LedgerFile, default_path, shell_ledger
 from tests.ledgers import open_ledger
 
@@ -497,3 +499,59 @@ def test_asking_does_not_confirm_an_agent_typed_elsewhere(chat: ChatLedger) -> N
     assert chat.may_want("agent: Demo", is_typed=True)
     assert not chat.may_want("agent: Other", is_typed=True)
     assert not chat.may_want("agent: Other")
+
+
+# --- Permissions ----------------------------------------------------------------------------------
+
+ALLOWED = Permission("demo", "web_search", "digest")
+
+
+def test_a_permission_is_stored_once_with_the_definition_that_it_is_for(file: LedgerFile) -> None:
+    given = file.allow(ALLOWED, "{}")
+    assert given.number == file.allow(ALLOWED, "{}").number == 1
+    assert [permission for permission, _ in file.permissions()] == [given]
+    assert file.chat("chat.md").definition("digest") == "{}"
+
+
+def test_the_number_of_a_removed_permission_is_not_used_again(file: LedgerFile) -> None:
+    assert file.disallow(file.allow(ALLOWED, "").number)
+    assert not file.disallow(1)
+    assert file.permissions() == []
+    assert file.allow(ALLOWED, "").number == 2
+
+
+def test_a_permission_is_in_the_view_of_its_chat_and_its_project(
+    file: LedgerFile, tmp_path: Path
+) -> None:
+    path, project = str(tmp_path / "chat.md"), "/a"
+    given = [
+        file.allow(each, "")
+        for each in (
+            ALLOWED,
+            replace(ALLOWED, chat=os.path.realpath(path)),
+            replace(ALLOWED, root="/a"),
+            replace(ALLOWED, root="/a/b"),
+        )
+    ]
+    chat = file.chat(path, lambda: project)
+    assert list(chat.view().permissions) == given[:3]
+    project = "/a/b"
+    assert list(chat.view().permissions) == [*given[:2], given[3]]
+    assert list(file.chat("other.md").view().permissions) == given[:1]
+
+
+def test_a_chat_with_a_permission_of_its_own_is_known(file: LedgerFile) -> None:
+    """A new file with its name would inherit the permission."""
+    chat = file.chat("chat.md")
+    file.allow(ALLOWED, "")
+    assert not chat.is_known()
+    file.allow(replace(ALLOWED, chat=chat.chat), "")
+    assert chat.is_known()
+
+
+def test_nothing_that_a_turn_records_creates_a_permission(chat: ChatLedger) -> None:
+    chat.record(Proposed((("call_1", "web_search", "{}"),), (KEY,)))
+    chat.record(Approved(((KEY, "yA"),), "key"))
+    assert chat.start(KEY)
+    assert chat.view().permissions == ()
+    assert not [name for name in dir(Ledger) if "allow" in name]

@@ -18,7 +18,7 @@ from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
 from parley.cli.keyboard import PASTED, Keyboard
 from parley.cli.pager import Pager
 from parley.cli.report import Report, pen
-from parley.cli.terminal import screen
+from parley.cli.terminal import in_the_shell, screen
 from parley.cli.terminal_rows import fit, is_cut, markdown_rows, note_rows, rows
 from parley.display.summary import Chunk
 from parley.display.view import ChatView, call_drawing, details, meanings, prompt
@@ -187,7 +187,7 @@ class _Dialog:
     ) -> None:
         line, seen = calls[self._current].span.start, Seen(self._watch.seconds(), self._least_s)
         outcome = await engine.choose(ports, resolve, line, engine.Press(key, "key", reason, seen))
-        self._message = outcome.message
+        self._message = in_the_shell(outcome.message)
         if outcome.doubts:
             doubtful = [doubt.proposal for doubt in outcome.doubts]
             self._current = next(n for n, call in enumerate(calls) if call in doubtful)

@@ -29,6 +29,7 @@ _screen: ContextVar[Screen] = ContextVar("screen")
 _file: ContextVar[str] = ContextVar("file", default="")
 _IN_THE_SHELL = {
     ":ParleyRespond! asks again": "to regenerate it, delete the answer from the file",
+    " (:ParleyAllow widens it)": "",
     ":ParleyRespond": "parley respond",
     ":ParleyRequest": "parley messages",
     ":ParleyTools": "parley tools",

@@ -67,6 +67,7 @@ COLLECTED = "it runs as a task on its server: :ParleyRespond collects the result
 _SINCE = {
     "approved": "you approved this call",
     "remembered": "you remembered it",
+    "allowed": "you allowed it",
     "proposed": "the model made this call",
 }
 

@@ -8,16 +8,19 @@ from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.history import DECLINED
-from parley.chat.transcript import YES, Choice, Proposal, Result
+from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Result
 from parley.engine.calls import explained
 from parley.engine.observation import Observation
 from parley.engine.observe import observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
-from parley.policy.approval import Rule
+from parley.policy.approval import Rule, written_key
 from parley.policy.choice import UNREADABLE, Reach, chosen
 from parley.policy.doubts import Doubt, Seen, doubts, message
 from parley.policy.facts import Approved, Disowned, Removed, Revoked, Warned
+from parley.policy.permissions import memory_of, remembering
+
+_SMALL: dict[Choice, Choice] = {"yA": "ya", "yO": "yo"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
     observation = await observe(ports, resolve)
     approvals = observation.situation.approvals
     scope = observation.settings.scope
+    marks, text = dict[tuple[str, str, str], Choice](), ""
     choice = chosen(observation.snapshot.exchange, line, key, scope, approvals, press.reach)
     proposals = [call for call in choice.proposals if isinstance(call, Proposal)]
     if key in YES:
@@ -92,8 +96,7 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
                 "or move the cursor to one of them"
             )
             return ChoiceMade(False, text, is_from_afar=True)
-        known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
-        ports.ledger.record(Approved(tuple((approvals.key(p, t), key) for p, t in known), rule))
+        marks, text = _approve(ports, observation, proposals, press)
     else:
         why = f"{key} by {rule} {press.reason}".strip()
         ports.ledger.record(
@@ -108,15 +111,35 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
         same = [c for c in open_calls if c in choice.proposals]
         readable = [c for c in same if isinstance(c, Proposal)]
         if key in YES:
-            return [edits.mark(shot.lines, call, key) for call in readable]
-        marks = [edits.mark(shot.lines, call, key) for call in same]
-        return marks + [edits.put_result(shot.lines, c, declined) for c in readable]
+            return [edits.mark(shot.lines, c, marks.get(written_key(c), key)) for c in readable]
+        marked = [edits.mark(shot.lines, call, key) for call in same]
+        return marked + [edits.put_result(shot.lines, c, declined) for c in readable]
 
     if choice.proposals:
         await ports.document.change(change)
     for proposal in () if key in YES else proposals:
         ports.observer.on_event(CallRefused(proposal, declined))
-    return ChoiceMade(bool(choice.proposals), choice.message)
+    return ChoiceMade(bool(choice.proposals), choice.message or text)
+
+
+def _approve(
+    ports: Ports, observation: Observation, proposals: list[Proposal], press: Press
+) -> tuple[dict[tuple[str, str, str], Choice], str]:
+    """Record the approval; returns the mark of each call, and what a capital letter remembered.
+
+    A capital letter that remembers nothing counts as the small letter.
+    """
+    approvals, key = observation.situation.approvals, press.key
+    known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
+    memories = [memory_of(tool, approvals.preview(p)) for p, tool in known]
+    given = [_SMALL.get(key, key) if memory == "nothing" else key for memory in memories]
+    kept = [(approvals.key(*each), mark) for each, mark in zip(known, given, strict=True)]
+    ports.ledger.record(Approved(tuple(kept), press.rule))
+    marks = {written_key(p): mark for (p, _), mark in zip(known, given, strict=True)}
+    if key not in REMEMBERING:
+        return marks, ""
+    named = [(tool.name, memory) for (_, tool), memory in zip(known, memories, strict=True)]
+    return marks, remembering(named)
 
 
 def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: str) -> ChoiceMade:

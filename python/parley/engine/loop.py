@@ -76,8 +76,8 @@ async def _take(  # noqa: C901  one case for each step
             if refused := await refused_calls(ports, observation, readable):
                 await _refuse(ports, observation, refused)
                 return None
-            approvals = observation.situation.approvals
-            reasons = [(call, why_asked(call, approvals)) for call in readable]
+            approvals, rules = observation.situation.approvals, observation.settings.rules
+            reasons = [(call, why_asked(call, approvals, rules)) for call in readable]
             ports.ledger.record(explained(observation, "asked", reasons))
             return End("waiting")
         case plan.Complete():

@@ -28,7 +28,7 @@ from parley.display.summary import SIGNS, call_row, length, outcome, shown_line
 from parley.display.view import ChatView
 from parley.text import counted
 
-_BY = {"memory": "remembered", "auto": "by rule"}
+_BY = {"memory": "remembered", "permission": "allowed", "auto": "by rule"}
 """How to show an approval that the user did not type."""
 
 

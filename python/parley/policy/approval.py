@@ -14,11 +14,19 @@ from typing import Literal, TypeAlias
 
 from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
+from parley.policy.permissions import (
+    Permission,
+    exact,
+    is_command,
+    memory_of,
+    permission_for,
+    reason,
+)
 from parley.policy.previews import CallPreview, Previews
 from parley.policy.rules import Rules
 from parley.tools.catalogue import Catalogue, Tool
 
-Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
+Rule: TypeAlias = Literal["key", "command", "memory", "permission", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
 """`closed`: the approval was used, and its call has been removed from the file in the meantime."""
 _Call: TypeAlias = tuple[str, str]
@@ -70,6 +78,8 @@ class LedgerView:
     """The queried calls (id, arguments) that were started for another file, once for each start."""
     tasks: Collection[tuple[CallKey, str]] = ()
     """This chat's calls that servers reported as running tasks, with the task ids."""
+    permissions: tuple[Permission, ...] = ()
+    """The user's permissions that apply to this chat in the current project."""
 
 
 def call_key(proposal: Proposal, tool: Tool, preview: CallPreview | None = None) -> CallKey:
@@ -106,8 +116,10 @@ class Lapse:
 
     digest: str
     """The digest of the definition that the approval or proposal was for."""
-    since: Literal["approved", "remembered", "proposed"]
-    """Which is void: an approval of this call, an approval of the tool, or the proposal itself."""
+    since: Literal["approved", "remembered", "allowed", "proposed"]
+    """Which is void: an approval of this call, an approval of the tool, a permission, or the
+    proposal itself.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +166,7 @@ class Approvals:
     previews: Previews = field(default_factory=dict)
     """What the waiting calls would do to files, as far as that is known."""
     _counts: _Counts = field(init=False, repr=False, compare=False)
-    _remembered: dict[tuple[str, str, str], Mapping[str, Entry]] = field(
+    _remembered: dict[tuple[str, str, str], Mapping[str, Mapping[str, Entry]]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
     """Computed once for each tool that is queried."""
@@ -263,18 +275,35 @@ class Approvals:
         proposed = self._counts.proposed.get(call, ())
         return (tool is not None and call_key(proposal, tool) in proposed) if proposed else None
 
-    def remembered(self, tool: Tool) -> Mapping[str, Entry]:
-        """The user's approvals that remember this tool by a capital mark, by definition digest."""
+    def remembered(self, proposal: Proposal, tool: Tool) -> Mapping[str, Entry]:
+        """The user's approvals that remember this call by a capital mark, by definition digest.
+
+        They remember the tool, or only calls with the same arguments, or nothing.
+        """
+        memory = memory_of(tool, self.preview(proposal))
+        values = "" if memory == "tool" else exact(proposal.call.arguments)
+        return {} if memory == "nothing" or values is None else self._capitals(tool, values)
+
+    def _capitals(self, tool: Tool, values: str) -> Mapping[str, Entry]:
+        """The user's approvals by a capital mark of this tool's calls, by definition digest; of a
+        command, only the calls with these arguments.
+        """
         known = tool.server, tool.name, tool.digest
         if known not in self._remembered:
-            self._remembered[known] = {
-                entry.key.digest: entry
-                for proposal in all_proposals(self.transcript)
-                if proposal.choice in REMEMBERING and self.catalogue.get(proposal.call.name) == tool
-                for entry in self._counts.entries_of(proposal.call.id, proposal.call.arguments)
-                if _remembers(entry) and _same_call(entry.key, proposal, tool)
-            }
-        return self._remembered[known]
+            made = self._remembered[known] = defaultdict[str, dict[str, Entry]](dict)
+            for proposal in all_proposals(self.transcript):
+                call = proposal.call
+                if proposal.choice in REMEMBERING and self.catalogue.get(call.name) == tool:
+                    group = (exact(call.arguments) or "") if is_command(tool) else ""
+                    for entry in self._counts.entries_of(call.id, call.arguments):
+                        if _remembers(entry) and _same_call(entry.key, proposal, tool):
+                            made[group][entry.key.digest] = entry
+        return self._remembered[known].get(values, {})
+
+    def permission(self, proposal: Proposal, tool: Tool) -> Permission | None:
+        """The user's permission that allows this call; None if there is none."""
+        memory = memory_of(tool, self.preview(proposal))
+        return permission_for(self.view.permissions, tool, proposal.call.arguments, memory)
 
     def lapsed(self, proposal: Proposal) -> Lapse | None:
         """The approval, or else the proposal, that a new definition of the tool made void; None if
@@ -286,9 +315,13 @@ class Approvals:
             live = (e.key for e in self.view.entries if e.state == "live")
             key = next((key for key in live if _same_call(key, proposal, tool)), None)
             return Lapse(key.digest, "approved") if key else None
-        remembered = list(self.remembered(tool))
+        remembered = list(self.remembered(proposal, tool))
         if remembered:
             return Lapse(remembered[-1], "remembered") if tool.digest not in remembered else None
+        arguments = proposal.call.arguments
+        allowed = [p.digest for p in self.view.permissions if p.names(tool, arguments)]
+        if allowed:
+            return Lapse(allowed[-1], "allowed") if tool.digest not in allowed else None
         if self.is_as_proposed(proposal) is False:
             call = (proposal.call.id, proposal.call.arguments)
             return Lapse(self._counts.proposed[call][-1].digest, "proposed")
@@ -359,15 +392,17 @@ class Decision:
     """An approval given without asking, and its rule in words."""
 
     proposal: Proposal
-    rule: Literal["memory", "auto"]
+    rule: Literal["memory", "permission", "auto"]
     why: str
 
 
 def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision | None:
-    """The decision that memory or a rule makes on an undecided proposal; None if Parley must ask.
+    """The decision that memory, a permission or a rule makes on an undecided proposal; None if
+    Parley must ask.
 
-    Memory and rules apply only to a proposal that Parley itself wrote from a model's reply. Parley
-    asks about a proposal that was pasted, merged or mailed, or may already have run.
+    They apply only to a proposal that Parley itself wrote from a model's reply. Parley asks about a
+    proposal that was pasted, merged or mailed, or may already have run. `plan.refusal` refuses
+    blocked and denied calls before.
     """
     tool = approvals.catalogue.get(proposal.call.name)
     if tool is None or not approvals.is_own(proposal):
@@ -377,12 +412,16 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
     preview = approvals.preview(proposal)
     if preview is not None and preview.guard:
         return None
+    if rules.ask_pattern(tool, proposal.call.arguments):
+        return None
     if tool.is_own and tool.unasked:
         return Decision(proposal, "auto", tool.unasked)
-    if entry := approvals.remembered(tool).get(tool.digest):
+    if entry := approvals.remembered(proposal, tool).get(tool.digest):
         return Decision(
             proposal, "memory", f"it is remembered from {entry.choice} on {entry.key.id}"
         )
+    if permission := approvals.permission(proposal, tool):
+        return Decision(proposal, "permission", reason(permission))
     if why := rules.allowed(tool, proposal.call.arguments):
         return Decision(proposal, "auto", why)
     return None

@@ -14,6 +14,8 @@ from typing import Literal, TypeAlias
 from parley.chat.transcript import YES, Problem, Proposal
 from parley.policy.approval import Approvals, written_key
 from parley.policy.choice import open_calls
+from parley.policy.permissions import Memory, memory_of
+from parley.policy.rules import Rules
 from parley.text import one_line
 
 Kind: TypeAlias = Literal["started", "redefined", "changed", "unseen", "early"]
@@ -131,11 +133,19 @@ OUTDATED = "the file has changed since this call was approved. Look at the new d
 _SINCE = {
     "approved": "the call was approved",
     "remembered": "the tool was remembered",
+    "allowed": "you allowed the tool",
     "proposed": "the call was proposed",
 }
 
 
-def why_asked(proposal: Proposal, approvals: Approvals) -> str:
+_UNREMEMBERED: dict[Memory, str] = {
+    "tool": "no choice is remembered for the tool",
+    "arguments": "no choice is remembered for this command",
+    "nothing": "no capital letter remembers a call that may destroy something",
+}
+
+
+def why_asked(proposal: Proposal, approvals: Approvals, rules: Rules) -> str:
     """Why Parley asks the user about a waiting call."""
     if approvals.standing(proposal) == "may have run":
         return "it may already have run"
@@ -147,9 +157,13 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
         return f"its mark [{proposal.choice}] was not set here for this exact call"
     if (preview := approvals.preview(proposal)) and preview.guard:
         return preview.guard
+    tool = approvals.catalogue.get(proposal.call.name)
+    if tool and (pattern := rules.ask_pattern(tool, proposal.call.arguments)):
+        return f"approval.ask has {pattern}"
     if not approvals.is_own(proposal):
         return "it was not proposed here by a model, or it was refused before"
-    return "no rule allows it, and no choice is remembered for the tool"
+    memory = memory_of(tool, preview) if tool else "tool"
+    return f"no rule allows it, and {_UNREMEMBERED[memory]}"
 
 
 def caution(proposal: Proposal, approvals: Approvals) -> str:

@@ -13,7 +13,14 @@ from parley.chat.history import DECLINED
 from parley.chat.rounds import Round, last_notice, rounds, rounds_since_resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
 from parley.policy import turn_limits as lim
-from parley.policy.approval import Approvals, Decision, LedgerView, decide, is_declined
+from parley.policy.approval import (
+    Approvals,
+    Decision,
+    LedgerView,
+    decide,
+    is_declined,
+    written_key,
+)
 from parley.policy.previews import Previews
 from parley.policy.rules import Rules
 from parley.policy.safety import blocked_by
@@ -242,7 +249,7 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     if invalid := check_call(call.arguments, tool):
         hint = _NOW_KNOWN if situation.catalogue.is_name_only(tool) else ""
         return f"{lim.invalid_arguments(invalid)}{hint}"
-    preview = situation.approvals.preview(proposal)
+    preview = situation.previews.get(written_key(proposal))
     if preview and preview.is_binding and preview.problem:
         return preview.problem
     if number >= most:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from parley.policy.expressions import fits
+from parley.policy.permissions import is_command
 from parley.tables import rule
 from parley.tools.catalogue import Tool
 from parley.tools.schema import decode_arguments
@@ -110,20 +111,30 @@ def _texts_of(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules that decide without asking: `approval.auto`, `approval.deny`,
-    `approval.auto_read_only`."""
+    """The rules for all chats: `approval.auto`, `approval.deny`, `approval.auto_read_only`,
+    `approval.ask`."""
 
     auto: tuple[Pattern, ...] = ()
     deny: tuple[Pattern, ...] = ()
     auto_read_only: bool = False
+    ask: tuple[Pattern, ...] = ()
 
     def denied(self, tool: Tool, arguments: str) -> Pattern | None:
         """The pattern that forbids this call; None if no pattern does."""
         return next((p for p in self.deny if p.forbids(tool, arguments)), None)
 
+    def ask_pattern(self, tool: Tool, arguments: str) -> Pattern | None:
+        """The pattern because of which Parley always asks about this call; None if no pattern
+        does."""
+        return next((p for p in self.ask if p.forbids(tool, arguments)), None)
+
     def allowed(self, tool: Tool, arguments: str) -> str | None:
-        """The rule that allows this call without asking; None if no rule does."""
-        if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
+        """The rule that allows this call without asking; None if no rule does.
+
+        A rule allows a command only if the rule has an expression for the whole command.
+        """
+        auto = (p for p in self.auto if "command" in p.args or not is_command(tool))
+        if pattern := next((p for p in auto if p.allows(tool, arguments)), None):
             return f"approval.auto has {pattern}"
         if self.auto_read_only and tool.only_reads:
             return f"{tool.server} is trusted and says that {tool.name} only reads"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
 from parley.policy import topic
 from parley.policy.doubts import LEAST_SEEN_S
+from parley.policy.permissions import Permission
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.sampling_requests import Sampler
@@ -47,7 +49,9 @@ from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.reference_texts import EditorTexts, FileReferences, no_editor, nobody_asked
 from parley.storage.trust import ProjectTrust
+from parley.tools.catalogue import Tool
 from parley.tools.server_settings import ServerSettings
+from parley.workspace.root import work_tree
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer
@@ -126,6 +130,7 @@ class App:
             in_process=objects.servers,
         )
         self.servers.sample = sample
+        self._folder = folder
         self._ledger = ledger
         self._trust = trust
         self._fault = fault
@@ -266,9 +271,30 @@ class App:
                 request = replace(request, transcript=transcript, at=len(transcript.exchanges) - 1)
                 encoded(wire_format(self.provider(request.provider), request).body(request))
 
-    def ledger(self, chat: str) -> ChatLedger:
-        """The ledger of the chat at this path."""
-        return self._ledger_file().chat(chat)
+    def ledger(self, chat: str, folder: Callable[[], Path] | None = None) -> ChatLedger:
+        """The ledger of the chat at this path; `folder` returns the user's working directory, for
+        permissions.
+        """
+        return self._ledger_file().chat(chat, partial(self.project, folder))
+
+    def project(self, folder: Callable[[], Path] | None = None) -> str:
+        """The folder of the user's current project, for permissions: the Git work tree of the
+        working directory, else the working directory.
+        """
+        place = Path(os.path.realpath((folder or self._folder)()))
+        return str(work_tree(place) or place)
+
+    def permissions(self) -> list[tuple[Permission, float]]:
+        """The user's permissions, oldest first, with their times."""
+        return self._ledger_file().permissions()
+
+    def allow(self, permission: Permission, tool: Tool) -> Permission:
+        """Store a permission that the user gives for this tool; returns it with its number."""
+        return self._ledger_file().allow(permission, tool.definition)
+
+    def disallow(self, number: int) -> bool:
+        """Remove the user's permission with this number; returns whether there was one."""
+        return self._ledger_file().disallow(number)
 
     def _ledger_file(self) -> LedgerFile:
         if self._ledger is None:
@@ -292,7 +318,7 @@ class App:
         if it is None, references stay plain text. `editor` returns the texts that a question
         includes from an editor.
         """
-        ledger, clock = self.ledger(chat), PausableClock()
+        ledger, clock = self.ledger(chat, folder), PausableClock()
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
         model = ModelPort(

@@ -13,11 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from parley.addresses import flaw
+from parley.policy.rules import Pattern
 from parley.settings.values import PROVIDERS, Agent, Key, Settings
 from parley.tables import NO_VALUE, Kind, TableReader, expected
 from parley.text import one_line
 from parley.tools.server_settings import RESERVED
 
+_ASK = "approval.ask"
 _KINDS = {
     Key: Kind(
         ("a key", "false"),
@@ -69,6 +71,7 @@ class _Reader(TableReader):
         numbered = list(enumerate(settings.agents, 1))
         sound = tuple(a for n, a in numbered if self._is_sound(settings, a, f"agents[{n}]"))
         settings = self._without_reserved(replace(settings, agents=sound))
+        settings = self._asking(settings)
         self._check_patterns(settings)
         self._check_addresses(settings)
         if settings.agent and settings.named_agent(settings.agent) is None:
@@ -79,6 +82,16 @@ class _Reader(TableReader):
     def _wrong(self, path: str, noun: str, value: Any, known: Sequence[str] = ()) -> None:
         self.flaw(path, expected(noun, value, known=known))
 
+    def _asking(self, settings: Settings) -> Settings:
+        """The settings, with a rule to ask about all calls if a rule of `approval.ask` is flawed.
+
+        The rule may have meant any call.
+        """
+        if not any(flaw.path.startswith(_ASK) or flaw.path == "approval" for flaw in self.flaws):
+            return settings
+        approval = settings.approval
+        return replace(settings, approval=replace(approval, ask=(*approval.ask, Pattern("*"))))
+
     def _check_patterns(self, settings: Settings) -> None:
         """Report invalid regular expressions. Flawed rules of this kind are kept: in doubt, they
         block calls.
@@ -86,7 +99,9 @@ class _Reader(TableReader):
         for number, text in enumerate(settings.safety.blocked_tool_patterns, 1):
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
                 self._check_expression(f"safety.blocked_tool_patterns[{number}]", text[1:-1])
-        for name, patterns in (("auto", settings.approval.auto), ("deny", settings.approval.deny)):
+        approval = settings.approval
+        rules = ("auto", approval.auto), ("deny", approval.deny), ("ask", approval.ask)
+        for name, patterns in rules:
             for number, pattern in enumerate(patterns, 1):
                 for key, text in pattern.args.items():
                     self._check_expression(f"approval.{name}[{number}].args.{key}", text)

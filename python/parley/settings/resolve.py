@@ -76,7 +76,10 @@ def chat_settings(
             blocked=safety.blocked_tool_patterns,
         ),
         rules=Rules(
-            settings.approval.auto, settings.approval.deny, settings.approval.auto_read_only
+            settings.approval.auto,
+            settings.approval.deny,
+            settings.approval.auto_read_only,
+            settings.approval.ask,
         ),
         tools=_narrowing(settings, agent, provider, front),
         scope=settings.keys.scope,

@@ -144,14 +144,17 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Rules for decisions without asking; `deny` beats the user's permissions, which beat `auto`.
+    """Rules for all chats. `deny` beats `ask`, `ask` beats the user's permissions, and these beat
+    `auto`.
 
-    A flawed rule in `auto` is left out, because it might allow more than intended.
+    A flawed rule in `auto` is left out, because it might allow more than intended. With a flawed
+    rule in `ask`, Parley asks about all calls.
     """
 
     auto: tuple[Pattern, ...] = field(default=(), metadata=rule(is_strict=True))
     deny: tuple[Pattern, ...] = ()
     auto_read_only: bool = False
+    ask: tuple[Pattern, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from parley.policy.facts import (
     Unwarned,
     Warned,
 )
+from parley.policy.permissions import Permission
 from parley.storage.locks import locked
 from parley.storage.request_rows import RequestRow, packed, unpacked
 
@@ -81,6 +82,11 @@ CREATE TABLE IF NOT EXISTS confirmed (
     chat BLOB NOT NULL, wanted BLOB NOT NULL, PRIMARY KEY (chat, wanted)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS trusted (path BLOB PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS permissions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, server BLOB NOT NULL, tool BLOB NOT NULL,
+    digest BLOB NOT NULL, chat BLOB NOT NULL, root BLOB NOT NULL, arguments BLOB NOT NULL,
+    given REAL NOT NULL, UNIQUE (server, tool, digest, chat, root, arguments)
+);
 CREATE TABLE IF NOT EXISTS log (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL
 );
@@ -107,7 +113,8 @@ Check for the column in the same transaction, because two processes may open the
 IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
 UNION ALL SELECT 1 FROM proposed WHERE chat = ? UNION ALL SELECT 1 FROM warnings WHERE chat = ?
-UNION ALL SELECT 1 FROM confirmed WHERE chat = ? UNION ALL SELECT 1 FROM log WHERE chat = ? LIMIT 1
+UNION ALL SELECT 1 FROM confirmed WHERE chat = ? UNION ALL SELECT 1 FROM log WHERE chat = ?
+UNION ALL SELECT 1 FROM permissions WHERE chat = ? LIMIT 1
 """
 REQUESTS = """
 SELECT requests.number, at, requests.digest, headers.header, units, reply FROM requests
@@ -117,6 +124,13 @@ APPROVE = """
 INSERT INTO entries
     (chat, call_id, server, tool, arguments, digest, choice, rule, why, decided, base)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ALLOW = """
+INSERT OR IGNORE INTO permissions (server, tool, digest, chat, root, arguments, given)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+PERMISSIONS = """
+SELECT server, tool, digest, chat, root, arguments, number, given FROM permissions ORDER BY number
 """
 WRITE = "INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)"
 REPLY = """
@@ -365,9 +379,34 @@ class LedgerFile(Database):
                 with locked(left):
                     pass
 
-    def chat(self, path: str) -> ChatLedger:
-        """The ledger of one chat, by the path of its file."""
-        return ChatLedger(self, path)
+    def chat(self, path: str, project: Callable[[], str] = lambda: "") -> ChatLedger:
+        """The ledger of one chat, by the path of its file.
+
+        `project` returns the folder of the user's current project; "" if there is none.
+        """
+        return ChatLedger(self, path, project)
+
+    def allow(self, permission: Permission, definition: str) -> Permission:
+        """Store a permission that the user gives for the tool with this definition; returns it with
+        its number.
+
+        Only a command of the user calls this: the engine's port cannot.
+        """
+        key = CallKey("", permission.server, permission.tool, "", permission.digest, definition)
+        with self.transaction() as db:
+            _keep_definition(db, key)
+            db.execute(ALLOW, (*map(_stored, _fields(permission)), time.time()))
+        return next(stored for stored, _ in self.permissions() if stored == permission)
+
+    def permissions(self) -> list[tuple[Permission, float]]:
+        """All permissions, oldest first, with their times (seconds since 1970)."""
+        rows = self.read(PERMISSIONS, ())
+        return [(_permission(*row[:7]), row[7]) for row in rows]
+
+    def disallow(self, number: int) -> bool:
+        """Remove the permission with this number; returns whether there was one."""
+        with self.transaction(takes=True) as db:
+            return db.execute("DELETE FROM permissions WHERE number = ?", (number,)).rowcount == 1
 
     def trusts(self, path: str, digest: str) -> bool:
         """Whether the user trusts the file at this path with this digest."""
@@ -381,6 +420,38 @@ class LedgerFile(Database):
                 "INSERT OR REPLACE INTO trusted (path, digest) VALUES (?, ?)",
                 (_stored(path), digest),
             )
+
+
+def _fields(permission: Permission) -> tuple[str, ...]:
+    """A permission's texts, in the order of `Permission` and of `ALLOW`."""
+    return (
+        permission.server,
+        permission.tool,
+        permission.digest,
+        permission.chat,
+        permission.root,
+        permission.arguments,
+    )
+
+
+def _permission(
+    server: bytes,
+    tool: bytes,
+    digest: bytes,
+    chat: bytes,
+    root: bytes,
+    arguments: bytes,
+    number: int,
+) -> Permission:
+    return Permission(
+        _read(server),
+        _read(tool),
+        _read(digest),
+        _read(chat),
+        _read(root),
+        _read(arguments),
+        number,
+    )
 
 
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
@@ -412,9 +483,12 @@ class ChatLedger:
     time a call starts, the call does not start.
     """
 
-    def __init__(self, file: LedgerFile, path: str) -> None:
+    def __init__(
+        self, file: LedgerFile, path: str, project: Callable[[], str] = lambda: ""
+    ) -> None:
         self._file = file
         self._path = path
+        self._project = project
         self._request: tuple[float, str, str, tuple[str, ...]] | None = None
         self.chat = os.path.realpath(path)
 
@@ -472,7 +546,14 @@ class ChatLedger:
             tuple((_read(i), _read(a), what) for i, a, what in warnings),
             tuple(self._elsewhere(calls)),
             tuple((CallKey(*map(_read, row[:5])), _read(row[5])) for row in tasks),
+            self._permissions(),
         )
+
+    def _permissions(self) -> tuple[Permission, ...]:
+        """The permissions that apply to this chat, in the user's current project."""
+        project = self._project()
+        every = (permission for permission, _ in self._file.permissions())
+        return tuple(each for each in every if each.applies_in(self.chat, project))
 
     def _elsewhere(self, calls: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         keys = {(_stored(call_id), _stored(arguments)) for call_id, arguments in calls}
