@@ -133,7 +133,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         "mcp/sign_in.py",
         "mcp/task_requests.py",
         "mock_server.py",
-        "workspace/server.py",
+        "workspace/tool_server.py",
     ),
     "mcp_types": (
         "mcp/callbacks.py",
@@ -142,7 +142,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         "mcp/http_servers.py",
         "mcp/task_requests.py",
         "mock_server.py",
-        "workspace/server.py",
+        "workspace/tool_server.py",
     ),
     "pathspec": ("workspace/ignored.py",),
     "pynvim": ("nvim/",),

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         Settings,
         Status,
         Tools,
+        WorkspaceSettings,
         Xml,
     )
     from parley.tools.catalogue import Tool
@@ -125,6 +126,7 @@ __all__ = [
     "Usage",
     "UsageChunk",
     "UserCancelled",
+    "WorkspaceSettings",
     "Xml",
     "__version__",
 ]
@@ -158,7 +160,8 @@ _HOMES = {
             "Mcp",
             "PromptTools",
         ),
-        *("ProviderSettings", "Safety", "Settings", "Status", "Tools", "Xml"),
+        *("ProviderSettings", "Safety", "Settings", "Status", "Tools", "WorkspaceSettings"),
+        "Xml",
     ),
     "tools.catalogue": ("Tool",),
     "tools.server_settings": ("ServerSettings",),

@@ -80,6 +80,7 @@ class Session:
         references: str | os.PathLike[str] | None = None,
         provider: Provider | None = None,
         environ: Mapping[str, str] | None = None,
+        workspace: str | os.PathLike[str] | None = None,
     ) -> None:
         """Create a session from `settings`: values, or a table as in `config.toml`.
 
@@ -90,7 +91,9 @@ class Session:
         environment variables, including the API keys; the default is this process's environment.
         `references` is the folder whose files a question may include with `@@path@@`; without it,
         references stay plain text. `provider` generates the replies for agents that use it; if
-        there are no such agents, Parley adds an agent with the provider's name.
+        there are no such agents, Parley adds an agent with the provider's name. `workspace` is the
+        folder in which the model may use Parley's own file tools; without it, they are offered only
+        if the settings set `workspace.root` or `workspace.enabled = true`.
 
         Raises SettingsError if the settings, or files that they refer to, are faulty, or if a
         function cannot become a tool.
@@ -106,6 +109,7 @@ class Session:
         )
         if name:
             self._settings = _with_provider(self._settings, name)
+        self._settings = _with_workspace(self._settings, workspace)
         self._references = _folder(references)
         self._app = App(
             self._settings,
@@ -113,6 +117,8 @@ class Session:
             LedgerFile(None),
             objects=ProgramObjects(objects, provider, REQUEST_TIMES),
         )
+        if workspace is not None and self._app.workspace.reason:
+            raise SettingsError(f"workspace: {self._app.workspace.reason}")
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)
         self._on_status = on_status
@@ -481,9 +487,20 @@ def _with_provider(settings: Settings, name: str) -> Settings:
     return replace(settings, providers=providers, agent=settings.agent or (agents or [name])[0])
 
 
+def _with_workspace(settings: Settings, folder: str | os.PathLike[str] | None) -> Settings:
+    """The settings with this workspace; a program's working directory alone does not make one."""
+    table = settings.workspace
+    if folder is not None:
+        path = str(Path(folder).absolute())
+        return replace(settings, workspace=replace(table, enabled=True, root=path))
+    if table.enabled == "project" and not table.root:
+        return replace(settings, workspace=replace(table, enabled=False))
+    return settings
+
+
 def _with_objects(settings: Settings, names: Sequence[str]) -> Settings:
     """The settings with these in-process servers. Raises SettingsError if a name is taken."""
     for number, name in enumerate(names):
-        if name == RESERVED or name in settings.mcp.servers or name in names[:number]:
+        if name in RESERVED or name in settings.mcp.servers or name in names[:number]:
             raise SettingsError(f"servers: the name {name!r} is taken")
     return settings.with_servers({name: ServerSettings(name, builtin=True) for name in names})

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from parley.chat.reader import parse
 from parley.demo.server import start
 from parley.errors import ParleyError
 from parley.runtime.app import App
 from parley.session import Session
 from parley.settings.load import load_settings
+from parley.settings.values import Settings
 from tests.ledgers import open_ledger
+from tests.workspace.trees import work_tree
 
 
 async def test_an_edited_server_file_is_noticed(tmp_path: Path) -> None:
@@ -50,6 +53,46 @@ async def test_an_edited_server_file_is_noticed(tmp_path: Path) -> None:
     write(last={"command": "x", "disabled": True})
     assert (names(), app.problems()) == (["last", "own", "mock"], ())
     assert not is_unreadable()
+    await app.close()
+
+
+async def test_the_workspace_is_offered_in_a_work_tree_and_follows_the_folder(
+    tmp_path: Path,
+) -> None:
+    trees = [work_tree(tmp_path / name, {"src/a.py": ""}) for name in ("${HOME}", "two")]
+    folder = trees[0] / "src"
+    app = App(Settings(), os.environ, open_ledger(tmp_path / "ledger.db"), folder=lambda: folder)
+
+    def folders() -> list[str]:
+        app.untrusted()
+        return [status.folder for status in app.servers.status() if status.name == "workspace"]
+
+    assert folders() == [str(trees[0])]
+    tools = (await app.servers.catalogue()).tools
+    identities = {tool.identity for _, tool in tools if tool.server == "workspace"}
+    assert len(identities) == 1
+    assert str(trees[0]) in identities.pop()
+    read = next(tool for _, tool in tools if tool.name == "list_files")
+    assert (await app.servers.call(read, {"path": "src"})).text == "a.py"
+    folder = trees[1]
+    assert folders() == [str(trees[1])]
+    folder = tmp_path
+    assert folders() == []
+    assert app.workspace.reason == "the working directory is not in a Git work tree"
+    await app.close()
+
+
+@pytest.mark.parametrize("agent", ["Demo", "Claude"])
+async def test_every_agent_has_the_workspace_and_only_demo_agents_the_mock_server(
+    tmp_path: Path, agent: str
+) -> None:
+    root = work_tree(tmp_path / "tree", {})
+    ledger = open_ledger(tmp_path / "ledger.db")
+    app = App(Settings(), os.environ, ledger, folder=lambda: root)
+    chosen = app.resolve(agent)(parse("💬: hello\n"))
+    assert chosen.tools
+    servers = {tool.server for _, tool in chosen.tools(await app.servers.catalogue()).tools}
+    assert servers == {"workspace", *(["mock"] if agent == "Demo" else [])}
     await app.close()
 
 

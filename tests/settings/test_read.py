@@ -487,12 +487,16 @@ def test_a_setup_that_is_not_a_table_is_reported(tmp_path: Path) -> None:
     assert (settings, problems) == (Settings(), ('parley: setup: expected a table, got "x"',))
 
 
-def test_the_built_in_servers_name_is_reserved() -> None:
+def test_the_built_in_servers_names_are_reserved() -> None:
+    entry = {"command": "x"}
     settings, problems = read_settings(
-        {"mcp": {"servers": {"mock": {"command": "x"}, "s": {"command": "c"}}}}
+        {"mcp": {"servers": {"workspace": entry, "mock": entry, "s": {"command": "c"}}}}
     )
     assert settings.mcp.servers == {"s": ServerSettings("s", "c")}
-    assert problems == ("parley: mcp.servers.mock: this name is reserved for the built-in server",)
+    assert problems == tuple(
+        f"parley: mcp.servers.{name}: this name is reserved for a built-in server"
+        for name in ("mock", "workspace")
+    )
 
 
 def test_the_settings_have_precedence_over_a_server_file(tmp_path: Path) -> None:

@@ -15,17 +15,15 @@ from parley.engine import ChatSettings
 from parley.models.tool_room import ToolRoom
 from parley.policy.rules import Pattern, Rules
 from parley.settings.read import read_settings
-from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
+from parley.settings.resolve import agent_of, chat_settings
 from parley.settings.values import AGENTS, Agent, Approval, Mcp, Safety, Settings, Tools
 from parley.tools.catalogue import Catalogue
-from parley.tools.server_settings import ServerSettings
+from parley.tools.server_settings import MOCK, ServerSettings
 from tests.chats import tool
 from tests.examples import examples
 
 AGENT = Agent("Demo", "demo", "demo", max_tokens=1000, temperature=0.3)
-TOOLS = Catalogue.of(
-    [tool(), tool("read_file"), tool("remove", "other"), tool("web_search", MOCK_SERVER)]
-)
+TOOLS = Catalogue.of([tool(), tool("read_file"), tool("remove", "other"), tool("web_search", MOCK)])
 
 
 def look(

@@ -191,6 +191,9 @@ def test_a_projects_servers_run_in_its_folder() -> None:
 REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
 
 
+IS_RESERVED = "this name is reserved for a built-in server"
+
+
 @pytest.mark.parametrize(
     ("servers", "problem"),
     [
@@ -216,7 +219,8 @@ REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
             {"s": {"url": "http://x", "headers": ["key"]}},
             "mcpServers.s.headers: expected a table of texts, got a list",
         ),
-        ({"mock": {"command": "x"}}, ("mcpServers.mock: this name is reserved for the built-in server")),
+        ({"mock": {"command": "x"}}, f"mcpServers.mock: {IS_RESERVED}"),
+        ({"workspace": {"command": "x"}}, f"mcpServers.workspace: {IS_RESERVED}"),
     ],
 )  # fmt: skip
 def test_an_invalid_value_is_reported_by_its_path_and_costs_one_server(

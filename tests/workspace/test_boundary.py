@@ -173,9 +173,11 @@ def test_missing_folders_can_be_created(root: Path) -> None:
 
 def test_pipes_devices_and_folders_are_not_opened(root: Path) -> None:
     os.mkfifo(root / "pipe")
-    for path, why in (("pipe", "a pipe or a device"), ("src", "is a folder"), (".", "is a folder")):
-        with pytest.raises(BoundaryError, match=why):
+    for path in ("src", "."):
+        with pytest.raises(IsADirectoryError):
             Boundary(root).content(Boundary(root).place(path), 10)
+    with pytest.raises(BoundaryError, match="a pipe or a device"):
+        Boundary(root).content("pipe", 10)
     with pytest.raises(BoundaryError, match="a pipe or a device"):
         Boundary(root).open("pipe", os.O_RDWR | os.O_CREAT)
 

@@ -83,7 +83,8 @@ def test_the_whole_file_system_is_never_the_root(project: Path) -> None:
 
 def open_to_all(folder: Path) -> None:
     """Let other users enter a folder of the tests."""
-    while folder != Path(tempfile.gettempdir()):
+    folder = folder.resolve()
+    while folder != Path(tempfile.gettempdir()).resolve():
         folder.chmod(0o755)
         folder = folder.parent
 

@@ -32,7 +32,8 @@ def git(root: Path, *words: str, stdin: bytes = b"") -> bytes:
 
 
 def work_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    """A new Git work tree with these files."""
+    """A new Git work tree with these files, as a real path."""
+    root = Path(os.path.realpath(root))
     root.mkdir(parents=True, exist_ok=True)
     git(root, "init", "-q")
     write(root, files)

@@ -33,7 +33,7 @@ from parley.errors import ParleyError
 from parley.programs import program, working_folder
 from parley.text import one_line
 from parley.tools.resources import Resource, ResourceList
-from parley.tools.server_settings import RESERVED
+from parley.tools.server_settings import MOCK, WORKSPACE
 from parley.tools.visits import Visit
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ async def _application() -> AsyncIterator[App]:
 
 async def _tools(arguments: argparse.Namespace) -> int:
     async with _application() as app:
-        return await _list(app, as_json=arguments.json)
+        code = await _list(app, as_json=arguments.json)
+        if app.workspace.reason and not (arguments.json or app.has_unreadable_file):
+            say_line(f"{WORKSPACE}: not offered: {app.workspace.reason}")
+        return code
 
 
 async def _list(app: App, *, as_json: bool) -> int:
@@ -97,7 +100,7 @@ async def _list(app: App, *, as_json: bool) -> int:
     await app.servers.catalogue()
     status, resources = app.servers.status(), await app.servers.resources()
     if app.has_unreadable_file:  # the mock server would look like the user's
-        status = tuple(server for server in status if server.name != RESERVED)
+        status = tuple(server for server in status if server.name != MOCK)
     is_missing = app.has_unreadable_file or any(server.state == "failed" for server in status)
     code = MISSING if is_missing else COMPLETE
     for server in status:
@@ -106,6 +109,8 @@ async def _list(app: App, *, as_json: bool) -> int:
             emit("server", **{**plain(server), "error": error}, **plain(listed))
             continue
         say_line(f"{server.name}: {server.state}" + (f" ({error})" if error else ""))
+        if server.name == WORKSPACE:
+            say_line(f"  folder: {server.folder}")
         for tool in server.tools:
             say_line(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
         _say_resources("resource", listed.resources)

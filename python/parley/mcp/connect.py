@@ -29,7 +29,8 @@ from parley.paths import state_folder
 from parley.processes.reaper import Reaper
 from parley.programs import program, search_path, start_folder, surroundings, working_folder
 from parley.text import size_text
-from parley.tools.server_settings import NEWEST, ServerSettings, expand
+from parley.tools.server_settings import NEWEST, WORKSPACE, ServerSettings, expand
+from parley.workspace.editor_files import EditorFiles
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -55,11 +56,14 @@ class Connector:
         max_bytes: int,
         folder: Callable[[], Path],
         in_process: Mapping[str, InProcess],
+        files: EditorFiles,
     ) -> None:
         """`folder` returns the user's working directory, the base of a relative `cwd`.
 
-        `in_process` maps names to the servers in this process, except for the mock server.
+        `in_process` maps names to the servers in this process, except for the built-in servers.
+        `files` has the texts of open files for the workspace server.
         """
+        self._files = files
         self._in_process = in_process
         self._environ = environ
         self._folder = folder
@@ -77,7 +81,7 @@ class Connector:
         self, settings: ServerSettings, stderr: StderrTail, signals: Signals
     ) -> AsyncIterator[SdkSession]:
         """A session with the server; a local server starts and ends with this context."""
-        filled = settings.expanded(self._environ)
+        filled = settings if settings.builtin else settings.expanded(self._environ)
         async with AsyncExitStack() as stack:
             client, session = await self._begun(stack, filled, settings.identity, stderr, signals)
             listener = asyncio.get_running_loop().create_task(_listen(client, signals))
@@ -189,6 +193,10 @@ class Connector:
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin and (server := self._in_process.get(settings.name)):
             yield server
+        elif settings.builtin and settings.name == WORKSPACE:
+            from parley.workspace.tool_server import Workspace, create_workspace_server
+
+            yield create_workspace_server(Workspace(Path(settings.cwd or "."), self._files))
         elif settings.builtin:
             from parley.mock_server import create_server
 
@@ -222,7 +230,9 @@ class Connector:
         return stdio_client(parameters, errlog=stderr.open())
 
     def folder(self, settings: ServerSettings) -> str:
-        """The folder in which a local server starts; "" for any other server."""
+        """The folder in which a local server starts, or the workspace's; "" for any other server."""
+        if settings.builtin and settings.name == WORKSPACE:
+            return settings.cwd or ""
         if settings.command is None or settings.builtin:
             return ""
         if settings.cwd is None:

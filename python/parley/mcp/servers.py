@@ -30,6 +30,7 @@ from parley.tools.server_settings import ServerSettings, ServerStatus, again
 from parley.tools.tasks import COLLECT, TaskHandle
 from parley.tools.templates import Blank
 from parley.tools.visits import Visit
+from parley.workspace.editor_files import EditorFiles, NoEditor
 
 _CLOSE_S = 3.0
 _LIST_S = 10.0
@@ -42,7 +43,8 @@ class Servers:
 
     `elicitor` fills in servers' forms, and `sample` replies to servers that may use the model.
     Either may be None. `folder` returns the user's working directory. `in_process` maps names in
-    the settings to the servers that are objects in this process.
+    the settings to the servers that are objects in this process. `files` has the texts of open
+    files.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Servers:
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
         in_process: Mapping[str, InProcess] | None = None,
+        files: EditorFiles | None = None,
     ) -> None:
         environ = os.environ if environ is None else environ
         self._reaper = Reaper()
@@ -67,6 +70,7 @@ class Servers:
             max_bytes,
             folder,
             in_process or {},
+            files or NoEditor(),
         )
         self.max_bytes = max_bytes
         self.sample = sample

@@ -24,7 +24,7 @@ from parley.settings.origins import address
 from parley.settings.values import DEMO, Agent, key_source
 from parley.storage.ledger import default_path
 from parley.text import counted
-from parley.tools.server_settings import ServerStatus
+from parley.tools.server_settings import WORKSPACE, ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
 """A line of the report: level, text, advice."""
@@ -44,6 +44,7 @@ async def report(app: App) -> list[dict[str, Any]]:
         *(_agent(app, agent, here) for agent in app.settings.all_agents()),
         ("start", "parley: MCP servers", []),
         *(_server(status) for status in app.servers.status()),
+        _workspace(app),
         ("start", "parley: files", []),
         *_files(app),
     ]
@@ -106,6 +107,13 @@ def _server(status: ServerStatus) -> Line:
         return "warn", f"{status.name}: still starting", ["See :ParleyTools"]
     tools = counted(len(status.tools), "tool")
     return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {tools}", []
+
+
+def _workspace(app: App) -> Line:
+    """The folder of Parley's own file tools, or why they are not offered."""
+    if app.workspace.path:
+        return "info", f"{WORKSPACE}: its tools work in {app.workspace.path}", []
+    return "info", f"{WORKSPACE}: not offered: {app.workspace.reason}", []
 
 
 def _files(app: App) -> Iterator[Line]:

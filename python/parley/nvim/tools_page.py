@@ -16,7 +16,7 @@ from parley.models.tool_room import ToolRoom, tokens_of
 from parley.text import counted, fence, last_words
 from parley.tools.catalogue import Tool
 from parley.tools.resources import Resource, ResourceList
-from parley.tools.server_settings import ServerStatus
+from parley.tools.server_settings import WORKSPACE, ServerStatus
 from parley.tools.visits import visit
 
 PAGE_KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
@@ -41,6 +41,8 @@ class ServerOffer:
     problems: Sequence[str] = ()
     resources: Mapping[str, ResourceList] = field(default_factory=dict)
     """The resources from servers that have replied."""
+    workspace: str = ""
+    """Why the workspace tools are not offered; "" if they are."""
 
     def box(self, server: ServerStatus) -> str:
         """The checkbox that shows whether the chat uses all, some or none of a server's tools."""
@@ -98,6 +100,8 @@ def tools_page(offer: ServerOffer) -> ToolsPage:
     page.add(*_excess(offer))
     for server in offer.servers:
         _server(page, offer, server)
+    if offer.workspace:
+        page.add("", f"## {NEVER} {WORKSPACE}: not offered", "", page_line(offer.workspace))
     return page
 
 

@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,8 +50,9 @@ from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.reference_texts import EditorTexts, FileReferences, no_editor, nobody_asked
 from parley.storage.trust import ProjectTrust
 from parley.tools.catalogue import Tool
-from parley.tools.server_settings import ServerSettings
-from parley.workspace.root import work_tree
+from parley.tools.server_settings import MOCK, WORKSPACE, ServerSettings
+from parley.workspace.editor_files import EditorFiles, NoEditor
+from parley.workspace.root import WorkspaceRoot, find_root, work_tree
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 class FrontEnd:
     """What a front end offers: it shows servers' forms, and asks about files elsewhere.
 
+    `files` has the texts of the files that are open in an editor, for the workspace tools.
     `may_read` asks the user about a referenced file outside the working directory. `patience` is
     passed to `TextToolCaller`; set it only if text that was shown can be withdrawn.
     """
@@ -68,6 +70,7 @@ class FrontEnd:
     elicitor: Elicitor | None = None
     may_read: Callable[[Path], Awaitable[bool]] = nobody_asked
     patience: int | None = None
+    files: EditorFiles = field(default_factory=NoEditor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ class App:
             folder=folder,
             sample=sample,
             in_process=objects.servers,
+            files=front_end.files,
         )
         self.servers.sample = sample
         self._folder = folder
@@ -142,6 +146,8 @@ class App:
         self._attachments = AttachmentCache()
         self._config_file = ConfigFile()
         self._project = ProjectTrust(folder, self._trust_file)
+        self.workspace = WorkspaceRoot(None)
+        """The folder of the workspace tools, or why they are not offered."""
         self._look_at_project()
         text_tools = settings.prompt_tools
         attempts = Attempts(
@@ -204,8 +210,12 @@ class App:
         self._own = self._config_file.settings(self._own)
         self._project.look(self._own.mcp.servers)
         self.settings = self._own.with_servers(self._project.file.servers)
-        mock = ServerSettings(resolve.MOCK_SERVER, builtin=True)
-        self.servers.use({**self.settings.mcp.servers, mock.name: mock})
+        own = [ServerSettings(MOCK, builtin=True)]
+        workspace = self.settings.workspace
+        self.workspace = find_root(workspace.enabled, workspace.root, self._folder(), self.environ)
+        if self.workspace.path:
+            own.append(ServerSettings(WORKSPACE, cwd=str(self.workspace.path), builtin=True))
+        self.servers.use({**self.settings.mcp.servers, **{server.name: server for server in own}})
 
     def agents(self) -> list[str]:
         """The names of all agents."""

@@ -20,7 +20,7 @@ from parley.errors import ParleyError
 from parley.paths import config_path
 from parley.settings.load import settings_file
 from parley.settings.read import read_settings
-from parley.tables import nearest
+from parley.tables import listed, nearest
 from parley.tools.known_servers import KNOWN_SERVERS
 from parley.tools.mcp_files import is_name, read_servers
 from parley.tools.server_settings import RESERVED, ServerSettings
@@ -57,10 +57,11 @@ class NewServer:
         """The settings of the server. Raises ParleyError."""
         if not self.name:
             raise ParleyError(f"give one of: the name of a known server, {USAGE}")
-        if not is_name(self.name) or self.name == RESERVED:
+        if not is_name(self.name) or self.name in RESERVED:
             raise ParleyError(
                 f"a server cannot be called {self.name!r}: "
-                "use up to 64 letters, digits, spaces, dots, _ and -; the name 'mock' is reserved"
+                "use up to 64 letters, digits, spaces, dots, _ and -; the names "
+                f"{listed(map(repr, RESERVED))} are reserved"
             )
         if self.command:
             command, *args = self.command

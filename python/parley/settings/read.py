@@ -121,11 +121,11 @@ class _Reader(TableReader):
                 self.flaw(path, why)
 
     def _without_reserved(self, settings: Settings) -> Settings:
-        """Report a server with the built-in server's name, and drop it."""
+        """Report servers with the built-in servers' names, and drop them."""
         servers = dict(settings.mcp.servers)
-        if servers.pop(RESERVED, None) is None:
-            return settings
-        self.flaw(f"mcp.servers.{RESERVED}", "this name is reserved for the built-in server")
+        for name in RESERVED:
+            if servers.pop(name, None) is not None:
+                self.flaw(f"mcp.servers.{name}", "this name is reserved for a built-in server")
         return replace(settings, mcp=replace(settings.mcp, servers=servers))
 
     def _check_expression(self, path: str, text: str) -> None:

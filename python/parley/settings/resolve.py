@@ -31,9 +31,7 @@ from parley.settings.values import (
 )
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import may_take, takes
-from parley.tools.server_settings import RESERVED
-
-MOCK_SERVER = RESERVED
+from parley.tools.server_settings import MOCK
 
 
 def agent_of(
@@ -195,10 +193,10 @@ def _narrowing(
         tools = (
             (wire, tool)
             for wire, tool in catalogue.tools
-            if (mock or tool.server != MOCK_SERVER)
+            if (mock or tool.server != MOCK)
             and all(takes(glob, names(wire, tool)) for glob in globs)
         )
-        servers = (server for server in catalogue.missing if mock or server != MOCK_SERVER)
+        servers = (server for server in catalogue.missing if mock or server != MOCK)
         return Catalogue(
             tuple(tools), tuple(s for s in servers if all(may_take(g, s) for g in globs))
         )

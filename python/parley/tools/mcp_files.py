@@ -209,8 +209,8 @@ def _server(name: str, table: Any, place: _Place) -> ServerSettings:
                 "a server's name may have up to 64 characters: letters, digits, spaces, dots, _ and -",
             )
         )
-    if name == RESERVED:
-        raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))
+    if name in RESERVED:
+        raise _WrongError(Flaw(path, "this name is reserved for a built-in server"))
     entry = _entry(table, path)
     is_enabled = entry.enabled and not entry.disabled
     origin: Origin = "config file" if place.folder is None else "project"

@@ -28,8 +28,9 @@ Origin = Literal["settings", "config file", "project"]
 project.
 """
 
-RESERVED = "mock"
-"""The name of the built-in server; no other server can have it."""
+MOCK, WORKSPACE = "mock", "workspace"
+RESERVED = (MOCK, WORKSPACE)
+"""The names of the built-in servers; no other server can have them."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)(\}?)")
 """An unclosed placeholder extends to the end; otherwise, each `${` in a hostile text would cost a
@@ -39,7 +40,7 @@ scan.
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """One server: `builtin` (in this process: the mock server, or an object), a command, or a url.
+    """One server: `builtin` (in this process), a command, or a url.
 
     `enabled_tools` and `disabled_tools` are globs for the tools' own names; None enables all. With
     `roots`, the server may know the working directory; None means that it may unless its arguments
@@ -78,7 +79,8 @@ class ServerSettings:
     def identity(self) -> str:
         """The server's origin as canonical JSON; contains `${VAR}` unexpanded, so no secret."""
         if self.builtin:
-            return canonical({"builtin": True if self.name == RESERVED else self.name})
+            place = {"cwd": self.cwd} if self.name == WORKSPACE else {}
+            return canonical({"builtin": True if self.name == MOCK else self.name, **place})
         if self.url is not None:
             return canonical({"url": self.url})
         return canonical({"command": self.command, "args": list(self.args), "cwd": self.cwd})

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from parley.errors import ParleyError
 from parley.text import is_hidden
-from parley.workspace.ignored import MOST_BYTES, IgnoreRules
+from parley.workspace.ignored import RULES_BYTES, IgnoreRules
 from parley.workspace.opening import (
     BoundaryError,
     content_below,
@@ -102,8 +102,8 @@ class Boundary:
             filter(None, (self.guarded(each, rules, is_folder) for each in (place, spelled))), ""
         )
 
-    def guarded(self, place: str, rules: IgnoreRules, is_folder: bool) -> str:
-        """Why a place is guarded; "" if it is not."""
+    def guarded(self, place: str, rules: IgnoreRules | None, is_folder: bool) -> str:
+        """Why a place is guarded; "" if it is not. Without `rules`, only its names count."""
         names = place.split("/") if place else []
         if is_of_git(place):
             return GIT
@@ -111,7 +111,8 @@ class Boundary:
             return SECRET
         if any(name.startswith(".") for name in names):
             return HIDDEN
-        return IGNORED if place and self.ignores(place, rules, is_folder) else ""
+        is_ignored = place and rules and self.ignores(place, rules, is_folder)
+        return IGNORED if is_ignored else ""
 
     def ignores(self, place: str, rules: IgnoreRules, is_folder: bool) -> bool:
         """Whether Git ignores a place."""
@@ -124,7 +125,7 @@ class Boundary:
 
     def _rules_file(self, file: str) -> bytes | None:
         try:
-            return content_below(self._top, file, MOST_BYTES, is_cut=True)
+            return content_below(self._top, file, RULES_BYTES, is_cut=True)
         except (OSError, ParleyError):
             return None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 RULES_FILE = ".gitignore"
 EXCLUDE_FILE = ".git/info/exclude"
-MOST_BYTES = 262_144
+RULES_BYTES = 262_144
 """The size limit of a file with rules."""
 
 _MOST_RULES = 2_000
@@ -134,10 +134,14 @@ def expanded(glob: str) -> list[str]:
     return globs
 
 
-def glob_spec(glob: str) -> GitIgnoreSpec:
-    """A glob of a tool call: without `/`, it matches names at any depth. Raises ParleyError."""
+def glob_test(glob: str) -> Callable[[str], bool]:
+    """The test of a path for a call's glob: without `/`, a glob matches names at any depth.
+
+    Raises ParleyError if the glob is invalid.
+    """
     globs = expanded(glob)
     for each in globs:
         if each.startswith(("!", "#")) or _bounded(each) != each:
             raise ParleyError(f"glob: too complex, or not a glob: {each}")
-    return spec_of(globs)
+    spec = spec_of(globs)
+    return lambda path: bool(spec.check_file(path).include)

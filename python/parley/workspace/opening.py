@@ -102,7 +102,7 @@ def _regular(status: os.stat_result, place: str) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise _swapped(place)
     if stat.S_ISDIR(status.st_mode):
-        raise BoundaryError(f"{legible_path(place) or 'this'} is a folder")
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", place)
     if not stat.S_ISREG(status.st_mode):
         raise BoundaryError(f"{legible_path(place)} is a pipe or a device, not a file")
 
