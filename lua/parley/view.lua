@@ -678,8 +678,8 @@ end
 local least = 6
 
 --- Chunks cut to a width, with an ellipsis at each cut. Sizes are left out first. Chunks with a
---- third part may be cut; they share the room, so a long chunk does not displace others. Count
---- cells without a window, because in a window, a wide character in the last column would count as
+--- third part may be cut; they share the room, so a long chunk does not displace others. A path has
+--- room for its last name. Count cells without a window, because in a window, a wide character in the last column would count as
 --- three.
 function M.fit(chunks, width)
   local fixed, lengths = 0, {}
@@ -693,10 +693,21 @@ function M.fit(chunks, width)
     end
   end
   local share = H.share(vim.tbl_values(lengths), math.max(width - fixed, 0))
+  local names, others = {}, vim.deepcopy(lengths)
+  for i, chunk in ipairs(chunks) do
+    local needed = chunk[4] == "tail" and H.name_cells(chunk[1], width) or 0
+    if needed > math.max(share, least) then
+      names[i], others[i], fixed = needed, nil, fixed + needed
+    end
+  end
+  if next(names) then
+    share = H.share(vim.tbl_values(others), math.max(width - fixed, 0))
+  end
   local fitting, used = {}, 0
   for i, chunk in ipairs(chunks) do
     local cut = chunk[4] == "tail" and H.cut_start or H.cut
-    local text = lengths[i] and cut(chunk[1], math.max(share, least), chunk[3]) or chunk[1]
+    local most = names[i] or math.max(share, least)
+    local text = lengths[i] and cut(chunk[1], most, chunk[3]) or chunk[1]
     local length = api.nvim_strwidth(text)
     if used + length > width then
       local before = used == width and table.remove(fitting) or { "" }
@@ -707,6 +718,13 @@ function M.fit(chunks, width)
     fitting[#fitting + 1], used = { text, chunk[2] }, used + length
   end
   return fitting
+end
+
+--- The cells for a path that is cut to its last name: at most half of the width.
+function H.name_cells(path, width)
+  local name = path:match("[/\\]?[^/\\]*$")
+  local needed = 2 + api.nvim_strwidth(name)
+  return math.min(needed, api.nvim_strwidth(path), math.max(math.floor(width / 2), least))
 end
 
 --- The chunks without those sizes that do not fit; the last sizes are left out first.

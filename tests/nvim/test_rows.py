@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from parley.chat.reader import parse
-from parley.display.view import ChatView, drawing
+from parley.chat.transcript import Proposal
+from parley.cli.terminal_rows import fit
+from parley.display.summary import call_row
+from parley.display.view import ChatView, details, drawing
 from parley.nvim.editor import shown_arguments
 from parley.nvim.folds import FoldTexts, folds
 from parley.policy.approval import LedgerView
@@ -510,6 +513,40 @@ def test_a_long_path_keeps_its_end_and_uses_free_rows_to_stay_whole(
     )
     assert f'write_file(path: "{PATH}", content: 2 lines, 21 B)' in whole
     assert numbers(plain) == [1, 2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_edits_in_a_list_show_the_files_name_first_and_their_texts_as_lines(
+    plain: Child, width: int
+) -> None:
+    """The arguments have the shape of the protocol's own file server."""
+    path = "/home/someone/projects/a-rather-long-project-name/src/module/application.py"
+    edits = [
+        {"oldText": "def f():\n    return 1\n", "newText": "def f():\n    return 2\n"},
+        {"oldText": "x = 1", "newText": 'x = "one"'},
+    ]
+    arguments = {"edits": edits, "dryRun": False, "path": path}
+    text = call(1, "edit_file", **arguments)
+    opened(plain, chat(text), width)
+    drawn = row(plain, "❓")
+    assert re.match(r'❓ edit_file\(path: "[^"]*/application\.py", edits[ :,]', drawn), drawn
+    assert [line for line in shown(plain) if line.startswith("  edits") or "│" in line] == [
+        "  edits[1].oldText:",
+        "  │ def f():",
+        "  │     return 1",
+        "  edits[1].newText:",
+        "  │ def f():",
+        "  │     return 2",
+        "  edits[2].oldText:",
+        '  │ "x = 1"',
+        "  edits[2].newText:",
+        r'  │ "x = \"one\""',
+    ]
+    proposal = parse(plain.text()).exchanges[-1].answers[-1].segments[-1]
+    assert isinstance(proposal, Proposal)
+    terminal = fit(call_row(proposal, ("edit_file",)), width)
+    assert "".join(chunk[0] for chunk in terminal) == drawn
+    assert "**edits[1].newText, 2 lines, 22 B**" in details(proposal, None)
 
 
 def test_a_command_is_cut_at_its_end(plain: Child) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from parley.chat.transcript import Transcript
@@ -47,6 +49,32 @@ def test_the_arguments_come_first_and_a_servers_text_is_quoted_in_full() -> None
     fences = [line for line in lines if line.startswith("```")]
     assert fences == ["```text", "```", "```text", "```", "```json", "```"]
     assert any(line.endswith(" and mails it") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": {"b": "x\ny"}}, {"a.b": "x\ny"}),
+        ({"a": {"b": "x\ny"}}, {"a": {'"b"': "x\ny"}}),
+        ({"a": {"b.c": "x\ny"}}, {"a": {"b": {"c": "x\ny"}}}),
+        ({"a": ["x\ny", "1"]}, {"a": ["x\ny", 1]}),
+        ({"a": ["x\ny", []]}, {"a": ["x\ny", {}]}),
+        ({"a": ["x\ny", '"1"\n']}, {"a": ["x\ny", "1"]}),
+    ],
+)
+def test_two_nested_arguments_are_never_drawn_alike(one: object, other: object) -> None:
+    def drawn(arguments: object) -> object:
+        waits = chat(answer(asked(1, arguments=json.dumps(arguments))))
+        proposal = drawing(ChatView(waits, Catalogue.of([tool()]), view()))["proposals"][0]
+        blocks = [(block["title"], block["head"]) for block in proposal["blocks"]]
+        return text(proposal["lines"][0]), blocks
+
+    assert drawn(one) != drawn(other)
+
+
+def test_values_in_very_long_lists_stay_in_the_row() -> None:
+    row = text(call_row(asked(arguments=json.dumps({"a": ["x\ny"] * 41})), ()))
+    assert row.count(r"x\ny") == 41
 
 
 def test_each_cut_is_marked() -> None:

@@ -64,16 +64,26 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
     """Chunks cut to a width, with an ellipsis wherever text is missing.
 
     Sizes are dropped first. Chunks with a third part may be cut: these chunks share the room, so
-    that a long chunk does not displace others.
+    that a long chunk does not displace others. A path has room for its last name.
     """
     chunks = _without_sizes(chunks, width)
     lengths = [cell_len(chunk[0]) for chunk in chunks]
     fixed = sum(length for chunk, length in zip(chunks, lengths, strict=True) if len(chunk) < 3)
     flexible = [length for chunk, length in zip(chunks, lengths, strict=True) if len(chunk) > 2]
-    share = max(_share(flexible, max(width - fixed, 0)), _LEAST)
+    room = max(width - fixed, 0)
+    share = max(_share(flexible, room), _LEAST)
+    names = {
+        number: needed
+        for number, chunk in enumerate(chunks)
+        if len(chunk) == 4 and (needed := _name_cells(chunk[0], width)) > share
+    }
+    for number, needed in names.items():
+        flexible.remove(lengths[number])
+        room -= needed
+    share = max(_share(flexible, max(room, 0)), _LEAST) if names else share
     fitting, used = list[Chunk](), 0
-    for chunk in chunks:
-        text = _shortened(chunk, share)
+    for number, chunk in enumerate(chunks):
+        text = _shortened(chunk, names.get(number, share))
         length = cell_len(text)
         if used + length > width:
             before: Chunk = ("", chunk[1])
@@ -85,6 +95,12 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
         fitting.append((text, chunk[1]))
         used += length
     return fitting
+
+
+def _name_cells(path: str, width: int) -> int:
+    """The cells for a path that is cut to its last name: at most half of the width."""
+    name = path[max(path.rfind("/"), path.rfind("\\"), 0) :]
+    return min(2 + cell_len(name), cell_len(path), max(width // 2, _LEAST))
 
 
 def _without_sizes(chunks: Chunks, width: int) -> list[Chunk]:

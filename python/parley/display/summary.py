@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from parley.chat.grammar import MARKERS
@@ -37,6 +38,8 @@ _LONGEST_WORD = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
 """The text after a cut value's mark, by the value's first character."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_MOST_LEAVES = 40
+"""The most values in a list or an object whose texts are shown as lines."""
 _FILE_NAME = re.compile("path|file|dir|folder", re.IGNORECASE)
 """Argument names whose values are paths, even with spaces."""
 _SPELLINGS = {"\t": "→   ", "`": "`"}
@@ -204,7 +207,8 @@ def _title(name: str) -> str:
 
 
 def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
-    """Arguments as names and values on one line; as a string if they are not a JSON object.
+    """Arguments as names and values on one line, paths first; as a string if they are not a JSON
+    object.
 
     `is_apart` means that the text right after the arguments keeps right-to-left text in them from
     affecting the text that follows.
@@ -217,14 +221,16 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
             ("no JSON: ", "ParleyNote"),
             (upright(legible(_cut(text, _MOST_SHOWN, '"'))), "ParleyValue", '"'),
         ]
+    decoded = dict(sorted(decoded.items(), key=lambda item: not _names_file(*item)))
     chunks, labels = list[Chunk](), [label(name) for name in decoded]
     followers = [*map(_PLAIN.fullmatch, labels[1:]), is_apart]
     for title, value, is_kept in zip(labels, decoded.values(), followers, strict=False):
         comma = ", " if chunks else ""
         if is_long(value):
+            size = extent(value) if isinstance(value, str) else _items(value)
             chunks += [
                 (f"{comma}{title}", "ParleyArgument"),
-                (f": {extent(value)}", "ParleyHint", "", "size"),
+                (f": {size}", "ParleyHint", "", "size"),
             ]
             continue
         chunks.append((f"{comma}{title}: ", "ParleyArgument"))
@@ -253,22 +259,63 @@ def _is_path(name: str, value: Any) -> bool:
     return " " not in value or _FILE_NAME.search(name) is not None
 
 
+def _names_file(name: str, value: Any) -> bool:
+    """Whether a value says which file the call is about."""
+    is_short = isinstance(value, str) and not is_long(value)
+    return is_short and (_is_path(name, value) or _FILE_NAME.search(name) is not None)
+
+
+def _items(value: Any) -> str:
+    """The size of a list or an object."""
+    return f"{counted(len(value), 'item')}, {size_text(len(as_json(value).encode()))}"
+
+
 def is_long(value: Any) -> bool:
-    """Whether a value is a text with several lines, which is shown as lines."""
-    return isinstance(value, str) and "\n" in value.removesuffix("\n")
+    """Whether a value is shown as lines: a text with several lines, or a list or an object that
+    contains such a text.
+    """
+    if isinstance(value, str):
+        return "\n" in value.removesuffix("\n")
+    leaves = [leaf for _, leaf in islice(_leaves("", value), _MOST_LEAVES + 1)]
+    return len(leaves) <= _MOST_LEAVES and any(
+        isinstance(leaf, str) and is_long(leaf) for leaf in leaves
+    )
+
+
+def long_values(decoded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values that are shown as lines, with the labels that say where they are: of a list or an
+    object, each value in it.
+    """
+    for name, value in decoded.items():
+        if is_long(value):
+            yield from _leaves(label(name), value)
+
+
+def _leaves(title: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The texts, numbers and constants in a value; an empty list or object counts as one of them."""
+    match value:
+        case dict() if value:
+            for name, member in value.items():
+                is_plain = _PLAIN.fullmatch(name) and "." not in name
+                yield from _leaves(f"{title}.{name if is_plain else label(as_json(name))}", member)
+        case [_, *_]:
+            for number, member in enumerate(value, 1):
+                yield from _leaves(f"{title}[{number}]", member)
+        case _:
+            yield title, value
 
 
 def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
-    """The arguments that contain line breaks: each with its name, its lines, and the whole value on
+    """The values that are shown as lines: each with its label, its lines, and the whole value on
     one line.
     """
     try:
         decoded = decoded_arguments(raw)
     except ValueError:
         return
-    for name, value in decoded.items():
-        if is_long(value):
-            yield label(name), value.removesuffix("\n").split("\n"), _value(value, upright)
+    for title, value in long_values(decoded):
+        lines = value.removesuffix("\n").split("\n") if is_long(value) else [as_json(value)]
+        yield title, lines, _value(value, upright)
 
 
 def shown_line(line: str, most: int | None = _MOST_SHOWN) -> str:

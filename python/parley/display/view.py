@@ -24,9 +24,9 @@ from parley.display.summary import (
     decoded_arguments,
     extent,
     is_long,
-    label,
     legible_line,
     long_arguments,
+    long_values,
     shown_line,
     shown_path,
     summary,
@@ -320,13 +320,13 @@ def details(
         if short := {name: value for name, value in arguments.items() if not is_long(value)}:
             # As text, because JSON syntax may conceal the quotes that distinguish "true" from true.
             lines += _block("Arguments", as_json(short, "").split("\n"))
-        for name, value in arguments.items():
-            if is_long(value):
-                end = "" if value.endswith("\n") else ", no newline at the end"
-                title = f"{label(name)}, {extent(value)}{end}"
-                lines += _code(
-                    title, value.removesuffix("\n").split("\n"), _language(short.values())
-                )
+        for name, value in long_values(arguments):
+            if not is_long(value):
+                lines += _block(name, [as_json(value)])
+                continue
+            end = "" if value.endswith("\n") else ", no newline at the end"
+            title = f"{name}, {extent(value)}{end}"
+            lines += _code(title, value.removesuffix("\n").split("\n"), _language(short.values()))
     except ValueError:
         lines += _block("Arguments, not a JSON object", [call.call.arguments])
     if call.result is not None:
