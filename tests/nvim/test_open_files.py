@@ -35,7 +35,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
                 "files": {"command": sys.executable, "args": [str(SERVER)], "trusted": True}
             }
         },
-        "approval": {"auto": ["files/*"]},
+        "approval": {"auto": ["files/*", "workspace/*"]},
         "safety": {"rate_limit_per_minute": 100000},
     }
     init = f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(settings))}))"
@@ -118,6 +118,17 @@ def test_changed_files_are_reloaded_and_those_with_unsaved_changes_are_named_onc
     assert text.count("deleted on disk, but still open: gone.py") == 1
     assert nvim.lines(nvim.nvim.funcs.bufnr("kept.py"))[:8:7] == ["mine", "line 8"]
     assert nvim.lines(nvim.nvim.funcs.bufnr("gone.py")) == CODE.splitlines()
+
+
+def test_the_workspaces_tools_read_the_buffer_of_an_open_file(nvim: Child, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").touch()
+    (tmp_path / "code.py").write_text(CODE, encoding="utf-8")
+    nvim.command(f"cd {tmp_path} | edit code.py | call setline(1, 'mine')")
+    nvim.lua("require('parley').setup(require('parley').given)")
+    ask(nvim, calls(("read_file", {"path": "code.py", "last_line": 2})))
+    assert "from the editor's buffer, with unsaved changes" in nvim.text()
+    assert "1\tmine\n2\tline 2\n" in nvim.text()
 
 
 class Direct:

@@ -31,6 +31,7 @@ from parley.nvim.health import report
 from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
 from parley.nvim.log import log_to
+from parley.nvim.open_files import BufferFiles
 from parley.nvim.lookups import show_details, show_request
 from parley.nvim.pages import log_page
 from parley.nvim.prompt_insertion import insert_prompt, list_prompts
@@ -157,7 +158,12 @@ class Plugin:
             read,
             os.environ,
             folder=lambda: self.folder,
-            front_end=FrontEnd(self._elicitation, self._may_read, PATIENCE),
+            front_end=FrontEnd(
+                self._elicitation,
+                self._may_read,
+                PATIENCE,
+                BufferFiles(self.editor, lambda: read.workspace.save),
+            ),
             before=before,
             fault=file.fault,
         )
