@@ -15,6 +15,7 @@ from parley.tools.file_text import (
     UnencodableError,
     decoded,
 )
+from parley.tools.text_edits import Replacement, apply
 
 MARKS: dict[Encoding, bytes] = {
     "utf-8": b"",
@@ -77,6 +78,27 @@ def test_other_bytes_are_latin_1_and_refuse_other_characters(data: bytes, added:
     else:
         with pytest.raises(UnencodableError):
             file.encoded(file.text + added)
+
+
+LINES = st.lists(TEXT.map(lambda text: f"{text}|\n"), max_size=3).map("".join)
+
+
+@given(st.sampled_from([*MARKS, "latin-1"]), LINES, LINES, st.sampled_from(["", "\n", "\r\n"]))
+def test_an_edit_keeps_the_bytes_around_it(
+    encoding: Encoding, above: str, below: str, ending: str
+) -> None:
+    codec = CODECS.get(encoding, encoding)
+    if encoding == "latin-1":
+        above, below = (
+            f"ä{text.encode('latin-1', 'ignore').decode('latin-1')}" for text in (above, below)
+        )
+    assume(not above.startswith("\ufeff"))
+
+    def data(line: str) -> bytes:
+        return MARKS.get(encoding, b"") + f"{above}{line}{ending}{below}".encode(codec)
+
+    file = decoded(data("old line"))
+    assert file.encoded(apply(file.text, [Replacement("old line", "new")])) == data("new")
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF\0", b"a\0", b"\xff\xfe\0\0a\0\0\0"])

@@ -96,10 +96,10 @@ def _cut(line: str) -> str:
 
 _COMMENT = r"\s*(?:#|//|/\*|\{/\*|<!--|--|;|%|\*)+\s*"
 _ELISION = re.compile(
-    rf"(?:{_COMMENT})?\s*[(\[]?(?:\.\.\.|…)[\w\s,'`()\[\]]*"
+    rf"(?:{_COMMENT}[(\[]?(?:\.\.\.|…)|\s*(?:\.\.\.|…)\s)[\w\s,'`()\[\]]*"
     r"\b(?:rest|remain(?:s|ing|der)?|existing|unchanged|omitted|as before|same as)\b"
-    rf"|{_COMMENT}[(\[]?(?:the )?(?:rest of|rest|remaining|existing|other)\b[\w\s,'`]{{0,60}}"
-    r"(?:\bunchanged\b|\bremains?\b|\bas before\b|\bthe same\b|\bomitted\b|\.\.\.|…)",
+    rf"|{_COMMENT}[(\[]?(?:the )?(?:rest|remaining|existing)\b[\w\s,'`]{{0,60}}?"
+    r"(?:\bunchanged|\b(?:remains?|stays?) the same|\bas (?:before|is)|\bomitted|\.\.\.|…)[\W_]*$",
     re.IGNORECASE,
 )
 _DOTS = re.compile(rf"(?:{_COMMENT})?\s*(?:\.\.\.|…)\s*(?:\*/|-->|\*/\}})?\s*$")

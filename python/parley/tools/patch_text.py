@@ -182,5 +182,5 @@ def _index_of(
         keyed, keys = list(map(key, lines)), list(map(key, part))
         if (at := first_run(keyed, keys, start)) >= 0:
             return at, key is str and first_run(keyed, keys, at + 1) < 0
-    shown = "\n".join(part[:10])
+    shown = "\n".join(line[:200] for line in part[:10])
     raise EditError(f"the patch has lines that are not in the file. Quote them exactly:\n{shown}")

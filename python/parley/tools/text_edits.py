@@ -77,7 +77,7 @@ def rewritten(text: str, content: str) -> str:
         raise EditError(_placeholder(placeholder))
     if "\r\n" in content or "\r\n" not in text:
         return content
-    return _fitted(text, _with_lf(text), content, _ending(text, 0, len(text), content))
+    return _fitted(text, _with_lf(text), content, _ending(_Text.of(text), 0, len(text), content))
 
 
 class _NoPlaceError(EditError):
@@ -159,12 +159,29 @@ def _no_place(text: str, replacement: Replacement) -> str:
 # --- Matching -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text to search. `ending` is the line ending of all its lines: "" if there is no line break,
+    None if there are different ones.
+    """
+
+    text: str
+    ending: str | None
+
+    @classmethod
+    def of(cls, text: str) -> _Text:
+        crlf = text.count("\r\n")
+        lf = text.count("\n") - crlf
+        return cls(text, None if crlf and lf else "\r\n" if crlf else "\n" if lf else "")
+
+
 def _places(text: str, replacement: Replacement) -> list[_Place]:
     """The places that `old` matches in the strictest way that matches any; in order, without
     overlaps if `all` is true, else enough of them to name.
     """
+    searched = _Text.of(text)
     for find in (_exact, _plain, _by_line, _by_indentation, _typographic, _typographic_by_line):
-        places = find(text, replacement)
+        places = find(searched, replacement)
         most = None if replacement.all else _MOST_LINES_NAMED + 1
         limited = [place for place, _ in zip(places, range(most or len(text) + 1), strict=False)]
         if limited:
@@ -172,42 +189,43 @@ def _places(text: str, replacement: Replacement) -> list[_Place]:
     return []
 
 
-def _exact(text: str, replacement: Replacement) -> Iterator[_Place]:
+def _exact(searched: _Text, replacement: Replacement) -> Iterator[_Place]:
     """The places with exactly the characters of `old`; no place begins or ends inside a CRLF."""
-    old, new = replacement.old, replacement.new
+    text, old, new = searched.text, replacement.old, replacement.new
     old_lf, new_lf = _with_lf(old), _with_lf(new)
     for start, end in _occurrences(text, old, replacement.all):
         if text[max(0, start - 1) : start + 1] == "\r\n" or text[end - 1 : end + 1] == "\r\n":
             continue
         is_same = old_lf == new_lf  # the edit changes only line endings
-        ending = _ending(text, start, end, new)
+        ending = _ending(searched, start, end, new)
         yield _Place(
             start, end, new if is_same else _fitted(text[start:end], old_lf, new_lf, ending)
         )
 
 
-def _plain(text: str, replacement: Replacement) -> Iterator[_Place]:
+def _plain(searched: _Text, replacement: Replacement) -> Iterator[_Place]:
     """The places that differ from `old` only in line endings."""
-    return _by_character(text, replacement, lambda part: part)
+    return _by_character(searched, replacement, lambda part: part)
 
 
-def _typographic(text: str, replacement: Replacement) -> Iterator[_Place]:
+def _typographic(searched: _Text, replacement: Replacement) -> Iterator[_Place]:
     """The places that differ from `old` only in line endings, quotes, dashes and spaces."""
-    return _by_character(text, replacement, _ascii)
+    return _by_character(searched, replacement, _ascii)
 
 
 def _by_character(
-    text: str, replacement: Replacement, key: Callable[[str], str]
+    searched: _Text, replacement: Replacement, key: Callable[[str], str]
 ) -> Iterator[_Place]:
     """The places whose text has the same key as `old`, ignoring line endings. A key has the length
     of its text.
     """
+    text = searched.text
     old, new = _with_lf(replacement.old), _with_lf(replacement.new)
     # each CRLF's position in the text with LF
     crlf = [match.start() - n for n, match in enumerate(re.finditer("\r\n", text))]
     for first, last in _occurrences(key(_with_lf(text)), key(old), replacement.all):
         start, end = (position + bisect_left(crlf, position) for position in (first, last))
-        ending = _ending(text, start, end, replacement.new)
+        ending = _ending(searched, start, end, replacement.new)
         yield _Place(start, end, _fitted(text[start:end], old, new, ending))
 
 
@@ -260,14 +278,11 @@ class _Line:
     ending: str
 
 
-def _lines(text: str) -> list[_Line]:
-    pieces = text.split("\n")
-    starts = accumulate((len(piece) + 1 for piece in pieces), initial=0)
-    lines = [
-        _Line(start, piece[:-1], "\r\n") if piece[-1:] == "\r" else _Line(start, piece, "\n")
-        for start, piece in zip(starts, pieces[:-1], strict=False)
-    ]
-    return [*lines, _Line(len(text) - len(pieces[-1]), pieces[-1], "")] if pieces[-1] else lines
+def _line(start: int, piece: str, is_last: bool) -> _Line:
+    if is_last:
+        return _Line(start, piece, "")
+    content = piece.removesuffix("\r")
+    return _Line(start, content, "\n" if content == piece else "\r\n")
 
 
 Fit = Callable[[Sequence[str], Sequence[str], Sequence[str]], Reindent | None]
@@ -276,19 +291,19 @@ place does not match.
 """
 
 
-def _by_line(text: str, replacement: Replacement) -> Iterator[_Place]:
+def _by_line(searched: _Text, replacement: Replacement) -> Iterator[_Place]:
     """The places that differ from `old` only in line endings and trailing blanks."""
-    return _of_lines(text, replacement, _trimmed, _literally)
+    return _of_lines(searched, replacement, _trimmed, _literally)
 
 
-def _by_indentation(text: str, replacement: Replacement) -> Iterator[_Place]:
+def _by_indentation(searched: _Text, replacement: Replacement) -> Iterator[_Place]:
     """The places whose lines also differ in one uniform change of indentation."""
-    return _of_lines(text, replacement, _without_indent, reindent)
+    return _of_lines(searched, replacement, _without_indent, reindent)
 
 
-def _typographic_by_line(text: str, replacement: Replacement) -> Iterator[_Place]:
+def _typographic_by_line(searched: _Text, replacement: Replacement) -> Iterator[_Place]:
     """The places that differ in line endings, trailing blanks, quotes, dashes and spaces."""
-    return _of_lines(text, replacement, lambda line: _trimmed(_ascii(line)), _literally)
+    return _of_lines(searched, replacement, lambda line: _trimmed(_ascii(line)), _literally)
 
 
 def _literally(_place: Sequence[str], _old: Sequence[str], _new: Sequence[str]) -> Reindent | None:
@@ -296,7 +311,7 @@ def _literally(_place: Sequence[str], _old: Sequence[str], _new: Sequence[str]) 
 
 
 def _of_lines(
-    text: str, replacement: Replacement, key: Callable[[str], str], fit: Fit
+    searched: _Text, replacement: Replacement, key: Callable[[str], str], fit: Fit
 ) -> Iterator[_Place]:
     """The places whose lines have the same keys as the lines of `old`. Raises EditError."""
     old, is_whole = _split(replacement.old)
@@ -304,18 +319,23 @@ def _of_lines(
     keys = list(map(key, old))
     if not any(keys):
         return
-    lines = _lines(text)
-    text_letters, old_letters = letters((key(line.content) for line in lines), keys)
+    pieces = searched.text.split("\n")
+    count = len(pieces) - (1 if not pieces[-1] else 0)
+    starts = list(accumulate((len(piece) + 1 for piece in pieces), initial=0))
+    text_letters, old_letters = letters(map(key, pieces[:count]), keys)
     steps, first = 0, text_letters.find(old_letters)
     while first >= 0:
         if (steps := steps + len(old)) > _MOST_STEPS:
             raise EditError("the old text resembles too many places. Include more lines around it")
-        place = lines[first : first + len(old)]
+        place = [
+            _line(starts[n], pieces[n], n == len(pieces) - 1)
+            for n in range(first, first + len(old))
+        ]
         fitted = fit([line.content for line in place], old, new)
         if fitted:
             start, end = place[0].start, place[-1].start + len(place[-1].content)
             last = place[-1].ending if is_whole else ""
-            ending = _ending(text, start, end + len(last), replacement.new)
+            ending = _ending(searched, start, end + len(last), replacement.new)
             new_lines = _fitted_lines(place, old, list(new), fitted, ending)
             region = _text_of(new_lines, last if has_end else "")
             yield _Place(start, end + len(last), region)
@@ -356,12 +376,13 @@ def _split(text: str) -> tuple[list[str], bool]:
     return (lines[:-1], len(lines) > 1) if not lines[-1] else (lines, False)
 
 
-def _ending(text: str, start: int, end: int, new: str) -> str:
+def _ending(searched: _Text, start: int, end: int, new: str) -> str:
     """The line ending for new lines at a place: the most common one in it, else of its last line,
     else of the line before it, else as in the new text.
     """
-    if "\n" not in new:
-        return "\n"
+    text = searched.text
+    if searched.ending is not None:
+        return searched.ending or ("\r\n" if "\r\n" in new else "\n")
     crlf = text.count("\r\n", start, end)
     lf = text.count("\n", start, end) - crlf
     if crlf != lf:
@@ -369,8 +390,6 @@ def _ending(text: str, start: int, end: int, new: str) -> str:
     at = text.find("\n", start)
     if at < 0:
         at = text.rfind("\n", 0, start)
-    if at < 0:
-        return "\r\n" if "\r\n" in new else "\n"
     return "\r\n" if text[max(0, at - 1) : at] == "\r" else "\n"
 
 
