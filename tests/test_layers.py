@@ -44,7 +44,7 @@ BELOW: dict[str, set[str]] = {
     "storage": {"chat", "tools", "policy", "engine"},
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},
     "workspace": {"tools"},
-    "mcp": {"tools", "policy", "mock_server", "workspace"},
+    "mcp": {"tools", "policy", "mock_server"},
     "conversion": {"chat", "models"},
     "demo": {"tools"},
     "mock_server": set(),

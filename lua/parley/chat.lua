@@ -158,7 +158,18 @@ function M.ask(method, arguments, opts)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if
     vim.list_contains(
-      { "respond", "choose", "compact", "details", "request", "prompt", "image", "bring", "fork" },
+      {
+        "respond",
+        "choose",
+        "compact",
+        "details",
+        "review",
+        "request",
+        "prompt",
+        "image",
+        "bring",
+        "fork",
+      },
       method
     )
   then
@@ -167,7 +178,7 @@ function M.ask(method, arguments, opts)
     arguments.cwd = vim.fn.getcwd()
   end
   if method == "choose" then
-    arguments.seen = require("parley.sightings").times(buf)
+    arguments.seen = arguments.seen or require("parley.sightings").times(buf)
   end
   require("parley.host").notify(method, arguments)
 end

@@ -96,7 +96,8 @@ end
 --- cursor moves; a second `K` enters it.
 ---@param buf? integer the chat
 ---@param sighting? integer the number of the call that the user reads
-function M.float(lines, buf, sighting)
+---@param has_review? boolean whether a diff shows the call's change
+function M.float(lines, buf, sighting, has_review)
   -- Not as "markdown", which would leave out repeated blank lines and lines of dashes.
   local float, win = vim.lsp.util.open_floating_preview(lines, "", {
     border = "rounded",
@@ -116,6 +117,9 @@ function M.float(lines, buf, sighting)
     api.nvim_win_set_config(win, { footer = footer, footer_pos = "right", width = width })
   end
   H.close_by_key(buf, win)
+  if buf and has_review then
+    H.review_by_key(buf, float, win)
+  end
   H.take_ruler_along(win)
   if buf and sighting and sighting > 0 then
     require("parley.sightings").read(buf, sighting, win)
@@ -140,6 +144,31 @@ function H.close_by_key(buf, win)
     once = true,
     callback = function()
       pcall(vim.keymap.del, "n", "q", { buffer = buf })
+    end,
+  })
+end
+
+--- While a float is open, `d` opens the call's change as a diff, also from outside of the float.
+function H.review_by_key(buf, float, win)
+  local chat = api.nvim_get_current_win()
+  local function review()
+    pcall(api.nvim_win_close, win, true)
+    if api.nvim_get_current_buf() ~= buf and api.nvim_win_is_valid(chat) then
+      api.nvim_set_current_win(chat)
+    end
+    require("parley.review").ask()
+  end
+  local opts = { nowait = true, desc = "Open the change as a diff" }
+  vim.keymap.set("n", "d", review, vim.tbl_extend("error", opts, { buffer = float }))
+  if vim.fn.maparg("d", "n", false, true).buffer == 1 then
+    return
+  end
+  vim.keymap.set("n", "d", review, vim.tbl_extend("error", opts, { buffer = buf }))
+  api.nvim_create_autocmd("WinClosed", {
+    pattern = tostring(win),
+    once = true,
+    callback = function()
+      pcall(vim.keymap.del, "n", "d", { buffer = buf })
     end,
   })
 end

@@ -49,6 +49,7 @@ local routes = {
   withdraw = { "dialogs", "withdraw" },
   open_url = { "dialogs", "open_url" },
   float = { "pages", "float" },
+  review = { "review", "open" },
   pick_agent = { "pages", "pick_agent" },
   welcome = { "welcome", "show" },
   confirm_agent = { "pages", "confirm_agent" },

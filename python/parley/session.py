@@ -117,8 +117,8 @@ class Session:
             LedgerFile(None),
             objects=ProgramObjects(objects, provider, REQUEST_TIMES),
         )
-        if workspace is not None and self._app.workspace.reason:
-            raise SettingsError(f"workspace: {self._app.workspace.reason}")
+        if workspace is not None and self._app.workspace.root.reason:
+            raise SettingsError(f"workspace: {self._app.workspace.root.reason}")
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)
         self._on_status = on_status

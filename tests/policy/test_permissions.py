@@ -22,7 +22,7 @@ from parley.policy.permissions import (
     remembering,
 )
 from parley.policy.plan import AwaitChoices, Decide, Settle, Step
-from parley.policy.previews import CallPreview, FileChange
+from parley.policy.previews import CallPreview, FilePreview
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue, Tool, canonical
 from tests.chats import (
@@ -217,7 +217,7 @@ def test_a_rule_allows_a_command_only_with_an_expression_for_it() -> None:
 
 
 def overwriting(before: str | None) -> CallPreview:
-    return CallPreview((FileChange("a", before, "new"),))
+    return CallPreview((FilePreview("a", before, "new"),))
 
 
 @pytest.mark.parametrize(

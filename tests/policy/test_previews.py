@@ -51,7 +51,7 @@ def test_an_outdated_approval_waits_for_the_user_and_says_why() -> None:
     waits = step(chat(answer(MARKED)), view=ledger, previews=known)
     assert isinstance(waits, AwaitChoices)
     outdated = approvals(known[written_key(MARKED)], approved("old"), choice="ya")
-    assert why_asked(MARKED, outdated).startswith("the file has changed since")
+    assert why_asked(MARKED, outdated, Rules()).startswith("the file has changed since")
     runs = step(chat(answer(MARKED)), view=view(approved("new"), wrote=(CALL,)), previews=known)
     assert isinstance(runs, RunTools)
 
@@ -75,7 +75,7 @@ def test_no_rule_and_no_memory_decides_about_a_guarded_path(guard: str) -> None:
     found = step(chat(answer(CALL)), view=view(wrote=(CALL,)), rules=rules, previews=previews)
     if guard:
         assert isinstance(found, AwaitChoices)
-        assert why_asked(CALL, approvals(CallPreview(guard=guard))) == guard
+        assert why_asked(CALL, approvals(CallPreview(guard=guard)), Rules()) == guard
     else:
         assert isinstance(found, Decide)
         assert [type(each) for each in found.decisions] == [Decision]

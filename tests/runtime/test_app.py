@@ -78,7 +78,7 @@ async def test_the_workspace_is_offered_in_a_work_tree_and_follows_the_folder(
     assert folders() == [str(trees[1])]
     folder = tmp_path
     assert folders() == []
-    assert app.workspace.reason == "the working directory is not in a Git work tree"
+    assert app.workspace.root.reason == "the working directory is not in a Git work tree"
     await app.close()
 
 

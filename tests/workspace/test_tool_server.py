@@ -7,17 +7,24 @@ from base64 import b64decode
 from pathlib import Path
 
 from mcp import Client
+from mcp.server import MCPServer
 from mcp_types import CallToolResult, ImageContent, TextContent
 
 from parley.mock_server import PIXEL
 from parley.models.tool_room import tokens_of
 from parley.tools.convert import from_mcp
-from parley.workspace.tool_server import Workspace, create_workspace_server
+from parley.workspace.boundary import Boundary
+from parley.workspace.tool_server import create_workspace_server
+from parley.workspace.toolbox import Workspace
 from tests.workspace.trees import work_tree
 
 MOST_TOKENS = 1_500
 READING = {"list_files", "search_text", "read_file"}
 FILES: dict[str, str | bytes] = {"src/app.py": "x = 1\n", "pixel.png": PIXEL}
+
+
+def server(root: Path) -> MCPServer:
+    return create_workspace_server(lambda: Workspace(Boundary(root)))
 
 
 def text(result: CallToolResult) -> str:
@@ -26,7 +33,7 @@ def text(result: CallToolResult) -> str:
 
 async def test_the_definitions_are_small_and_say_which_tools_only_read(tmp_path: Path) -> None:
     handlers = logging.getLogger().handlers[:]
-    async with Client(create_workspace_server(Workspace(tmp_path))) as client:
+    async with Client(server(tmp_path)) as client:
         listed = (await client.list_tools()).tools
     tools = [from_mcp(tool.model_dump(by_alias=True, exclude_none=True)) for tool in listed]
     assert {t.name for t in tools if t.annotations.get("readOnlyHint")} == READING
@@ -43,7 +50,7 @@ async def test_the_definitions_are_small_and_say_which_tools_only_read(tmp_path:
 
 async def test_each_tool_reads_the_workspace(tmp_path: Path) -> None:
     root = work_tree(tmp_path / "tree", FILES)
-    async with Client(create_workspace_server(Workspace(root))) as client:
+    async with Client(server(root)) as client:
         tree = await client.call_tool("list_files", {})
         assert text(tree) == "pixel.png\nsrc/\n  app.py"
         found = await client.call_tool("search_text", {"pattern": r"x\s", "is_regex": True})
@@ -57,7 +64,7 @@ async def test_each_tool_reads_the_workspace(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_is_an_error_for_the_model(tmp_path: Path) -> None:
-    async with Client(create_workspace_server(Workspace(tmp_path))) as client:
+    async with Client(server(tmp_path)) as client:
         for name, arguments in (
             ("list_files", {"path": ".."}),
             ("search_text", {"pattern": "x", "path": "/etc"}),

@@ -212,6 +212,13 @@ def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None)
     return Edit(proposal.span.start, proposal.span.start + 1, (text,))
 
 
+def reword(proposal: Proposal, arguments: str) -> Edit:
+    """Replace a proposal's arguments, and remove its choice."""
+    call = replace(proposal.call, arguments=arguments)
+    line = call_lines.proposal_line(call)
+    return Edit(proposal.span.start, proposal.span.start + 1, (line,))
+
+
 def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
     """Put a result and its note directly below the proposal, replacing the task, if any."""
     block = result_bodies.result_lines(proposal.call.name, proposal.call.id, result)

@@ -90,8 +90,8 @@ async def _application() -> AsyncIterator[App]:
 async def _tools(arguments: argparse.Namespace) -> int:
     async with _application() as app:
         code = await _list(app, as_json=arguments.json)
-        if app.workspace.reason and not (arguments.json or app.has_unreadable_file):
-            say_line(f"{WORKSPACE}: not offered: {app.workspace.reason}")
+        if app.workspace.root.reason and not (arguments.json or app.has_unreadable_file):
+            say_line(f"{WORKSPACE}: not offered: {app.workspace.root.reason}")
         return code
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -34,10 +35,12 @@ from parley.policy.approval import (
     call_key,
     written_key,
 )
+from parley.policy.doubts import EDITED
 from parley.policy.facts import Approved, Disowned, Explained, What
 from parley.tools.catalogue import Tool
 from parley.tools.tasks import COLLECT, TaskHandle
 
+EDITED_BY_USER = "The user edited this change before approving it. The call has the user's text."
 T = TypeVar("T")
 
 
@@ -201,9 +204,18 @@ async def _run(
     )
     task = TaskHandle(task_id, partial(_begin_task, ports, proposal, tool))
     try:
-        return proposal, await ports.tools.call(tool, key, request, task)
+        result = await ports.tools.call(tool, key, request, task)
+        return proposal, _with_edit_note(result, proposal, observation)
     except PendingError as error:
         return proposal, error
+
+
+def _with_edit_note(result: Result, proposal: Proposal, observation: Observation) -> Result:
+    """Tell the model if the user has edited its change."""
+    warning = (proposal.call.id, proposal.call.arguments, EDITED)
+    if warning not in observation.view.warnings:
+        return result
+    return replace(result, body=f"{EDITED_BY_USER}\n{result.body}")
 
 
 async def _is_unchanged(ports: Ports, proposal: Proposal, tool: Tool, approvals: Approvals) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 
 from parley.chat import edits
 from parley.chat.edits import Edit
@@ -14,11 +15,21 @@ from parley.engine.observation import Observation
 from parley.engine.observe import observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
-from parley.policy.approval import Rule, written_key
-from parley.policy.choice import UNREADABLE, Reach, chosen
-from parley.policy.doubts import Doubt, Seen, doubts, message
-from parley.policy.facts import Approved, Disowned, Removed, Revoked, Warned
+from parley.policy.approval import Rule, call_key, written_key
+from parley.policy.choice import UNREADABLE, Chosen, Reach, chosen, readable
+from parley.policy.doubts import (
+    EDITED,
+    LEAST_SEEN_S,
+    Doubt,
+    Seen,
+    doubts,
+    message,
+    sighting,
+)
+from parley.policy.facts import Approved, Disowned, Proposed, Removed, Revoked, Warned
 from parley.policy.permissions import memory_of, remembering
+from parley.tools.edited_calls import edited_arguments
+from parley.tools.schema import decode_arguments
 
 _SMALL: dict[Choice, Choice] = {"yA": "ya", "yO": "yo"}
 
@@ -56,6 +67,9 @@ class Press:
     """The key or command to repeat, if it is not `key`."""
     reach: Reach | None = None
     """The calls that the choice applies to, if the key does not determine them."""
+    edited: str | None = None
+    """The file's text that the user approves instead of the text that the call would write; None
+    to approve the call as it is."""
 
 
 async def choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> ChoiceMade:
@@ -71,31 +85,22 @@ async def choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Cho
 
 
 async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> ChoiceMade:
-    key, rule, name = press.key, press.rule, press.name or press.key
+    key, rule = press.key, press.rule
     observation = await observe(ports, resolve)
+    if press.edited is not None:
+        reworded = await _reword(ports, observation, line, press)
+        if isinstance(reworded, ChoiceMade):
+            return reworded
+        observation = await observe(ports, resolve)
+        press = replace(press, seen=_as_seen(observation, reworded))
     approvals = observation.situation.approvals
     scope = observation.settings.scope
     marks, text = dict[tuple[str, str, str], Choice](), ""
     choice = chosen(observation.snapshot.exchange, line, key, scope, approvals, press.reach)
-    proposals = [call for call in choice.proposals if isinstance(call, Proposal)]
+    proposals = readable(choice)
     if key in YES:
-        if choice.proposals and not proposals:
-            return ChoiceMade(False, UNREADABLE)
-        if lost := next(
-            (p for p in proposals if plan.lacks_server(observation.situation, p)), None
-        ):
-            missing = ", ".join(observation.catalogue.missing)
-            return ChoiceMade(
-                False, f"{lost.call.name} cannot run now: the tools of {missing} are missing"
-            )
-        if left := doubts(proposals, approvals, press.seen):
-            return _held_back(ports, observation, left, name)
-        if rule == "key" and choice.is_from_afar and not press.is_repeated:
-            text = (
-                f"{name} applies to {len(proposals)} calls: press {name} again, "
-                "or move the cursor to one of them"
-            )
-            return ChoiceMade(False, text, is_from_afar=True)
+        if (hindrance := _hindrance(ports, observation, choice, press)) is not None:
+            return hindrance
         marks, text = _approve(ports, observation, proposals, press)
     else:
         why = f"{key} by {rule} {press.reason}".strip()
@@ -109,17 +114,40 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
     def change(shot: Snapshot) -> list[Edit]:
         open_calls = plan.waiting(shot.answer)
         same = [c for c in open_calls if c in choice.proposals]
-        readable = [c for c in same if isinstance(c, Proposal)]
+        calls = [c for c in same if isinstance(c, Proposal)]
         if key in YES:
-            return [edits.mark(shot.lines, c, marks.get(written_key(c), key)) for c in readable]
+            return [edits.mark(shot.lines, c, marks.get(written_key(c), key)) for c in calls]
         marked = [edits.mark(shot.lines, call, key) for call in same]
-        return marked + [edits.put_result(shot.lines, c, declined) for c in readable]
+        return marked + [edits.put_result(shot.lines, c, declined) for c in calls]
 
     if choice.proposals:
         await ports.document.change(change)
     for proposal in () if key in YES else proposals:
         ports.observer.on_event(CallRefused(proposal, declined))
     return ChoiceMade(bool(choice.proposals), choice.message or text)
+
+
+def _hindrance(
+    ports: Ports, observation: Observation, choice: Chosen, press: Press
+) -> ChoiceMade | None:
+    """Why an approval of these calls does not count yet; None if it does."""
+    proposals, name = readable(choice), press.name or press.key
+    if choice.proposals and not proposals:
+        return ChoiceMade(False, UNREADABLE)
+    if lost := next((p for p in proposals if plan.lacks_server(observation.situation, p)), None):
+        missing = ", ".join(observation.catalogue.missing)
+        return ChoiceMade(
+            False, f"{lost.call.name} cannot run now: the tools of {missing} are missing"
+        )
+    if left := doubts(proposals, observation.situation.approvals, press.seen):
+        return _held_back(ports, observation, left, name)
+    if press.rule == "key" and choice.is_from_afar and not press.is_repeated:
+        text = (
+            f"{name} applies to {len(proposals)} calls: press {name} again, "
+            "or move the cursor to one of them"
+        )
+        return ChoiceMade(False, text, is_from_afar=True)
+    return None
 
 
 def _approve(
@@ -140,6 +168,54 @@ def _approve(
         return marks, ""
     named = [(tool.name, memory) for (_, tool), memory in zip(known, memories, strict=True)]
     return marks, remembering(named)
+
+
+async def _reword(
+    ports: Ports, observation: Observation, line: int, press: Press
+) -> ChoiceMade | str:
+    """Write the arguments of the user's own version of an edit into the file; returns them.
+
+    The ledger then knows the proposal as Parley's own, and that the user edited it.
+    """
+    approvals = observation.situation.approvals
+    waiting = plan.waiting(observation.snapshot.answer)
+    call = next((c for c in waiting if c.span.start == line and isinstance(c, Proposal)), None)
+    tool = observation.catalogue.get(call.call.name) if call else None
+    preview = approvals.preview(call) if call else None
+    if call is None or tool is None or preview is None or not preview.changes:
+        return ChoiceMade(False, "this call is not waiting any more")
+    if left := doubts([call], approvals, press.seen):
+        return _held_back(ports, observation, left, press.name or press.key)
+    before = preview.changes[0].before
+    decoded = decode_arguments(call.call.arguments)
+    edited = edited_arguments(tool.name, decoded, before, press.edited or "")
+    if edited is None:
+        return ChoiceMade(False, "the text is as before, so there is no change to approve")
+    arguments = json.dumps(edited, ensure_ascii=False)
+    new, was_own = (
+        replace(call, call=replace(call.call, arguments=arguments)),
+        approvals.is_own(call),
+    )
+
+    def change(shot: Snapshot) -> list[Edit]:
+        calls = [c for c in plan.waiting(shot.answer) if isinstance(c, Proposal)]
+        return [edits.reword(each, arguments) for each in calls if each.call == call.call]
+
+    await ports.document.change(change)
+    ports.ledger.record(
+        Disowned(((call.call.id, call.call.arguments),)),
+        *([Proposed((written_key(new),), (call_key(new, tool),))] if was_own else []),
+        Warned(((call.call.id, arguments, EDITED),)),
+    )
+    return arguments
+
+
+def _as_seen(observation: Observation, arguments: str) -> Seen:
+    """The calls with these arguments as they are now: the user has just read and edited them."""
+    approvals = observation.situation.approvals
+    waiting = plan.waiting(observation.snapshot.answer)
+    calls = [c for c in waiting if isinstance(c, Proposal) and c.call.arguments == arguments]
+    return Seen({sighting(call, approvals): LEAST_SEEN_S for call in calls})
 
 
 def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: str) -> ChoiceMade:

@@ -15,7 +15,7 @@ from parley.errors import ParleyError, ServerError, SettingsError
 from parley.mcp import line_codec as lines
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import ServerRequests
-from parley.mcp.functions import InProcess
+from parley.mcp.functions import InProcess, WorkspaceServer
 from parley.mcp.hints import Hints
 from parley.mcp.http_servers import reached
 from parley.mcp.revisions import Way, Ways
@@ -30,7 +30,6 @@ from parley.processes.reaper import Reaper
 from parley.programs import program, search_path, start_folder, surroundings, working_folder
 from parley.text import size_text
 from parley.tools.server_settings import NEWEST, WORKSPACE, ServerSettings, expand
-from parley.workspace.editor_files import EditorFiles
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -56,14 +55,14 @@ class Connector:
         max_bytes: int,
         folder: Callable[[], Path],
         in_process: Mapping[str, InProcess],
-        files: EditorFiles,
+        workspace: WorkspaceServer,
     ) -> None:
         """`folder` returns the user's working directory, the base of a relative `cwd`.
 
         `in_process` maps names to the servers in this process, except for the built-in servers.
-        `files` has the texts of open files for the workspace server.
+        `workspace` creates the workspace server.
         """
-        self._files = files
+        self._workspace = workspace
         self._in_process = in_process
         self._environ = environ
         self._folder = folder
@@ -194,9 +193,7 @@ class Connector:
         if settings.builtin and (server := self._in_process.get(settings.name)):
             yield server
         elif settings.builtin and settings.name == WORKSPACE:
-            from parley.workspace.tool_server import Workspace, create_workspace_server
-
-            yield create_workspace_server(Workspace(Path(settings.cwd or "."), self._files))
+            yield self._workspace(settings)
         elif settings.builtin:
             from parley.mock_server import create_server
 

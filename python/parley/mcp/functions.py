@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parley.errors import SettingsError
+from parley.tools.server_settings import ServerSettings
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     """A server in this process, as the SDK's object."""
 else:
     InProcess: TypeAlias = Any  # the SDK takes a second to import
+
+WorkspaceServer: TypeAlias = Callable[[ServerSettings], InProcess]
+"""Creates the workspace server for its settings."""
+
+
+def no_workspace(settings: ServerSettings) -> InProcess:
+    """Without a workspace, its server cannot start. Raises SettingsError."""
+    raise SettingsError(f"{settings.name}: there is no workspace")
+
 
 FUNCTIONS = "python"
 """The name of the server whose tools are functions."""

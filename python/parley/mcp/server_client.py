@@ -29,7 +29,7 @@ from parley.tools.catalogue import Tool
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
 from parley.tools.resources import Resource, ResourceList, resource_from_mcp
-from parley.tools.results import Outcome, cut, outcome, result_text
+from parley.tools.results import WHOLE_TEXT, Outcome, cut, outcome, result_text
 from parley.tools.server_settings import ServerSettings
 from parley.tools.tasks import ORIGIN, TaskHandle, TaskState, task_in
 from parley.tools.templates import Blank
@@ -296,6 +296,8 @@ class SdkSession:
         returned = outcome(
             status, parts, result.get("structuredContent"), max_bytes=self._max_bytes
         )
+        if self._settings.builtin and not returned.whole:
+            returned = replace(returned, whole=(result.get("_meta") or {}).get(WHOLE_TEXT, ""))
         return replace(returned, text=f"{_opened(hosts)}{returned.text}") if hosts else returned
 
     async def _after_visits(self, once: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:

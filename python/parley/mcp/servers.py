@@ -17,7 +17,7 @@ from parley.errors import PendingError, ServerError
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
-from parley.mcp.functions import InProcess
+from parley.mcp.functions import InProcess, WorkspaceServer, no_workspace
 from parley.mcp.server_session import Progress, ServerSession
 from parley.mcp.supervisor import Supervisor, T
 from parley.processes.reaper import Reaper
@@ -30,7 +30,6 @@ from parley.tools.server_settings import ServerSettings, ServerStatus, again
 from parley.tools.tasks import COLLECT, TaskHandle
 from parley.tools.templates import Blank
 from parley.tools.visits import Visit
-from parley.workspace.editor_files import EditorFiles, NoEditor
 
 _CLOSE_S = 3.0
 _LIST_S = 10.0
@@ -43,8 +42,8 @@ class Servers:
 
     `elicitor` fills in servers' forms, and `sample` replies to servers that may use the model.
     Either may be None. `folder` returns the user's working directory. `in_process` maps names in
-    the settings to the servers that are objects in this process. `files` has the texts of open
-    files.
+    the settings to the servers that are objects in this process. `workspace` creates the
+    workspace server.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Servers:
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
         in_process: Mapping[str, InProcess] | None = None,
-        files: EditorFiles | None = None,
+        workspace: WorkspaceServer = no_workspace,
     ) -> None:
         environ = os.environ if environ is None else environ
         self._reaper = Reaper()
@@ -70,7 +69,7 @@ class Servers:
             max_bytes,
             folder,
             in_process or {},
-            files or NoEditor(),
+            workspace,
         )
         self.max_bytes = max_bytes
         self.sample = sample

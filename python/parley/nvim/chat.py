@@ -90,10 +90,12 @@ class Chat:
         seen: Iterable[tuple[int, float]],
         *,
         again: float | None,
+        edited: str | None = None,
     ) -> None:
         """Decide the waiting calls at a handle that were `seen`; when no call is left, continue the
         turn.
 
+        `edited`: the text that the user approves instead of the call's own.
         `again`: the milliseconds since a message about the same key, which was pressed just before.
         """
         on_screen = self.screen.seen(seen)
@@ -112,7 +114,7 @@ class Chat:
                 return engine.End("nothing", refusal)
             resolve = self.buffer.resolve_for(shot)
             name = key_name(key, self.buffer.app.settings.keys) if rule == "key" else key
-            press = engine.Press(key, rule, reason, on_screen, is_repeated, name)
+            press = engine.Press(key, rule, reason, on_screen, is_repeated, name, edited=edited)
             choice = await engine.choose(turn.ports, resolve, line, press)
             self._is_from_afar = choice.is_from_afar
             self.buffer.editor.message(choice.message)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from parley.chat.transcript import YES, Proposal, ToolCall
 from parley.display.view import ChatView, details, drawing
-from parley.engine import Observation, with_own_tools
+from parley.engine import Observation, previews_of, with_own_tools
 from parley.models.events import RateLimits, Usage
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.folds import FoldTexts, exchange_folds, folds
@@ -19,6 +19,7 @@ from parley.nvim.sightings import SeenCalls
 from parley.nvim.tokens import Tokens
 from parley.policy.choice import exchange_at, open_keys
 from parley.policy.doubts import Seen, sighting
+from parley.policy.previews import CallPreview
 from parley.storage.forks import own_path
 from parley.tools.catalogue import Catalogue
 
@@ -55,7 +56,10 @@ class ChatScreen:
         known = known and with_own_tools(known, transcript, room)
         ledger = buffer.app.ledger(buffer.path)
         missing = await buffer.app.attachments(buffer.path).missing(transcript)
-        view = ChatView(transcript, known, ledger.view(open_keys(transcript)), missing)
+        previews = await previews_of(
+            buffer.app.workspace.previews(buffer.folder), transcript.exchanges, known or Catalogue()
+        )
+        view = ChatView(transcript, known, ledger.view(open_keys(transcript)), missing, previews)
         for news in ledger.news():
             self._editor.message(news, "warn")
         rows, texts = self._fold_texts.rows(folds(view))
@@ -118,7 +122,20 @@ class ChatScreen:
         number = self._seen_calls.number(now) or self._seen_calls.number(replace(now, digest=""))
         tool = observation.catalogue.get(call.call.name)
         text = details(call, tool, before, approvals.preview(call))
-        self._editor.tell("float", text, self._buffer.buf, number)
+        has_review = (preview := approvals.preview(call)) is not None and _has_review(preview)
+        self._editor.tell("float", text, self._buffer.buf, number, has_review)
+
+    def review(self, call: Proposal, observation: Observation) -> bool:
+        """Open the change by a waiting call as a diff; False if there is none to open."""
+        approvals = observation.situation.approvals
+        preview = approvals.preview(call)
+        if preview is None or not _has_review(preview):
+            return False
+        (change,) = preview.changes
+        diff = {"path": change.path, "before": change.before, "after": change.after or ""}
+        number = self._seen_calls.number(sighting(call, approvals))
+        self._editor.tell("review", self._buffer.buf, call.span.start, number, diff)
+        return True
 
     def number(self, view: ChatView, call: Proposal) -> int:
         """The number under which a call is drawn."""
@@ -155,3 +172,8 @@ class ChatScreen:
         """Record the running request's tokens, or its provider's limits."""
         self.tokens.say(what)
         self._editor.tell("usage", self._buffer.buf, self.tokens.table())
+
+
+def _has_review(preview: CallPreview) -> bool:
+    """Whether a diff of one file shows everything that the call would do."""
+    return preview.is_binding and len(preview.changes) == 1 and not preview.changes[0].moved_to

@@ -36,6 +36,22 @@ def show_details(chat: Chat, handle: int, row: int) -> None:
     buffer.editor.spawn(buffer.at(handle, row, work))
 
 
+def show_review(chat: Chat, handle: int, row: int) -> None:
+    """Show the change by the call at a handle in this row as a diff that the user may edit."""
+    buffer = chat.buffer
+
+    async def work(document: BufferDocument) -> None:
+        ports = chat_ports(buffer, chat.screen, document, _observer(buffer.editor))
+        observation = await engine.observe(ports, buffer.resolve)
+        anchor = observation.snapshot.anchor
+        calls = [c for c in observation.undecided() if c.span.start == anchor]
+        call = calls[0] if calls else None
+        if not (isinstance(call, Proposal) and chat.screen.review(call, observation)):
+            buffer.editor.message("this call has no change that a diff can show", "warn")
+
+    buffer.editor.spawn(buffer.at(handle, row, work))
+
+
 def show_request(chat: Chat, handle: int, row: int) -> None:
     """Show the request that the exchange at a handle in this row would send."""
     buffer = chat.buffer

@@ -31,8 +31,8 @@ from parley.nvim.health import report
 from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
 from parley.nvim.log import log_to
+from parley.nvim.lookups import show_details, show_request, show_review
 from parley.nvim.open_files import BufferFiles
-from parley.nvim.lookups import show_details, show_request
 from parley.nvim.pages import log_page
 from parley.nvim.prompt_insertion import insert_prompt, list_prompts
 from parley.nvim.resource_names import ResourceNames
@@ -253,13 +253,14 @@ class Plugin:
         reason: str,
         seen: list[tuple[int, float]],
         again: float | None = None,
+        edited: str | None = None,
     ) -> None:
         if key not in CHOICES:
             self.editor.tell("close", handle)
             raise ParleyError(f"unknown choice {key}: use one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
         chat.buffer.folder = self._in(cwd)
-        chat.choose(handle, row, key, rule, reason, seen, again=again)
+        chat.choose(handle, row, key, rule, reason, seen, again=again, edited=edited)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.dialogs.answered(id, value)
@@ -281,6 +282,9 @@ class Plugin:
 
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         show_details(self._chat(buf, name), handle, row)
+
+    def _on_review(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
+        show_review(self._chat(buf, name), handle, row)
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         show_request(self._chat(buf, name), handle, row)

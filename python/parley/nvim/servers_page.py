@@ -163,7 +163,7 @@ class ServersPage:
             Path(self._chat.buffer.name).name if self._chat else "",
             (*untrusted, *app.problems()),
             self._resources,
-            app.workspace.reason,
+            app.workspace.root.reason,
         )
 
 

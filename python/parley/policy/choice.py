@@ -69,6 +69,11 @@ def _open_keys(exchange: Exchange) -> Sequence[tuple[str, str]]:
     return keys
 
 
+def readable(choice: Chosen) -> list[Proposal]:
+    """The calls of a choice whose lines can be read."""
+    return [call for call in choice.proposals if isinstance(call, Proposal)]
+
+
 def chosen(
     exchange: Exchange,
     line: int,

@@ -130,6 +130,9 @@ ONCE_MORE = (
 
 OUTDATED = "the file has changed since this call was approved. Look at the new diff, then decide"
 
+EDITED = "edited"
+"""The ledger's warning for a call whose arguments the user has edited."""
+
 _SINCE = {
     "approved": "the call was approved",
     "remembered": "the tool was remembered",

@@ -20,7 +20,8 @@ Memory: TypeAlias = Literal["tool", "arguments", "nothing"]
 
 WORKSPACE = "workspace"
 """The name of Parley's own server for files and commands."""
-_WORKSPACE_IDENTITY = canonical({"builtin": WORKSPACE})
+_BUILTIN = canonical({"builtin": WORKSPACE})[:-1]
+"""The beginning of the identity of that server; the folder that it works in follows."""
 _COMMAND, _WRITE = "run_command", "write_file"
 _TAKES_AWAY = ("move_file", "delete_file")
 _LONGEST_NAME = 30
@@ -28,7 +29,7 @@ _LONGEST_NAME = 30
 
 def is_of_workspace(tool: Tool) -> bool:
     """Whether this is a tool of Parley's own server, not of another server with its name."""
-    return tool.server == WORKSPACE and tool.identity == _WORKSPACE_IDENTITY
+    return tool.server == WORKSPACE and tool.identity.startswith(_BUILTIN)
 
 
 def is_command(tool: Tool) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parley import engine
 from parley.chat.transcript import Transcript
@@ -34,6 +34,7 @@ from parley.policy.permissions import Permission
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.sampling_requests import Sampler
+from parley.runtime.app_workspace import AppWorkspace
 from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
@@ -50,9 +51,9 @@ from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.reference_texts import EditorTexts, FileReferences, no_editor, nobody_asked
 from parley.storage.trust import ProjectTrust
 from parley.tools.catalogue import Tool
-from parley.tools.server_settings import MOCK, WORKSPACE, ServerSettings
+from parley.tools.server_settings import MOCK, ServerSettings
 from parley.workspace.editor_files import EditorFiles, NoEditor
-from parley.workspace.root import WorkspaceRoot, find_root, work_tree
+from parley.workspace.root import work_tree
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer
@@ -123,7 +124,12 @@ class App:
         self._rate = RateWindow(settings.safety.rate_limit_per_minute, objects.request_times)
         sample = Sampler(self.client, self._rate, self._sampled).sample
         self._closes_servers = True
-        self.servers = (before and before.hand_over(settings)) or Servers(
+        taken = before and before.hand_over(settings)
+        self.workspace: AppWorkspace = (
+            before.workspace if before and taken else AppWorkspace(environ)
+        )
+        self.workspace.use(front_end.files, self._ledger_file)
+        self.servers = taken or Servers(
             {},
             environ=environ,
             max_bytes=settings.loop.result_max_bytes,
@@ -131,7 +137,7 @@ class App:
             folder=folder,
             sample=sample,
             in_process=objects.servers,
-            files=front_end.files,
+            workspace=self.workspace.server,
         )
         self.servers.sample = sample
         self._folder = folder
@@ -146,8 +152,6 @@ class App:
         self._attachments = AttachmentCache()
         self._config_file = ConfigFile()
         self._project = ProjectTrust(folder, self._trust_file)
-        self.workspace = WorkspaceRoot(None)
-        """The folder of the workspace tools, or why they are not offered."""
         self._look_at_project()
         text_tools = settings.prompt_tools
         attempts = Attempts(
@@ -211,10 +215,8 @@ class App:
         self._project.look(self._own.mcp.servers)
         self.settings = self._own.with_servers(self._project.file.servers)
         own = [ServerSettings(MOCK, builtin=True)]
-        workspace = self.settings.workspace
-        self.workspace = find_root(workspace.enabled, workspace.root, self._folder(), self.environ)
-        if self.workspace.path:
-            own.append(ServerSettings(WORKSPACE, cwd=str(self.workspace.path), builtin=True))
+        if workspace := self.workspace.look(self.settings.workspace, self._folder()):
+            own.append(workspace)
         self.servers.use({**self.settings.mcp.servers, **{server.name: server for server in own}})
 
     def agents(self) -> list[str]:
@@ -346,7 +348,15 @@ class App:
             read = self.servers.read_resource
             references = FileReferences(folder, read, may_read, attachments, editor)
         return engine.Ports(
-            document, model, tools, ledger, TurnClock(clock), audited, references, attachments
+            document,
+            model,
+            tools,
+            ledger,
+            TurnClock(clock),
+            audited,
+            references,
+            attachments,
+            self.workspace.previews((folder or self._folder)()),
         )
 
     def attachments(self, chat: str) -> ChatAttachments:
@@ -416,10 +426,13 @@ class App:
             self._demo = asyncio.ensure_future(server.start())
         return (await asyncio.shield(self._demo)).url  # the caller may be cancelled first
 
+    def _closings(self) -> list[Coroutine[Any, Any, None]]:
+        return [self.servers.close(), self.workspace.close()] if self._closes_servers else []
+
     async def close(self) -> None:
         """Close connections, and end the servers that no other app has taken over."""
         demo, self._demo = self._demo, None
-        closings = [self.client.close(), *([self.servers.close()] if self._closes_servers else [])]
+        closings = [self.client.close(), *self._closings()]
         await asyncio.gather(*closings, return_exceptions=True)
         if demo:
             await (await demo).stop()

@@ -1,15 +1,19 @@
-"""Records the changes that a call makes, so that they can be reverted."""
+"""Records the changes that a call makes, or a command has made, so that they can be reverted."""
 
 from __future__ import annotations
 
 import asyncio
+import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from parley.policy.reverts import ChangeKind, RecordedChange
 from parley.storage.changed_files import ChangedFiles
 from parley.storage.checkpoints import Checkpoints
 from parley.workspace.boundary import Boundary
 from parley.workspace.planning import PlannedChange
+from parley.workspace.snapshots import SnapshotChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,23 @@ class CallRecorder:
                 self.reverts,
             )
         )
+
+    async def record(self, root: Path, changes: Sequence[SnapshotChange]) -> None:
+        """Record the changes that a command made, except for links and for contents that were not
+        kept. Raises ParleyError.
+        """
+        numbers = list[int]()
+        for change in changes:
+            modes = change.mode_before, change.mode_after
+            if change.problem or stat.S_IFLNK in map(stat.S_IFMT, modes):
+                continue
+            before = await asyncio.to_thread(self.checkpoints.keep, change.before)
+            after = await asyncio.to_thread(self.checkpoints.keep, change.after)
+            mode = stat.S_IMODE(change.mode_before or change.mode_after)
+            path = root / change.path
+            made = RecordedChange(self.call_id, "command", root, path, before, after, mode)
+            numbers.append(self.changes.begin(made))
+        self.changes.end(numbers, is_done=True)
 
     def end(self, number: int, *, is_done: bool) -> None:
         """Record the outcome."""

@@ -17,6 +17,8 @@ from parley.text import one_line, size_text, visible
 from parley.tools.resources import without_links
 
 NO_OUTPUT = "(no output)"
+WHOLE_TEXT = "parley/whole"
+"""The key, in a result's `_meta`, for the whole text if a server of Parley's own has cut it."""
 FOR_USER = "(the output was shown to the user only)"
 MOST_PICTURES = 20
 """The maximum number of pictures in one result; further pictures are described in text."""

@@ -32,7 +32,7 @@ class CallOrigin:
     def of(cls, meta: Mapping[str, Any]) -> CallOrigin | None:
         """The origin in a request's `_meta`; None if Parley did not send the request."""
         match meta:
-            case {"chat": str(chat), "call": str(call), "base": str(base)} if base:
+            case {"chat": str(chat), "call": str(call), "base": str(base)}:
                 return cls(chat, call, base)
         return None
 
@@ -47,7 +47,7 @@ class ChangeTools:
 
     async def run(self, tool: str, arguments: Mapping[str, Any], origin: CallOrigin | None) -> str:
         """Run one call; returns the result for the model. Raises ParleyError."""
-        if origin is None:
+        if origin is None or not origin.base:
             raise ParleyError("this call was not approved in Parley, so it does not run")
         edits = file_edits(tool, arguments, is_own=True)
         if not edits:

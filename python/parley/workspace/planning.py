@@ -149,21 +149,9 @@ def _planned(edit: FileEdit, boundary: Boundary, states: Overlay) -> PlannedChan
     place = boundary.place_to_write(edit.path)
     state = states[place]
     if edit.kind in ("delete", "move"):
-        if state.content is None:
-            raise PlanError(f"{edit.path}: there is no such file")
-        if state.open_text and state.open_text.is_modified:
-            raise PlanError(f"{edit.path} has unsaved changes in the user's editor")
+        return _whole_file(edit, boundary, states, place)
     if edit.kind == "create" and state.content is not None:
         raise PlanError(f"{edit.path}: the file exists already")
-    if edit.kind == "delete":
-        return PlannedChange(place, state, None)
-    if edit.kind == "move":
-        target = boundary.place_to_write(edit.to)
-        if target == place:
-            raise PlanError(f"{edit.path}: the new path is the old one")
-        if states[target].content is not None:
-            raise PlanError(f"{edit.to}: the file exists already")
-        return PlannedChange(place, state, state.content, target)
     old = state.text()
     new = edit.applied(None if state.content is None else old.text)
     content = old.encoded(new or "")
@@ -172,6 +160,23 @@ def _planned(edit: FileEdit, boundary: Boundary, states: Overlay) -> PlannedChan
     if len(content) > LARGEST_FILE:
         raise PlanError(f"{edit.path}: the new text has more than {size_text(LARGEST_FILE)}")
     return PlannedChange(place, state, content)
+
+
+def _whole_file(edit: FileEdit, boundary: Boundary, states: Overlay, place: str) -> PlannedChange:
+    """A file that is deleted or moved."""
+    state = states[place]
+    if state.content is None:
+        raise PlanError(f"{edit.path}: there is no such file")
+    if state.open_text and state.open_text.is_modified:
+        raise PlanError(f"{edit.path} has unsaved changes in the user's editor")
+    if edit.kind == "delete":
+        return PlannedChange(place, state, None)
+    target = boundary.place_to_write(edit.to)
+    if target == place:
+        raise PlanError(f"{edit.path}: the new path is the old one")
+    if states[target].content is not None:
+        raise PlanError(f"{edit.to}: the file exists already")
+    return PlannedChange(place, state, state.content, target)
 
 
 def _apply(change: PlannedChange, states: dict[str, FileState]) -> None:

@@ -1,4 +1,4 @@
-"""The MCP server `workspace`: the definitions of Parley's own file tools.
+"""The MCP server `workspace`: the definitions of Parley's own file and command tools.
 
 Runs in the host's process. What the tools do is in the modules next to it.
 """
@@ -6,38 +6,38 @@ Runs in the host's process. What the tools do is in the modules next to it.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel
 
 from parley.errors import ParleyError
 from parley.programs import program
+from parley.tools.results import WHOLE_TEXT
 from parley.tools.server_settings import WORKSPACE
-from parley.workspace.boundary import Boundary
-from parley.workspace.editor_files import EditorFiles, NoEditor
+from parley.tools.tasks import ORIGIN
+from parley.workspace.change_tools import CallOrigin, ChangeTools
 from parley.workspace.file_views import read_file
 from parley.workspace.listing import list_files
 from parley.workspace.searching import search_text
+from parley.workspace.toolbox import Workspace
 
 _READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """The folder that the tools work in, and the editor's files."""
-
-    root: Path
-    editor: EditorFiles = field(default_factory=NoEditor)
+_EDITS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+_DESTROYS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
+_RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 
-def create_workspace_server(workspace: Workspace) -> MCPServer:
-    """A server for this workspace."""
-    tools = _ReadOnlyTools(Boundary(workspace.root), workspace.editor)
+def create_workspace_server(
+    workspace: Callable[[], Workspace], *, has_command: bool = True
+) -> MCPServer:
+    """A server for a workspace, which each call gets anew: the settings may have changed."""
+    reading, changing = _ReadOnlyTools(workspace), _ChangingTools(workspace)
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server = MCPServer(
@@ -45,9 +45,14 @@ def create_workspace_server(workspace: Workspace) -> MCPServer:
         title="Workspace",
         log_level="WARNING",
         tools=[
-            _tool(tools.list_files, "List files", _READ_ONLY),
-            _tool(tools.search_text, "Search text", _READ_ONLY),
-            _tool(tools.read_file, "Read file", _READ_ONLY),
+            _tool(reading.list_files, "List files", _READ_ONLY),
+            _tool(reading.search_text, "Search text", _READ_ONLY),
+            _tool(reading.read_file, "Read file", _READ_ONLY),
+            _tool(changing.edit_file, "Edit file", _EDITS),
+            _tool(changing.write_file, "Write file", _EDITS),
+            _tool(changing.move_file, "Move file", _DESTROYS),
+            _tool(changing.delete_file, "Delete file", _DESTROYS),
+            *([_tool(changing.run_command, "Run command", _RUNS)] if has_command else []),
         ],
     )
     # The SDK sets up logging for the whole process; undo that, because it is the host's choice.
@@ -83,16 +88,15 @@ def _without_titles(schema: Any) -> Any:
 class _ReadOnlyTools:
     """The tools that change nothing. Their names, parameters and docstrings go to the model."""
 
-    def __init__(self, boundary: Boundary, editor: EditorFiles) -> None:
-        self._boundary = boundary
-        self._editor = editor
+    def __init__(self, workspace: Callable[[], Workspace]) -> None:
+        self._workspace = workspace
 
     async def list_files(self, path: str = ".", glob: str = "", depth: int = 0) -> str:
         """List the files of the project as a tree.
 
         Paths are relative to the project's root. depth limits the levels.
         """
-        return await _in_thread(list_files, self._boundary, path, glob, depth)
+        return await _in_thread(list_files, self._workspace().boundary, path, glob, depth)
 
     async def search_text(
         self,
@@ -108,7 +112,7 @@ class _ReadOnlyTools:
         """
         return await _in_thread(
             lambda: search_text(
-                self._boundary, pattern, path, glob, is_regex, context, rg=program("rg")
+                self._workspace().boundary, pattern, path, glob, is_regex, context, rg=program("rg")
             )
         )
 
@@ -117,11 +121,81 @@ class _ReadOnlyTools:
     ) -> list[str | Image]:
         """Read a text file with line numbers, or see a picture. last_line 0 means the end."""
         try:
-            view = await read_file(self._boundary, self._editor, path, first_line, last_line)
+            work = self._workspace()
+            view = await read_file(work.boundary, work.editor, path, first_line, last_line)
         except ParleyError as error:
             raise ToolError(str(error)) from error
         picture = [Image(data=view.picture, format=view.kind)] if view.picture else []
         return [view.text, *picture]
+
+
+class Replacing(BaseModel):
+    """One edit, as the model writes it."""
+
+    old: str
+    new: str
+    all: bool = False
+
+
+class _ChangingTools:
+    """The tools that change files, or may change anything."""
+
+    def __init__(self, workspace: Callable[[], Workspace]) -> None:
+        self._workspace = workspace
+
+    async def edit_file(self, path: str, edits: list[Replacing], ctx: Context) -> str:
+        """Replace text in a file. old must match one place exactly, or set all.
+
+        Edits apply in order. Returns the diff.
+        """
+        values = [edit.model_dump() for edit in edits]
+        return await self._change("edit_file", {"path": path, "edits": values}, ctx)
+
+    async def write_file(self, path: str, content: str, ctx: Context) -> str:
+        """Create a file, or replace all of its text. Prefer edit_file for existing files."""
+        return await self._change("write_file", {"path": path, "content": content}, ctx)
+
+    async def move_file(self, path: str, to: str, ctx: Context) -> str:
+        """Move or rename a file."""
+        return await self._change("move_file", {"path": path, "to": to}, ctx)
+
+    async def delete_file(self, path: str, ctx: Context) -> str:
+        """Delete a file."""
+        return await self._change("delete_file", {"path": path}, ctx)
+
+    async def run_command(
+        self, command: str, ctx: Context, directory: str = ".", timeout_s: float = 0
+    ) -> CallToolResult:
+        """Run a shell command in the project, without input. Returns exit code and output."""
+        work, origin = self._workspace(), _origin(ctx)
+        if work.command is None or origin is None:
+            raise ToolError("commands are switched off in the settings")
+
+        async def on_output(line: str, seconds: float) -> None:
+            await ctx.report_progress(seconds, None, line or "running")
+
+        try:
+            text, whole = await work.command.run(
+                command, directory, timeout_s, work.recorder(origin), on_output
+            )
+        except ParleyError as error:
+            raise ToolError(str(error)) from error
+        meta = {WHOLE_TEXT: whole} if whole else None
+        return CallToolResult(content=[TextContent(text=text)], _meta=meta)
+
+    async def _change(self, tool: str, arguments: dict[str, Any], ctx: Context) -> str:
+        work = self._workspace()
+        tools = ChangeTools(work.boundary, work.editor, work.recorder)
+        try:
+            return await tools.run(tool, arguments, _origin(ctx))
+        except ParleyError as error:
+            raise ToolError(str(error)) from error
+
+
+def _origin(ctx: Context) -> CallOrigin | None:
+    """The approved call that a request is for; None if Parley did not send the request."""
+    meta: Any = ctx.request_context.meta or {}
+    return CallOrigin.of(meta.get(ORIGIN) or {})
 
 
 async def _in_thread(function: Callable[..., str], *arguments: Any) -> str:

@@ -15,8 +15,9 @@ from typing import Protocol
 
 from parley.atomic_files import create_file, move_file, replace_file
 from parley.errors import ParleyError
+from parley.tools.file_text import FileText
 from parley.workspace.boundary import Boundary
-from parley.workspace.editor_files import EditorFiles
+from parley.workspace.editor_files import EditorFiles, OpenText
 from parley.workspace.planning import LARGEST_FILE, FileState, PlannedChange, state_of
 
 
@@ -70,16 +71,18 @@ async def _make(change: PlannedChange, boundary: Boundary, editor: EditorFiles) 
         await editor.move(path, boundary.path(change.moved_to))
         return []
     if now.open_text is not None and change.after is not None:
-        return await _in_editor(change, now, boundary, editor)
+        return await _in_editor(change, now.text(), now.open_text, boundary, editor)
     remarks = await asyncio.to_thread(_on_disk, boundary, change)
     return [f"{change.place}: {remark}" for remark in remarks]
 
 
 async def _in_editor(
-    change: PlannedChange, now: FileState, boundary: Boundary, editor: EditorFiles
+    change: PlannedChange,
+    text: FileText,
+    opened: OpenText,
+    boundary: Boundary,
+    editor: EditorFiles,
 ) -> list[str]:
-    assert now.open_text is not None and change.after is not None, "the caller has checked"
-    text = now.text()
     before = hashlib.sha256(text.text.encode("utf-8", "surrogatepass")).hexdigest()
     after = FileState(change.after).text().text
     state = await editor.apply(boundary.path(change.place), before, after)
@@ -88,11 +91,7 @@ async def _in_editor(
     if state == "unsaved":
         return [
             f"{change.place}: changed in the editor, but not saved"
-            + (
-                ", because its buffer has other unsaved changes"
-                if now.open_text.is_modified
-                else ""
-            )
+            + (", because its buffer has other unsaved changes" if opened.is_modified else "")
         ]
     return []
 

@@ -1,0 +1,113 @@
+"""The workspace of the app: its root, its server, the previews of its calls, and its records.
+
+Everything is lazy: finding the root costs a few looks at the file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parley.paths import state_folder
+from parley.processes.reaper import Reaper
+from parley.runtime.call_previews import CallPreviews
+from parley.settings.values import WorkspaceSettings
+from parley.storage.checkpoints import Checkpoints
+from parley.tools.server_settings import WORKSPACE, ServerSettings
+from parley.workspace.boundary import Boundary
+from parley.workspace.editor_files import EditorFiles, NoEditor
+from parley.workspace.root import WorkspaceRoot, find_root
+
+if TYPE_CHECKING:
+    from parley.runtime.recording import CallRecorder
+    from parley.storage.ledger import LedgerFile
+    from parley.workspace.change_tools import CallOrigin
+    from parley.workspace.sandbox import Sandbox
+    from parley.workspace.toolbox import Workspace
+
+NO_COMMAND = "--no-command"
+
+
+class AppWorkspace:
+    """The workspace that an app offers. An app that takes over the servers takes it over, too."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.root = WorkspaceRoot(None)
+        """The folder that the tools work in, or why they are not offered."""
+        self.files: EditorFiles = NoEditor()
+        self.checkpoints = Checkpoints(state_folder(environ) / "checkpoints")
+        self._environ = environ
+        self._ledger: Callable[[], LedgerFile] | None = None
+        self._settings = WorkspaceSettings()
+        self._reaper = Reaper()
+        self._sandbox: Sandbox | None = None
+
+    def use(self, files: EditorFiles, ledger: Callable[[], LedgerFile]) -> None:
+        """Work for this app: with its editor's open files, and its ledger."""
+        self.files, self._ledger = files, ledger
+
+    def look(self, settings: WorkspaceSettings, folder: Path) -> ServerSettings | None:
+        """Find the root for these settings and this working directory; returns the server to offer,
+        if any.
+        """
+        self._settings = settings
+        self.root = find_root(settings.enabled, settings.root, folder, self._environ)
+        if self.root.path is None:
+            return None
+        args = () if settings.command else (NO_COMMAND,)
+        return ServerSettings(WORKSPACE, cwd=str(self.root.path), args=args, builtin=True)
+
+    def server(self, settings: ServerSettings) -> Any:
+        """The MCP server with these settings. It imports the SDK."""
+        from parley.workspace.tool_server import create_workspace_server
+
+        root = Path(settings.cwd or ".")
+        return create_workspace_server(
+            lambda: self._workspace(root), has_command=NO_COMMAND not in settings.args
+        )
+
+    def previews(self, folder: Path) -> CallPreviews:
+        """The previews of calls; `folder` is the user's working directory."""
+        boundary = Boundary(self.root.path) if self.root.path else None
+        return CallPreviews(boundary, self.files, folder, self._sandbox_note)
+
+    def _workspace(self, root: Path) -> Workspace:
+        from parley.workspace.command_tool import CommandTool
+        from parley.workspace.toolbox import Workspace
+
+        command = CommandTool(self._commands(root), self._environ)
+        return Workspace(
+            Boundary(root),
+            self.files,
+            self._recorder,
+            command if self._settings.command else None,
+        )
+
+    def _commands(self, root: Path) -> Any:
+        from parley.workspace.command_runs import Commands
+        from parley.workspace.sandbox import Sandbox
+
+        self._sandbox = self._sandbox or Sandbox(self._environ)
+        settings = self._settings
+        return Commands(
+            *(root, self._environ, self._reaper, self._sandbox, settings.sandbox),
+            has_network=settings.network,
+        )
+
+    async def _sandbox_note(self) -> str:
+        """Whether a command would run in a sandbox. Raises ParleyError if it may not run."""
+        command = self._workspace(self.root.path or Path()).command
+        return await command.sandbox_note() if command else ""
+
+    def _recorder(self, origin: CallOrigin) -> CallRecorder:
+        from parley.runtime.recording import CallRecorder
+        from parley.storage.changed_files import ChangedFiles
+
+        assert self._ledger, "the app has called `use`"
+        changes = ChangedFiles(self._ledger(), origin.chat)
+        return CallRecorder(changes, self.checkpoints, origin.call)
+
+    async def close(self) -> None:
+        """End the commands that still run."""
+        await self._reaper.close()

@@ -1,0 +1,144 @@
+"""What waiting calls would do to files: Parley's own tools, and edit tools of other servers.
+
+Reads files and the editor's texts; decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parley.bounded_files import whole
+from parley.chat.transcript import Proposal
+from parley.errors import ParleyError
+from parley.policy.approval import is_declined, written_key
+from parley.policy.permissions import is_command, is_of_workspace
+from parley.policy.previews import CallPreview, FilePreview, Previews
+from parley.tools.catalogue import Tool
+from parley.tools.file_edits import FileEdit, file_edits
+from parley.tools.file_text import FileTextError, decoded
+from parley.tools.schema import decode_arguments
+from parley.tools.text_edits import EditError
+from parley.workspace.boundary import Boundary
+from parley.workspace.editor_files import EditorFiles
+from parley.workspace.planning import LARGEST_FILE, Overlay, Plan, PlanError, after, plan_of
+
+_UNSAVED = "{} has unsaved changes in the editor: the change goes into its buffer, and is not saved"
+_GUARDED = "{} is {}: this path needs your approval each time"
+
+
+@dataclass(frozen=True, slots=True)
+class CallPreviews:
+    """Implements the engine's source of previews."""
+
+    boundary: Boundary | None
+    """The workspace's boundary; None if its tools are not offered."""
+    editor: EditorFiles
+    folder: Path
+    """The working directory, the base of other servers' relative paths."""
+    sandbox_note: Callable[[], Awaitable[str]]
+    """Whether a command would run in a sandbox. Raises ParleyError if it may not run."""
+
+    async def of(self, calls: Sequence[tuple[Proposal, Tool]]) -> Previews:
+        """The previews of these waiting calls, each on top of the earlier ones."""
+        found = dict[tuple[str, str, str], CallPreview]()
+        own: Overlay = {}
+        foreign = dict[Path, str | None]()
+        for proposal, tool in calls:
+            arguments = _decoded(proposal)
+            if is_declined(proposal) or arguments is None:
+                continue
+            preview: CallPreview | None
+            if not is_of_workspace(tool):
+                edits = file_edits(tool.name, arguments)
+                preview = await asyncio.to_thread(self._foreign, edits, foreign)
+            elif self.boundary is None:
+                continue
+            elif is_command(tool):
+                preview = await self._command()
+            elif edits := file_edits(tool.name, arguments, is_own=True):
+                preview, own = await self._own(self.boundary, edits, own)
+            else:
+                preview = await asyncio.to_thread(_guarded, self.boundary, arguments)
+            if preview is not None:
+                found[written_key(proposal)] = preview
+        return found
+
+    async def _command(self) -> CallPreview:
+        try:
+            return CallPreview(notes=(await self.sandbox_note(),))
+        except ParleyError as error:
+            return CallPreview(is_binding=True, problem=str(error))
+
+    async def _own(
+        self, boundary: Boundary, edits: Sequence[FileEdit], earlier: Overlay
+    ) -> tuple[CallPreview, Overlay]:
+        try:
+            plan = await plan_of(edits, boundary, self.editor, earlier)
+        except PlanError as error:
+            return CallPreview(is_binding=True, problem=str(error)), earlier
+        return _preview_of(plan), after(plan, earlier)
+
+    def _foreign(
+        self, edits: Sequence[FileEdit], earlier: dict[Path, str | None]
+    ) -> CallPreview | None:
+        """The preview of another server's edits; None if they cannot be shown."""
+        changes, notes = list[FilePreview](), list[str]()
+        for edit in edits:
+            path = Path(os.path.normpath(self.folder / Path(edit.path).expanduser()))
+            try:
+                text = earlier[path] if path in earlier else _text(path)
+                new = edit.applied(text)
+            except EditError as error:
+                notes.append(f"{edit.path}: {error}")
+                continue
+            except (OSError, FileTextError, ValueError):
+                return None
+            notes += filter(None, [edit.doubt(text)])
+            changes.append(FilePreview(edit.path, text, new, edit.to))
+            earlier[path] = new
+        return CallPreview(tuple(changes), notes=tuple(notes)) if changes or notes else None
+
+
+def _decoded(proposal: Proposal) -> Mapping[str, Any] | None:
+    try:
+        return decode_arguments(proposal.call.arguments)
+    except ValueError:
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return decoded(whole(path, LARGEST_FILE)).text
+    except FileNotFoundError:
+        return None
+
+
+def _preview_of(plan: Plan) -> CallPreview:
+    changes = [
+        FilePreview(change.place, *change.texts(), change.moved_to) for change in plan.changes
+    ]
+    modified = {
+        change.place
+        for change in plan.changes
+        if change.before.open_text and change.before.open_text.is_modified
+    }
+    guards = "; ".join(_GUARDED.format(place, why) for place, why in plan.guards.items())
+    notes = tuple(_UNSAVED.format(place) for place in sorted(modified))
+    return CallPreview(tuple(changes), plan.base, is_binding=True, notes=notes, guard=guards)
+
+
+def _guarded(boundary: Boundary, arguments: Mapping[str, Any]) -> CallPreview | None:
+    """The preview of a call that reads a guarded path; None for any other path."""
+    path = arguments.get("path")
+    if not isinstance(path, str):
+        return None
+    try:
+        why = boundary.guard(path)
+    except ParleyError:  # the tool itself will report it
+        return None
+    return CallPreview(guard=_GUARDED.format(path, why)) if why else None

@@ -1,0 +1,101 @@
+"""The tool that runs commands: its result for the model, and the records of what it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from parley.errors import ParleyError
+from parley.text import counted
+from parley.workspace.command_runs import CommandResult, Commands, OnOutput
+from parley.workspace.snapshots import SnapshotChange, changes, snapshot
+
+MOST_TIMEOUT_S = 3600.0
+TIMEOUT_S = 120.0
+"""The time limit of a command whose call names none."""
+_MOST_NAMED = 20
+
+
+class CommandRecorder(Protocol):
+    """Keeps what is needed to revert the changes of a command."""
+
+    async def record(self, root: Path, changes: Sequence[SnapshotChange]) -> None:
+        """Record changes that were made. Raises ParleyError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTool:
+    """Runs commands in one root."""
+
+    commands: Commands
+    environ: Mapping[str, str]
+
+    async def run(
+        self,
+        command: str,
+        directory: str,
+        timeout_s: float,
+        recorder: CommandRecorder,
+        on_output: OnOutput,
+    ) -> tuple[str, str]:
+        """Run a command; returns the text for the model, and the whole output if it was cut.
+
+        Raises ParleyError if the command cannot start.
+        """
+        root = self.commands.root
+        limit = min(max(timeout_s or TIMEOUT_S, 1.0), MOST_TIMEOUT_S)
+        before, untracked = await self._snapshot(root, is_after=False)
+        result = await self.commands.run(command, directory, limit, on_output)
+        changed = "" if untracked else await self._changes(root, before, recorder)
+        untracked = untracked or changed
+        lines = [_head(result, limit), result.output, untracked]
+        whole = result.whole if result.whole != result.output else ""
+        return "\n".join(filter(None, lines)), whole
+
+    async def sandbox_note(self) -> str:
+        """Whether a command would run in a sandbox, for the user. Raises ParleyError if it must,
+        and cannot.
+        """
+        async with self.commands.sandbox.start(
+            ["/bin/sh"],
+            self.commands.root,
+            self.commands.root,
+            self.environ,
+            mode=self.commands.mode,
+            has_network=self.commands.has_network,
+        ) as start:
+            return "sandboxed" if start.is_sandboxed else f"not sandboxed: {start.why_not}"
+
+    async def _snapshot(self, root: Path, *, is_after: bool) -> tuple[str, str]:
+        """The id of the work tree's state, and why there is none."""
+        try:
+            return await snapshot(root, self.environ, is_after=is_after), ""
+        except ParleyError as error:
+            return "", f"(changes by commands are not tracked here: {error})"
+
+    async def _changes(self, root: Path, before: str, recorder: CommandRecorder) -> str:
+        """Record the changes since a snapshot; returns a line that names them."""
+        after, untracked = await self._snapshot(root, is_after=True)
+        if untracked:
+            return untracked
+        try:
+            made = [] if after == before else await changes(root, before, after, self.environ)
+            await recorder.record(root, made)
+        except ParleyError as error:
+            return f"(the changes by this command are not tracked: {error})"
+        names = ", ".join(change.path for change in made[:_MOST_NAMED])
+        more = f" and {len(made) - _MOST_NAMED} more" if len(made) > _MOST_NAMED else ""
+        return f"(it changed {counted(len(made), 'file')}: {names}{more})" if made else ""
+
+
+def _head(result: CommandResult, limit: float) -> str:
+    """The first line of a result: how the command ended."""
+    if result.was_timed_out:
+        end = f"ended by the time limit of {limit:g} s"
+    else:
+        end = f"exit code {result.exit_code}"
+    box = "sandboxed" if result.sandboxed else "not sandboxed"
+    return f"[{end}, {result.seconds:.1f} s, {box}]"
