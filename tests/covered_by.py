@@ -97,6 +97,7 @@ COVERED_BY = {
     "tools/sampling": "mcp/test_callbacks.py",
     "tools/text_changes": "tools/test_file_edits.py",
     "tools/text_edits": "laws/test_text_edits.py",
+    "workspace/editor_code": "nvim/test_code_queries.py",
     "workspace/opening": "workspace/test_boundary.py",
     "workspace/planning": "workspace/test_change_tools.py",
     "workspace/writing": "workspace/test_change_tools.py",

@@ -20,7 +20,17 @@ OF_SEVERAL_CLASSES = {"Decoder"}
 OF_SEVERAL_CONSTANTS = {"T"}
 """Names of type variables."""
 ENDS_OF_A_WIRE = {
-    *("chat", "completion", "context", "folds", "health", "pages", "pictures", "queue"),
+    *(
+        "chat",
+        "code_queries",
+        "completion",
+        "context",
+        "folds",
+        "health",
+        "pages",
+        "pictures",
+        "queue",
+    ),
     *("open_files", "servers_page", "stream", "view"),
     *("dialogs", "finder", "mirror", "running", "sightings"),
     *("anthropic", "openai_chat", "openai_responses"),

@@ -88,7 +88,7 @@ end
 ---@param most integer the most bytes
 ---@return parley.OpenText?
 function M.text(path, most)
-  local buf = H.find(path)
+  local buf = M.find(path)
   local difference = buf and H.renew(buf)
   if not buf or difference == "deleted" and not vim.bo[buf].modified then
     return nil
@@ -110,7 +110,7 @@ end
 ---@param saves boolean whether the file may be written
 ---@return { state?: "saved"|"unsaved"|"changed", problem?: string }
 function M.apply(path, digest, text, saves)
-  local buf = H.find(path)
+  local buf = M.find(path)
   if not buf then
     return { state = "changed" }
   end
@@ -155,7 +155,7 @@ end
 ---@param path string
 ---@param target string
 function M.move(path, target)
-  local buf = H.find(path)
+  local buf = M.find(path)
   if not buf then
     return
   end
@@ -180,7 +180,9 @@ function M.move(path, target)
 end
 
 --- The listed buffer that has a file; nil if there is none.
-function H.find(path)
+---@param path string
+---@return integer?
+function M.find(path)
   local real = H.real(path)
   return vim.iter(api.nvim_list_bufs()):find(function(buf)
     return vim.bo[buf].buflisted and H.is_file(buf) and H.real(api.nvim_buf_get_name(buf)) == real

@@ -22,6 +22,7 @@ from parley.errors import ParleyError
 from parley.nvim.agents import offer_agents, show_welcome
 from parley.nvim.chat import Chat
 from parley.nvim.chat_buffer import ChatBuffer
+from parley.nvim.code_queries import BufferCode
 from parley.nvim.copies import export_chat, fork_chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
@@ -61,6 +62,7 @@ class Plugin:
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
+        self.code = BufferCode(self.editor)
         self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
         self._elicitation = Elicitation(
             self.editor, self.dialogs, self._waiting, self._running_tools
@@ -264,6 +266,9 @@ class Plugin:
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.dialogs.answered(id, value)
+
+    def _on_queried(self, id: int, value: Any) -> None:  # noqa: A002 - the name it has in the message
+        self.code.answered(id, value)
 
     def _on_stop(self, buf: int, name: str) -> None:
         self._chat(buf, name).turns.stop()
