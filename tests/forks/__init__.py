@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +31,8 @@ from tests.forks.client import ask
 
 HERE = Path(__file__).parent
 START_S = 45.0
+FOLDER = "PARLEY_TEST_FORKS"
+"""The variable with the folder of the test run's server."""
 
 
 class Command:
@@ -58,35 +61,11 @@ class Command:
 
 
 class ForkServer:
-    """The server, for as long as this process needs it."""
+    """The server whose socket is in a folder."""
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="parley-forks-")
-        self._address = str(Path(self._folder.name, "socket"))
-        program = Path(self._folder.name, "python")
-        self.python = str(program)
-        words = ("exec", sys.executable, "-ISE", str(HERE / "client.py"), self._address)
-        program.write_text(f'#!/bin/sh\n{shlex.join(words)} "$@"\n', encoding="utf-8")
-        program.chmod(0o700)
-        life, self._life = os.pipe()
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(self._address)
-            listener.listen()
-            handles = (listener.fileno(), life)
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", str(HERE / "server.py"), *map(str, handles)],
-                env={**os.environ, "LC_ALL": "C.UTF-8"},
-                pass_fds=handles,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )
-        os.close(life)
-
-    def close(self) -> None:
-        """Stop the server; its forks live on."""
-        os.close(self._life)
-        self._process.wait()
-        self._folder.cleanup()
+    def __init__(self, folder: Path) -> None:
+        self._address = str(folder / "socket")
+        self.python = str(folder / "python")
 
     def start(
         self,
@@ -107,7 +86,35 @@ class ForkServer:
 
 @cache
 def forks() -> ForkServer:
-    """This process's server, started at first use."""
-    server = ForkServer()
-    atexit.register(server.close)
-    return server
+    """The server of this test run, started at first use. Processes that this one starts later use it
+    too.
+    """
+    if FOLDER not in os.environ:
+        os.environ[FOLDER] = _serve()
+    return ForkServer(Path(os.environ[FOLDER]))
+
+
+def _serve() -> str:
+    """Start a server for as long as this process lives; return its folder. Its forks live on."""
+    folder = tempfile.mkdtemp(prefix="parley-forks-")
+    address, program = Path(folder, "socket"), Path(folder, "python")
+    words = ("exec", sys.executable, "-ISE", str(HERE / "client.py"), str(address))
+    program.write_text(f'#!/bin/sh\n{shlex.join(words)} "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    life, mine = os.pipe()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        handles = (listener.fileno(), life)
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(HERE / "server.py"), *map(str, handles)],
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            pass_fds=handles,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+    os.close(life)
+    atexit.register(shutil.rmtree, folder)
+    atexit.register(process.wait)
+    atexit.register(os.close, mine)  # first
+    return folder
