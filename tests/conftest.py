@@ -7,7 +7,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tests import (
     ledgers,
     strict_server,
 )
+from tests.forks import forks
 
 # In the hundreds of processes that tests start, the demo model refuses what the providers would
 # refuse. The process that distributes the tests starts its server.
@@ -83,6 +84,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--shuffle", metavar="SEED", help="take files, and tests of a file, in a random order"
     )
+
+
+def pytest_xdist_setupnodes() -> None:
+    """Start the workers' common server for forks, which imports while they collect the tests."""
+    forks()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Start four workers for three cores, since a worker waits for other processes a quarter of the
+    time.
+    """
+    cores = yield
+    return cores + -(-cores // 3)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
