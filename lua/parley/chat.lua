@@ -157,21 +157,18 @@ function M.ask(method, arguments, opts)
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if
-    vim.list_contains(
-      {
-        "respond",
-        "choose",
-        "compact",
-        "details",
-        "review",
-        "request",
-        "prompt",
-        "image",
-        "bring",
-        "fork",
-      },
-      method
-    )
+    vim.list_contains({
+      "respond",
+      "choose",
+      "compact",
+      "details",
+      "review",
+      "request",
+      "prompt",
+      "image",
+      "bring",
+      "fork",
+    }, method)
   then
     arguments.handle = held and held.id or M.hold()
     arguments.row = held and handles.row(held, "anchor") or vim.api.nvim_win_get_cursor(0)[1] - 1

@@ -120,15 +120,46 @@ def test_changed_files_are_reloaded_and_those_with_unsaved_changes_are_named_onc
     assert nvim.lines(nvim.nvim.funcs.bufnr("gone.py")) == CODE.splitlines()
 
 
-def test_the_workspaces_tools_read_the_buffer_of_an_open_file(nvim: Child, tmp_path: Path) -> None:
+def test_the_workspaces_tools_read_and_change_the_buffer_of_an_open_file(
+    nvim: Child, tmp_path: Path
+) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").touch()
     (tmp_path / "code.py").write_text(CODE, encoding="utf-8")
-    nvim.command(f"cd {tmp_path} | edit code.py | call setline(1, 'mine')")
+    (tmp_path / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
+    nvim.command(f"cd {tmp_path} | edit dos.txt | edit code.py | call setline(1, 'mine')")
     nvim.lua("require('parley').setup(require('parley').given)")
     ask(nvim, calls(("read_file", {"path": "code.py", "last_line": 2})))
     assert "from the editor's buffer, with unsaved changes" in nvim.text()
     assert "1\tmine\n2\tline 2\n" in nvim.text()
+    ask(nvim, calls(("read_file", {"path": "dos.txt"})))
+    assert "dos.txt, 2 lines, from the editor's buffer\n1\tone\n2\ttwo\n" in nvim.text()
+
+    buffer, path = nvim.nvim.funcs.bufnr("code.py"), tmp_path / "code.py"
+    changed = CODE.replace("line 1\n", "mine\n").replace("line 3\n", "LINE 3\n")
+    change = (
+        "workspace__edit_file",
+        {"path": "code.py", "edits": [{"old": "line 3\n", "new": "LINE 3\n"}]},
+    )
+    ask(nvim, calls(change))
+    assert "changed in the editor, but not saved" in nvim.text()
+    assert nvim.lines(buffer) == changed.splitlines()
+    assert path.read_text(encoding="utf-8") == CODE
+    nvim.command(f"silent write | buffer {buffer} | silent write")
+    move = ("move_file", {"path": "code.py", "to": "moved.py"})
+    ask(
+        nvim,
+        calls(
+            (
+                "workspace__edit_file",
+                {"path": "code.py", "edits": [{"old": "mine", "new": "ours"}]},
+            ),
+            move,
+        ),
+    )
+    assert (tmp_path / "moved.py").read_text(encoding="utf-8") == changed.replace("mine", "ours")
+    assert nvim.lines(buffer)[0] == "ours"
+    assert nvim.nvim.api.buf_get_name(buffer) == str(tmp_path / "moved.py")
 
 
 class Direct:
