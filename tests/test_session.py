@@ -34,6 +34,7 @@ from parley.settings.values import Mcp, Settings
 from parley.tools.server_settings import ServerSettings
 from tests.forks import forks
 from tests.mcp import resource_server
+from tests.workspace.trees import write
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
 SLOWLY = {"PARLEY_DEMO_PACE": "0.01"}
@@ -148,6 +149,23 @@ async def test_a_question_reads_files_from_the_folder_that_the_program_names(
             await session.process_message("say: @@../key.txt@@")
     with pytest.raises(SettingsError, match=r"^references: no such folder: .*/none$"):
         Session(references=tmp_path / "none")
+
+
+async def test_a_session_offers_the_workspace_only_if_the_program_says_so(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "a note"})
+    question = 'call read_file {"path": "a.txt"}'
+    for settings, folder in (
+        ({}, None),
+        ({}, tmp_path),
+        ({"workspace": {"root": str(tmp_path)}}, None),
+    ):
+        async with Session(
+            settings, agent="Demo", workspace=folder, approve=lambda _: True
+        ) as session:
+            await session.process_message(question)
+            assert ("1\ta note" in session.transcript) == bool(settings or folder)
+    with pytest.raises(SettingsError, match="workspace: the folder would be the whole file system"):
+        Session(agent="Demo", workspace="/")
 
 
 async def test_a_reference_that_cannot_be_included_stops_the_question_once() -> None:

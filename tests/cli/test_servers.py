@@ -16,6 +16,7 @@ from tests.cli.shell import Shell, toml
 from tests.forks import ForkServer
 from tests.mcp.oauth_server import browser, serving
 from tests.mcp_servers import FAKE, TABLE
+from tests.workspace.trees import work_tree
 
 
 @pytest.fixture
@@ -43,6 +44,21 @@ def test_a_login_opens_the_browser_and_later_commands_use_it(shell: Shell, tmp_p
         1,
         "parley: you are not signed in to tracker\n",
     )
+
+
+def test_the_tool_list_shows_the_workspaces_folder_or_why_it_is_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    tree = work_tree(tmp_path / "tree", {"src/a.py": ""})
+    monkeypatch.chdir(tree / "src")
+    assert main(["tools"]) == 0
+    assert f"workspace: ready\n  folder: {tree}\n" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    assert main(["tools"]) == 0
+    reason = "workspace: not offered: the working directory is not in a Git work tree\n"
+    assert capsys.readouterr().out.endswith(reason)
 
 
 def test_a_logout_names_the_projects_unused_servers(

@@ -99,6 +99,22 @@ def test_a_remote_model_is_not_contacted_and_its_address_shows_no_password(
     assert "listens" not in text
 
 
+@pytest.mark.parametrize(
+    ("root", "line"),
+    [
+        ("notes", "- workspace: its tools work in {}/notes"),
+        ("gone", "- workspace: not offered: workspace.root is not a folder: {}/gone"),
+    ],
+)
+def test_it_names_the_workspaces_folder_or_why_there_is_none(
+    tmp_path: Path, root: str, line: str
+) -> None:
+    (tmp_path / "notes").mkdir()
+    init = f"require('parley').setup({{ workspace = {{ root = '{tmp_path / root}' }} }})"
+    with child(tmp_path, init=init, width=300) as nvim:
+        assert line.format(tmp_path) in report(nvim)
+
+
 def test_everything_that_a_users_python_lacks_is_named_with_its_path(tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", symlinks=True)
     python = tmp_path / "bare" / "bin" / "python"

@@ -69,7 +69,9 @@ def test_the_page_hides_nothing_in_a_resource_and_counts_many() -> None:
 def test_the_page_shows_a_single_backtick_and_a_servers_last_message() -> None:
     banner = ("╭──────────╮", "│  Ready `now` │", "╰──────────╯")
     server = ServerStatus("docs", "ready", True, "", (), "", banner, instructions="Use `search`.")
-    text = "\n".join(tools_page(ServerOffer([server], chat="chat.md")).lines)
+    offer = ServerOffer([server], chat="chat.md", workspace="the folder would be a\nhome")
+    text = "\n".join(tools_page(offer).lines)
+    assert text.endswith("## [-] workspace: not offered\n\nthe folder would be a\\u000ahome")
     assert text.startswith("# MCP servers of chat.md\n")
     assert "instructions, 1 line: Use `search`." in text
     assert "stderr, 3 lines: Ready `now`\n" in text
