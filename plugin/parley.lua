@@ -9,6 +9,7 @@ local commands = {
   Ask = { nargs = "*", range = true },
   Question = {},
   Respond = { bang = true },
+  Apply = { bang = true },
   Approve = { nargs = "+", complete = true },
   Stop = {},
   Compact = { nargs = "?" },

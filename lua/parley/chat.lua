@@ -4,6 +4,10 @@ local M = {}
 local no_chat = "this is not a chat: :ParleyChatNew opens one"
 local H = { attached = {}, on_disk = {}, leaving = {} }
 
+--- The requests about the exchange at the cursor.
+H.at_the_cursor =
+  vim.split("respond choose compact details review request prompt image bring fork apply", " ")
+
 --- The chat folder.
 ---@return string
 function M.dir()
@@ -156,20 +160,7 @@ function M.ask(method, arguments, opts)
   require("parley.messages").clear()
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
-  if
-    vim.list_contains({
-      "respond",
-      "choose",
-      "compact",
-      "details",
-      "review",
-      "request",
-      "prompt",
-      "image",
-      "bring",
-      "fork",
-    }, method)
-  then
+  if vim.list_contains(H.at_the_cursor, method) then
     arguments.handle = held and held.id or M.hold()
     arguments.row = held and handles.row(held, "anchor") or vim.api.nvim_win_get_cursor(0)[1] - 1
     arguments.cwd = vim.fn.getcwd()

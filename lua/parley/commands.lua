@@ -17,6 +17,9 @@ local run = {
   Respond = function(parley, args)
     parley.respond({ regenerate = args.bang })
   end,
+  Apply = function(parley, args)
+    parley.apply({ is_whole = args.bang })
+  end,
   Approve = function(parley, args)
     local choice, reason = args.args:match("^(%S+)%s*(.*)$")
     parley.approve(choice, reason)

@@ -23,7 +23,7 @@ local H = {}
 ---@param most integer the most bytes, or the most diagnostics
 ---@return parley.Context|{} context empty if there is no such file
 function M.text(chat, what, most)
-  local buf = H.beside(chat)
+  local buf = M.beside(chat)
   if not buf then
     return vim.empty_dict()
   end
@@ -52,7 +52,8 @@ end
 
 --- The alternate file in the window that shows a chat; if it has none, the file in the previous
 --- window.
-function H.beside(chat)
+---@return integer? buf
+function M.beside(chat)
   local here = api.nvim_get_current_win()
   local win = api.nvim_win_get_buf(here) == chat and here or vim.fn.win_findbuf(chat)[1]
   if not win then

@@ -53,11 +53,21 @@ function M.respond(opts)
   require("parley.chat").ask("respond", { regenerate = (opts or {}).regenerate or false })
 end
 
---- Decide on the waiting tool calls, like the keys with the same names.
+--- Decide on the waiting tool calls, or on the change under the cursor, like the keys with the same
+--- names.
 ---@param choice 'yA'|'ya'|'yo'|'yO'|'yn'|'yN'
 ---@param reason? string for declining: sent to the model
 function M.approve(choice, reason)
+  if require("parley.keys").decided(choice) then
+    return
+  end
   require("parley.chat").ask("choose", { key = choice, rule = "command", reason = reason or "" })
+end
+
+--- Compare the code block under the cursor with the file that it names, as a diff in a tab page.
+---@param opts? { is_whole?: boolean } is_whole: the block is the whole new text of the file
+function M.apply(opts)
+  require("parley.chat").ask("apply", { whole = (opts or {}).is_whole or false })
 end
 
 --- Have the model summarize all exchanges except the last few, each in a line of its answer.

@@ -35,6 +35,7 @@ local described = {
   respond = "Parley: continue this exchange",
   stop = "Parley: stop",
   agent = "Parley: choose the agent",
+  apply = "Parley: compare this code block with its file",
   outline = "Parley: list the questions",
   question = "Parley: go to the question at the end",
 }

@@ -39,6 +39,7 @@ M.keys = {
   respond = "<C-g><C-g>",
   stop = "<C-g>x",
   agent = "<C-g>a",
+  apply = "<C-g>p",
   outline = "<C-g>t",
   help = "g?",
   question = "<C-g>q",

@@ -28,12 +28,17 @@ function M.go(buf, mods)
     api.nvim_set_current_win(win)
     return
   end
-  local swap = api.nvim_create_autocmd("SwapExists", { callback = H.open_beside_swap })
-  local ok, why = pcall(H.open, mods, "buffer", "sbuffer", buf)
-  api.nvim_del_autocmd(swap)
-  if not ok then
-    error(why, 0)
-  end
+  H.beside_swap(H.open, mods, "buffer", "sbuffer", buf)
+end
+
+--- Load a listed buffer for a file, as |:edit| does.
+---@param path string
+---@return integer buf
+function M.load(path)
+  local buf = vim.fn.bufadd(path)
+  vim.bo[buf].buflisted = true
+  H.beside_swap(vim.fn.bufload, buf)
+  return buf
 end
 
 --- Remember the modifiers of a command whose page opens later.
@@ -90,7 +95,17 @@ function H.splits(mods)
     and (mods.vertical or mods.horizontal or (mods.split or "") ~= "" or (mods.tab or -1) ~= -1)
 end
 
---- Open a chat that has a swap file read-only, because Vim's own question would fill the screen.
+--- Call a function that may read a file with a swap file.
+function H.beside_swap(act, ...)
+  local swap = api.nvim_create_autocmd("SwapExists", { callback = H.open_beside_swap })
+  local ok, why = pcall(act, ...)
+  api.nvim_del_autocmd(swap)
+  if not ok then
+    error(why, 0)
+  end
+end
+
+--- Open a file that has a swap file read-only, because Vim's own question would fill the screen.
 function H.open_beside_swap()
   if vim.v.swapchoice == "" then
     api.nvim_set_vvar("swapchoice", "o")

@@ -20,6 +20,7 @@ from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
 from parley.nvim.agents import offer_agents, show_welcome
+from parley.nvim.block_diff import show_block
 from parley.nvim.chat import Chat
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.code_queries import BufferCode
@@ -290,6 +291,11 @@ class Plugin:
 
     def _on_review(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         show_review(self._chat(buf, name), handle, row)
+
+    def _on_apply(self, buf: int, name: str, row: int, handle: int, cwd: str, whole: bool) -> None:
+        chat = self._chat(buf, name)
+        chat.buffer.folder = self._in(cwd)
+        self.editor.spawn(show_block(chat.buffer, handle, row, is_whole=whole))
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         show_request(self._chat(buf, name), handle, row)

@@ -216,6 +216,7 @@ class Keys:
     respond: Key = Key("<C-g><C-g>")
     stop: Key = Key("<C-g>x")
     agent: Key = Key("<C-g>a")
+    apply: Key = Key("<C-g>p")
     outline: Key = Key("<C-g>t")
     help: Key = Key("g?")
     question: Key = Key("<C-g>q")
