@@ -11,6 +11,7 @@ local commands = {
   Respond = { bang = true },
   Apply = { bang = true },
   Approve = { nargs = "+", complete = true },
+  Allow = {},
   Stop = {},
   Compact = { nargs = "?" },
   Agent = { nargs = "?", bang = true, complete = true },

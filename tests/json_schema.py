@@ -38,6 +38,7 @@ from parley.cli.terminal import snake_case
 from parley.models.events import Usage
 from parley.policy.approval import Rule
 from parley.policy.facts import What
+from parley.policy.permissions import Permission
 from parley.runtime.totals import ToolTotals
 from parley.tools.resources import ResourceList
 from parley.tools.server_settings import ServerStatus
@@ -263,6 +264,14 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "totals": totals(schemas),
         "chat": schemas.line("chat", {"file": TEXT}),
         "agent": agent(schemas),
+        "permission": schemas.line(
+            "permission",
+            {
+                "number": NUMBER,
+                **schemas.fields_of(Permission, schemas.of)["properties"],
+                "given": NUMBER,
+            },
+        ),
         "setting": schemas.line("setting", {"name": TEXT, "value": {}, "origin": TEXT}),
         "server": schemas.line(
             "server",

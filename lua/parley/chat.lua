@@ -5,8 +5,10 @@ local no_chat = "this is not a chat: :ParleyChatNew opens one"
 local H = { attached = {}, on_disk = {}, leaving = {} }
 
 --- The requests about the exchange at the cursor.
-H.at_the_cursor =
-  vim.split("respond choose compact details review request prompt image bring fork apply", " ")
+H.at_the_cursor = vim.split(
+  "respond choose allow compact details review request prompt image bring fork apply",
+  " "
+)
 
 --- The chat folder.
 ---@return string

@@ -56,10 +56,17 @@ local run = {
     parley.install({ force = args.bang })
   end,
 }
-local later = { Request = "request", Tools = "tools", Log = "log", Find = "find", Fork = "fork" }
+local later = {
+  Request = "request",
+  Tools = "tools",
+  Log = "log",
+  Find = "find",
+  Fork = "fork",
+  Allow = "permissions",
+}
 for name, page in pairs(later) do
   local act = run[name] or function(parley)
-    parley[page]()
+    parley[name:lower()]()
   end
   run[name] = function(parley, args)
     require("parley.window").expect(page, args.smods)

@@ -70,6 +70,11 @@ function M.apply(opts)
   require("parley.chat").ask("apply", { whole = (opts or {}).is_whole or false })
 end
 
+--- Widen the approval of the call under the cursor; elsewhere, list permissions to remove some.
+function M.allow()
+  require("parley.chat").ask("allow", { cwd = vim.fn.getcwd() }, { anywhere = true })
+end
+
 --- Have the model summarize all exchanges except the last few, each in a line of its answer.
 ---@param keep? integer|string how many of the last exchanges stay unchanged
 function M.compact(keep)

@@ -35,6 +35,7 @@ local routes = {
   ready = { "host", "is_ready" },
   scratch = { "pages", "scratch" },
   tools_page = { "servers_page", "draw" },
+  permissions_page = { "permissions_page", "draw" },
   context = { "context", "text" },
   reload = { "open_files", "reload" },
   code_abilities = { "code_queries", "abilities" },

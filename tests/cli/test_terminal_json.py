@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,6 +27,8 @@ from parley.models.events import (
     Usage,
     Withdrawn,
 )
+from parley.policy.permissions import Permission
+from parley.storage.ledger import LedgerFile, default_path
 from parley.tools.catalogue import Tool
 from tests.cli.shell import Shell
 from tests.forks import ForkServer
@@ -59,6 +62,8 @@ COMMANDS = {
     "tools": ("tools", 0),
     "agents": ("agents", 0),
     "settings": ("config", 0),
+    "permissions": ("allow", 0),
+    "a permission that is not there": ("allow --remove 7", 1),
     "a setting that is not there": ("config nothing", 1),
     "a command that is not there": ("nothing", 2),
 }
@@ -132,6 +137,8 @@ def test_every_command_prints_lines_of_the_schema_and_each_type_occurs(
     for path in sorted(STREAMS.glob("*/*.sse")):
         if path.parent.name in DECODERS:
             types |= types_of(printed(capsys, events_of(path, [path.read_bytes()])[0]))
+    with closing(LedgerFile(default_path(shell.environ))) as ledger:
+        ledger.allow(Permission("demo", "web_search", "d"), "")
     for name, (arguments, code) in COMMANDS.items():
         shell.chat.write_text(CHAT, encoding="utf-8")
         done = shell.run(*arguments.split(), "--json")

@@ -383,6 +383,18 @@ def _trust(command: Parser) -> None:
     )
 
 
+def _allow(command: Parser) -> None:
+    command.add_argument(
+        "--remove",
+        action="append",
+        default=[],
+        type=_count,
+        metavar="N",
+        help="remove the permission with this number; may be repeated",
+    )
+    _json(command)
+
+
 def _completion(command: Parser) -> None:
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
@@ -421,7 +433,7 @@ def _choice(text: str) -> ScriptedChoice:
 
 
 def _count(text: str) -> int:
-    """Convert a number of exchanges, for argparse."""
+    """Convert a number, for argparse."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise argparse.ArgumentTypeError("expected a number")
     return int(text)
@@ -522,6 +534,11 @@ COMMANDS: dict[str, Command] = {
         "servers:trust",
         "Trust a project's MCP server file, with its current content.",
         _trust,
+    ),
+    "allow": Command(
+        "allow:allow",
+        "List the calls that you have allowed beyond one call, or remove such permissions.",
+        _allow,
     ),
     "completion": Command(
         "completion:completion",

@@ -36,6 +36,7 @@ from parley.nvim.log import log_to
 from parley.nvim.lookups import show_details, show_request, show_review
 from parley.nvim.open_files import BufferFiles
 from parley.nvim.pages import log_page
+from parley.nvim.permission_dialog import PermissionDialog
 from parley.nvim.prompt_insertion import insert_prompt, list_prompts
 from parley.nvim.resource_names import ResourceNames
 from parley.nvim.servers_page import ServersPage
@@ -64,6 +65,7 @@ class Plugin:
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
         self.code = BufferCode(self.editor)
+        self._permissions = PermissionDialog(self.editor, self.dialogs, lambda: self.app)
         self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
         self._elicitation = Elicitation(
             self.editor, self.dialogs, self._waiting, self._running_tools
@@ -264,6 +266,20 @@ class Plugin:
         chat = self._chat(buf, name)
         chat.buffer.folder = self._in(cwd)
         chat.choose(handle, row, key, rule, reason, seen, again=again, edited=edited)
+
+    def _on_allow(
+        self, cwd: str, buf: int | None = None, name: str = "", row: int = 0, handle: int = 0
+    ) -> None:
+        self._in(cwd)
+        if buf is None:
+            self._permissions.show()
+            return
+        chat = self._chat(buf, name)
+        chat.buffer.folder = self.folder
+        self._permissions.open(chat, handle, row)
+
+    def _on_disallow(self, number: int) -> None:
+        self._permissions.remove(number)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.dialogs.answered(id, value)

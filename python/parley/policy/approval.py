@@ -247,6 +247,13 @@ class Approvals:
         here = used + closed if is_lost or closed else 0
         return here if self.is_own(proposal) else here + counts.elsewhere[call]
 
+    def was_approved(self, proposal: Proposal, tool: Tool) -> bool:
+        """Whether this call was approved here, with this tool as it is defined now, and the
+        approval was not withdrawn."""
+        key = call_key(proposal, tool)
+        entries = self._counts.entries_of(proposal.call.id, proposal.call.arguments)
+        return any(entry.key == key and entry.state != "revoked" for entry in entries)
+
     def rule(self, proposal: Proposal) -> str:
         """The rule by which a call was approved here; "" if it was not approved."""
         entries = self._counts.entries_of(proposal.call.id, proposal.call.arguments)

@@ -142,6 +142,13 @@ def reason(permission: Permission) -> str:
     return f"permission {permission.number} allows {tool}{these} {permission.place}"
 
 
+def listing(permission: Permission) -> str:
+    """A permission on one line, for lists."""
+    these = f", only with {permission.arguments}" if permission.arguments else ""
+    tool = f"{permission.server}/{permission.tool}"
+    return f"{permission.number}: {tool} {permission.place}{these}"
+
+
 def remembering(calls: Sequence[tuple[str, Memory]]) -> str:
     """What a capital letter on calls, each with its tool's name, has remembered, for the user."""
     names = {memory: list(dict.fromkeys(n for n, m in calls if m == memory)) for _, memory in calls}
