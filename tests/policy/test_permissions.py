@@ -25,6 +25,7 @@ from parley.policy.plan import AwaitChoices, Decide, Settle, Step
 from parley.policy.previews import CallPreview, FilePreview
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue, Tool, canonical
+from parley.tools.server_settings import ServerSettings
 from tests.chats import (
     SEARCH,
     TOOLS,
@@ -42,7 +43,7 @@ from tests.examples import examples
 
 ROOT, OTHER = "/home/me/project", "/home/me/other"
 CHAT = "/home/me/chats/one.md"
-OWN = canonical({"builtin": "workspace"})
+OWN = ServerSettings("workspace", builtin=True, cwd=ROOT).identity
 COMMAND = Tool("workspace", "run_command", identity=OWN)
 WRITE = Tool("workspace", "write_file", identity=OWN)
 DELETE = Tool("workspace", "delete_file", identity=OWN)
@@ -296,7 +297,8 @@ def test_only_these_arguments_are_offered_for_a_tool_that_may_destroy() -> None:
     assert titles(COMMAND) == titles(DESTROYS) == exactly
     assert titles(DELETE) == titles(replace(DELETE, name="move_file")) == []
     assert titles(SEARCH, "[") == []
-    assert "Everywhere, this tool" not in titles(tool(of_project=True))
+    in_one_folder = ["This chat", "This project, these arguments", "This project, this tool"]
+    assert titles(WRITE) == titles(tool(of_project=True)) == in_one_folder
 
 
 @examples(40)

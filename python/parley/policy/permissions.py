@@ -14,12 +14,11 @@ from parley.policy.previews import CallPreview
 from parley.text import one_line
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.schema import decode_arguments
+from parley.tools.server_settings import WORKSPACE
 
 Memory: TypeAlias = Literal["tool", "arguments", "nothing"]
 """What a capital letter remembers: the tool, only these arguments of the tool, or nothing."""
 
-WORKSPACE = "workspace"
-"""The name of Parley's own server for files and commands."""
 _BUILTIN = canonical({"builtin": WORKSPACE})[:-1]
 """The beginning of the identity of that server; the folder that it works in follows."""
 _COMMAND, _WRITE = "run_command", "write_file"
@@ -179,7 +178,8 @@ def offers(tool: Tool, arguments: str, chat: str, root: str) -> list[Offer]:
     """The permissions that the user may give for a call, the narrowest first.
 
     A tool that may destroy something is offered only with these arguments. Parley's own tools that
-    move or delete files are not offered, because the same call rarely makes sense again.
+    move or delete files are not offered, because the same call rarely makes sense again. Neither a
+    project's tool nor Parley's own, which works in one folder, is offered everywhere.
     """
     values = exact(arguments)
     known = tool.server, tool.name, tool.digest
@@ -194,5 +194,6 @@ def offers(tool: Tool, arguments: str, chat: str, root: str) -> list[Offer]:
         these,
         Offer("This project, this tool", Permission(*known, root=root)),
     ]
-    everywhere = [] if tool.of_project else [Offer("Everywhere, this tool", Permission(*known))]
-    return made + everywhere
+    if not (tool.of_project or is_of_workspace(tool)):
+        made.append(Offer("Everywhere, this tool", Permission(*known)))
+    return made
