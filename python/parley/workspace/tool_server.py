@@ -36,7 +36,7 @@ _RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_
 def create_workspace_server(
     workspace: Callable[[], Workspace], *, has_command: bool = True
 ) -> MCPServer:
-    """A server for a workspace, which each call gets anew: the settings may have changed."""
+    """A server for a workspace. Each call asks for it, because the settings may have changed."""
     reading, changing = _ReadOnlyTools(workspace), _ChangingTools(workspace)
     root = logging.getLogger()
     before = root.handlers[:], root.level
