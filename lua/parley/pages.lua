@@ -109,10 +109,14 @@ function M.float(lines, buf, sighting, has_review)
   H.highlight(float, lines)
   -- Show how much does not fit, so that the user does not unknowingly decide on half of a call.
   local below = api.nvim_win_text_height(win, {}).all - api.nvim_win_get_height(win)
-  if below > 0 then
-    local rows = below == 1 and "1 row" or below .. " rows"
-    local is_in = api.nvim_get_current_win() == win
-    local footer = is_in and " q closes " or (" +%s: K again enters, q closes "):format(rows)
+  if below > 0 or has_review then
+    local keys, is_in =
+      { has_review and "d opens a diff" or nil }, api.nvim_get_current_win() == win
+    if below > 0 and not is_in then
+      table.insert(keys, ("+%s: K again enters"):format(below == 1 and "1 row" or below .. " rows"))
+    end
+    table.insert(keys, "q closes")
+    local footer = (" %s "):format(table.concat(keys, ", "))
     local width = math.max(api.nvim_win_get_width(win), #footer)
     api.nvim_win_set_config(win, { footer = footer, footer_pos = "right", width = width })
   end

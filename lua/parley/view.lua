@@ -509,6 +509,9 @@ end
 --- first and last lines and the number of lines between them.
 ---@return table[] lines, boolean is_whole
 function H.lines(one, room, width)
+  if one.core and room <= one.count then
+    one = vim.tbl_extend("force", one, one.core)
+  end
   local ends = vim.list_extend(vim.list_slice(one.head), one.tail)
   local function gap(shown)
     return { ("+%d lines, K"):format(one.count - shown), "ParleyHint" }

@@ -7,8 +7,8 @@ visible escapes, and a cut line is marked.
 from __future__ import annotations
 
 from parley.display.summary import ChangedFile, Chunks, shown_line
-from parley.policy.previews import FilePreview
-from parley.tools.line_diff import DiffRow, Sign, counts, diff_rows
+from parley.policy.previews import CallPreview, FilePreview
+from parley.tools.line_diff import CONTEXT, DiffRow, Sign, counts, diff_rows
 
 _GROUPS: dict[Sign, str] = {
     " ": "ParleyContext",
@@ -19,9 +19,16 @@ _GROUPS: dict[Sign, str] = {
 }
 
 
-def rows_of(change: FilePreview) -> list[DiffRow]:
+def rows_of(change: FilePreview, context: int = CONTEXT) -> list[DiffRow]:
     """The rows of a file's diff."""
-    return diff_rows(change.before, change.after)
+    return diff_rows(change.before, change.after, context)
+
+
+def changed_files(preview: CallPreview | None) -> tuple[tuple[ChangedFile, ...], bool]:
+    """The files that a call would change, for its row, and whether that is all that it does."""
+    if preview is None:
+        return (), False
+    return tuple(map(changed_file, preview.changes)), preview.is_binding
 
 
 def changed_file(change: FilePreview) -> ChangedFile:

@@ -17,7 +17,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.references import language_of
 from parley.chat.transcript import CHOICES, YES, Broken, Exchange, Problem, Proposal, Transcript
-from parley.display.diff_rows import changed_file, diff_chunks, rows_of
+from parley.display.diff_rows import changed_files, diff_chunks, rows_of
 from parley.display.summary import (
     Chunks,
     as_json,
@@ -39,6 +39,7 @@ from parley.policy.previews import CallPreview, FilePreview, Previews
 from parley.settings.values import Keys
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.line_diff import DiffRow
 from parley.tools.schema import check_arguments, check_call
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
@@ -182,8 +183,8 @@ def call_drawing(
     )
     preview = None if isinstance(call, Broken) else view.approvals.preview(call)
     changes = preview.changes if preview else ()
-    is_whole = preview is not None and preview.is_binding
-    row = summary(call, view.catalogue, [*map(changed_file, changes)], is_whole=is_whole)
+    files, is_whole = changed_files(preview)
+    row = summary(call, view.catalogue, files, is_whole=is_whole)
     note += [
         [(f"  {name}", "ParleyNote"), (legible_line(text), "ParleyNote", "")]
         for text in _remarks(preview)
@@ -206,14 +207,24 @@ def _remarks(preview: CallPreview | None) -> Iterator[str]:
 
 
 def _diff_block(change: FilePreview, name: str) -> Iterator[dict[str, Any]]:
-    """A file's diff, with as many first and last rows as a window may show."""
+    """A file's diff, with as many first and last rows as a window may show; `core` has only the
+    changed lines, for a window with less room.
+    """
     rows = rows_of(change)
     if not rows:
         return
     path = shown_path(change.moved_to or change.path)
-    head, tail = rows[:_MOST_LINES], rows[_MOST_LINES:][-_MOST_LINES:]
     yield {
         "title": [(f"  {name}", "ParleyArgument"), (path, "ParleyArgument", "", "tail")],
+        **_ends(rows),
+        "core": _ends(rows_of(change, context=0)),
+    }
+
+
+def _ends(rows: list[DiffRow]) -> dict[str, Any]:
+    """The first and last rows of a diff, and the number of all rows."""
+    head, tail = rows[:_MOST_LINES], rows[_MOST_LINES:][-_MOST_LINES:]
+    return {
         "head": [diff_chunks(row, _LONGEST_ROW) for row in head],
         "tail": [diff_chunks(row, _LONGEST_ROW) for row in tail],
         "count": len(rows),

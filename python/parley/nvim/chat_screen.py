@@ -19,7 +19,7 @@ from parley.nvim.sightings import SeenCalls
 from parley.nvim.tokens import Tokens
 from parley.policy.choice import exchange_at, open_keys
 from parley.policy.doubts import Seen, sighting
-from parley.policy.previews import CallPreview
+from parley.policy.previews import CallPreview, Previews
 from parley.storage.forks import own_path
 from parley.tools.catalogue import Catalogue
 
@@ -35,6 +35,8 @@ class ChatScreen:
         request.
         """
         self.tokens = Tokens()
+        self._previews: Previews = {}
+        """What the calls would do to files, as last drawn."""
         self._seen_calls = SeenCalls()
         self._fold_texts = FoldTexts()
         self._doing = ("", 0)
@@ -59,6 +61,7 @@ class ChatScreen:
         previews = await previews_of(
             buffer.app.workspace.previews(buffer.folder), transcript.exchanges, known or Catalogue()
         )
+        self._previews = previews
         view = ChatView(transcript, known, ledger.view(open_keys(transcript)), missing, previews)
         for news in ledger.news():
             self._editor.message(news, "warn")
@@ -78,7 +81,8 @@ class ChatScreen:
             return []
         exchange = transcript.exchanges[at]
         ledger = buffer.app.ledger(buffer.path)
-        view = ChatView(transcript, self.catalogue, ledger.view(open_keys(transcript)))
+        keys = open_keys(transcript)
+        view = ChatView(transcript, self.catalogue, ledger.view(keys), (), self._previews)
         rows, texts = self._fold_texts.rows(exchange_folds(view, [exchange]))
         span = {"first": exchange.span.start, "last": exchange.span.end}
         drawn = {"folds": rows, "texts": texts, **span}

@@ -24,7 +24,8 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
-from parley.display.summary import SIGNS, call_row, length, outcome, shown_line
+from parley.display.diff_rows import changed_files
+from parley.display.summary import SIGNS, ChangedFile, call_row, length, outcome, shown_line
 from parley.display.view import ChatView
 from parley.text import counted
 
@@ -39,8 +40,19 @@ class QuestionStart:
     text: str
 
 
-Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | QuestionStart | str
-"""The source of a fold's text: a call with its tool's names, a question's start, or plain text."""
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """The text of a fold that covers a call: the call with its tool's names, and its changes."""
+
+    call: Proposal
+    names: tuple[str, ...] = ()
+    changes: tuple[ChangedFile, ...] = ()
+    is_whole: bool = False
+    """Whether the changes are all that the call does."""
+
+
+Content: TypeAlias = CallStart | QuestionStart | str
+"""The source of a fold's text: a call, a question's start, or plain text."""
 Row: TypeAlias = tuple[int, int, int, bool, str, str]
 """First row, row after the last, text number, whether the fold is open, who approved, call id."""
 
@@ -101,14 +113,14 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
         tool = view.catalogue.get(call.call.name) if view.catalogue else None
         if call.task and 0 <= call.task.span.start - end <= 1:
             end = call.task.span.end
-        return Fold(
-            start, end, (call, (tool.name, tool.server) if tool else ()), False, by, call.call.id
-        )
+        names = (tool.name, tool.server) if tool else ()
+        row = CallStart(call, names, *changed_files(view.approvals.preview(call)))
+        return Fold(start, end, row, False, by, call.call.id)
     is_beside = 0 <= call.result.span.start - end <= 1
     end = call.result.span.end if is_beside else end
     if is_beside and isinstance(below, Proposal) and below.span.start - end == 1:
         end = below.span.start
-    return Fold(start, end, (call, ()), call.result.status == "error", by, call.call.id)
+    return Fold(start, end, CallStart(call), call.result.status == "error", by, call.call.id)
 
 
 class FoldTexts:
@@ -138,8 +150,8 @@ def _text(content: Content) -> dict[str, Any]:
     if isinstance(content, QuestionStart):
         asked = [(f"{MARKERS['question']} ", "ParleyQuestion"), (content.text, "ParleyHint", "")]
         return {"row": asked, "band": "ParleyQuestionLine"}
-    call, names = content
-    row = call_row(call, names)
+    call = content.call
+    row = call_row(call, content.names, content.changes, is_whole=content.is_whole)
     if call.result is None:
         return {"row": row}
     return {

@@ -101,12 +101,14 @@ def lines_of(text: str | None) -> list[str]:
     return [*ended, parts[-1]] if parts[-1] else ended
 
 
-def diff_rows(before: str | None, after: str | None) -> list[DiffRow]:
-    """All rows of the diff between two texts; None stands for no file."""
+def diff_rows(before: str | None, after: str | None, context: int = CONTEXT) -> list[DiffRow]:
+    """All rows of the diff between two texts, with this many unchanged lines around each change;
+    None stands for no file.
+    """
     old, new = lines_of(before), lines_of(after)
     rows = list[DiffRow]()
-    for hunk in _hunks(changed_lines(old, new)):
-        start, end = max(hunk[0][0] - CONTEXT, 0), min(hunk[-1][1] + CONTEXT, len(old))
+    for hunk in _hunks(changed_lines(old, new), context):
+        start, end = max(hunk[0][0] - context, 0), min(hunk[-1][1] + context, len(old))
         shift = hunk[0][2] - hunk[0][0]
         size = hunk[-1][3] + (end - hunk[-1][1]) - (start + shift)
         at = f"@@ -{_range(start, end - start)} +{_range(start + shift, size)} @@"
@@ -146,11 +148,11 @@ def _row(sign: Sign, line: str, at: int) -> Iterator[DiffRow]:
         yield DiffRow("\\", _NO_NEWLINE)
 
 
-def _hunks(changes: Sequence[Change]) -> Iterator[list[Change]]:
+def _hunks(changes: Sequence[Change], context: int) -> Iterator[list[Change]]:
     """The changes in groups whose contexts touch."""
     hunk = list[Change]()
     for change in changes:
-        if hunk and change[0] - hunk[-1][1] > 2 * CONTEXT:
+        if hunk and change[0] - hunk[-1][1] > 2 * context:
             yield hunk
             hunk = []
         hunk.append(change)
