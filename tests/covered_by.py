@@ -75,6 +75,7 @@ COVERED_BY = {
     "providers/api_keys": "providers/test_client_faults.py",
     "providers/provider_errors": "providers/test_client_faults.py",
     "providers/sampling_requests": "mcp/test_callbacks.py",
+    "runtime/app_workspace": "runtime/test_app.py",
     "runtime/asyncio_ports": "test_clock.py",
     "runtime/audit": "runtime/test_tools_port.py",
     "runtime/model_port": "test_clock.py",
@@ -101,6 +102,7 @@ COVERED_BY = {
     "workspace/editor_code": "nvim/test_code_queries.py",
     "workspace/opening": "workspace/test_boundary.py",
     "workspace/planning": "workspace/test_change_tools.py",
+    "workspace/toolbox": "workspace/test_tool_server.py",
     "workspace/writing": "workspace/test_change_tools.py",
     "verification/unit_changes": "verification/test_later_edits.py",
 }

@@ -51,7 +51,7 @@ class CommandTool:
         result = await self.commands.run(command, directory, limit, on_output)
         changed = "" if untracked else await self._changes(root, before, recorder)
         untracked = untracked or changed
-        lines = [_head(result, limit), result.output, untracked]
+        lines = [_head(result, limit), result.output.rstrip("\n"), untracked]
         whole = result.whole if result.whole != result.output else ""
         return "\n".join(filter(None, lines)), whole
 

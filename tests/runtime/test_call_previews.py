@@ -1,0 +1,144 @@
+"""What waiting calls would do to files: Parley's own tools, and edit tools of other servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.chat.transcript import Proposal
+from parley.errors import ParleyError
+from parley.policy.approval import written_key
+from parley.policy.previews import CallPreview, FilePreview
+from parley.runtime.call_previews import CallPreviews
+from parley.tools.catalogue import Tool
+from parley.tools.server_settings import WORKSPACE, ServerSettings
+from parley.workspace.boundary import Boundary
+from parley.workspace.editor_files import NoEditor, OpenText
+from tests.chats import asked
+from tests.workspace.open_files import FakeEditor
+
+CODE = "one\ntwo\n"
+
+
+async def sandboxed() -> str:
+    return "sandboxed"
+
+
+async def refused() -> str:
+    raise ParleyError("not run: there is no sandbox")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_text(CODE)
+    (tmp_path / ".env").write_text("KEY=1\n")
+    return tmp_path
+
+
+def own(name: str, root: Path) -> Tool:
+    settings = ServerSettings(WORKSPACE, cwd=str(root), builtin=True)
+    return Tool(WORKSPACE, name, identity=settings.identity)
+
+
+def call(number: int, name: str, **arguments: Any) -> Proposal:
+    return asked(number, name=name, arguments=json.dumps(arguments))
+
+
+async def preview(root: Path, tool: Tool, **arguments: Any) -> CallPreview | None:
+    previews = CallPreviews(Boundary(root), NoEditor(), root, sandboxed)
+    proposal = call(1, tool.name, **arguments)
+    return (await previews.of([(proposal, tool)])).get(written_key(proposal))
+
+
+def edit(old: str, new: str) -> dict[str, Any]:
+    return {"path": "a.py", "edits": [{"old": old, "new": new}]}
+
+
+async def test_an_own_edit_binds_to_the_present_text(root: Path) -> None:
+    found = await preview(root, own("edit_file", root), **edit("two", "2"))
+    assert found
+    assert found.changes == (FilePreview("a.py", CODE, "one\n2\n"),)
+    assert (found.is_binding, found.problem, found.guard) == (True, "", "")
+    again = await preview(root, own("edit_file", root), **edit("two", "2"))
+    assert again == found
+    (root / "a.py").write_text(f"{CODE}three\n")
+    changed = await preview(root, own("edit_file", root), **edit("two", "2"))
+    assert changed
+    assert changed.base != found.base
+
+
+async def test_an_impossible_own_edit_is_a_problem_for_the_model(root: Path) -> None:
+    found = await preview(root, own("edit_file", root), **edit("four", "4"))
+    assert found
+    assert found.problem.startswith("a.py: ")
+    assert not found.changes
+
+
+async def test_each_call_is_on_top_of_the_earlier_ones_that_are_not_declined(root: Path) -> None:
+    tool = own("edit_file", root)
+    first, second = (
+        call(n, "edit_file", **edit(*e)) for n, e in ((1, ("two", "2")), (2, ("2", "zwei")))
+    )
+    source = CallPreviews(Boundary(root), NoEditor(), root, sandboxed)
+    found = await source.of([(first, tool), (second, tool)])
+    assert found[written_key(second)].changes == (FilePreview("a.py", "one\n2\n", "one\nzwei\n"),)
+    declined = Proposal(first.call, "yn")
+    found = await source.of([(declined, tool), (second, tool)])
+    assert written_key(first) not in found
+    assert found[written_key(second)].problem
+
+
+async def test_a_guarded_path_needs_an_approval_to_read_and_to_write(root: Path) -> None:
+    why = ".env is named like a secret: this path needs your approval each time"
+    for name, arguments in (
+        ("read_file", {"path": ".env"}),
+        ("write_file", {"path": ".env", "content": "x"}),
+        ("delete_file", {"path": ".env"}),
+    ):
+        found = await preview(root, own(name, root), **arguments)
+        assert found
+        assert found.guard == why
+    assert await preview(root, own("read_file", root), path="a.py") is None
+    assert await preview(root, own("read_file", root), path="../x") is None
+    assert await preview(root, own("read_file", root), path=7) is None
+
+
+async def test_unsaved_changes_are_named(root: Path) -> None:
+    editor = FakeEditor({root / "a.py": OpenText("one\nmine\n", is_modified=True)})
+    proposal, tool = call(1, "edit_file", **edit("mine", "m")), own("edit_file", root)
+    source = CallPreviews(Boundary(root), editor, root, sandboxed)
+    found = (await source.of([(proposal, tool)]))[written_key(proposal)]
+    assert found.changes == (FilePreview("a.py", "one\nmine\n", "one\nm\n"),)
+    assert found.notes == (
+        "a.py has unsaved changes in the editor: the change goes into its buffer, and is not saved",
+    )
+
+
+async def test_a_command_says_whether_it_is_sandboxed_or_may_not_run(root: Path) -> None:
+    tool = own("run_command", root)
+    assert await preview(root, tool, command="ls") == CallPreview(notes=("sandboxed",))
+    source = CallPreviews(Boundary(root), NoEditor(), root, refused)
+    proposal = call(1, "run_command", command="ls")
+    found = (await source.of([(proposal, tool)]))[written_key(proposal)]
+    assert (found.is_binding, found.problem) == (True, "not run: there is no sandbox")
+
+
+async def test_another_servers_edit_is_only_a_preview(root: Path) -> None:
+    tool = Tool("files", "edit_file")
+    edits = [{"oldText": "two", "newText": "2"}]
+    for path in ("a.py", str(root / "a.py")):
+        found = await preview(root, tool, path=path, edits=edits)
+        assert found
+        assert found.changes == (FilePreview(path, CODE, "one\n2\n"),)
+        assert (found.is_binding, found.base, found.problem) == (False, "", "")
+    missing = await preview(root, tool, path="a.py", edits=[{"oldText": "no", "newText": "2"}])
+    assert missing
+    assert missing.notes[0].startswith("a.py: ")
+    assert await preview(root, tool, path="/dev/zero", edits=edits) is None
+    assert await preview(root, tool, anything="else") is None
+    impostor = Tool(WORKSPACE, "edit_file")
+    found = await preview(root, impostor, **edit("two", "2"))
+    assert found is None or not found.is_binding
