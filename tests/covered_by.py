@@ -113,6 +113,7 @@ REACHED_BY = {
     "cli/pager": ("cli/test_approval_dialog.py", 'press("K")'),
     "cli/report": ("cli/test_respond.py", '"respond"'),
     "cli/signals": ("cli/test_respond_ends.py", "SIGTERM"),
+    "display/file_changes_text": ("cli/test_changes.py", "moved from a.txt"),
     "demo/text_tools": ("runtime/test_text_tool_caller.py", "Demo-Text"),
     "mcp/functions": ("test_session.py", "tools=["),
     "mcp/revisions": ("mcp/test_connect.py", "protocol="),

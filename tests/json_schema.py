@@ -188,6 +188,7 @@ def record(schemas: Schemas) -> Schema:
         ({"const": "call"}, call, ()),
         ({"const": "decided"}, decided, ("because",)),
         ({"enum": list(get_args(What))}, {**about, "because": TEXT}, ()),
+        ({"enum": ["reverted", "repeated"]}, {**about, "path": TEXT}, ()),
     ]
     return {
         "anyOf": [
@@ -195,6 +196,19 @@ def record(schemas: Schemas) -> Schema:
             for kind, facts, optional in kinds
         ]
     }
+
+
+def changed_file(schemas: Schemas) -> Schema:
+    """A file that calls changed."""
+    call = {"call": TEXT, "exchange": COUNT, "tool": TEXT, "at": NUMBER}
+    calls = schemas.object({**call, "is_reverted": {"type": "boolean"}})
+    facts = {
+        **dict.fromkeys(("path", "moved_from", "root", "problem", "diff"), TEXT),
+        **dict.fromkeys(("added", "removed"), COUNT),
+        "state": {"enum": ["standing", "reverted", "partly reverted"]},
+        "calls": {"type": "array", "items": calls},
+    }
+    return schemas.line("changed_file", facts, ("diff",))
 
 
 def totals(schemas: Schemas) -> Schema:
@@ -283,6 +297,15 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "edit": schemas.line("edit", {"file": TEXT, **edit, "line": PLACE, "exchange": COUNT}),
         "unknown_reply": schemas.line(
             "unknown_reply", {"file": TEXT, "line": PLACE, "exchange": PLACE}
+        ),
+        "changed_file": changed_file(schemas),
+        "revert": schemas.line(
+            "revert",
+            {
+                "path": TEXT,
+                "root": TEXT,
+                "outcome": {"enum": ["reverted", "repeated", "changed since"]},
+            },
         ),
         "settings_change": schemas.line("settings_change", {**message, "since": NUMBER}),
         "replay": schemas.line(

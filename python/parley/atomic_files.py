@@ -67,7 +67,9 @@ def move_file(folder: int, name: str, target: int, new: str) -> None:
     try:
         os.link(name, new, src_dir_fd=folder, dst_dir_fd=target, follow_symlinks=False)
     except FileExistsError:
-        raise
+        # A process that was killed in the middle of a move leaves the file with both names.
+        if not _is_same(folder, name, target, new):
+            raise
     except OSError:  # the file system knows no hard links
         with suppress(FileNotFoundError):
             os.stat(new, dir_fd=target, follow_symlinks=False)
@@ -76,6 +78,16 @@ def move_file(folder: int, name: str, target: int, new: str) -> None:
         return
     os.unlink(name, dir_fd=folder)
     _sync(target)
+
+
+def _is_same(folder: int, name: str, target: int, new: str) -> bool:
+    """Whether two different names belong to the same file."""
+    one, other = (
+        os.stat(name, dir_fd=folder, follow_symlinks=False),
+        os.stat(new, dir_fd=target, follow_symlinks=False),
+    )
+    is_same_name = name == new and os.path.samestat(os.fstat(folder), os.fstat(target))
+    return os.path.samestat(one, other) and not is_same_name
 
 
 @contextmanager

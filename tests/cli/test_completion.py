@@ -36,7 +36,7 @@ CASES = {
     "parley config xm": ["xml", "xml.filter"],
     "parley --v": ["--version"],
     "parley he": ["help"],
-    "parley help re": ["respond", "replay"],
+    "parley help re": ["respond", "revert", "replay"],
 }
 ASK = """
 while IFS= read -r typed; do

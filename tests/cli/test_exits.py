@@ -28,6 +28,8 @@ READERS = {
     "check": 0,
     "log": 0,
     "trust": 1,
+    "changes": 0,
+    "revert": 0,
     "verify": 1,
     "replay": 1,
 }
@@ -48,7 +50,7 @@ WITHOUT_FILE = {
     "man",
     "help",
 }
-JSON = {"respond", "compact", "check", "log", "verify", "replay"}
+JSON = {"respond", "compact", "check", "log", "changes", "revert", "verify", "replay"}
 """The commands with `--json`."""
 UNREADABLE = "/proc/self/mem"
 """A file that opens, but whose start even root cannot read."""
@@ -239,6 +241,8 @@ ENDS: dict[str, tuple[tuple[str, ...], int]] = {
     "import": (("import", "--from", "openai", "chat.json"), 0),
     "check": (("check", "broken.md"), 1),
     "log": (("log", "answered.md"), 0),
+    "changes": (("changes", "answered.md"), 0),
+    "revert": (("revert", "answered.md"), 0),
     "verify": (("verify", "answered.md"), 0),
     "replay": (("replay", "answered.md"), 0),
     "trust": (("trust", "servers.json"), 0),

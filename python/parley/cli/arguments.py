@@ -199,7 +199,7 @@ def _respond(command: Parser) -> None:
     )
     command.add_argument(
         "--jobs",
-        type=_jobs,
+        type=_positive,
         metavar="N",
         help="answer N chats at once; the answers are written only to the files",
     )
@@ -303,6 +303,30 @@ def _edit(command: Parser) -> None:
 
 def _log(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help=_CHAT)
+    _json(command)
+
+
+def _changes(command: Parser) -> None:
+    command.add_argument("file", metavar="FILE", help=_CHAT)
+    command.add_argument(
+        "--diff", action="store_true", help="print the changes as a unified diff, for patch(1)"
+    )
+    _json(command)
+
+
+def _revert(command: Parser) -> None:
+    command.add_argument("file", metavar="FILE", help=_CHAT)
+    command.add_argument(
+        "--exchange",
+        type=_positive,
+        metavar="N",
+        help="the number of the exchange whose changes are reverted; default: the last one with "
+        "changes to revert",
+    )
+    command.add_argument(
+        "--file", dest="path", default="", metavar="PATH", help="revert only changes of this file"
+    )
+    command.add_argument("--repeat", action="store_true", help="repeat reverted changes instead")
     _json(command)
 
 
@@ -439,8 +463,8 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _jobs(text: str) -> int:
-    """Convert the number of chats that run at once, for argparse."""
+def _positive(text: str) -> int:
+    """Convert a number of at least 1, for argparse."""
     if not (number := _count(text)):
         raise argparse.ArgumentTypeError("expected a number of at least 1")
     return number
@@ -488,6 +512,10 @@ COMMANDS: dict[str, Command] = {
         _check,
     ),
     "log": Command("show:log", "Print a chat's choices, calls, requests and totals.", _log),
+    "changes": Command("changes:changes", "List the files that a chat's calls changed.", _changes),
+    "revert": Command(
+        "changes:revert", "Revert the changes that a chat's calls made to files.", _revert
+    ),
     "edit": Command(
         "external_editor:edit",
         "Open a chat in your editor, or a new one if you name no file.",

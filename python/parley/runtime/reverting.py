@@ -1,4 +1,4 @@
-"""Takes back the changes that calls made to files, next week as well as now.
+"""Takes back the changes that calls made to files, next week as well as now, and lists them.
 
 A file that has changed since is not touched; the user gets what is needed for a three-way diff.
 """
@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley.errors import ParleyError
-from parley.policy.reverts import ChangeHistory, RecordedChange, reverted
+from parley.paths import state_folder
+from parley.policy.file_changes import ChangingCall, FileChanges, not_made
+from parley.policy.reverts import ChangeHistory, RecordedChange, histories, reverted
 from parley.runtime.recording import CallRecorder
 from parley.storage.changed_files import ChangedFiles
 from parley.storage.checkpoints import MOST_DAYS_KEPT, Checkpoints
+from parley.storage.ledger import ChatLedger, LedgerFile
+from parley.tools.file_text import decoded
 from parley.workspace.boundary import Boundary
-from parley.workspace.editor_files import EditorFiles
+from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.planning import FileState, PlannedChange, state_of
 from parley.workspace.writing import ChangedError, carry_out
 
@@ -40,9 +44,12 @@ class RevertOutcome:
     """What a revert did."""
 
     reverted: list[Path] = field(default_factory=list)
+    """The files with reverted changes, under their new names."""
     conflicts: list[RevertConflict] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Why other files were not reverted, and remarks on reverted ones."""
+    """Why other files were not reverted."""
+    remarks: list[str] = field(default_factory=list)
+    """Remarks on reverted files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +59,58 @@ class Reverter:
     changes: ChangedFiles
     checkpoints: Checkpoints
     editor: EditorFiles
+    ledger: ChatLedger | None = None
+    """The chat's ledger, whose log lists the reverts."""
+
+    async def histories(self) -> list[ChangeHistory]:
+        """The changes of all calls in the chat, with what was done to them since."""
+        changes = self.changes.all()
+        paths = {p for c in changes if c.state == "begun" for p in (c.path, c.place)}
+        roots = {path: change.root for change in changes for path in (change.path, change.place)}
+        now = {path: await self._digest_now(roots[path], path) for path in paths}
+        out = not_made(changes, now)
+        return histories(change for change in changes if change.number not in out)
+
+    async def _digest_now(self, root: Path, path: Path) -> str:
+        """The digest of a file's content; `?` if it cannot be read."""
+        try:
+            boundary = Boundary(root)
+            return _digest((await _state(boundary, self.editor, boundary.place(str(path)))).content)
+        except ParleyError:
+            return "?"
+
+    async def texts(self, file: FileChanges) -> tuple[str | None, str | None]:
+        """A file's texts before its first standing change and after its last change; None stands
+        for no file. Raises ParleyError.
+        """
+        return await asyncio.to_thread(self._texts, file)
+
+    def _texts(self, file: FileChanges) -> tuple[str | None, str | None]:
+        before, after = (self._content(digest) for digest in (file.first.before, file.after))
+        return _text(before), _text(after)
+
+    async def text_now(self, file: FileChanges) -> str | None:
+        """A file's present text; None if there is no file. Raises ParleyError."""
+        boundary = Boundary(file.last.root)
+        state = await _state(boundary, self.editor, boundary.place(str(file.place)))
+        return _text(state.content)
 
     async def revert(self, histories: Sequence[ChangeHistory]) -> RevertOutcome:
         """Take these changes back, the newest first; changes that are taken back are repeated."""
         outcome, blocked = RevertOutcome(), set[Path]()
+        calls = self.changes.calls() if self.ledger else {}
         for history in sorted(histories, key=lambda history: -history.last.number):
             change = reverted(history.last)
             if change.path in blocked:
                 continue
             try:
-                if await self._make(change, outcome):
-                    outcome.reverted.append(change.place)
-                    continue
+                if await self._make(change, history.last, outcome):
+                    others = (path for path in outcome.reverted if path != change.path)
+                    outcome.reverted = [*others, change.place]
+                    self._note(history, calls)
+                else:
+                    self.changes.end([history.last.number], is_done=False)
+                continue
             except ChangedError:
                 outcome.conflicts.append(await self._conflict(change))
             except ParleyError as error:
@@ -71,22 +118,41 @@ class Reverter:
             blocked |= {change.path, change.place}
         return outcome
 
-    async def _make(self, change: RecordedChange, outcome: RevertOutcome) -> bool:
-        """Make one change; False if the file already is as wanted. Raises ParleyError."""
+    def _note(self, history: ChangeHistory, calls: Mapping[int, ChangingCall]) -> None:
+        """List a revert in the chat's log."""
+        if self.ledger:
+            change = history.change
+            call = calls.get(change.number)
+            facts = {"call": change.call_id, "tool": call.tool if call else ""}
+            kind = "repeated" if history.is_reverted else "reverted"
+            self.ledger.note(kind, {**facts, "path": str(history.last.place)})
+
+    async def _make(
+        self, change: RecordedChange, last: RecordedChange, outcome: RevertOutcome
+    ) -> bool:
+        """Make one change; False if the change that it reverts was recorded, but never made. Raises
+        ParleyError.
+        """
         boundary = Boundary(change.root)
         place = boundary.place(str(change.path))
         now = await _state(boundary, self.editor, place)
         if _digest(now.content) != change.before:
-            if _digest(now.content) == change.after and not change.moved_to:
+            if _digest(now.content) != change.after or change.moved_to:
+                raise ChangedError(place)
+            if last.state == "begun":
                 return False
-            raise ChangedError(place)
-        wanted = await asyncio.to_thread(self._content, change.after)
+            self.changes.end([self.changes.begin(change)], is_done=True)  # it was restored by hand
+            return True
+        try:
+            wanted = await asyncio.to_thread(self._content, change.after)
+        except ParleyError as error:
+            raise ParleyError(f"{place}: {error}") from error
         moved_to = boundary.place(str(change.moved_to)) if change.moved_to else ""
         planned = PlannedChange(place, now, wanted, moved_to, change.mode)
         recorder = CallRecorder(
             self.changes, self.checkpoints, change.call_id, "revert", change.reverts
         )
-        outcome.problems += await carry_out([planned], boundary, self.editor, recorder)
+        outcome.remarks += await carry_out([planned], boundary, self.editor, recorder)
         return True
 
     async def _conflict(self, change: RecordedChange) -> RevertConflict:
@@ -118,3 +184,16 @@ async def _state(boundary: Boundary, editor: EditorFiles, place: str) -> FileSta
 def _digest(content: bytes | None) -> str:
     """A content's digest as the ledger records it."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _text(content: bytes | None) -> str | None:
+    """A content as text; None for no file. Raises FileTextError."""
+    return None if content is None else decoded(content).text
+
+
+def reverter(
+    file: LedgerFile, environ: Mapping[str, str], chat: str, editor: EditorFiles | None = None
+) -> Reverter:
+    """The reverter for the chat at this path."""
+    kept = Checkpoints(state_folder(environ) / "checkpoints")
+    return Reverter(ChangedFiles(file, chat), kept, editor or NoEditor(), file.chat(chat))

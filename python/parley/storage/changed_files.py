@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from parley.policy.file_changes import ChangingCall
 from parley.policy.reverts import RecordedChange
 from parley.storage.ledger import LedgerFile
 
@@ -23,6 +24,15 @@ _ALL = """
 SELECT call_id, kind, root, path, before, after, mode, moved_to, reverts, number, at, state FROM changes
 WHERE chat = ? AND state <> 'failed' ORDER BY number
 """
+_CALLS = """
+SELECT changes.number, run.tool, run.arguments, (
+    SELECT count(*) FROM entries WHERE chat = run.chat AND call_id = run.call_id
+    AND arguments = run.arguments AND started <= run.started)
+FROM changes JOIN entries AS run ON run.number = (
+    SELECT number FROM entries WHERE chat = ? AND call_id = changes.call_id
+    AND started <= changes.at ORDER BY started DESC, number DESC LIMIT 1)
+WHERE changes.chat = ? AND reverts IS NULL
+"""
 
 
 class ChangedFiles:
@@ -30,7 +40,8 @@ class ChangedFiles:
 
     def __init__(self, file: LedgerFile, chat: str) -> None:
         self._file = file
-        self._chat = os.fsencode(os.path.realpath(chat))
+        path = os.path.realpath(chat)
+        self._chat, self._of_ledger = os.fsencode(path), _stored(path)
 
     def begin(self, change: RecordedChange) -> int:
         """Record a change durably, before the file is written; returns its number."""
@@ -54,6 +65,15 @@ class ChangedFiles:
         """The changes in their order, without those that failed."""
         return [_read(row) for row in self._file.read(_ALL, (self._chat,))]
 
+    def calls(self) -> dict[int, ChangingCall]:
+        """The call that made each change, by the change's number."""
+        rows = self._file.read(_CALLS, (self._of_ledger, self._chat))
+        return {n: ChangingCall(_text(tool), _text(args), run) for n, tool, args, run in rows}
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogatepass")
+
 
 def _stored(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
@@ -62,7 +82,7 @@ def _stored(text: str) -> bytes:
 def _read(row: tuple[Any, ...]) -> RecordedChange:
     call_id, kind, root, path, before, after, mode, moved_to, *rest = row
     return RecordedChange(
-        call_id.decode("utf-8", "surrogatepass"),
+        _text(call_id),
         kind,
         Path(os.fsdecode(root)),
         Path(os.fsdecode(path)),
