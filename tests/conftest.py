@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests import (
     examples,  # noqa: F401  the laws of all folders are tried as examples says
@@ -67,6 +68,8 @@ def _closed_ledgers_and_forgotten_ways() -> Iterator[None]:
     (Path(os.environ["XDG_STATE_HOME"]) / "parley" / "ways.json").unlink(missing_ok=True)
 
 
+NOTABLE_S = 0.005
+"""`pytest --durations` lists longer setups and teardowns."""
 SLOW = frozenset({"cli", "e2e", "nvim", "test_docs.py", "test_package.py"})
 """Folders and files with tests that start processes."""
 
@@ -110,6 +113,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: places[item.path])
     else:
         items[:] = _dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test. A worker sends no reports of quick and successful setups and teardowns: writing and
+    reading two more reports takes as long as many a test.
+    """
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed or report.duration > NOTABLE_S:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_collection_finish() -> None:
