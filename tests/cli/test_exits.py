@@ -39,6 +39,7 @@ WITHOUT_FILE = {
     "chat",
     "edit",
     "agents",
+    "allow",
     "config",
     "convert",
     "tools",
@@ -186,6 +187,8 @@ def test_unread_output_is_not_an_error_but_unwritable_output_is(
         (("demo-server", "--port", "none"), 2),
         (("tools", "none"), 2),
         (("agents", "none"), 2),
+        (("allow", "--remove", "none"), 2),
+        (("allow", "--remove", "7"), 1),
         (("man", "none"), 2),
         (("convert", "--to", "none"), 2),
         (("none",), 2),
@@ -251,7 +254,7 @@ ENDS: dict[str, tuple[tuple[str, ...], int]] = {
     "login": (("login", "--json", "none"), 2),
     "logout": (("logout", "--json", "none"), 2),
     "demo-server": (("demo-server", "--json", "--port", "none"), 2),
-} | {name: ((name,), 0) for name in ("agents", "config", "servers", "man", "help")}
+} | {name: ((name,), 0) for name in ("agents", "allow", "config", "servers", "man", "help")}
 ENDS["completion"] = (("completion", "bash"), 0)
 
 

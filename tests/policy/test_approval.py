@@ -63,6 +63,16 @@ FORGED = [
 ]
 
 
+@pytest.mark.parametrize("known", FORGED)
+def test_only_a_yes_given_here_to_this_very_call_can_be_widened(known: LedgerView) -> None:
+    def can_be(known: LedgerView) -> bool:
+        return Approvals(WAITING, TOOLS, known).was_approved(MARKED, SEARCH)
+
+    assert not can_be(known)
+    assert can_be(view(yes(MARKED))), "it waits for other calls"
+    assert can_be(view(yes(MARKED, state="used"))), "it has run"
+
+
 def test_an_undone_approval_differs_from_one_never_given_here() -> None:
     def was_taken_back(mark: Choice, known: LedgerView) -> bool:
         marked = asked(1, mark)

@@ -12,6 +12,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.demo.server import start
 from parley.errors import ParleyError
+from parley.policy.permissions import memory_of
 from parley.runtime.app import App
 from parley.session import Session
 from parley.settings.load import load_settings
@@ -74,10 +75,19 @@ async def test_the_workspace_is_offered_in_a_work_tree_and_follows_the_folder(
     assert str(trees[0]) in identities.pop()
     read = next(tool for _, tool in tools if tool.name == "list_files")
     assert (await app.servers.call(read, {"path": "src"})).text == "a.py"
+    remembered = {t.name: memory_of(t, None) for _, t in tools if t.server == "workspace"}
+    assert {name: memory for name, memory in remembered.items() if memory != "tool"} == {
+        "write_file": "nothing",
+        "move_file": "nothing",
+        "delete_file": "nothing",
+        "run_command": "arguments",
+    }
+    assert app.project() == str(trees[0])
     folder = trees[1]
     assert folders() == [str(trees[1])]
     folder = tmp_path
     assert folders() == []
+    assert app.project() == str(tmp_path)
     assert app.workspace.root.reason == "the working directory is not in a Git work tree"
     await app.close()
 
