@@ -221,6 +221,17 @@ async def test_a_capital_letter_on_a_tool_that_destroys_approves_only_this_call(
     assert [e.choice for e in turns.ledger.view().entries] == ["ya", "yA", "ya"]
 
 
+async def test_a_capital_letter_says_if_a_rule_still_asks() -> None:
+    rules = Rules(ask=(Pattern("demo/*"),))
+    model = ScriptedModel(calls(GOOGLE), calls(MICROSOFT))
+    turns = Turns(QUESTION, model, tools(), rules=rules)
+    await turns.run()
+    made = await turns.press("yO")
+    assert made.message.endswith("(:ParleyAllow widens it); approval.ask still asks")
+    assert await turns.run() == End("waiting")
+    assert turns.ledger.history()[-1][2]["because"] == "approval.ask has 'demo/*'"
+
+
 async def test_a_permission_runs_a_call_without_asking_and_the_log_names_it() -> None:
     file = open_ledger()
     file.allow(Permission(SEARCH.server, SEARCH.name, SEARCH.digest), SEARCH.definition)

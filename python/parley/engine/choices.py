@@ -31,6 +31,7 @@ from parley.policy.permissions import memory_of, remembering
 from parley.tools.edited_calls import edited_arguments
 from parley.tools.schema import decode_arguments
 
+_STILL_ASKED = "; approval.ask still asks"
 _SMALL: dict[Choice, Choice] = {"yA": "ya", "yO": "yo"}
 
 
@@ -167,7 +168,9 @@ def _approve(
     if key not in REMEMBERING:
         return marks, ""
     named = [(tool.name, memory) for (_, tool), memory in zip(known, memories, strict=True)]
-    return marks, remembering(named)
+    rules = observation.settings.rules
+    always = any(rules.ask_pattern(tool, p.call.arguments) for p, tool in known)
+    return marks, remembering(named) + (_STILL_ASKED if always else "")
 
 
 async def _reword(
