@@ -32,7 +32,7 @@ def test_a_cut_line_is_marked() -> None:
 def test_a_files_change_is_summed_up() -> None:
     kinds = {
         "new file": FilePreview("a", None, "x\ny\n"),
-        "deletes": FilePreview("a", "x\ny\n", None),
+        "deletes the file": FilePreview("a", "x\ny\n", None),
         "": FilePreview("a", "x\n", "y\nz\n"),
     }
     files = {kind: changed_file(change) for kind, change in kinds.items()}

@@ -21,6 +21,7 @@ from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
 from tests.nvim.picture import drawn
 from tests.pictures import beside
+from tests.workspace.trees import work_tree
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 WRITE = "Please write the reader of CSV files, and its tests."
@@ -297,6 +298,124 @@ def context(neovim: Child) -> None:
     neovim.command("normal! 5Gzt")
 
 
+def project(neovim: Child) -> Path:
+    """A small Git work tree, which becomes the working directory."""
+    files = {"src/cart.py": CART, "notes.txt": "".join(f"line {n}\n" for n in range(200))}
+    root = work_tree(neovim.home / "project", files)
+    neovim.command(f"cd {root}")
+    return root
+
+
+def propose(neovim: Child, *calls: tuple[str, object]) -> Path:
+    """Ask until these calls are waiting in the chat."""
+    root = project(neovim)
+    ask(neovim, " and ".join(f"call {name} {json.dumps(value)}" for name, value in calls))
+    neovim.until_waiting()
+    return root
+
+
+def edit(*edits: tuple[str, str], path: str = "src/cart.py") -> tuple[str, object]:
+    """A call that edits a file."""
+    return "edit_file", {"path": path, "edits": [{"old": o, "new": n} for o, n in edits]}
+
+
+def small_edit(neovim: Child) -> None:
+    """A waiting edit of two lines."""
+    propose(neovim, edit(*FIX))
+
+
+def small_edit_details(neovim: Child) -> None:
+    """The same edit, with the float of `K`."""
+    small_edit(neovim)
+    neovim.lua("vim.fn.search('^❓', 'bW')")
+    neovim.keys("K")
+    neovim.until_screen("d opens a diff")
+
+
+def diff_tab(neovim: Child) -> None:
+    """The same edit in its tab page, changed by the user."""
+    small_edit_details(neovim)
+    neovim.keys("d")
+    neovim.until_screen("ya approve")
+    neovim.keys("A  # in cents<Esc>")
+
+
+def three_edits(neovim: Child) -> None:
+    """Three waiting edits of one file, each on top of the one before it."""
+    first, second = FIX
+    propose(neovim, edit(first), edit(second), edit((first[1], "price * n")))
+
+
+def long_edit(neovim: Child) -> None:
+    """A waiting change of 200 lines."""
+    text = "".join(f"LINE {n}\n" for n in range(200))
+    propose(neovim, ("write_file", {"path": "notes.txt", "content": text}))
+
+
+def new_and_deleted(neovim: Child) -> None:
+    """A new file and a deleted one."""
+    new = {"path": "src/tax.py", "content": "RATE = 0.19\n"}
+    propose(neovim, ("write_file", new), ("delete_file", {"path": "notes.txt"}))
+
+
+def edit_in_split(neovim: Child) -> None:
+    """A waiting edit in the lower window, with its file in the upper one."""
+    root = project(neovim)
+    neovim.command(f"edit {root}/src/cart.py | split")
+    ask(neovim, f"call edit_file {json.dumps(edit(*FIX)[1])}")
+    neovim.until_waiting()
+
+
+def edit_made(neovim: Child) -> None:
+    """The same two windows after the approval."""
+    edit_in_split(neovim)
+    neovim.keys("K")
+    neovim.until_screen("d opens a diff")
+    neovim.keys("q")
+    neovim.keys("ya")
+    neovim.lua("vim.wait(600)")
+    if neovim.lines()[-1] != "💬: ":
+        neovim.keys("ya")
+    complete(neovim)
+
+
+def unsaved(neovim: Child) -> None:
+    """A waiting edit of a file with unsaved changes in its buffer."""
+    root = project(neovim)
+    neovim.command(f"edit {root}/src/cart.py")
+    neovim.keys("Gotax = 0.19<Esc>")
+    ask(neovim, f"call edit_file {json.dumps(edit(*FIX)[1])}")
+    neovim.until_waiting()
+
+
+def changed_since(neovim: Child) -> None:
+    """An approved edit of a file that another program has changed since."""
+    root = propose(neovim, edit(*FIX))
+    (root / "src/cart.py").write_text(f"# mine\n{CART}", encoding="utf-8")
+    neovim.keys("ya")
+    neovim.until_screen("has changed")
+
+
+def command(neovim: Child) -> None:
+    """A waiting command."""
+    propose(neovim, ("run_command", {"command": "python3 -m pytest -q && git status --short"}))
+
+
+def command_running(neovim: Child) -> None:
+    """A running command, with its last line of output."""
+    steps = "for n in 1 2 3 4 5 6 7 8 9 10; do echo test $n passed; sleep 1; done"
+    propose(neovim, ("run_command", {"command": steps}))
+    neovim.keys("ya")
+    neovim.until_screen("test 3 passed")
+
+
+def command_failed(neovim: Child) -> None:
+    """A command that failed, with its files."""
+    propose(neovim, ("run_command", {"command": "echo x > made.txt; ls; exit 2"}))
+    neovim.keys("ya")
+    complete(neovim)
+
+
 def attachment(neovim: Child) -> None:
     """A question about a picture, and its answer."""
     picture = beside(neovim.home / "chat.md", PIXEL)
@@ -377,6 +496,16 @@ def trust_rest(neovim: Child) -> None:
     neovim.until_screen("Yes, I trust")
 
 
+CART = """def total(items):
+    sum = 0
+    for price, n in items:
+        sum += price
+    return sum
+
+
+print(total([(5, 2), (1, 1)]))
+"""
+FIX = (("sum += price", "sum += price * n"), ("    sum = 0\n", "    sum = 0  # cents\n"))
 AUTO = {"approval": {"auto": ["*/*"]}}
 TRUSTED = {"mcp": {"servers": {"files": {**SEARCH, "trusted": True}}}}
 EXTRA = {
@@ -407,6 +536,19 @@ CLAUDE = {"agent": "Demo"}
 LIGHT = "vim.o.background = 'light'"
 
 SCENES: dict[str, Scene] = {
+    "edit": Scene(small_edit),
+    "edit-details": Scene(small_edit_details),
+    "edit-diff": Scene(diff_tab),
+    "edits": Scene(three_edits),
+    "edit-long": Scene(long_edit),
+    "edit-new": Scene(new_and_deleted),
+    "edit-split": Scene(edit_in_split),
+    "edit-made": Scene(edit_made),
+    "edit-unsaved": Scene(unsaved),
+    "edit-changed": Scene(changed_since),
+    "command": Scene(command),
+    "command-running": Scene(command_running),
+    "command-failed": Scene(command_failed),
     "session": Scene(session, height=16, init=README, settings={"mcp": {}, "agent": "Demo"}),
     "waiting": Scene(waiting),
     "write-file": Scene(write_file, settings=WRITER),

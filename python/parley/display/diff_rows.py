@@ -34,7 +34,9 @@ def changed_files(preview: CallPreview | None) -> tuple[tuple[ChangedFile, ...],
 def changed_file(change: FilePreview) -> ChangedFile:
     """A file's change as a call's row shows it."""
     added, removed = counts(rows_of(change))
-    kind = "new file" if change.before is None else "deletes" if change.after is None else ""
+    kind = (
+        "new file" if change.before is None else "deletes the file" if change.after is None else ""
+    )
     return ChangedFile(change.path, added, removed, kind, change.moved_to)
 
 

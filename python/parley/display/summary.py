@@ -55,7 +55,7 @@ class ChangedFile:
     added: int = 0
     removed: int = 0
     kind: str = ""
-    """"new file", "deletes" or another short remark; "" for a change of a file."""
+    """"new file" or another short remark; "" for a change of a file."""
     moved_to: str = ""
 
 
