@@ -22,6 +22,8 @@ local commands = {
   Image = { nargs = "?", complete = "file" },
   Request = {},
   Log = {},
+  Changes = {},
+  Revert = { bang = true },
   Outline = {},
   Find = { nargs = "*" },
   Fork = {},

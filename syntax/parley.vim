@@ -15,8 +15,8 @@ syntax match ParleyPageLabel /^\s*\%(Title\|Annotations\|Requests\|stderr, \d\+ 
 
 " Servers and tools: the keys, the used part of each, and its state
 syntax cluster parleyState contains=parleyOn,parleyPartly,parleyOff,parleyReady,parleyStarting,parleyStopped,parleyFailed
-syntax match parleyKeys /^x: on or off.*/ contains=ParleyPageKey
-syntax match ParleyPageKey /\%(^\|  \)\@<=\%(<\w\+>\|\a\)\ze: / contained
+syntax match parleyKeys /^\%(x: on or off\|<CR>: diff\).*/ contains=ParleyPageKey
+syntax match ParleyPageKey /\%(^\|  \)\@<=\%(<\w\+>\|\a\{1,2}\)\ze: / contained
 syntax match parleyLine /^- \[.\] \S\+/ contains=@parleyState,parleyName
 syntax match parleyName /\%(\] \)\@<=\S\+/ contained
 syntax match parleyOn /\[x\]/ contained

@@ -130,6 +130,7 @@ REACHED_BY = {
     "nvim/images": ("nvim/test_attachments.py", "ParleyImage"),
     "nvim/lines": ("nvim/test_ways_in.py", "quote"),
     "nvim/lookups": ("nvim/test_details.py", 'keys("K")'),
+    "nvim/changes_page": ("nvim/test_file_reverts.py", "parley://changes"),
     "nvim/main": ("nvim/test_host.py", "os.kill(host_pid(nvim), 9)"),
     "nvim/plugin": ("nvim/test_key_to_wire.py", "ParleyRespond"),
     "nvim/prompt_insertion": ("nvim/test_servers_page.py", "ParleyPrompt"),

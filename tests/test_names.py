@@ -21,6 +21,7 @@ OF_SEVERAL_CONSTANTS = {"T"}
 """Names of type variables."""
 ENDS_OF_A_WIRE = {
     *(
+        "changes_page",
         "chat",
         "code_queries",
         "completion",

@@ -74,13 +74,13 @@ function M.show(id, buf, tick, place, title)
     live_buf = buf,
     title = title,
     on_close = function()
-      H.closed(buf, name)
+      M.closed(buf, name)
     end,
   })
 end
 
 --- Say that the changes are not written yet.
-function H.closed(buf, name)
+function M.closed(buf, name)
   if api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified then
     require("parley.host").message(("%s has unsaved changes: :w in it writes them"):format(name))
   end

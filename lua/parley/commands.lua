@@ -30,6 +30,9 @@ local run = {
   Compact = function(parley, args)
     parley.compact(args.args)
   end,
+  Revert = function(parley, args)
+    parley.revert({ repeats = args.bang })
+  end,
   Find = function(parley, args)
     parley.find(args.args)
   end,

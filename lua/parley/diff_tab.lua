@@ -13,6 +13,9 @@ local H = { tabs = {} }
 ---@field after string|string[] the proposed text, or its lines
 ---@field filetype? string by default, from the path and the proposal
 ---@field title? string describes the proposal; by default "proposal"
+---@field base? string with `live_buf`: the text that both others come from, in the middle; the
+---proposal cannot be changed then
+---@field base_title? string
 ---@field live_buf? integer the file's buffer: the left side is this buffer, so that |do| and |dp|
 ---change it
 ---@field on_accept? fun(text: string, is_edited: boolean) the user takes the text on the right,
@@ -50,11 +53,16 @@ function M.open(opts)
     vim.bo[tab.before].modifiable = false
   end
   api.nvim_win_set_buf(tab.left, tab.live or tab.before)
-  vim.cmd("rightbelow vertical split")
-  tab.right = api.nvim_get_current_win()
+  if opts.base then
+    tab.base = H.scratch("base", tab, H.content(opts.base).lines, filetype)
+    vim.bo[tab.base].modifiable = false
+    tab.middle = H.split(tab.base)
+  end
   tab.proposal = H.scratch("after", tab, tab.after.lines, filetype)
-  api.nvim_win_set_buf(tab.right, tab.proposal)
-  for _, win in ipairs({ tab.left, tab.right }) do
+  vim.bo[tab.proposal].modifiable = not opts.base -- else |dp| would not know which buffer to change
+  tab.right = H.split(tab.proposal)
+  local wins = H.windows(tab)
+  for _, win in ipairs(wins) do
     api.nvim_win_call(win, function()
       vim.cmd.diffthis()
     end)
@@ -62,7 +70,7 @@ function M.open(opts)
   H.hint(tab)
   H.map(tab)
   H.watch(tab)
-  for _, win in ipairs({ tab.left, tab.right }) do
+  for _, win in ipairs(wins) do
     api.nvim_win_call(win, H.go_to_first_change)
   end
   api.nvim_set_current_win(tab.live and tab.left or tab.right)
@@ -74,6 +82,24 @@ function M.open(opts)
       H.close(tab)
     end,
   }
+end
+
+--- Show a buffer in a new window on the right.
+function H.split(buf)
+  vim.cmd("rightbelow vertical split")
+  local win = api.nvim_get_current_win()
+  api.nvim_win_set_buf(win, buf)
+  return win
+end
+
+--- The windows, from left to right.
+function H.windows(tab)
+  return tab.middle and { tab.left, tab.middle, tab.right } or { tab.left, tab.right }
+end
+
+--- The scratch buffers.
+function H.buffers(tab)
+  return vim.tbl_values({ tab.proposal, before = tab.before, base = tab.base })
 end
 
 --- A text as lines, with its form: `joined` makes the same text from the same lines.
@@ -148,7 +174,9 @@ function H.hint(tab)
     vim.wo[win][0].winbar = table.concat(parts, " ")
   end
   require("parley.highlight").set_links()
-  local left = tab.live and { { "do", "take" }, { "]c", "next" }, { "u", "undo" } }
+  -- With three buffers, |do| needs the number of a buffer.
+  local left = tab.base and { { tab.proposal .. "do", "take" }, { "]c", "next" } }
+    or tab.live and { { "do", "take" }, { "]c", "next" }, { "u", "undo" } }
     or { { "dp", "take" }, { "]c", "next" } }
   local right = tab.live and { { "dp", "take" } } or {}
   if opts.on_accept then
@@ -158,8 +186,11 @@ function H.hint(tab)
     table.insert(right, { keys.decision("yn"), opts.decline or "decline" })
   end
   table.insert(right, { "q", "close" })
-  bar(tab.left, opts.path, left)
+  bar(tab.left, tab.base and "now" or opts.path, left)
   bar(tab.right, opts.title or "proposal", right)
+  if tab.middle then
+    bar(tab.middle, opts.base_title or "base", { { "dp", "take" } })
+  end
 end
 
 --- Text for a 'winbar', in which nothing is invisible or has a meaning.
@@ -184,7 +215,7 @@ function H.map(tab)
       H.decide(tab, opts.on_decline)
     end
   end
-  for _, buf in ipairs({ tab.proposal, tab.before }) do
+  for _, buf in ipairs(H.buffers(tab)) do
     if next(act) then
       require("parley.keys").decide(buf, { act = act, what = what })
     end
@@ -205,7 +236,7 @@ end
 function H.watch(tab)
   api.nvim_create_autocmd("WinClosed", {
     group = tab.id,
-    pattern = { tostring(tab.left), tostring(tab.right) },
+    pattern = vim.tbl_map(tostring, H.windows(tab)),
     callback = function()
       H.end_diff(tab)
       tab.is_here = tab.is_here or api.nvim_get_current_tabpage() == tab.page
@@ -214,7 +245,7 @@ function H.watch(tab)
       end)
     end,
   })
-  for _, buf in ipairs({ tab.proposal, tab.before }) do
+  for _, buf in ipairs(H.buffers(tab)) do
     api.nvim_create_autocmd("BufWipeout", {
       group = tab.id,
       buffer = buf,
@@ -227,10 +258,19 @@ function H.watch(tab)
   end
 end
 
---- End the diff in both windows while they still show its buffers. Otherwise, the file's buffer
+--- The buffer that each window should show.
+function H.shown(tab)
+  local shown = { [tab.left] = tab.live or tab.before, [tab.right] = tab.proposal }
+  if tab.middle then
+    shown[tab.middle] = tab.base
+  end
+  return shown
+end
+
+--- End the diff in all windows while they still show its buffers. Otherwise, the file's buffer
 --- would keep the options for its next window.
 function H.end_diff(tab)
-  for win, buf in pairs({ [tab.left] = tab.live or tab.before, [tab.right] = tab.proposal }) do
+  for win, buf in pairs(H.shown(tab)) do
     if api.nvim_win_is_valid(win) then
       local is_ours = api.nvim_win_get_buf(win) == buf
       api.nvim_win_call(win, function()
@@ -251,13 +291,13 @@ function H.close(tab)
   api.nvim_del_augroup_by_id(tab.id)
   local is_here = tab.is_here or api.nvim_get_current_tabpage() == tab.page
   H.end_diff(tab)
-  for _, win in ipairs({ tab.right, tab.left }) do
+  for _, win in ipairs({ tab.right, tab.middle or tab.right, tab.left }) do
     local shown = api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win)
-    if shown == tab.proposal or shown == (tab.live or tab.before) then
+    if shown and vim.list_contains(vim.tbl_values(H.shown(tab)), shown) then
       H.leave(win)
     end
   end
-  for _, buf in ipairs({ tab.proposal, tab.before }) do
+  for _, buf in ipairs(H.buffers(tab)) do
     if api.nvim_buf_is_valid(buf) then
       require("parley.keys").decide(buf, nil)
       api.nvim_buf_delete(buf, { force = true })

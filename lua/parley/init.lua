@@ -140,6 +140,17 @@ function M.log()
   require("parley.chat").ask("log", {})
 end
 
+--- List the files that this chat's calls changed.
+function M.changes()
+  require("parley.chat").ask("changes", {})
+end
+
+--- Revert the changes that the calls of the exchange under the cursor made to files.
+---@param opts? { repeats?: boolean } repeats: repeat reverted changes instead
+function M.revert(opts)
+  require("parley.chat").ask("revert", { repeats = (opts or {}).repeats or false })
+end
+
 --- List this chat's questions in the location list.
 ---@param opts? { mods?: table } mods: the command's modifiers, for its window
 function M.outline(opts)

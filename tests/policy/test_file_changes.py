@@ -67,10 +67,10 @@ def test_a_change_belongs_to_the_exchange_of_its_run_although_ids_repeat() -> No
         answer(ran(1)),
     )
     calls = {
-        1: ChangingCall("edit_file", same, 1),
-        2: ChangingCall("edit_file", other, 2),
-        3: ChangingCall("edit_file", same, 2),
-        4: ChangingCall("edit_file", "{}", 1),
+        1: ChangingCall("workspace", "edit_file", same, 1),
+        2: ChangingCall("workspace", "edit_file", other, 2),
+        3: ChangingCall("workspace", "edit_file", same, 2),
+        4: ChangingCall("workspace", "edit_file", "{}", 1),
     }
     lost = change(5, call="gone")
     found = places(transcript, [*(change(n) for n in calls), lost], calls)

@@ -180,6 +180,8 @@ def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
             return "ran", *about, legible_line(f"{went}, by {rule}" if rule else went)
         case "decided":
             return facts["choice"], *about, legible_line(facts.get("because") or f"by {rule}")
+        case "reverted" | "repeated":
+            return kind, *about, legible_line(facts["path"])
         case _:
             return kind, *about, legible_line(facts.get("because", ""))
 

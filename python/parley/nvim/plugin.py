@@ -28,6 +28,7 @@ from parley.nvim.copies import export_chat, fork_chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
+from parley.nvim.file_reverts import FileReverts
 from parley.nvim.finder import offer_chats
 from parley.nvim.health import report
 from parley.nvim.images import insert_image
@@ -66,6 +67,7 @@ class Plugin:
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
         self.code = BufferCode(self.editor)
         self._permissions = PermissionDialog(self.editor, self.dialogs, lambda: self.app)
+        self._reverts = FileReverts(self.editor, lambda: self.app)
         self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
         self._elicitation = Elicitation(
             self.editor, self.dialogs, self._waiting, self._running_tools
@@ -321,6 +323,25 @@ class Plugin:
         ledger = self.app.ledger(path)
         lines = log_page(path, ledger.history(), ledger.view().entries)
         self.editor.tell("scratch", "log", lines, "parley")
+
+    def _on_changes(self, buf: int, name: str) -> None:
+        self.editor.spawn(self._reverts.open(self._chat(buf, name).buffer))
+
+    def _on_change_diff(self, number: int) -> None:
+        self.editor.spawn(self._reverts.show_diff(number))
+
+    def _on_change_hunks(self) -> None:
+        self.editor.spawn(self._reverts.list_hunks())
+
+    def _on_change_revert(self, number: int) -> None:
+        self.editor.spawn(self._reverts.revert_file(number))
+
+    def _on_revert(
+        self, buf: int, name: str, row: int, handle: int, cwd: str, repeats: bool
+    ) -> None:
+        self._in(cwd)
+        buffer = self._chat(buf, name).buffer
+        self.editor.spawn(self._reverts.revert_exchange(buffer, handle, row, repeats=repeats))
 
     def _on_export(self, buf: int, name: str, path: str, force: bool) -> None:
         self.editor.spawn(export_chat(self._chat(buf, name), Path(path), force))

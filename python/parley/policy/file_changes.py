@@ -18,6 +18,7 @@ from parley.policy.reverts import ChangeHistory, RecordedChange
 class ChangingCall:
     """The call that made a change, as the ledger knows it."""
 
+    server: str
     tool: str
     arguments: str
     run: int
@@ -102,7 +103,7 @@ def places(
             names[call.id] = call.name
     found = dict[int, CallPlace]()
     for change in changes:
-        known = calls.get(change.number) or ChangingCall(names.get(change.call_id, ""), "", 1)
+        known = calls.get(change.number) or ChangingCall("", names.get(change.call_id, ""), "", 1)
         numbers = exact.get((change.call_id, known.arguments)) or by_id.get(change.call_id) or [0]
         found[change.number] = CallPlace(numbers[min(known.run, len(numbers)) - 1], known.tool)
     return found

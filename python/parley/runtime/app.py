@@ -38,6 +38,7 @@ from parley.runtime.app_workspace import AppWorkspace
 from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
+from parley.runtime.reverting import Reverter
 from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
@@ -47,6 +48,7 @@ from parley.settings.load import ConfigFile
 from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
+from parley.storage.changed_files import ChangedFiles
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.reference_texts import EditorTexts, FileReferences, no_editor, nobody_asked
 from parley.storage.trust import ProjectTrust
@@ -357,6 +359,13 @@ class App:
             references,
             attachments,
             self.workspace.previews((folder or self._folder)()),
+        )
+
+    def reverter(self, chat: str) -> Reverter:
+        """Lists and reverts the changes that the calls of the chat at this path made to files."""
+        changes = ChangedFiles(self._ledger_file(), chat)
+        return Reverter(
+            changes, self.workspace.checkpoints, self.workspace.files, self.ledger(chat)
         )
 
     def attachments(self, chat: str) -> ChatAttachments:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,9 +124,10 @@ class Reverter:
         if self.ledger:
             change = history.change
             call = calls.get(change.number)
-            facts = {"call": change.call_id, "tool": call.tool if call else ""}
+            tool = f"{call.server}/{call.tool}" if call else ""
+            path = os.path.relpath(history.last.place, change.root)
             kind = "repeated" if history.is_reverted else "reverted"
-            self.ledger.note(kind, {**facts, "path": str(history.last.place)})
+            self.ledger.note(kind, {"call": change.call_id, "tool": tool, "path": path})
 
     async def _make(
         self, change: RecordedChange, last: RecordedChange, outcome: RevertOutcome

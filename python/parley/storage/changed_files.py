@@ -25,7 +25,7 @@ SELECT call_id, kind, root, path, before, after, mode, moved_to, reverts, number
 WHERE chat = ? AND state <> 'failed' ORDER BY number
 """
 _CALLS = """
-SELECT changes.number, run.tool, run.arguments, (
+SELECT changes.number, run.server, run.tool, run.arguments, (
     SELECT count(*) FROM entries WHERE chat = run.chat AND call_id = run.call_id
     AND arguments = run.arguments AND started <= run.started)
 FROM changes JOIN entries AS run ON run.number = (
@@ -68,7 +68,10 @@ class ChangedFiles:
     def calls(self) -> dict[int, ChangingCall]:
         """The call that made each change, by the change's number."""
         rows = self._file.read(_CALLS, (self._of_ledger, self._chat))
-        return {n: ChangingCall(_text(tool), _text(args), run) for n, tool, args, run in rows}
+        return {
+            number: ChangingCall(_text(server), _text(tool), _text(arguments), run)
+            for number, server, tool, arguments, run in rows
+        }
 
 
 def _text(stored: bytes) -> str:

@@ -94,6 +94,18 @@ def _compared(
             yield a + e, a + f, c + g, c + h
 
 
+def new_line(changes: Sequence[Change], line: int) -> int:
+    """Where a line before (counted from 0) is after; a changed line is in its change."""
+    shift = 0
+    for a, b, c, d in changes:
+        if line < a:
+            break
+        if line < b:
+            return min(c + line - a, max(d - 1, c))
+        shift = d - b
+    return line + shift
+
+
 def lines_of(text: str | None) -> list[str]:
     """A text's lines, each with its end; only a line feed ends a line."""
     parts = (text or "").split("\n")
