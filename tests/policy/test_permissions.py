@@ -298,7 +298,19 @@ def test_only_these_arguments_are_offered_for_a_tool_that_may_destroy() -> None:
     assert titles(DELETE) == titles(replace(DELETE, name="move_file")) == []
     assert titles(SEARCH, "[") == []
     in_one_folder = ["This chat", "This project, these arguments", "This project, this tool"]
-    assert titles(WRITE) == titles(tool(of_project=True)) == in_one_folder
+    assert titles(tool(of_project=True)) == in_one_folder
+    assert titles(WRITE) == [*in_one_folder, "Everywhere, this tool"]
+
+
+def test_a_permission_everywhere_for_parleys_own_tool_applies_in_each_folder() -> None:
+    elsewhere = ServerSettings("workspace", builtin=True, cwd=OTHER).identity
+    reads = Tool("workspace", "read_file", identity=OWN)
+    *_, anywhere = offers(reads, "{}", CHAT, ROOT)
+    assert anywhere.permission.covers(replace(reads, identity=elsewhere), "{}", "tool")
+    changed = replace(reads, description="Reads, and tells everybody.", identity=elsewhere)
+    assert not anywhere.permission.covers(changed, "{}", "tool")
+    impostor = Tool("workspace", "read_file", identity=canonical({"command": "x"}))
+    assert not anywhere.permission.covers(impostor, "{}", "tool")
 
 
 @examples(40)

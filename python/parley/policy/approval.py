@@ -326,9 +326,10 @@ class Approvals:
         if remembered:
             return Lapse(remembered[-1], "remembered") if tool.digest not in remembered else None
         arguments = proposal.call.arguments
-        allowed = [p.digest for p in self.view.permissions if p.names(tool, arguments)]
+        allowed = [p for p in self.view.permissions if p.names(tool, arguments)]
         if allowed:
-            return Lapse(allowed[-1], "allowed") if tool.digest not in allowed else None
+            is_void = not any(permission.is_for(tool) for permission in allowed)
+            return Lapse(allowed[-1].digest, "allowed") if is_void else None
         if self.is_as_proposed(proposal) is False:
             call = (proposal.call.id, proposal.call.arguments)
             return Lapse(self._counts.proposed[call][-1].digest, "proposed")

@@ -7,7 +7,7 @@ gives one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from parley.policy.previews import CallPreview
@@ -29,6 +29,13 @@ _LONGEST_NAME = 30
 def is_of_workspace(tool: Tool) -> bool:
     """Whether this is a tool of Parley's own server, not of another server with its name."""
     return tool.server == WORKSPACE and tool.identity.startswith(_BUILTIN)
+
+
+def in_any_folder(tool: Tool) -> Tool:
+    """A tool as a permission for every folder knows it: Parley's own tools work in each folder in
+    the same way.
+    """
+    return replace(tool, identity=f"{_BUILTIN}}}") if is_of_workspace(tool) else tool
 
 
 def is_command(tool: Tool) -> bool:
@@ -119,12 +126,16 @@ class Permission:
             return False
         return not self.arguments or self.arguments == exact(arguments)
 
+    def is_for(self, tool: Tool) -> bool:
+        """Whether it was given for the tool as it is defined now."""
+        return self.digest == (in_any_folder(tool) if self.is_everywhere else tool).digest
+
     def covers(self, tool: Tool, arguments: str, memory: Memory) -> bool:
         """Whether it allows a call; one for any arguments allows only a call that a capital letter
         would remember by its tool.
         """
         is_enough = bool(self.arguments) or memory == "tool"
-        return is_enough and self.digest == tool.digest and self.names(tool, arguments)
+        return is_enough and self.is_for(tool) and self.names(tool, arguments)
 
 
 def permission_for(
@@ -178,8 +189,8 @@ def offers(tool: Tool, arguments: str, chat: str, root: str) -> list[Offer]:
     """The permissions that the user may give for a call, the narrowest first.
 
     A tool that may destroy something is offered only with these arguments. Parley's own tools that
-    move or delete files are not offered, because the same call rarely makes sense again. Neither a
-    project's tool nor Parley's own, which works in one folder, is offered everywhere.
+    move or delete files are not offered, because the same call rarely makes sense again. A
+    project's tool is not offered everywhere.
     """
     values = exact(arguments)
     known = tool.server, tool.name, tool.digest
@@ -194,6 +205,7 @@ def offers(tool: Tool, arguments: str, chat: str, root: str) -> list[Offer]:
         these,
         Offer("This project, this tool", Permission(*known, root=root)),
     ]
-    if not (tool.of_project or is_of_workspace(tool)):
-        made.append(Offer("Everywhere, this tool", Permission(*known)))
+    if not tool.of_project:
+        digest = in_any_folder(tool).digest
+        made.append(Offer("Everywhere, this tool", Permission(tool.server, tool.name, digest)))
     return made

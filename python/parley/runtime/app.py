@@ -30,7 +30,7 @@ from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
 from parley.policy import topic
 from parley.policy.doubts import LEAST_SEEN_S
-from parley.policy.permissions import Permission
+from parley.policy.permissions import Permission, in_any_folder
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.sampling_requests import Sampler
@@ -304,7 +304,8 @@ class App:
 
     def allow(self, permission: Permission, tool: Tool) -> Permission:
         """Store a permission that the user gives for this tool; returns it with its number."""
-        return self._ledger_file().allow(permission, tool.definition)
+        known = in_any_folder(tool) if permission.is_everywhere else tool
+        return self._ledger_file().allow(permission, known.definition)
 
     def disallow(self, number: int) -> bool:
         """Remove the user's permission with this number; returns whether there was one."""
