@@ -10,6 +10,7 @@ local commands = {
   Question = {},
   Respond = { bang = true },
   Apply = { bang = true },
+  Rewrite = { nargs = "+", range = true },
   Approve = { nargs = "+", complete = true },
   Allow = {},
   Stop = {},

@@ -231,19 +231,24 @@ function M.open(topic, question, opts, buf)
     H.type_at(last) -- text that the user types before the lines arrive goes below them
   end
   if quote or question ~= "" then
-    M.ask("bring", { question = question, quote = quote, first = is_empty and question == "" })
+    local first = is_empty and question == ""
+    M.ask("bring", { question = question, quote = quote, first = first, rewrite = opts.rewrite })
   end
 end
 
 --- The content for a chat has arrived, and ends at a row. Ask the question, or put the cursor there
 --- for the user to continue, unless the user has typed since.
-function M.brought(id, row, asks)
+---@param rewrite? integer the rewrite that the question is for
+function M.brought(id, row, asks, rewrite)
   local handles = require("parley.handle")
   local handle = handles.get(id)
   if not handle then
     return
   end
   row = require("parley.buffer_rows").within(handle.buf, row)
+  if rewrite then
+    require("parley.rewrite").asked(rewrite, handle.buf, row)
+  end
   if asks then
     M.ask("respond", { regenerate = false }, { handle = handles.open(handle.buf, row) })
   elseif

@@ -20,6 +20,9 @@ local run = {
   Apply = function(parley, args)
     parley.apply({ is_whole = args.bang })
   end,
+  Rewrite = function(parley, args)
+    parley.rewrite(args.args, { mods = args.smods, lines = { args.line1, args.line2 } })
+  end,
   Approve = function(parley, args)
     local choice, reason = args.args:match("^(%S+)%s*(.*)$")
     parley.approve(choice, reason)

@@ -18,8 +18,8 @@ local H = { tabs = {} }
 ---@field base_title? string
 ---@field live_buf? integer the file's buffer: the left side is this buffer, so that |do| and |dp|
 ---change it
----@field on_accept? fun(text: string, is_edited: boolean) the user takes the text on the right,
----possibly after changes
+---@field on_accept? fun(text: string, is_edited: boolean, lines: string[]) the user takes the text on
+---the right, possibly after changes
 ---@field on_decline? fun() the user declines the proposal
 ---@field on_close? fun() the tab page was closed without either
 ---@field accept? string what the key to take the text does; by default "take this text"
@@ -206,7 +206,7 @@ function H.map(tab)
       local lines = api.nvim_buf_get_lines(tab.proposal, 0, -1, true)
       local is_edited = not vim.deep_equal(lines, tab.after.lines)
       local text = not is_edited and tab.after.text or H.joined(tab.after, lines)
-      H.decide(tab, opts.on_accept, text, is_edited)
+      H.decide(tab, opts.on_accept, text, is_edited, lines)
     end
   end
   if opts.on_decline then

@@ -34,6 +34,8 @@ local links = {
   ParleyQuestionLine = "CursorLine",
   ParleyPageHeading = "Title",
   ParleyPageKey = "Special",
+  ParleyRewriteOld = "DiffDelete",
+  ParleyRewriteNew = "DiffAdd",
 }
 
 --- Highlight a chat's lines, but only the lines on the screen.

@@ -31,6 +31,7 @@ end
 ---@class parley.Opening
 ---@field mods? table modifiers, as for |nvim_cmd()|: `{ vertical = true }`
 ---@field lines? integer[] the first and the last line of this buffer to put into the question
+---@field rewrite? integer the number of the rewrite for which the question asks
 
 --- Ask a question in a new chat or, with lines, put them into the chat that was used last. Without
 --- a question, put the cursor where the user types it.
@@ -73,6 +74,14 @@ end
 --- Widen the approval of the call under the cursor; elsewhere, list permissions to remove some.
 function M.allow()
   require("parley.chat").ask("allow", { cwd = vim.fn.getcwd() }, { anywhere = true })
+end
+
+--- Have the model rewrite lines of this buffer, in the chat that was used last; the answer is shown
+--- as a diff over the lines, which `ya` takes.
+---@param instruction string
+---@param opts parley.Opening with lines
+function M.rewrite(instruction, opts)
+  require("parley.rewrite").start(instruction, opts)
 end
 
 --- Have the model summarize all exchanges except the last few, each in a line of its answer.

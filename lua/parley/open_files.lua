@@ -133,14 +133,14 @@ function M.apply(path, digest, text, saves)
   end
   local is_clean = not options.modified and not difference -- else `:write` would ask
   local had_end, step = options.endofline, H.step(buf)
-  H.end_undo_block(buf)
-  H.replace(buf, lines)
+  M.end_undo_block(buf)
+  M.replace(buf, lines)
   options.endofline = text == "" and had_end or has_end
   local ok, why = true, nil
   if is_clean and saves then
     ok, why = H.write(buf)
   end
-  H.end_undo_block(buf) -- after a formatter's changes
+  M.end_undo_block(buf) -- after a formatter's changes
   if not ok then
     options.endofline = had_end
     api.nvim_buf_call(buf, function()
@@ -236,7 +236,7 @@ function H.lines(text, format)
 end
 
 --- Change a buffer to these lines by its smallest changes, from the bottom up.
-function H.replace(buf, lines)
+function M.replace(buf, lines)
   local old = api.nvim_buf_get_lines(buf, 0, -1, true)
   local function joined(all)
     return #all > 0 and table.concat(all, "\n") .. "\n" or ""
@@ -312,7 +312,7 @@ function H.step(buf)
 end
 
 --- End the current undo step, so that text typed before and after has separate steps.
-function H.end_undo_block(buf)
+function M.end_undo_block(buf)
   vim.bo[buf].undolevels = vim.bo[buf].undolevels
 end
 

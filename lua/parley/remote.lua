@@ -49,6 +49,7 @@ local routes = {
   apply_file = { "apply", "file" },
   apply_show = { "apply", "show" },
   file_move = { "open_files", "move" },
+  rewritten = { "rewrite", "receive" },
   brought = { "chat", "brought" },
   forked = { "chat", "forked" },
   page_rest = { "pages", "rest" },

@@ -54,6 +54,9 @@ function M.ended(buf, facts)
   if facts.event ~= "" and api.nvim_buf_is_valid(buf) then
     M.emit(facts.event, { buf = buf, agent = facts.agent, why = facts.why })
   end
+  if package.loaded["parley.rewrite"] then
+    require("parley.rewrite").answered(buf)
+  end
 end
 
 --- Notify listeners.

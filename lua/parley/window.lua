@@ -24,7 +24,7 @@ end
 --- Go to a buffer, if possible in a window that shows it.
 function M.go(buf, mods)
   local win = vim.fn.bufwinid(buf)
-  if win ~= -1 and not H.splits(mods) then
+  if win ~= -1 and not M.splits(mods) then
     api.nvim_set_current_win(win)
     return
   end
@@ -78,7 +78,7 @@ end
 --- buffer, in a new window with another command.
 function H.open(mods, here, apart, buf)
   local args = buf and { tostring(buf) } or nil
-  if not H.splits(mods) then
+  if not M.splits(mods) then
     local ok, why = pcall(vim.cmd, { cmd = here, args = args, mods = mods })
     if ok then
       return
@@ -90,7 +90,8 @@ function H.open(mods, here, apart, buf)
 end
 
 --- Whether modifiers ask for a separate window.
-function H.splits(mods)
+---@return boolean
+function M.splits(mods)
   return mods ~= nil
     and (mods.vertical or mods.horizontal or (mods.split or "") ~= "" or (mods.tab or -1) ~= -1)
 end

@@ -9,6 +9,7 @@ from parley.demo.dialogue import CallResult, DemoCall, DemoUsage, Dialogue, Repl
 from parley.demo.replies import reply
 from parley.demo.signing import seal, sign, unseal, verify
 from parley.demo.stocks import Quote, companies, read_quote
+from parley.policy.rewrites import rewrite_question
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 
@@ -270,3 +271,9 @@ def test_a_signature_is_valid_only_for_its_text() -> None:
     assert unseal(seal("Hm. 🧠")) == "Hm. 🧠"
     assert unseal(seal("Hm.")[:-4]) is None
     assert unseal("") is None
+
+
+def test_rewritten_lines_are_in_upper_case_in_a_block_of_their_own() -> None:
+    quoted = "`a.py:2-3` (2 lines)\n\n````py\nif a:\n    '```'\n````"
+    said = reply(conversation_about(f"{rewrite_question('say: x')}\n\n{quoted}"))
+    assert said.text.endswith("\n\n````py\nIF A:\n    '```'\n````")

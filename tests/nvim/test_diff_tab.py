@@ -14,7 +14,7 @@ OPEN = """
 local opts = vim.json.decode(...)
 _G.said = {}
 for _, name in ipairs({ 'on_accept', 'on_decline', 'on_close' }) do
-  opts[name] = function(...) table.insert(_G.said, { name, ... }) end
+  opts[name] = function(text, is_edited) table.insert(_G.said, { name, text, is_edited }) end
 end
 if opts.live then
   opts.live_buf, opts.on_accept, opts.on_decline = vim.api.nvim_get_current_buf(), nil, nil

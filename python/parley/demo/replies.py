@@ -127,6 +127,11 @@ def _stocks(conversation: Dialogue, names: tuple[str, ...]) -> Draft:
     return _prices(names, known) if known else Draft(_NO_SEARCH)
 
 
+def _rewrite(_: Dialogue, match: re.Match[str]) -> Draft:
+    code = f"{match['fence']}{match['info']}\n{match['lines'].upper()}\n{match['fence']}"
+    return Draft(f"I can only write the lines in upper case.\n\n{code}", summary="I rewrote lines.")
+
+
 def _think(conversation: Dialogue, _: re.Match[str]) -> Draft:
     return Draft(
         "I have thought about it, and I still know nothing of my own.",
@@ -135,6 +140,10 @@ def _think(conversation: Dialogue, _: re.Match[str]) -> Draft:
     )
 
 
+_REWRITE = (
+    r"\n\nRewrite these lines\. .*\n\n(?P<fence>`{3,})(?P<info>[^`\n]*)\n(?P<lines>.*)\n"
+    r"(?P=fence)\s*\Z"
+)
 _THINK = _asks(r"\bthink\b")
 _HIDDEN = _asks(r"\bredacted\b")
 _SAY = r"\A\s*(?:say|repeat)(?: after me(?=[: \n]))?+(?::[ \n]?|[ \n])(.*\S.*)"
@@ -148,6 +157,7 @@ TABLE: tuple[tuple[Find, Make], ...] = (
     (_asks(_STATUS), _says("Working on it...")),
     (_asks(_EXCHANGE), _says(r"you said “\1”, and I answered.")),
     # the user's questions
+    (_asks(_REWRITE), _rewrite),
     (_asks(_SAY), _says(r"\1")),
     (_asks(r"\bwrite (\d{1,6}) (?:words|tokens)\b"), _write),
     (lambda conversation: named(conversation.question), _named_tools),

@@ -16,20 +16,30 @@ from parley.chat.grammar import fit
 from parley.chat.references import Lines, ReferenceText, expansion, info_word
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
+from parley.policy.rewrites import rewrite_question
 from parley.text import visible
 
 
 async def bring(
-    chat: Chat, handle: int, question: str, quote: Mapping[str, Any] | None, *, is_first: bool
+    chat: Chat,
+    handle: int,
+    question: str,
+    quote: Mapping[str, Any] | None,
+    *,
+    is_first: bool,
+    rewrite: int | None = None,
 ) -> None:
     """Put a question ("" for none) and quoted lines into a chat; ask the question, if any.
+
+    For the editor's `rewrite` of this number, the question is an instruction.
 
     A quote consists of `path`, `first` (counted from 1), `lines` and `language`. With `is_first`,
     any text in the chat's question was typed in the meantime, so that text stays below. Raises
     ParleyError if the chat has no question.
     """
     quoted = "\n".join(quotation(quote)) if quote else ""
-    text = "\n\n".join(part for part in (question, quoted) if part)
+    words = question if rewrite is None else rewrite_question(question)
+    text = "\n\n".join(part for part in (words, quoted) if part)
     below = 0
 
     def change(shot: engine.Snapshot) -> list[Edit]:
@@ -50,7 +60,7 @@ async def bring(
 
     def then() -> None:
         chat.turns.asks_soon = False  # the editor asks it now
-        chat.buffer.editor.tell("brought", handle, below, bool(question))
+        chat.buffer.editor.tell("brought", handle, below, bool(question), rewrite)
 
     try:
         await chat.change(handle, change, then)

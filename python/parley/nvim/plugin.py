@@ -40,6 +40,7 @@ from parley.nvim.pages import log_page
 from parley.nvim.permission_dialog import PermissionDialog
 from parley.nvim.prompt_insertion import insert_prompt, list_prompts
 from parley.nvim.resource_names import ResourceNames
+from parley.nvim.rewriting import send_rewrite
 from parley.nvim.servers_page import ServersPage
 from parley.nvim.trust_dialog import TrustDialog
 from parley.policy.summaries import KEEP
@@ -405,11 +406,15 @@ class Plugin:
         question: str,
         first: bool,
         quote: dict[str, Any] | None = None,
+        rewrite: int | None = None,
     ) -> None:
         self._in(cwd)
         chat = self._chat(buf, name)
         chat.turns.asks_soon = chat.turns.asks_soon or bool(question)
-        chat.turns.insert(bring(chat, handle, question, quote, is_first=first))
+        chat.turns.insert(bring(chat, handle, question, quote, is_first=first, rewrite=rewrite))
+
+    def _on_rewritten(self, buf: int, name: str, row: int, rewrite: int, old: list[str]) -> None:
+        self.editor.spawn(send_rewrite(self._chat(buf, name).buffer, rewrite, row, old))
 
     def _on_prompts(self) -> None:
         self.editor.spawn(list_prompts(self.editor, self.app.servers))
