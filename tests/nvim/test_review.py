@@ -133,6 +133,28 @@ def test_an_edit_that_fits_nowhere_is_answered_without_asking(nvim: Child, proje
     assert "return a - b" in text, "the nearest place"
 
 
+@pytest.mark.parametrize("command", ["cd", "lcd"])
+def test_the_next_turn_works_in_the_folder_that_the_user_has_changed_to(
+    nvim: Child, project: Path, tmp_path: Path, command: str
+) -> None:
+    other = work_tree(tmp_path / "other", {"app.py": "a = 2\nb = a - b\n"})
+    propose(nvim, edit("a - b", "a + b"))
+    nvim.keys("ya")
+    answered(nvim)
+    made = (project / "app.py").read_text()
+    assert "return a + b" in made
+    nvim.command(f"{command} {other}")
+    nvim.keys(f"Gicall edit_file {json.dumps(edit('a - b', 'b')[1])}<Esc>")
+    nvim.command("ParleyRespond")
+    nvim.until_screen("- b = a - b")
+    nvim.until_idle()
+    nvim.keys("ya")
+    answered(nvim)
+    assert (other / "app.py").read_text() == "a = 2\nb = b\n"
+    assert (project / "app.py").read_text() == made
+    nvim.command(f"cd {project}")
+
+
 def test_an_open_buffer_is_changed_with_its_cursor_and_one_undo(nvim: Child, project: Path) -> None:
     nvim.command(f"edit {project}/app.py")
     nvim.keys("G")

@@ -84,7 +84,11 @@ async def test_the_workspace_is_offered_in_a_work_tree_and_follows_the_folder(
     }
     assert app.project() == str(trees[0])
     folder = trees[1]
+    states = {status.name: status.state for status in app.servers.status()}
     assert folders() == [str(trees[1])]
+    after = {status.name: status.state for status in app.servers.status()}
+    assert states == {"mock": "ready", "workspace": "ready"}
+    assert after == {"mock": "ready", "workspace": "stopped"}
     folder = tmp_path
     assert folders() == []
     assert app.project() == str(tmp_path)

@@ -48,7 +48,7 @@ def call(number: int, name: str, **arguments: Any) -> Proposal:
 
 
 async def preview(root: Path, tool: Tool, **arguments: Any) -> CallPreview | None:
-    previews = CallPreviews(Boundary(root), NoEditor(), root, sandboxed)
+    previews = CallPreviews(lambda: Boundary(root), NoEditor(), root, sandboxed)
     proposal = call(1, tool.name, **arguments)
     return (await previews.of([(proposal, tool)])).get(written_key(proposal))
 
@@ -82,7 +82,7 @@ async def test_each_call_is_on_top_of_the_earlier_ones_that_are_not_declined(roo
     first, second = (
         call(n, "edit_file", **edit(*e)) for n, e in ((1, ("two", "2")), (2, ("2", "zwei")))
     )
-    source = CallPreviews(Boundary(root), NoEditor(), root, sandboxed)
+    source = CallPreviews(lambda: Boundary(root), NoEditor(), root, sandboxed)
     found = await source.of([(first, tool), (second, tool)])
     assert found[written_key(second)].changes == (FilePreview("a.py", "one\n2\n", "one\nzwei\n"),)
     declined = Proposal(first.call, "yn")
@@ -109,7 +109,7 @@ async def test_a_guarded_path_needs_an_approval_to_read_and_to_write(root: Path)
 async def test_unsaved_changes_are_named(root: Path) -> None:
     editor = FakeEditor({root / "a.py": OpenText("one\nmine\n", is_modified=True)})
     proposal, tool = call(1, "edit_file", **edit("mine", "m")), own("edit_file", root)
-    source = CallPreviews(Boundary(root), editor, root, sandboxed)
+    source = CallPreviews(lambda: Boundary(root), editor, root, sandboxed)
     found = (await source.of([(proposal, tool)]))[written_key(proposal)]
     assert found.changes == (FilePreview("a.py", "one\nmine\n", "one\nm\n"),)
     assert found.notes == (
@@ -120,7 +120,7 @@ async def test_unsaved_changes_are_named(root: Path) -> None:
 async def test_a_command_says_whether_it_is_sandboxed_or_may_not_run(root: Path) -> None:
     tool = own("run_command", root)
     assert await preview(root, tool, command="ls") == CallPreview(notes=("sandboxed",))
-    source = CallPreviews(Boundary(root), NoEditor(), root, refused)
+    source = CallPreviews(lambda: Boundary(root), NoEditor(), root, refused)
     proposal = call(1, "run_command", command="ls")
     found = (await source.of([(proposal, tool)]))[written_key(proposal)]
     assert (found.is_binding, found.problem) == (True, "not run: there is no sandbox")

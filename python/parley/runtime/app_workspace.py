@@ -68,9 +68,13 @@ class AppWorkspace:
         )
 
     def previews(self, folder: Path) -> CallPreviews:
-        """The previews of calls; `folder` is the user's working directory."""
-        boundary = Boundary(self.root.path) if self.root.path else None
-        return CallPreviews(boundary, self.files, folder, self._sandbox_note)
+        """The previews of calls, always in the current root; `folder` is the user's working
+        directory.
+        """
+        return CallPreviews(self._boundary, self.files, folder, self._sandbox_note)
+
+    def _boundary(self) -> Boundary | None:
+        return Boundary(self.root.path) if self.root.path else None
 
     def _workspace(self, root: Path) -> Workspace:
         from parley.workspace.command_tool import CommandTool

@@ -35,8 +35,8 @@ _GUARDED = "{} is {}: this path needs your approval each time"
 class CallPreviews:
     """Implements the engine's source of previews."""
 
-    boundary: Boundary | None
-    """The workspace's boundary; None if its tools are not offered."""
+    boundary: Callable[[], Boundary | None]
+    """Returns the workspace's current boundary; None if its tools are not offered."""
     editor: EditorFiles
     folder: Path
     """The working directory, the base of other servers' relative paths."""
@@ -45,7 +45,7 @@ class CallPreviews:
 
     async def of(self, calls: Sequence[tuple[Proposal, Tool]]) -> Previews:
         """The previews of these waiting calls, each on top of the earlier ones."""
-        found = dict[tuple[str, str, str], CallPreview]()
+        found, boundary = dict[tuple[str, str, str], CallPreview](), self.boundary()
         own: Overlay = {}
         foreign = dict[Path, str | None]()
         for proposal, tool in calls:
@@ -56,14 +56,14 @@ class CallPreviews:
             if not is_of_workspace(tool):
                 edits = file_edits(tool.name, arguments)
                 preview = await asyncio.to_thread(self._foreign, edits, foreign)
-            elif self.boundary is None:
+            elif boundary is None:
                 continue
             elif is_command(tool):
                 preview = await self._command()
             elif edits := file_edits(tool.name, arguments, is_own=True):
-                preview, own = await self._own(self.boundary, edits, own)
+                preview, own = await self._own(boundary, edits, own)
             else:
-                preview = await asyncio.to_thread(_guarded, self.boundary, arguments)
+                preview = await asyncio.to_thread(_guarded, boundary, arguments)
             if preview is not None:
                 found[written_key(proposal)] = preview
         return found
