@@ -52,6 +52,19 @@ def test_nothing_is_created_or_moved_over_another_name(
     assert sorted(os.listdir(folder)) == ["a", "b"]
 
 
+def test_a_move_that_was_killed_half_way_is_completed_but_no_name_is_lost_to_its_own_spelling(
+    folder: int, tmp_path: Path
+) -> None:
+    create_file(folder, "a", b"mine")
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "A").hardlink_to(tmp_path / "a")
+    for same in ("a", "A"):
+        with pytest.raises(FileExistsError):
+            move_file(folder, "a", folder, same)
+    move_file(folder, "a", folder, "b")
+    assert sorted(os.listdir(folder)) == ["A", "b"]
+
+
 def test_without_hard_links_nothing_is_moved_over_another_name_either(
     folder: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

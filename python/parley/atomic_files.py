@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -81,13 +82,21 @@ def move_file(folder: int, name: str, target: int, new: str) -> None:
 
 
 def _is_same(folder: int, name: str, target: int, new: str) -> bool:
-    """Whether two different names belong to the same file."""
-    one, other = (
-        os.stat(name, dir_fd=folder, follow_symlinks=False),
-        os.stat(new, dir_fd=target, follow_symlinks=False),
-    )
-    is_same_name = name == new and os.path.samestat(os.fstat(folder), os.fstat(target))
-    return os.path.samestat(one, other) and not is_same_name
+    """Whether a file has both names as hard links.
+
+    Two spellings of one name are not two links: some file systems ignore case and the form of
+    accents.
+    """
+    one = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    other = os.stat(new, dir_fd=target, follow_symlinks=False)
+    is_one_folder = os.path.samestat(os.fstat(folder), os.fstat(target))
+    if is_one_folder and _plain(name) == _plain(new):
+        return False
+    return os.path.samestat(one, other) and one.st_nlink > 1
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 @contextmanager

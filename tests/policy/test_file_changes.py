@@ -97,6 +97,11 @@ def test_a_change_belongs_to_the_exchange_of_its_run_although_ids_repeat() -> No
         ([change(1, state="begun", after="0", to=B)], {A: "0", B: ""}, {1}),
         ([change(1, state="begun", after="0", to=B)], {A: "0", B: "0"}, set()),
         ([change(1, state="begun", after="0", to=B), change(2, B)], {A: "", B: "1"}, set()),
+        (
+            [change(1, to=B, after="0"), change(2, B, "0", "0", to=A, reverts=1, state="begun")],
+            {A: "0", B: "0"},
+            {2},
+        ),
         ([change(1)], {}, set()),
     ],
 )

@@ -120,22 +120,32 @@ def not_made(changes: Sequence[RecordedChange], now: Mapping[Path, str]) -> Coll
     """The numbers of the changes that were recorded, but not made, because the process was killed.
 
     The next change of the same file shows it or, if there is none, the digest of its content `now`.
+    A move that was killed half-way leaves the file with both names. Then the call's change stands,
+    so that a revert removes the new name.
     """
-    return {
-        change.number
-        for at, change in enumerate(changes)
-        if change.state == "begun" and not _is_made(change, changes[at + 1 :], now)
-    }
+    out, does_stand = set[int](), dict[int, bool]()
+    for at, change in enumerate(changes):
+        stands = change.reverts is None or not does_stand.get(change.reverts, True)
+        does_stand[change.number] = stands
+        if change.state == "begun" and not _is_made(change, changes[at + 1 :], now, stands=stands):
+            out.add(change.number)
+    return out
 
 
 def _is_made(
-    change: RecordedChange, later: Sequence[RecordedChange], now: Mapping[Path, str]
+    change: RecordedChange,
+    later: Sequence[RecordedChange],
+    now: Mapping[Path, str],
+    *,
+    stands: bool,
 ) -> bool:
     names = (change.path, change.place)
     following = next((each for each in later if each.path in names), None)
-    if change.moved_to:
-        if following:
-            return following.path == change.place
-        return now[change.place] == change.after
-    found = following.before if following else now[change.path]
-    return found != change.before or change.before == change.after
+    if not change.moved_to:
+        found = following.before if following else now[change.path]
+        return found != change.before or change.before == change.after
+    if following:
+        return following.path == change.place
+    if now[change.path] == change.before and now[change.place] == change.after:
+        return stands
+    return now[change.place] == change.after
