@@ -33,12 +33,16 @@ function M.watch()
   })
 end
 
---- The questions that a running language server can answer.
+--- The questions that can be answered now: a running language server can, or there are diagnostics.
 ---@return string[]
 function M.abilities()
-  return vim.tbl_filter(function(name)
+  local found = vim.tbl_filter(function(name)
     return #lsp.get_clients({ method = methods[name] }) > 0
   end, vim.tbl_keys(methods))
+  if #lsp.get_clients() > 0 or next(vim.diagnostic.count()) then
+    table.insert(found, "diagnostics")
+  end
+  return found
 end
 
 --- Answer a question later, with the message `queried`.

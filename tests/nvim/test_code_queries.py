@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,15 +18,20 @@ from parley.workspace.boundary import Boundary
 from parley.workspace.editor_code import CodeTools
 from parley.workspace.editor_files import NoEditor
 from tests.nvim.harness import Child
+from tests.workspace.trees import work_tree
 
 SERVER = Path(__file__).parent / "language_server.py"
+_number = count(1)
+TOOLS = "definition", "diagnostics", "references", "symbols"
 CODE = "\U0001f600 = 1\ntotal = 2\n'\U0001f600', total, bug\n"
 OTHER = "rate = total\n"
-START = """
+CATCH = """
 _G.queried = {}
 require('parley.host').mention = function(method, message)
   if method == 'queried' then table.insert(_G.queried, message) end
 end
+"""
+START = """
 local python, script, root = ...
 return vim.lsp.start({
   name = 'fake', cmd = { python, script }, root_dir = root, filetypes = { 'python' },
@@ -69,6 +75,7 @@ def asker(plain: Child, tmp_path: Path) -> Iterator[Asker]:
     """Neovim with `code.py` open and a language server, and `other.py` next to it."""
     (tmp_path / "other.py").write_text(OTHER, encoding="utf-8")
     plain.lua("_G.mention = require('parley.host').mention")
+    plain.lua(CATCH)
     path = plain.edit(str(tmp_path / "code.py"), CODE)
     plain.command("setlocal filetype=python")
     client = plain.lua(START, sys.executable, str(SERVER), str(path.parent))
@@ -87,11 +94,7 @@ def test_language_servers_report_errors_symbols_definitions_and_references(
     plain: Child, asker: Asker, tmp_path: Path
 ) -> None:
     tools = CodeTools(Boundary(tmp_path), NoEditor(), asker.code)
-    assert sorted(plain.lua("return require('parley.remote')('code_abilities')")) == [
-        "definition",
-        "references",
-        "symbols",
-    ]
+    assert sorted(plain.lua("return require('parley.remote')('code_abilities')")) == [*TOOLS]
     assert asker.text(tools.diagnostics("code.py")) == "code.py:3:1: error: this is a bug (fake)"
     assert asker.text(tools.symbols("tot")) == "code.py:2: variable total: total = 2"
     assert asker.text(tools.symbols("none")) == "nothing found"
@@ -128,3 +131,68 @@ def test_a_question_without_an_answer_says_why(plain: Child, asker: Asker, tmp_p
             asker.text(work)
     inside = CodeTools(Boundary(tmp_path / "none"), NoEditor(), asker.code)
     assert asker.text(inside.symbols("tot")) == "(1 place outside of the workspace)"
+
+
+OFFER = """
+_G.offers = 0
+local queries = require('parley.code_queries')
+_G.abilities = _G.abilities or queries.abilities
+queries.abilities = function()
+  _G.offers = _G.offers + 1
+  return _G.abilities()
+end
+"""
+
+
+def offered(nvim: Child, chat: str) -> tuple[set[str], int]:
+    """The tools for code that a chat's next request offers, and how often Neovim was asked."""
+    nvim.lua(OFFER)
+    nvim.edit("chat.md", chat)
+    nvim.command("ParleyRequest")
+    nvim.until(lambda: nvim.name.endswith("parley://request"), "the page")
+    assert '"say: hello"' in nvim.text()
+    found = {name for name in TOOLS if f'"name": "{name}"' in nvim.text()}
+    nvim.command("bwipeout!")
+    return found, nvim.lua("return _G.offers")
+
+
+def ask(nvim: Child, question: str) -> None:
+    """Ask in a new chat, until the calls wait."""
+    nvim.edit(f"asked-{next(_number)}.md", f"💬: {question}\n")
+    nvim.command("ParleyRespond")
+    nvim.until_screen(">> Please choose")
+    nvim.until_idle()
+
+
+def decide(nvim: Child) -> None:
+    """Approve the calls, and wait for the end of the answer."""
+    nvim.keys("ya")
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
+    nvim.until_idle()
+
+
+def test_a_model_has_the_tools_for_code_while_a_language_server_runs(
+    nvim: Child, tmp_path: Path
+) -> None:
+    root = work_tree(tmp_path / "tree", {"code.py": CODE, "other.py": OTHER})
+    nvim.command(f"cd {root}")
+    assert offered(nvim, "💬: say: hello\n") == (set(), 1)
+    nvim.command(f"edit {root}/code.py | setlocal filetype=python")
+    client = nvim.lua(START, sys.executable, str(SERVER), str(root))
+    nvim.until(lambda: nvim.lua("return #vim.diagnostic.get() > 0"), "the language server")
+    assert offered(nvim, "💬: say: hello\n") == (set(TOOLS), 1)
+    without = '---\ntools: ["!workspace/*"]\n---\n\n💬: say: hello\n'
+    assert offered(nvim, without) == (set(), 0)
+
+    ask(nvim, 'call symbols {"query": "tot"}')
+    decide(nvim)
+    assert "code.py:2: variable total: total = 2" in nvim.text()
+
+    nvim.lua("_G.offers = 0")
+    ask(nvim, 'call definition {"path": "code.py", "line": 3, "name": "total"}')
+    assert nvim.lua("return _G.offers") == 1
+    nvim.lua("vim.lsp.stop_client(..., true)", client)
+    nvim.until(lambda: nvim.lua("return #vim.lsp.get_clients() == 0"), "its end")
+    decide(nvim)
+    assert "no language server that runs in Neovim can answer this" in nvim.text()
+    nvim.command(f"cd {nvim.home}")

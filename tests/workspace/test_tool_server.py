@@ -12,6 +12,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 
 from parley.mock_server import PIXEL
 from parley.models.tool_room import tokens_of
+from parley.tools.catalogue import Tool
 from parley.tools.convert import from_mcp
 from parley.workspace.boundary import Boundary
 from parley.workspace.tool_server import create_workspace_server
@@ -20,11 +21,18 @@ from tests.workspace.trees import work_tree
 
 MOST_TOKENS = 1_500
 READING = {"list_files", "search_text", "read_file"}
+ASKING = {"diagnostics", "symbols", "definition", "references"}
 FILES: dict[str, str | bytes] = {"src/app.py": "x = 1\n", "pixel.png": PIXEL}
 
 
-def server(root: Path) -> MCPServer:
-    return create_workspace_server(lambda: Workspace(Boundary(root)))
+def server(root: Path, *, has_code: bool = False) -> MCPServer:
+    return create_workspace_server(lambda: Workspace(Boundary(root)), has_code=has_code)
+
+
+async def tools_of(server: MCPServer) -> list[Tool]:
+    async with Client(server) as client:
+        listed = (await client.list_tools()).tools
+    return [from_mcp(tool.model_dump(by_alias=True, exclude_none=True)) for tool in listed]
 
 
 def text(result: CallToolResult) -> str:
@@ -33,17 +41,24 @@ def text(result: CallToolResult) -> str:
 
 async def test_the_definitions_are_small_and_say_which_tools_only_read(tmp_path: Path) -> None:
     handlers = logging.getLogger().handlers[:]
-    async with Client(server(tmp_path)) as client:
-        listed = (await client.list_tools()).tools
-    tools = [from_mcp(tool.model_dump(by_alias=True, exclude_none=True)) for tool in listed]
-    assert {t.name for t in tools if t.annotations.get("readOnlyHint")} == READING
+    without, tools = (
+        await tools_of(server(tmp_path)),
+        await tools_of(server(tmp_path, has_code=True)),
+    )
+    assert {t.name for t in without if t.annotations.get("readOnlyHint")} == READING
+    assert {t.name for t in tools if t.annotations.get("readOnlyHint")} == READING | ASKING
+    assert [tool for tool in tools if tool.name not in ASKING] == without
     assert tokens_of(tools) <= MOST_TOKENS
     assert tokens_of([tool for tool in tools if tool.name in READING]) <= MOST_TOKENS // 4
     properties = {tool.name: list(tool.input_schema["properties"]) for tool in tools}
-    assert {name: properties[name] for name in READING} == {
+    assert {name: properties[name] for name in READING | ASKING} == {
         "list_files": ["path", "glob", "depth"],
         "search_text": ["pattern", "path", "glob", "is_regex", "context"],
         "read_file": ["path", "first_line", "last_line"],
+        "diagnostics": ["path"],
+        "symbols": ["query"],
+        "definition": ["path", "line", "name"],
+        "references": ["path", "line", "name"],
     }
     assert logging.getLogger().handlers == handlers
 

@@ -32,7 +32,9 @@ class BufferCode:
         self._last = 0
 
     async def abilities(self) -> frozenset[Ability]:
-        """The questions that a running language server can answer."""
+        """The questions that can be answered now: a running language server can, or there are
+        diagnostics.
+        """
         return frozenset(await self._editor.ask("code_abilities"))
 
     async def diagnostics(self, path: Path | None) -> CodeDiagnostics:

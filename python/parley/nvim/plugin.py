@@ -171,6 +171,7 @@ class Plugin:
                 self._may_read,
                 PATIENCE,
                 BufferFiles(self.editor, lambda: read.workspace.save),
+                self.code,
             ),
             before=before,
             fault=file.fault,

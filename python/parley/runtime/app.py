@@ -54,6 +54,7 @@ from parley.storage.reference_texts import EditorTexts, FileReferences, no_edito
 from parley.storage.trust import ProjectTrust
 from parley.tools.catalogue import Tool
 from parley.tools.server_settings import MOCK, ServerSettings
+from parley.workspace.editor_code import EditorCode
 from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.root import work_tree
 
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
 class FrontEnd:
     """What a front end offers: it shows servers' forms, and asks about files elsewhere.
 
-    `files` has the texts of the files that are open in an editor, for the workspace tools.
+    `files` has the texts of the files that are open in an editor, and `code` asks the editor's
+    language servers, for the workspace tools.
     `may_read` asks the user about a referenced file outside the working directory. `patience` is
     passed to `TextToolCaller`; set it only if text that was shown can be withdrawn.
     """
@@ -74,6 +76,7 @@ class FrontEnd:
     may_read: Callable[[Path], Awaitable[bool]] = nobody_asked
     patience: int | None = None
     files: EditorFiles = field(default_factory=NoEditor)
+    code: EditorCode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class App:
         self.workspace: AppWorkspace = (
             before.workspace if before and taken else AppWorkspace(environ)
         )
-        self.workspace.use(front_end.files, self._ledger_file)
+        self.workspace.use(front_end.files, front_end.code, self._ledger_file)
         self.servers = taken or Servers(
             {},
             environ=environ,

@@ -16,6 +16,7 @@ from parley.settings.values import WorkspaceSettings
 from parley.storage.checkpoints import Checkpoints
 from parley.tools.server_settings import WORKSPACE, ServerSettings
 from parley.workspace.boundary import Boundary
+from parley.workspace.editor_code import EditorCode
 from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.root import WorkspaceRoot, find_root
 
@@ -36,6 +37,8 @@ class AppWorkspace:
         self.root = WorkspaceRoot(None)
         """The folder that the tools work in, or why they are not offered."""
         self.files: EditorFiles = NoEditor()
+        self.code: EditorCode | None = None
+        """The editor's language servers; None without an editor."""
         self.checkpoints = Checkpoints(state_folder(environ) / "checkpoints")
         self._environ = environ
         self._ledger: Callable[[], LedgerFile] | None = None
@@ -43,9 +46,11 @@ class AppWorkspace:
         self._reaper = Reaper()
         self._sandbox: Sandbox | None = None
 
-    def use(self, files: EditorFiles, ledger: Callable[[], LedgerFile]) -> None:
-        """Work for this app: with its editor's open files, and its ledger."""
-        self.files, self._ledger = files, ledger
+    def use(
+        self, files: EditorFiles, code: EditorCode | None, ledger: Callable[[], LedgerFile]
+    ) -> None:
+        """Work for this app: with its editor's open files and language servers, and its ledger."""
+        self.files, self.code, self._ledger = files, code, ledger
 
     def look(self, settings: WorkspaceSettings, folder: Path) -> ServerSettings | None:
         """Find the root for these settings and this working directory; returns the server to offer,
@@ -64,7 +69,9 @@ class AppWorkspace:
 
         root = Path(settings.cwd or ".")
         return create_workspace_server(
-            lambda: self._workspace(root), has_command=NO_COMMAND not in settings.args
+            lambda: self._workspace(root),
+            has_command=NO_COMMAND not in settings.args,
+            has_code=self.code is not None,
         )
 
     def previews(self, folder: Path) -> CallPreviews:
@@ -86,6 +93,7 @@ class AppWorkspace:
             self.files,
             self._recorder,
             command if self._settings.command else None,
+            self.code,
         )
 
     def _commands(self, root: Path) -> Any:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from parley.errors import ParleyError
 from parley.text import counted, one_line
@@ -18,7 +18,9 @@ from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import EditorFiles
 from parley.workspace.file_views import TEXT_FILE_BYTES, lines_of, text_of
 
-Ability: TypeAlias = Literal["symbols", "definition", "references"]
+Ability: TypeAlias = Literal["diagnostics", "symbols", "definition", "references"]
+ABILITIES = frozenset[str](get_args(Ability))
+"""The names of the tools that ask an editor about code."""
 _LONGEST = 300
 """The most characters of a line or a message."""
 
@@ -66,7 +68,7 @@ class EditorCode(Protocol):
     """
 
     async def abilities(self) -> frozenset[Ability]:
-        """The questions that a running language server can answer."""
+        """The questions that can be answered now."""
 
     async def diagnostics(self, path: Path | None) -> CodeDiagnostics:
         """The diagnostics of an open file, or of all files."""

@@ -5,7 +5,7 @@ Runs in the host's process. What the tools do is in the modules next to it.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mcp.server.mcpserver import Context, Image, MCPServer
@@ -20,6 +20,7 @@ from parley.tools.results import WHOLE_TEXT
 from parley.tools.server_settings import WORKSPACE
 from parley.tools.tasks import ORIGIN
 from parley.workspace.change_tools import CallOrigin, ChangeTools
+from parley.workspace.editor_code import CodeTools
 from parley.workspace.file_views import read_file
 from parley.workspace.listing import list_files
 from parley.workspace.searching import search_text
@@ -34,10 +35,14 @@ _RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_
 
 
 def create_workspace_server(
-    workspace: Callable[[], Workspace], *, has_command: bool = True
+    workspace: Callable[[], Workspace], *, has_command: bool = True, has_code: bool = False
 ) -> MCPServer:
-    """A server for a workspace. Each call asks for it, because the settings may have changed."""
+    """A server for a workspace. Each call asks for it, because the settings may have changed.
+
+    With `has_code`, the server has the tools that ask an editor's language servers.
+    """
     reading, changing = _ReadOnlyTools(workspace), _ChangingTools(workspace)
+    asking = _CodeTools(workspace)
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server = MCPServer(
@@ -53,6 +58,7 @@ def create_workspace_server(
             _tool(changing.move_file, "Move file", _DESTROYS),
             _tool(changing.delete_file, "Delete file", _DESTROYS),
             *([_tool(changing.run_command, "Run command", _RUNS)] if has_command else []),
+            *(asking.tools() if has_code else []),
         ],
     )
     # The SDK sets up logging for the whole process; undo that, because it is the host's choice.
@@ -127,6 +133,47 @@ class _ReadOnlyTools:
             raise ToolError(str(error)) from error
         picture = [Image(data=view.picture, format=view.kind)] if view.picture else []
         return [view.text, *picture]
+
+
+class _CodeTools:
+    """The tools that ask an editor's language servers."""
+
+    def __init__(self, workspace: Callable[[], Workspace]) -> None:
+        self._workspace = workspace
+
+    def tools(self) -> list[Tool]:
+        """The definitions."""
+        return [
+            _tool(self.diagnostics, "Diagnostics", _READ_ONLY),
+            _tool(self.symbols, "Symbols", _READ_ONLY),
+            _tool(self.definition, "Definition", _READ_ONLY),
+            _tool(self.references, "References", _READ_ONLY),
+        ]
+
+    async def diagnostics(self, path: str = "") -> str:
+        """Get errors and warnings of the editor's language servers, for one open file or for all."""
+        return await self._ask(lambda tools: tools.diagnostics(path))
+
+    async def symbols(self, query: str) -> str:
+        """Find functions, classes and other symbols of the project by name."""
+        return await self._ask(lambda tools: tools.symbols(query))
+
+    async def definition(self, path: str, line: int, name: str) -> str:
+        """Find where a name that this line contains is defined."""
+        return await self._ask(lambda tools: tools.definition(path, line, name))
+
+    async def references(self, path: str, line: int, name: str) -> str:
+        """Find all uses of a name that this line contains."""
+        return await self._ask(lambda tools: tools.references(path, line, name))
+
+    async def _ask(self, question: Callable[[CodeTools], Awaitable[str]]) -> str:
+        work = self._workspace()
+        if work.code is None:
+            raise ToolError("there is no editor to ask")
+        try:
+            return await question(CodeTools(work.boundary, work.editor, work.code))
+        except ParleyError as error:
+            raise ToolError(str(error)) from error
 
 
 class Replacing(BaseModel):

@@ -10,6 +10,7 @@ from typing import Protocol
 from parley.workspace.boundary import Boundary
 from parley.workspace.change_tools import CallOrigin
 from parley.workspace.command_tool import CommandRecorder, CommandTool
+from parley.workspace.editor_code import EditorCode
 from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.planning import PlannedChange
 from parley.workspace.snapshots import SnapshotChange
@@ -47,3 +48,5 @@ class Workspace:
     recorder: Callable[[CallOrigin], CallRecords] = _no_records
     command: CommandTool | None = None
     """Runs commands; None if the settings do not allow them."""
+    code: EditorCode | None = None
+    """The editor's language servers; None without an editor."""
