@@ -151,6 +151,26 @@ async def test_a_question_reads_files_from_the_folder_that_the_program_names(
         Session(references=tmp_path / "none")
 
 
+async def test_a_session_lists_and_reverts_what_its_calls_changed(tmp_path: Path) -> None:
+    write(tmp_path, {"a": "one\n", "b": "two\n"})
+    async with Session(agent="Demo", workspace=tmp_path, approve=lambda _: True) as session:
+        assert (await session.changes(), await session.revert()) == ({}, [])
+        for path in "abc":
+            await session.process_message(
+                f'call write_file {{"path": "{path}", "content": "new\\n"}}'
+            )
+        changes = await session.changes()
+        assert [path.name for path in changes] == ["c", "b", "a"]
+        assert changes[tmp_path / "a"].splitlines()[-2:] == ["-one", "+new"]
+        assert await session.revert(tmp_path / "b") == [tmp_path / "b"]
+        (tmp_path / "a").write_text("mine\n")
+        with pytest.raises(ParleyError, match=r"^not reverted: .*a has changed since$"):
+            await session.revert()
+        assert list(await session.changes()) == [tmp_path / "a"]
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["mine\n", "two\n"]
+    assert not (tmp_path / "c").exists()
+
+
 async def test_a_session_offers_the_workspace_only_if_the_program_says_so(tmp_path: Path) -> None:
     write(tmp_path, {"a.txt": "a note"})
     question = 'call read_file {"path": "a.txt"}'

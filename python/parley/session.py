@@ -31,6 +31,7 @@ from parley.mcp.functions import FUNCTIONS, InProcess, server_of
 from parley.models.events import Usage
 from parley.models.formats import PACKAGE
 from parley.models.package import Provider
+from parley.policy.file_changes import by_file
 from parley.policy.turn_limits import calls_left
 from parley.runtime.app import App, ProgramObjects
 from parley.runtime.asyncio_ports import Callbacks
@@ -193,6 +194,36 @@ class Session:
         """End the current answer, if any, and return when the transcript contains the notice."""
         if self._turn and not self._turn.is_over:
             await self._turn.stop()
+
+    async def changes(self) -> dict[Path, str]:
+        """The files that calls of Parley's own tools have changed in this session, the last changed
+        one first, each with a unified diff.
+
+        The diff is "" if the content is not text. Reverted changes are left out.
+        """
+        self._must_be_open()
+        reverter = self._app.reverter("")
+        files = [file for file in by_file(await reverter.histories()) if file.standing]
+        return {file.place: await reverter.diff(file) for file in files}
+
+    async def revert(self, *paths: str | os.PathLike[str]) -> list[Path]:
+        """Restore the files that calls have changed in this session, or only the named ones; returns
+        the restored files.
+
+        A file that has changed since stays as it is: then, when the other files are restored,
+        raises ParleyError. Raises BusyError while a message is being answered.
+        """
+        self._must_be_open()
+        if self._turn and not self._turn.is_over:
+            raise BusyError("this session is answering a message. Wait for it, or stop() it")
+        reverter, named = self._app.reverter(""), set(map(_real, paths))
+        files = by_file(await reverter.histories())
+        chosen = [file for file in files if not named or file.place in named]
+        outcome = await reverter.revert([each for file in chosen for each in file.standing])
+        stale = [f"{conflict.path} has changed since" for conflict in outcome.conflicts]
+        if problems := [*stale, *outcome.problems]:
+            raise ParleyError(f"not reverted: {'; '.join(problems)}")
+        return outcome.reverted
 
     async def aclose(self) -> None:
         """End the current answer, all connections and all servers."""
@@ -418,6 +449,10 @@ class _Turn:
         if self._task and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
+
+
+def _real(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def _must_not_wait(what: str, instead: str) -> None:

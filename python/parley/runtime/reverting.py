@@ -21,6 +21,7 @@ from parley.storage.changed_files import ChangedFiles
 from parley.storage.checkpoints import MOST_DAYS_KEPT, Checkpoints
 from parley.storage.ledger import ChatLedger, LedgerFile
 from parley.tools.file_text import decoded
+from parley.tools.line_diff import unified_diff
 from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.planning import FileState, PlannedChange, state_of
@@ -89,6 +90,16 @@ class Reverter:
     def _texts(self, file: FileChanges) -> tuple[str | None, str | None]:
         before, after = (self._content(digest) for digest in (file.first.before, file.after))
         return _text(before), _text(after)
+
+    async def diff(self, file: FileChanges) -> str:
+        """The unified diff of a file's standing changes; "" if a content is not text, or was
+        deleted.
+        """
+        names = _from_root(file.first.path, file), _from_root(file.place, file)
+        try:
+            return "\n".join(unified_diff(*await self.texts(file), *names))
+        except ParleyError:
+            return ""
 
     async def text_now(self, file: FileChanges) -> str | None:
         """A file's present text; None if there is no file. Raises ParleyError."""
@@ -186,6 +197,10 @@ async def _state(boundary: Boundary, editor: EditorFiles, place: str) -> FileSta
 def _digest(content: bytes | None) -> str:
     """A content's digest as the ledger records it."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _from_root(path: Path, file: FileChanges) -> str:
+    return os.path.relpath(path, file.last.root)
 
 
 def _text(content: bytes | None) -> str | None:
