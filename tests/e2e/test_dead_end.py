@@ -15,7 +15,7 @@ from parley.engine import End, run_turn
 from parley.models.events import Aside
 from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
-from parley.settings.values import Agent, ProviderSettings, Settings
+from parley.settings.values import Agent, ProviderSettings, Settings, WorkspaceSettings
 from parley.storage.chat_file import TextDocument
 from tests.faulty_server import SAYS, FaultyServer, Response
 from tests.ledgers import open_ledger
@@ -90,7 +90,10 @@ class Chat:
         api: Any = "auto" if family == kind else kind
         lab = ProviderSettings("lab", family, base_url=url, api=api)
         agent = Agent("A", "lab", window.model)
-        settings = Settings(agent="A", agents=(agent,), providers={"lab": lab}, tool_mode="native")
+        alone = WorkspaceSettings(enabled=False)  # the tests may run in a Git work tree
+        settings = Settings(
+            agent="A", agents=(agent,), providers={"lab": lab}, tool_mode="native", workspace=alone
+        )
         self.app = App(settings, {}, open_ledger())
         self.asides = list[str]()
         self.document = TextDocument(text, 10**9)

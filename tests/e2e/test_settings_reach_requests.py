@@ -212,7 +212,9 @@ IN_NO_REQUEST = {
         "keys",
         "highlight",
         "mcp",
+        "workspace",
     ),
+    "agents.loop",
     *("picker", "pictures", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
 }

@@ -76,7 +76,7 @@ async def test_the_time_of_a_call_pauses_while_the_user_thinks() -> None:
         asking = asyncio.create_task(servers.call(ask, {}))
         await form.thinks.wait()
         # so 0.3 s have passed
-        assert (await servers.call(hang, {})).text.endswith("no answer within 0.3 s")
+        assert (await servers.call(hang, {})).text.endswith("did not answer within 0.3 s")
         form.thought.set()
         assert (await asking).status == "ok"
 

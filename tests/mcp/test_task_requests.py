@@ -169,7 +169,7 @@ async def test_a_silent_task_is_left_to_be_collected(newest: bool) -> None:
     with serving(newest=newest) as (tasks, url):
         async with servers_of(ServerSettings("web", url=url, timeout_s=0.5)) as servers:
             with pytest.raises(
-                PendingError, match=r"no answer within 0.5 s\. Its result is collected"
+                PendingError, match=r"did not answer within 0.5 s\. Its result is collected"
             ):
                 await dug(servers, Began(), polls=1, end="paused")
             assert "tasks/cancel" not in tasks.methods

@@ -55,12 +55,13 @@ class Fault:
 AGAIN = ":ParleyRespond asks again"
 OTHERWISE = f"rephrase the question; {AGAIN}"
 WAIT = "then try :ParleyRespond again"
+ASK_AGAIN = "wait, then :ParleyRespond asks again"
 RETRY = "try :ParleyRespond again"
 SEE = ":ParleyRequest shows"
 TOO_LONG = "the chat is larger than the model's context window"
 
 LOST = ("faulty broke off the connection", AGAIN, "faulty broke off the connection")
-SILENT = ("faulty did not answer in time", WAIT, "faulty did not answer in time")
+SILENT = ("faulty did not answer in time", ASK_AGAIN, "faulty did not answer in time")
 EARLY = ("faulty ended the stream before the reply was complete", AGAIN, "the stream ended early")
 UNREADABLE = ("not JSON", AGAIN, "an unreadable event")
 PACKED = (
@@ -194,7 +195,7 @@ def filtered(kind: str) -> Fault:
 
 def overloaded(kind: str) -> Fault:
     error = {"type": "overloaded_error", "code": "server_error", "message": f"too busy, {KEY}"}
-    told = ("faulty broke off the reply: too busy, …", WAIT, "too busy, …")
+    told = ("faulty broke off the reply: too busy, …", ASK_AGAIN, "too busy, …")
     return in_mid_text(kind, [event({"type": "error", "error": error})], told)
 
 
