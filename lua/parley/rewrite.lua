@@ -293,7 +293,7 @@ function H.draw_one(one)
   local function key(choice)
     return vim.fn.strtrans(require("parley.keys").decision(choice))
   end
-  local hint = ("%s takes the new lines, %s leaves them, K shows both in a tab page"):format(
+  local hint = ("%s accepts the new lines, %s declines them, K shows old and new in a tab page"):format(
     key("ya"),
     key("yn")
   )

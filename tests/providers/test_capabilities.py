@@ -220,7 +220,7 @@ async def test_the_user_is_told_once_about_unsent_parts_of_a_chat(
         assert await run_turn(ports, app.resolve(None)) == End("complete")
         document = TextDocument(f"{document.text}and then?\n", 10**6)
     assert asides == [
-        "this chat is too long for gpt-4o; not sent: all but the 📝: line of 2 exchanges"
+        "this chat is too long for gpt-4o; not sent: everything except the 📝: line in 2 exchanges"
     ]
     assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
     await app.close()

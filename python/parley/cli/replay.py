@@ -13,6 +13,7 @@ from parley.cli.terminal import chat_path, check_agent, emit, file_name, read, s
 from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.providers.client import wire_format
+from parley.text import counted
 from parley.verification import Replay, replay_chat
 
 
@@ -28,7 +29,7 @@ def replay(arguments: argparse.Namespace) -> int:
             if outcome.diff
             else "the replay produced the same chat"
         )
-        say_line(f"{what}, in {outcome.requests} requests")
+        say_line(f"{what}, in {counted(outcome.requests, 'request')}")
     return FAILED if outcome.diff else COMPLETE
 
 

@@ -192,7 +192,7 @@ class _Attempt:
         for place in (page, str(metadata.token_endpoint) if metadata else page):
             if visit(place, "").is_open:
                 raise ServerError(
-                    f"{visit(place, '').host} does not use https: others could read the sign-in"
+                    f"{visit(place, '').host} does not use https: others could intercept the sign-in"
                 )
         if metadata and "S256" not in (metadata.code_challenge_methods_supported or ()):
             # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code

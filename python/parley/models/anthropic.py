@@ -182,8 +182,8 @@ def thinking_paused(request: Request) -> str:
     if not mode.config or _may_think(mode.config, _messages(request.turns(), request)):
         return ""
     return (
-        f"{request.model} continues this answer without thinking because the answer does not "
-        "start with its own thinking"
+        f"{request.model} continues this answer without thinking, because the answer does not "
+        "start with thinking by this model"
     )
 
 

@@ -140,8 +140,8 @@ def crowding(request: Request) -> str:
         return ""
     omissions = [
         (memory.results, "the results of {}", "call"),
-        (memory.summaries, "all but the 📝: line of {}", "exchange"),
-        (memory.questions, "all but the question of {} without a 📝: line", "exchange"),
+        (memory.summaries, "everything except the 📝: line in {}", "exchange"),
+        (memory.questions, "the answers in {} without a 📝: line", "exchange"),
         (memory.missing, "all of {}", "older exchange"),
     ]
     words = [text.format(counted(count, noun)) for count, text, noun in omissions if count]

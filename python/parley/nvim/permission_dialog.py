@@ -25,7 +25,7 @@ from parley.tools.catalogue import Tool
 
 _NO = "No"
 _KEYS = "x or d: remove the permission under the cursor  q: close"
-_NONE = "None. :ParleyAllow on a call that you approved gives one."
+_NONE = "None. To give a permission, use :ParleyAllow on a call that you approved."
 _LONGEST_ARGUMENTS = 60
 
 
