@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from itertools import count
@@ -170,3 +171,46 @@ def test_an_open_buffer_is_changed_with_its_cursor_and_one_undo(nvim: Child, pro
     nvim.command("undo")
     assert nvim.lines() == CODE.splitlines()
     nvim.command("edit!")
+
+
+def test_a_command_says_whether_it_is_sandboxed_and_how_it_failed(nvim: Child) -> None:
+    propose(nvim, ("run_command", {"command": "echo out; exit 3"}))
+    screen = nvim.screen()
+    row = r'❓ run_command\(command: "echo out; exit 3"\) · workspace · (not )?sandboxed'
+    assert re.search(row, screen), screen
+    nvim.keys("ya")
+    answered(nvim)
+    nvim.until(lambda: re.search(r"→ 2 lines, \d+ B, exit 3", nvim.screen()), "the outcome")
+
+
+def test_a_command_without_a_sandbox_says_why_even_if_the_command_is_long(nvim: Child) -> None:
+    nvim.lua("require('parley').setup(...)", SETTINGS | {"workspace": {"sandbox": "off"}})
+    propose(nvim, ("run_command", {"command": f"echo {'long ' * 20}"}))
+    nvim.lua("require('parley').setup(...)", SETTINGS)
+    shown = re.sub("\n +", "", nvim.screen())
+    assert re.search(r'"echo long …"\) · workspace · not sandboxed: workspace\.…', shown), shown
+    assert f'"echo {"long " * 20}") · workspace · not sandboxed: workspace.sandbox is off' in shown
+
+
+def test_a_stop_ends_all_processes_of_a_command_at_once(nvim: Child, project: Path) -> None:
+    os.mkfifo(project / "held")
+    held = os.open(project / "held", os.O_RDONLY | os.O_NONBLOCK)
+    command = "trap '' TERM; exec 9>held; echo first; sleep 600 & echo last; wait"
+    propose(nvim, ("run_command", {"command": command}))
+    nvim.keys("ya")
+    nvim.until(lambda: re.search(r"running \d+ s \(last\)", nvim.screen()), "the last line")
+    assert is_held(held)
+    nvim.keys("<C-g>x")
+    nvim.until(lambda: not is_held(held), "the end of the shell and of its child")
+    nvim.until_idle()
+    assert "`The call was cancelled: the user stopped it`" in nvim.text()
+    os.close(held)
+    (project / "held").unlink()
+
+
+def is_held(pipe: int) -> bool:
+    """Whether a process has the other end of a pipe open."""
+    try:
+        return os.read(pipe, 1) != b""
+    except BlockingIOError:
+        return True

@@ -119,7 +119,7 @@ async def test_unsaved_changes_are_named(root: Path) -> None:
 
 async def test_a_command_says_whether_it_is_sandboxed_or_may_not_run(root: Path) -> None:
     tool = own("run_command", root)
-    assert await preview(root, tool, command="ls") == CallPreview(notes=("sandboxed",))
+    assert await preview(root, tool, command="ls") == CallPreview(sandbox="sandboxed")
     source = CallPreviews(lambda: Boundary(root), NoEditor(), root, refused)
     proposal = call(1, "run_command", command="ls")
     found = (await source.of([(proposal, tool)]))[written_key(proposal)]

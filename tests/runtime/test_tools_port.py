@@ -28,6 +28,7 @@ from parley.storage.attachment_files import ChatAttachments
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
+from parley.tools.server_settings import WORKSPACE, ServerSettings
 from parley.tools.tasks import TaskHandle
 from tests.fake_time import run
 from tests.ledgers import open_ledger
@@ -137,6 +138,29 @@ def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
         *(f"reading ({step} of 80)" for step in range(8, 80, 8)),
         "Progress: 80",
     ]
+
+
+def test_a_commands_progress_is_its_last_line() -> None:
+    class Working:
+        async def call(self, *_: object, progress: Progress, **__: object) -> Outcome:
+            for seconds, line in ((0.5, None), (1.0, "building"), (1.5, "50 %")):
+                await asyncio.sleep(0.6)
+                progress(seconds, None, line)
+            return Outcome("ok", "found")
+
+    command = Tool(
+        WORKSPACE, "run_command", identity=ServerSettings(WORKSPACE, builtin=True).identity
+    )
+    said = list[str]()
+
+    async def work() -> None:
+        audit = open_ledger().chat("chat.md")
+        quiet = Settings(status=Status(llm=False))
+        turn = ports(Talker(), Working(), said.append, audit, quiet, 0)
+        await turn.call(command, KEY, ASK, TaskHandle())
+
+    run(work())
+    assert said == ["building", "50 %"]
 
 
 class Returning:

@@ -18,6 +18,7 @@ from parley.chat.transcript import Broken, Proposal, Result
 from parley.policy.choice import UNREADABLE
 from parley.text import contained, counted, legible, mixed_scripts, size_text, upright
 from parley.tools.catalogue import Catalogue
+from parley.tools.command_results import command_failure
 from parley.tools.schema import decode_arguments
 
 Chunk: TypeAlias = (
@@ -81,16 +82,18 @@ def summary(
     changes: Sequence[ChangedFile] = (),
     *,
     is_whole: bool = False,
+    sandbox: str = "",
 ) -> Chunks:
     """One line that describes a call; the first chunk is its emoji, with the choice, if any.
 
     `changes` are the files that the call would change; `is_whole` says that they are all that it
-    does, so they replace the arguments.
+    does, so they replace the arguments. `sandbox` says whether a command would run in one.
     """
     if isinstance(call, Broken):
         return [("  ", "ParleyNote"), (UNREADABLE, "ParleyNote")]
     tool = catalogue.get(call.call.name) if catalogue else None
-    return call_row(call, (tool.name, tool.server) if tool else (), changes, is_whole=is_whole)
+    names = (tool.name, tool.server) if tool else ()
+    return call_row(call, names, changes, is_whole=is_whole, sandbox=sandbox)
 
 
 def call_row(
@@ -99,6 +102,7 @@ def call_row(
     changes: Sequence[ChangedFile] = (),
     *,
     is_whole: bool = False,
+    sandbox: str = "",
 ) -> Chunks:
     """A call's row: the choice, the tool's name as in the file, the arguments, and the changes.
 
@@ -119,6 +123,7 @@ def call_row(
         *_sizes(changes),
     ]
     chunks += [(" · ", "ParleyServer"), *server] if server else []
+    chunks += _sandbox(sandbox)
     if mixed := " ".join(dict.fromkeys(map(mixed_scripts, [call.call.name, *names]))).strip():
         chunks.append((f" [{mixed}]", "ParleyNote"))
     return chunks
@@ -145,6 +150,16 @@ def _sizes(changes: Sequence[ChangedFile]) -> Iterator[Chunk]:
         yield f" {', '.join(sorted(kinds))}", "ParleyNote"
 
 
+def _sandbox(text: str) -> Iterator[Chunk]:
+    """Whether a command would run in a sandbox; only the reason can be cut in a narrow window."""
+    state, _, reason = text.partition(": ")
+    if state:
+        yield " · ", "ParleyServer"
+        yield state, "ParleyNote" if reason else "ParleyServer"
+    if reason:
+        yield f": {upright(legible(_cut(reason, _MOST_SHOWN)))}", "ParleyNote", ""
+
+
 def shown_path(path: str) -> str:
     """A path for display, which cannot be mistaken for the text around it."""
     return upright(legible(_cut(_unmarked(path), _MOST_SHOWN)))
@@ -156,15 +171,19 @@ def _named(title: str, group: str) -> Chunk:
 
 
 def outcome(result: Result, row: Chunks) -> Chunk:
-    """A call's outcome, as shown after its row: `→ 61 B, ok`."""
-    parts = [*_extents(result), result.status]
+    """A call's outcome, as shown after its row: `→ 61 B, ok`, or `→ 61 B, exit 1` for a command that
+    failed.
+    """
+    failure = command_failure(result.body) if result.status == "ok" else ""
+    status = failure or result.status
+    parts = [*_extents(result), status]
     # Right-to-left letters before a number change its position, but do not affect a word.
     is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
-    group = "ParleyNote" if result.status == "error" else "ParleyHint"
+    group = "ParleyNote" if failure or result.status == "error" else "ParleyHint"
     return (
         f" → {', '.join(parts if is_latin else parts[::-1])}",
         group,
-        f" → {result.status}",
+        f" → {status}",
         "size",
     )
 

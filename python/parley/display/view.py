@@ -184,7 +184,8 @@ def call_drawing(
     preview = None if isinstance(call, Broken) else view.approvals.preview(call)
     changes = preview.changes if preview else ()
     files, is_whole = changed_files(preview)
-    row = summary(call, view.catalogue, files, is_whole=is_whole)
+    sandbox = preview.sandbox if preview else ""
+    row = summary(call, view.catalogue, files, is_whole=is_whole, sandbox=sandbox)
     note += [
         [(f"  {name}", "ParleyNote"), (legible_line(text), "ParleyNote", "")]
         for text in _remarks(preview)
@@ -323,7 +324,8 @@ def details(
     """The whole call, as Markdown for a float; `before` is the definition that an invalidated
     approval was for."""
     lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`", ""]
-    lines += [legible_line(remark) for remark in _remarks(preview)]
+    sandbox = [preview.sandbox] if preview and preview.sandbox else []
+    lines += [legible_line(remark) for remark in (*sandbox, *_remarks(preview))]
     for change in preview.changes if preview else ():
         lines += _whole_diff(change)
     try:

@@ -49,6 +49,8 @@ class CallStart:
     changes: tuple[ChangedFile, ...] = ()
     is_whole: bool = False
     """Whether the changes are all that the call does."""
+    sandbox: str = ""
+    """Whether a command would run in a sandbox; "" once the user has decided."""
 
 
 Content: TypeAlias = CallStart | QuestionStart | str
@@ -114,7 +116,9 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
         if call.task and 0 <= call.task.span.start - end <= 1:
             end = call.task.span.end
         names = (tool.name, tool.server) if tool else ()
-        row = CallStart(call, names, *changed_files(view.approvals.preview(call)))
+        preview = view.approvals.preview(call)
+        sandbox = preview.sandbox if preview and call.choice not in YES else ""
+        row = CallStart(call, names, *changed_files(preview), sandbox)
         return Fold(start, end, row, False, by, call.call.id)
     is_beside = 0 <= call.result.span.start - end <= 1
     end = call.result.span.end if is_beside else end
@@ -151,7 +155,9 @@ def _text(content: Content) -> dict[str, Any]:
         asked = [(f"{MARKERS['question']} ", "ParleyQuestion"), (content.text, "ParleyHint", "")]
         return {"row": asked, "band": "ParleyQuestionLine"}
     call = content.call
-    row = call_row(call, content.names, content.changes, is_whole=content.is_whole)
+    row = call_row(
+        call, content.names, content.changes, is_whole=content.is_whole, sandbox=content.sandbox
+    )
     if call.result is None:
         return {"row": row}
     return {

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from parley.chat.transcript import Result
 from parley.display.summary import legible_line, shown_line
 from parley.engine import CallBegan, CallEnded, CallProgress, CallRefused
 from parley.tools.catalogue import Tool
+from parley.tools.command_results import command_failure
 
 
 class RunningCalls:
@@ -64,7 +66,7 @@ class RunningCalls:
                 start, tool, _ = self._calls.pop(proposal.call.id)
                 self._ended.add(proposal.call.id)
                 state, seconds = (
-                    "done" if result.status == "ok" else "failed",
+                    "done" if _is_good(result) else "failed",
                     round(self._now() - start, 1),
                 )
                 return [
@@ -73,6 +75,11 @@ class RunningCalls:
             case CallRefused(proposal, _):
                 self._ended.add(proposal.call.id)
                 return [{"id": proposal.call.id, "state": "refused"}]
+
+
+def _is_good(result: Result) -> bool:
+    """Whether a call, and the command that it ran, succeeded."""
+    return result.status == "ok" and not command_failure(result.body)
 
 
 def _names(tool: Tool) -> dict[str, str]:

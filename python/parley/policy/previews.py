@@ -40,6 +40,8 @@ class CallPreview:
     """Why the call cannot change its files, for the model; "" if it can."""
     notes: tuple[str, ...] = ()
     """Remarks for the user, such as a buffer's unsaved changes."""
+    sandbox: str = ""
+    """For a command: "sandboxed", or "not sandboxed: " and the reason."""
     guard: str = ""
     """Why Parley must ask about these paths, even if the tool is remembered; "" if it need not."""
 

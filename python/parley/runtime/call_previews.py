@@ -70,7 +70,7 @@ class CallPreviews:
 
     async def _command(self) -> CallPreview:
         try:
-            return CallPreview(notes=(await self.sandbox_note(),))
+            return CallPreview(sandbox=await self.sandbox_note())
         except ParleyError as error:
             return CallPreview(is_binding=True, problem=str(error))
 

@@ -18,6 +18,7 @@ from parley.models.events import Aside
 from parley.models.request import Request
 from parley.policy import status_texts
 from parley.policy.approval import CallKey
+from parley.policy.permissions import is_command
 from parley.policy.rate import RateWindow
 from parley.policy.turn_limits import invalid_arguments
 from parley.providers.client import ProviderClient
@@ -187,7 +188,7 @@ class ToolsPort:
                 return
             next_time = now + _PROGRESS_S
             text = one_line(message, _PROGRESS_SHOWN) if message else ""
-            if progress is None:
+            if progress is None or is_command(tool):  # a command reports its last line
                 if text:
                     self._observer.on_event(CallProgress(tool, arguments, text))
                     self._observer.status(text)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from parley.errors import ParleyError
 from parley.text import counted
+from parley.tools.command_results import command_head
 from parley.workspace.command_runs import CommandResult, Commands, OnOutput
 from parley.workspace.snapshots import SnapshotChange, changes, snapshot
 
@@ -93,9 +94,5 @@ class CommandTool:
 
 def _head(result: CommandResult, limit: float) -> str:
     """The first line of a result: how the command ended."""
-    if result.was_timed_out:
-        end = f"ended by the time limit of {limit:g} s"
-    else:
-        end = f"exit code {result.exit_code}"
-    box = "sandboxed" if result.sandboxed else "not sandboxed"
-    return f"[{end}, {result.seconds:.1f} s, {box}]"
+    late_s = limit if result.was_timed_out else None
+    return command_head(result.exit_code, late_s, result.seconds, is_sandboxed=result.sandboxed)

@@ -219,7 +219,7 @@ class _ChangingTools:
             raise ToolError("commands are switched off in the settings")
 
         async def on_output(line: str, seconds: float) -> None:
-            await ctx.report_progress(seconds, None, line or "running")
+            await ctx.report_progress(seconds, None, line or None)
 
         try:
             text, whole = await work.command.run(
