@@ -203,7 +203,7 @@ def _of_path(histories: Sequence[ChangeHistory], path: str) -> Sequence[ChangeHi
 def _tell_nothing(chosen: Sequence[ChangeHistory], arguments: argparse.Namespace) -> int:
     """Say why there is nothing to do, which is no error."""
     if not chosen:
-        text = "nothing to revert"
+        text = f"nothing to {'repeat' if arguments.repeat else 'revert'}"
     elif arguments.repeat:
         text = "nothing to repeat: no change is reverted"
     else:
