@@ -137,10 +137,10 @@ function H.at_name(what, done, most, path, line, name)
     done({ problem = ("line %d does not contain %s"):format(line, name) })
     return
   end
-  local uri, filetype = vim.uri_from_fname(path), nil
+  local uri = vim.uri_from_fname(path)
   local clients = lsp.get_clients({ bufnr = buf, method = methods[what] })
   if not buf then
-    filetype = vim.filetype.match({ filename = path }) or ""
+    local filetype = vim.filetype.match({ filename = path }) or ""
     clients = vim.tbl_filter(function(client)
       local filetypes = client.config.filetypes
       return not filetypes or vim.list_contains(filetypes, filetype)

@@ -682,8 +682,8 @@ local least = 6
 
 --- Chunks cut to a width, with an ellipsis at each cut. Sizes are left out first. Chunks with a
 --- third part may be cut; they share the room, so a long chunk does not displace others. A path has
---- room for its last name. Count cells without a window, because in a window, a wide character in the last column would count as
---- three.
+--- room for its last name. Count cells without a window, because in a window, a wide character in
+--- the last column would count as three.
 function M.fit(chunks, width)
   local fixed, lengths = 0, {}
   chunks = H.without_sizes(chunks, width)

@@ -37,7 +37,10 @@ MANUAL = (
     "claude-haiku-4-5",
     "claude-opus-4-5",
 )
-PAUSED = "continues this answer without thinking, because the answer does not start with thinking by this model"
+PAUSED = (
+    "continues this answer without thinking, because the answer does not start with thinking by "
+    "this model"
+)
 
 CALL = f"❓:[ya] `{proposal_json(ToolCall('call_1', 'web_search', '{}'))}`"
 RESULT = "🛠️: [web_search][call_1]\n\n`found`\n"
