@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -15,6 +16,7 @@ from mcp.server import MCPServer
 
 from parley import (
     CallLimits,
+    Choice,
     Chunk,
     Decision,
     Finished,
@@ -40,6 +42,7 @@ ENVIRON = {"PARLEY_DEMO_PACE": "0"}
 SLOWLY = {"PARLEY_DEMO_PACE": "0.01"}
 STOCKS = "What is the stock price of google?"
 TWO_STOCKS = "What is the stock price of google and microsoft?"
+MOCK = {"mcp": {"mock": True}}
 STOPPED = "🔒: [Stopped: by the user]"
 
 
@@ -169,6 +172,74 @@ async def test_a_session_lists_and_reverts_what_its_calls_changed(tmp_path: Path
         assert list(await session.changes()) == [tmp_path / "a"]
     assert [(tmp_path / name).read_text() for name in "ab"] == ["mine\n", "two\n"]
     assert not (tmp_path / "c").exists()
+
+
+def writes(**files: str) -> str:
+    """A question after which the model writes these files at once."""
+    calls = (json.dumps({"path": path, "content": text}) for path, text in files.items())
+    return " ".join(f"call write_file {call}" for call in calls)
+
+
+async def test_approve_sees_the_diff_of_each_call_and_no_choice_reaches_an_unseen_one(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {"a": "one\n", "b": "two\n"})
+    diffs, searches = list[str](), list[str]()
+
+    def approve(call: Proposal) -> Decision:
+        (diffs if call.call.name == "write_file" else searches).append(call.diff)
+        return "ya" if len(diffs) != 2 else "yn"
+
+    async with Session(
+        MOCK, agent="Demo", workspace=tmp_path, approve=approve, environ=ENVIRON
+    ) as session:
+        await session.process_message(STOCKS)
+        await session.process_message(writes(a="new\n", b="new\n", c="c"))
+        assert "-two" not in session.transcript
+    assert searches == [""]
+    assert [diff.splitlines()[:2] for diff in diffs] == [
+        ["--- a/a", "+++ b/a"],
+        ["--- a/b", "+++ b/b"],
+        ["--- /dev/null", "+++ b/c"],
+    ]
+    assert diffs[0].splitlines()[2:] == ["@@ -1 +1 @@", "-one", "+new"]
+    assert [(tmp_path / name).read_text() for name in "abc"] == ["new\n", "two\n", "c"]
+
+
+@pytest.mark.parametrize("key", ["yo", "ya", "yA", "yO"])
+async def test_an_approval_counts_only_for_the_diff_that_approve_saw(
+    tmp_path: Path, key: Choice
+) -> None:
+    write(tmp_path, {"a": "one\n"})
+    diffs = list[str]()
+
+    async def approve(call: Proposal) -> Decision:
+        diffs.append(call.diff)
+        if len(diffs) == 1:
+            (tmp_path / "a").write_text("mine\n")
+        return key if len(diffs) == 1 else "yn"
+
+    async with Session(agent="Demo", workspace=tmp_path, approve=approve, environ=ENVIRON) as s:
+        await s.process_message(writes(a="new\n"))
+    assert [diff.splitlines()[-2:] for diff in diffs] == [["-one", "+new"], ["-mine", "+new"]]
+    assert (tmp_path / "a").read_text() == "mine\n"
+
+
+async def test_an_edit_that_no_longer_fits_is_refused_after_its_approval(tmp_path: Path) -> None:
+    write(tmp_path, {"a": "one\n"})
+    asked = list[Proposal]()
+
+    def approve(call: Proposal) -> Decision:
+        asked.append(call)
+        (tmp_path / "a").write_text("mine\n")
+        return True
+
+    edit = {"path": "a", "edits": [{"old": "one", "new": "two"}]}
+    async with Session(agent="Demo", workspace=tmp_path, approve=approve, environ=ENVIRON) as s:
+        await s.process_message(f"call edit_file {json.dumps(edit)}")
+        assert "[refused]" in s.transcript
+    assert len(asked) == 1
+    assert (tmp_path / "a").read_text() == "mine\n"
 
 
 async def test_a_session_offers_the_workspace_only_if_the_program_says_so(tmp_path: Path) -> None:

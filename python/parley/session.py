@@ -15,6 +15,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
@@ -22,7 +23,16 @@ from typing import Literal, Self, TypeAlias
 from parley import engine
 from parley.chat.grammar import fit
 from parley.chat.rounds import UNFINISHED, last_notice, rounds
-from parley.chat.transcript import CHOICES, Choice, Proposal, Question, Text, without_blank_edges
+from parley.chat.transcript import (
+    CHOICES,
+    YES,
+    Broken,
+    Choice,
+    Proposal,
+    Question,
+    Text,
+    without_blank_edges,
+)
 from parley.chat.writer import join_blocks, question_blocks
 from parley.chunks import Chunk, Chunks, in_python
 from parley.engine.notices import end_unfinished
@@ -31,7 +41,9 @@ from parley.mcp.functions import FUNCTIONS, InProcess, server_of
 from parley.models.events import Usage
 from parley.models.formats import PACKAGE
 from parley.models.package import Provider
+from parley.policy.doubts import LEAST_SEEN_S, Seen, sighting
 from parley.policy.file_changes import by_file
+from parley.policy.previews import FilePreview
 from parley.policy.turn_limits import calls_left
 from parley.runtime.app import App, ProgramObjects
 from parley.runtime.asyncio_ports import Callbacks
@@ -42,6 +54,7 @@ from parley.settings.values import PROVIDERS, Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.text import one_line
+from parley.tools.line_diff import unified_diff
 from parley.tools.server_settings import RESERVED, ServerSettings
 
 No: TypeAlias = Literal[False, "yn", "yN"]
@@ -364,13 +377,24 @@ class Session:
         return end
 
     async def _decide(self, ports: engine.Ports, resolve: engine.Resolve) -> None:
-        """Let `approve` decide on the first undecided call. Raises ParleyError if it cannot."""
-        call = (await engine.observe(ports, resolve)).undecided()[0]
-        choice, reason = await self._choice(call) if isinstance(call, Proposal) else ("yn", "")
-        outcome = await engine.choose(
-            ports, resolve, call.span.start, engine.Press(choice, "command", reason)
-        )
-        if not outcome.decided:
+        """Let `approve` decide on the first undecided call. Raises ParleyError if it cannot.
+
+        An approval counts only for diffs that `approve` has seen. It does not count if a file has
+        changed in the meantime: then the call still waits. It does not reach other calls with
+        diffs.
+        """
+        observed = await engine.observe(ports, resolve)
+        call, *others = observed.undecided()
+        press = engine.Press("yn", "command")
+        if isinstance(call, Proposal):
+            diff = await asyncio.to_thread(_diff, _changes(observed, call))
+            choice, reason = await self._choice(replace(call, diff=diff))
+            press = replace(press, key=choice, reason=reason, seen=_seen(observed, call))
+            if choice in YES and any(_changes(observed, other) for other in others):
+                press = replace(press, reach="one")
+        outcome = await engine.choose(ports, resolve, call.span.start, press)
+        has_new_diff = any(doubt.kind == "changed" for doubt in outcome.doubts)
+        if not outcome.decided and not has_new_diff:
             raise ParleyError(outcome.message)
 
     async def _choice(self, call: Proposal) -> tuple[Choice, str]:
@@ -449,6 +473,28 @@ class _Turn:
         if self._task and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
+
+
+def _changes(observed: engine.Observation, call: Proposal | Broken) -> Sequence[FilePreview]:
+    """The files that a call would change."""
+    approvals = observed.situation.approvals
+    preview = approvals.preview(call) if isinstance(call, Proposal) else None
+    return preview.changes if preview else ()
+
+
+def _diff(changes: Sequence[FilePreview]) -> str:
+    """The unified diff of these files."""
+    lines = (unified_diff(c.before, c.after, c.path, c.moved_to) for c in changes)
+    return "\n".join(chain.from_iterable(lines))
+
+
+def _seen(observed: engine.Observation, call: Proposal) -> Seen | None:
+    """The calls as they were when `approve` was asked; None if this call's diff binds nothing."""
+    approvals = observed.situation.approvals
+    if not sighting(call, approvals).base:
+        return None
+    waiting = [each for each in observed.undecided() if isinstance(each, Proposal)]
+    return Seen({sighting(each, approvals): LEAST_SEEN_S for each in waiting})
 
 
 def _real(path: str | os.PathLike[str]) -> Path:

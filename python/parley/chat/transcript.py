@@ -265,6 +265,9 @@ class Proposal:
     """The task that runs the call on its server, or ran it."""
     spelling: str = field(default="", compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    diff: str = field(default="", compare=False, repr=False)
+    """The unified diff of the files that the call would change, for a program that decides; it is
+    never written. "" if there is none."""
 
     @property
     def undecided(self) -> bool:
