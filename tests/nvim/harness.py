@@ -370,6 +370,7 @@ def child(
 ) -> Iterator[Child]:
     """A Neovim with Parley from `root`, and without the user's files; with `clean`, without Parley.
 
+    Its working directory is `home`, which is not in a Git work tree, so Parley offers no workspace.
     With `rplugin`, it sources the manifest of remote plugins, as Neovim does without `--clean`. Its
     hosts are forked with their imports done (`tests/forks`), unless `forked` is false or `root` is
     another checkout. After a `ya`, it waits 30 ms instead of a second for the key that would make
@@ -385,7 +386,8 @@ def child(
         for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
-    arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]
+    start = f"cd {home}"
+    arguments = [*([] if rplugin else ["--clean"]), "--cmd", start, "-u", str(config)]
     used = {
         **places,
         **keys,

@@ -61,6 +61,14 @@ local calls = {
   ['buffer_rows.within'] = function() require('parley.buffer_rows').within(buf, a) end,
   ['buffer_rows.has'] = function() require('parley.buffer_rows').has(buf, a) end,
   ['buffer_rows.line'] = function() require('parley.buffer_rows').line(buf, a) end,
+  ['code_queries.query'] = function()
+    require('parley.code_queries').query(0, 'definition', 1, 'no-such-file', a, 'name')
+  end,
+  ['review.open'] = function()
+    require('parley.review').open(buf, a, 0, { path = 'x', after = 'y' })
+    vim.cmd('silent! tabclose')
+  end,
+  ['rewrite.asked'] = function() require('parley.rewrite').asked(0, buf, a) end,
   ['pictures.learn'] = function() require('parley.pictures').learn(buf, tick, { { a, 'x.png' } }) end,
   ['chat.brought'] = function() require('parley.chat').brought(id, a, false) end,
 }
@@ -92,7 +100,7 @@ OF_EDITS = {"edit.apply", "handle.cover"}
 # Arguments that count rows, or contain a line's text instead of its number.
 NO_ROWS = {
     "chat.is_question", "commands.complete", "context.text", "folds.rows", "health.heard", "keys.is_choice",
-    "known.is", "pages.fill", "pages.float", "pages.scratch", "servers_page.draw", "stream.fit", "view.drawn",
+    "known.is", "open_files.replace", "pages.fill", "pages.float", "pages.scratch", "permissions_page.draw", "servers_page.draw", "stream.fit", "view.drawn",
 }  # fmt: skip
 ROWS = st.one_of(
     st.integers(-3, 90),

@@ -20,6 +20,7 @@ TRUST = {
     "lua/parley/pages.lua": "an agent that a file asks for, and one of a list",
     "python/parley/nvim/plugin.py": "a file outside the working directory",
     "python/parley/nvim/trust_dialog.py": "a project's servers",
+    "python/parley/nvim/permission_dialog.py": "a permission to run calls without asking",
     "python/parley/nvim/elicitation.py": "a form of a server, and its fields",
 }
 LISTS = {
