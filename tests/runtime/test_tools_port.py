@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
 from parley.clock import PausableClock
@@ -26,7 +27,7 @@ from parley.runtime.tools_port import ToolsPort
 from parley.settings.values import PROVIDERS, ProviderSettings, Settings, Status
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.ledger import ChatLedger
-from parley.tools.catalogue import Tool
+from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.results import Outcome
 from parley.tools.server_settings import WORKSPACE, ServerSettings
 from parley.tools.tasks import TaskHandle
@@ -81,11 +82,12 @@ def ports(
     settings: Settings,
     used: int,
     chat: str = "",
+    on_event: Callable[[engine.TurnEvent], None] = lambda _: None,
 ) -> ToolsPort:
     clock, rate = PausableClock(), RateWindow(30)
     for _ in range(used):
         rate.take(0.0)
-    observer = AuditedObserver(Callbacks(tell), audit)
+    observer = AuditedObserver(Callbacks(tell, on_event), audit)
     provider, attachments = PROVIDERS.__getitem__, ChatAttachments(chat)
     return ToolsPort(
         server, talker, provider, observer, clock, audit, rate, settings.status, attachments
@@ -140,6 +142,51 @@ def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
     ]
 
 
+def workspace_tool(name: str, folder: str) -> Tool:
+    settings = ServerSettings(WORKSPACE, cwd=folder, builtin=True)
+    return Tool(WORKSPACE, name, identity=settings.identity)
+
+
+def test_a_turn_never_continues_in_a_folder_that_the_user_has_changed_to() -> None:
+    class Moving:
+        folder = "/one"
+
+        def offered(self) -> Catalogue:
+            return Catalogue.of([SEARCH, workspace_tool("read_file", self.folder)])
+
+        async def begin(self, *, again: bool) -> None:
+            pass
+
+        def awaited(self) -> tuple[str, ...]:
+            return ()
+
+        def news(self, missing: Collection[str]) -> dict[str, str]:
+            return {}
+
+    servers, events = Moving(), list[engine.TurnEvent]()
+
+    def turn() -> ToolsPort:
+        audit = open_ledger().chat("chat.md")
+        return ports(Talker(), servers, print, audit, Settings(), 0, on_event=events.append)
+
+    async def names(port: ToolsPort) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        catalogue = await port.catalogue(lambda tools: tools, ())
+        return catalogue.names(), catalogue.missing
+
+    async def work() -> None:
+        running = turn()
+        assert await names(running) == (("read_file", "web_search"), ())
+        servers.folder = "/two"
+        for _ in range(2):
+            assert await names(running) == (("web_search",), (WORKSPACE,))
+        assert len(events) == 1
+        assert await names(turn()) == (("read_file", "web_search"), ())
+        servers.folder = "/one"
+        assert await names(running) == (("read_file", "web_search"), ())
+
+    run(work())
+
+
 def test_a_commands_progress_is_its_last_line() -> None:
     class Working:
         async def call(self, *_: object, progress: Progress, **__: object) -> Outcome:
@@ -148,9 +195,7 @@ def test_a_commands_progress_is_its_last_line() -> None:
                 progress(seconds, None, line)
             return Outcome("ok", "found")
 
-    command = Tool(
-        WORKSPACE, "run_command", identity=ServerSettings(WORKSPACE, builtin=True).identity
-    )
+    command = workspace_tool("run_command", "/one")
     said = list[str]()
 
     async def work() -> None:

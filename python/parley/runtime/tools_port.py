@@ -18,7 +18,7 @@ from parley.models.events import Aside
 from parley.models.request import Request
 from parley.policy import status_texts
 from parley.policy.approval import CallKey
-from parley.policy.permissions import is_command
+from parley.policy.permissions import is_command, is_of_workspace
 from parley.policy.rate import RateWindow
 from parley.policy.turn_limits import invalid_arguments
 from parley.providers.client import ProviderClient
@@ -31,10 +31,15 @@ from parley.text import fence, one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.results import Outcome, described
 from parley.tools.schema import decode_arguments
+from parley.tools.server_settings import WORKSPACE
 from parley.tools.tasks import TaskHandle
 
 _MOMENT_S = 0.3
 """In seconds; the status does not show calls and waits that are shorter than this."""
+_ELSEWHERE = (
+    "the workspace has moved to another folder during this turn, so the turn continues without its "
+    "tools"
+)
 _PROGRESS_SHOWN = 200
 _PROGRESS_S = 0.5
 """The seconds between progress reports on the screen; a server may send a thousand reports a
@@ -75,6 +80,9 @@ class ToolsPort:
         self._shows_wait = False
         self._passed = set[str]()
         """The servers that this turn no longer waits for."""
+        self._workspace = ""
+        """The identity of the workspace that this turn works in; "" before the first request."""
+        self._has_told_folder = False
         self._missing = set[str]()
         """The servers that were reported as missing in this turn."""
 
@@ -102,7 +110,22 @@ class ToolsPort:
         if again := tuple(name for name in missing if name not in self._missing | news.keys()):
             self._observer.on_event(MissingTools(again))
         self._missing.update(missing)
-        return offered
+        return self._in_one_folder(offered)
+
+    def _in_one_folder(self, offered: Catalogue) -> Catalogue:
+        """The tools, but the workspace is missing if the user has changed to another project since
+        this turn's first request: the turn would continue in files that it was not about.
+        """
+        own = [tool for _, tool in offered.tools if is_of_workspace(tool)]
+        self._workspace = self._workspace or (own[0].identity if own else "")
+        elsewhere = [tool for tool in own if tool.identity != self._workspace]
+        if not elsewhere:
+            return offered
+        if not self._has_told_folder:
+            self._has_told_folder = True
+            self._observer.on_event(Aside(_ELSEWHERE))
+        missing = tuple(sorted({*offered.missing, WORKSPACE}))
+        return replace(offered.without(elsewhere), missing=missing)
 
     def go_without(self) -> None:
         """Stop waiting for servers in this turn."""
