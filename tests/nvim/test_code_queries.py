@@ -176,6 +176,10 @@ def test_a_model_has_the_tools_for_code_while_a_language_server_runs(
 ) -> None:
     root = work_tree(tmp_path / "tree", {"code.py": CODE, "other.py": OTHER})
     nvim.command(f"cd {root}")
+    nvim.edit("first.md", "💬: say: hello\n")
+    nvim.command("ParleyRespond")  # a turn finds the folder
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
+    nvim.until_idle()
     assert offered(nvim, "💬: say: hello\n") == (set(), 1)
     nvim.command(f"edit {root}/code.py | setlocal filetype=python")
     client = nvim.lua(START, sys.executable, str(SERVER), str(root))
