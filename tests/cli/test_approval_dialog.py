@@ -18,6 +18,7 @@ from tests.cli.glass import Glass
 from tests.cli.shell import PARLEY, Shell, is_stopped
 from tests.cli.test_terminal import SERVER
 from tests.nvim.harness import Child
+from tests.workspace.trees import work_tree
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 GOOGLE = 'web_search(query: "google stock price") · mock'
@@ -209,6 +210,62 @@ def test_only_the_rows_that_the_pager_reached_count_as_shown(
             glass.press("ya")
         assert glass.end() == 0
         assert ("was not fully shown" in glass.terminal.text) == (pages == 0)
+
+
+def edits_a_file(shell: Shell, lines: int) -> Path:
+    """A question after which the model changes all lines of a file in a Git project."""
+    root = work_tree(
+        shell.folder / "project", {"a.txt": "".join(map("old {}\n".format, range(lines)))}
+    )
+    shell.folder, shell.chat = root, root / "chat.md"
+    content = "".join(map("new {}\n".format, range(lines)))
+    shell.ask(f"call write_file {json.dumps({'path': 'a.txt', 'content': content})}")
+    return root / "a.txt"
+
+
+def test_the_diff_of_a_waiting_edit_is_drawn_and_is_approved_as_drawn(
+    shell: Shell, respond: Respond
+) -> None:
+    file = edits_a_file(shell, 2)
+    with respond() as glass:
+        rows = glass.until_row(CHOOSE)
+        at = rows.index("❓ write_file(a.txt) +2 −2 · workspace")
+        drawn = ["  a.txt", "  @@ -1,2 +1,2 @@", "  - old 0", "  - old 1", "  + new 0", "  + new 1"]
+        assert rows[at + 1 : at + 7] == drawn
+        file.write_text("old 0\nmine\n")
+        glass.press("ya")
+        rows = glass.until_row("the file has changed: look at the new diff of write_file")
+        assert "  - mine" in rows
+        assert file.read_text() == "old 0\nmine\n"
+        glass.press("ya")
+        assert glass.end() == 0
+    assert file.read_text() == "new 0\nnew 1\n"
+
+
+@pytest.mark.parametrize("pages", [0, 12])
+def test_a_diff_longer_than_the_terminal_counts_when_the_pager_reached_its_end(
+    shell: Shell, respond: Respond, pages: int
+) -> None:
+    file = edits_a_file(shell, 30)
+    with respond(rows=20) as glass:
+        rows = glass.until_row(CHOOSE)
+        assert "  ⋮ +47 rows, K" in rows
+        assert "  + new 0" not in rows
+        glass.press("K")
+        glass.until_row("1-19 of")
+        glass.press(" " * pages)
+        if pages:
+            glass.until(lambda text: re.search(r"-(\d+) of \1 ·", text) is not None, "the end")
+        glass.press("q")
+        glass.until_row(CHOOSE)
+        glass.press("ya")
+        if not pages:
+            glass.until_row("write_file was not fully shown as it is: press K or ya again")
+            assert file.read_text().startswith("old 0\n")
+            glass.press("ya")
+        assert glass.end() == 0
+        assert ("was not fully shown" in glass.terminal.text) == (pages == 0)
+    assert file.read_text().startswith("new 0\n")
 
 
 def test_a_call_that_may_have_run_warns_and_runs_after_a_second_approval(

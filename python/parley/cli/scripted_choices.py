@@ -1,8 +1,9 @@
 """A script's choices: `--choose`, compared with the waiting calls that an earlier run printed.
 
-An approval counts only for a call that an earlier run has printed with the same arguments. An id
-alone proves nothing, because the file or the model chose the id. The ledger records the printed
-calls, each with its tool's definition.
+An approval counts only for a call that an earlier run has printed with the same arguments and the
+same diff. An id alone proves nothing, because the file or the model chose the id. The ledger
+records the printed calls, each with its tool's definition and the texts that its diff was computed
+from.
 """
 
 from __future__ import annotations
@@ -107,8 +108,9 @@ def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
     approvals = seen.situation.approvals
     calls = [call for call in seen.undecided() if isinstance(call, Proposal)]
     warnings = (
-        (call.call.id, call.call.arguments, _SEEN + sighting(call, approvals).digest)
+        (call.call.id, call.call.arguments, f"{_SEEN}{drawn.digest} {drawn.base}".rstrip())
         for call in calls
+        if (drawn := sighting(call, approvals))
     )
     ports.ledger.record(Warned(tuple(warnings)))
 
@@ -117,12 +119,13 @@ def sightings(seen: engine.Observation) -> Seen:
     """The sightings of the waiting calls that an earlier run printed."""
     approvals = seen.situation.approvals
     written = (
-        replace(sighting(call, approvals), digest=what.removeprefix(_SEEN))
+        replace(sighting(call, approvals), digest=digest, base=base)
         for call in seen.undecided()
         for call_id, arguments, what in seen.view.warnings
         if isinstance(call, Proposal)
         and (call.call.id, call.call.arguments) == (call_id, arguments)
         if what.startswith(_SEEN)
+        for digest, _, base in [what.removeprefix(_SEEN).partition(" ")]
     )
     return Seen(dict.fromkeys(written, inf))
 
