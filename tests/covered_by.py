@@ -17,6 +17,7 @@ COVERED_BY = {
     "conversion/imports/markdown_chats": "conversion/imports/test_import_formats.py",
     "conversion/imports/message_arrays": "conversion/imports/test_import_formats.py",
     "conversion/imports/session_logs": "conversion/imports/test_import_formats.py",
+    "demo/bug_fix": "demo/test_replies.py",
     "demo/dialogue": "demo/test_replies.py",
     "demo/named": "demo/test_replies.py",
     "demo/reading": "demo/test_server.py",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from parley.demo import bug_fix
 from parley.demo.dialogue import CallResult, DemoCall, DemoUsage, Dialogue, Reply
 from parley.demo.replies import reply
 from parley.demo.signing import seal, sign, unseal, verify
@@ -277,3 +278,55 @@ def test_rewritten_lines_are_in_upper_case_in_a_block_of_their_own() -> None:
     quoted = "`a.py:2-3` (2 lines)\n\n````py\nif a:\n    '```'\n````"
     said = reply(conversation_about(f"{rewrite_question('say: x')}\n\n{quoted}"))
     assert said.text.endswith("\n\n````py\nIF A:\n    '```'\n````")
+
+
+FILE_TOOLS = ("search_text", "edit_file", "run_command")
+FOUND = CallResult("search_text", "{}", f"a: b\nsrc/cart.py:6:     return {bug_fix.BUG}", False)
+EDITED = CallResult("edit_file", "{}", "changed src/cart.py: +1 −1", False)
+PASSED = CallResult("run_command", "{}", "[exit code 0, 0.2 s, sandboxed]\nOK", False)
+DECLINED = "Error: The user declined this call."
+
+
+def test_the_bug_is_searched_edited_and_tested_in_three_rounds() -> None:
+    rounds = [(), (FOUND,), (FOUND, EDITED), (FOUND, EDITED, PASSED)]
+    said = [
+        reply(conversation_about("fix the bug in the shopping cart", *FILE_TOOLS, results=results))
+        for results in rounds
+    ]
+    assert [[(call.name, json.loads(call.arguments)) for call in each.calls] for each in said] == [
+        [("search_text", {"pattern": "price"})],
+        [
+            (
+                "edit_file",
+                {"path": "src/cart.py", "edits": [{"old": bug_fix.BUG, "new": bug_fix.FIXED}]},
+            )
+        ],
+        [("run_command", {"command": "python3 -m unittest -q"})],
+        [],
+    ]
+    assert said[-1].text == (
+        "I have fixed src/cart.py, and the tests pass. `:ParleyRevert` takes the change back."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tools", "results", "text"),
+    [
+        ((), (), "I cannot fix it: no tool `search_text` was offered to me."),
+        (FILE_TOOLS, (replace(FOUND, text="none"),), f"No file contains `{bug_fix.BUG}`, "),
+        (FILE_TOOLS, (replace(FOUND, text="no", failed=True),), "search_text failed: no"),
+        (FILE_TOOLS[:2], (FOUND, EDITED), "I have fixed src/cart.py, but I have no tool to run "),
+        (FILE_TOOLS, (FOUND, replace(EDITED, text=DECLINED)), "You did not want that, so I have "),
+        (FILE_TOOLS, (FOUND, EDITED, replace(PASSED, text=DECLINED)), "You did not want the tests"),
+        (
+            FILE_TOOLS,
+            (FOUND, EDITED, replace(PASSED, text="[exit code 1, 0.2 s, sandboxed]")),
+            "I have fixed src/cart.py, but the tests fail.",
+        ),
+    ],
+)
+def test_a_fix_that_cannot_continue_says_why(
+    tools: tuple[str, ...], results: tuple[CallResult, ...], text: str
+) -> None:
+    said = reply(conversation_about("fix the bug in the shopping cart", *tools, results=results))
+    assert (said.text.startswith(text), said.calls) == (True, ()), said.text

@@ -8,10 +8,12 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from parley.nvim.demo import BUG_QUESTION
 from tests.nvim.harness import ROOT, Child, child, nvim_path
 
 BOUND_S = 40.0
@@ -65,6 +67,24 @@ class Terminal:
         return text
 
 
+def shows_waiting(call: str, text: str) -> bool:
+    """Whether a screen shows this call and the keys that decide on it."""
+    return call in text and "yn no" in text
+
+
+def fix_the_bug(terminal: Terminal) -> None:
+    """The second scene, whose question is in the chat's note, and its revert."""
+    note = f"🔒: Then ask: {BUG_QUESTION}"
+    terminal.until(lambda text: "💬:" in terminal.screen() and note in text, "the next question")
+    terminal.keys(f"GA{BUG_QUESTION}<Esc><C-g><C-g>")
+    for call in ("❓ search_text(", "❓ edit_file(cart.py) +1 −1", "❓ run_command("):
+        terminal.until(partial(shows_waiting, call), call)
+        terminal.keys("ya")
+    terminal.until(lambda text: "and the tests pass. `:ParleyRevert`" in text, "the fix")
+    terminal.keys(":ParleyRevert<CR>")
+    terminal.until(lambda text: "reverted cart.py" in text, "the revert")
+
+
 @pytest.mark.parametrize(
     ("columns", "folder", "env"),
     [
@@ -95,6 +115,8 @@ def test_a_demo_session_takes_two_keys_and_fits_the_screen(
         terminal.until(lambda text: "yn no" in text, "what can be pressed")
         terminal.keys("yA")
         terminal.until(lambda text: ANSWER in text, "the answer")
+        if columns == 80:
+            fix_the_bug(terminal)
         terminal.keys(":help parley<CR>")
         terminal.until(lambda text: "Parley lets you talk" in text, "the help")
         terminal.keys(":qa!<CR>")

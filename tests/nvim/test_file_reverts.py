@@ -160,7 +160,10 @@ def test_an_exchange_is_reverted_after_a_restart_and_repeated(
         later.command("ParleyRevert!")
         later.until_screen("repeated app.py")
         assert (project / "app.py").read_text() == FIXED
-        later.command("normal! G")
+        later.command("normal! G")  # the empty question below the last answer
+        later.command("ParleyRevert")
+        later.until_screen("reverted new.py")
+        later.keys("Anever mind<Esc>")
         later.command("ParleyRevert")
         later.until_screen("the calls of this exchange changed no file")
         later.command("ParleyLog")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
 
+from parley.demo.bug_fix import BUG, FIXED, SEARCH, TESTS, file_with_bug, has_passed, is_asked
 from parley.demo.dialogue import CallResult, DemoCall, DemoUsage, Dialogue, Reply, Stop, tokens
 from parley.demo.named import IN_TURN, due, named
 from parley.demo.stocks import companies, query_for, query_of, read_quote
@@ -132,6 +133,51 @@ def _rewrite(_: Dialogue, match: re.Match[str]) -> Draft:
     return Draft(f"I can only write the lines in upper case.\n\n{code}", summary="I rewrote lines.")
 
 
+def _fix(conversation: Dialogue, _: bool) -> Draft:
+    """Searches for the bug, edits its file, runs the tests and reports, one call in each round."""
+    results = {result.name: result for result in conversation.results}
+    if failed := next((result for result in results.values() if _is_bad(result)), None):
+        return Draft(_unfinished(failed))
+    if (searched := results.get("search_text")) is None:
+        return _step(conversation, "Let me look for the bug.", "search_text", {"pattern": SEARCH})
+    path = file_with_bug(searched.text)
+    if not path:
+        return Draft(f"No file contains `{BUG}`, the only bug that I know.")
+    if "edit_file" not in results:
+        text = f"The total in {path} ignores how many pieces of an item are in the cart."
+        edit = {"path": path, "edits": [{"old": BUG, "new": FIXED}]}
+        return _step(conversation, text, "edit_file", edit)
+    back = "`:ParleyRevert` takes the change back."
+    if "run_command" not in conversation.tools:
+        return Draft(f"I have fixed {path}, but I have no tool to run the tests. {back}")
+    if (ran := results.get("run_command")) is None:
+        text = "Now let me run the tests."
+        return _step(conversation, text, "run_command", {"command": TESTS})
+    outcome = "and the tests pass" if has_passed(ran.text) else "but the tests fail"
+    return Draft(
+        f"I have fixed {path}, {outcome}. {back}",
+        summary=f"you had me fix a bug in {path}, {outcome}.",
+    )
+
+
+def _step(conversation: Dialogue, text: str, tool: str, arguments: object) -> Draft:
+    if tool not in conversation.tools:
+        return Draft(f"I cannot fix it: no tool `{tool}` was offered to me.")
+    return Draft(text, (DemoCall(tool, _compact(arguments)),))
+
+
+def _is_bad(result: CallResult) -> bool:
+    return result.failed or _is_refusal(result.text)
+
+
+def _unfinished(result: CallResult) -> str:
+    if not _is_refusal(result.text):
+        return _report(result)
+    if result.name == "run_command":
+        return "You did not want the tests to run, so I do not know whether the fix works."
+    return "You did not want that, so I have changed nothing."
+
+
 def _think(conversation: Dialogue, _: re.Match[str]) -> Draft:
     return Draft(
         "I have thought about it, and I still know nothing of my own.",
@@ -161,6 +207,7 @@ TABLE: tuple[tuple[Find, Make], ...] = (
     (_asks(_SAY), _says(r"\1")),
     (_asks(r"\bwrite (\d{1,6}) (?:words|tokens)\b"), _write),
     (lambda conversation: named(conversation.question), _named_tools),
+    (lambda conversation: is_asked(conversation.question), _fix),
     (lambda conversation: companies(conversation.question), _stocks),
     (lambda conversation: conversation.pictures, _pictures),
     (_asks(r"\b(?:who|what) are you\b|\bhelp\b|\bwhat can you do\b"), _says(f"{_WHO}\n\n{_TRY}")),
@@ -269,7 +316,7 @@ def _list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _compact(arguments: dict[str, str]) -> str:
+def _compact(arguments: object) -> str:
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -102,7 +102,8 @@ class FileReverts:
             async with self._reverting:
                 histories = await reverter.histories()
                 where = _places(reverter, shot.transcript, histories)
-                chosen = of_exchange(histories, where, shot.at + 1)
+                number = _answered(shot.transcript, shot.at) + 1
+                chosen = of_exchange(histories, where, number)
                 fitting = [each for each in chosen if each.is_reverted == repeats]
                 if not fitting:
                     raise ParleyError(_nothing(chosen))
@@ -128,6 +129,14 @@ class FileReverts:
         word = "repeated" if histories[0].is_reverted else "reverted"
         text = _report(outcome, histories[0].change.root, word)
         self._editor.message(text, _level(outcome))
+
+
+def _answered(transcript: Transcript, at: int) -> int:
+    """The exchange with this index; the one before, if it is only the empty question at the end."""
+    if not 0 < at == len(transcript.exchanges) - 1:
+        return at
+    last = transcript.exchanges[at]
+    return at if last.answers or (last.question and last.question.parts) else at - 1
 
 
 def _places(
