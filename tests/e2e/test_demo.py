@@ -80,7 +80,8 @@ def fix_the_bug(terminal: Terminal) -> None:
     for call in ("❓ search_text(", "❓ edit_file(cart.py) +1 −1", "❓ run_command("):
         terminal.until(partial(shows_waiting, call), call)
         terminal.keys("ya")
-    terminal.until(lambda text: "and the tests pass. `:ParleyRevert`" in text, "the fix")
+    fixed = "and the tests pass. `:ParleyRevert`"
+    terminal.until(lambda text: fixed in text and "💬:" in terminal.screen(), "the fix")
     terminal.keys(":ParleyRevert<CR>")
     terminal.until(lambda text: "reverted cart.py" in text, "the revert")
 
