@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.display.diff_rows import changed_file, diff_chunks
+from parley.display.diff_rows import changed_file, diff_chunks, rows_of
 from parley.display.summary import shown_line
 from parley.policy.previews import FilePreview
 from parley.text import is_hidden
@@ -38,3 +38,13 @@ def test_a_files_change_is_summed_up() -> None:
     files = {kind: changed_file(change) for kind, change in kinds.items()}
     assert {kind: file.kind for kind, file in files.items()} == {kind: kind for kind in kinds}
     assert [(file.added, file.removed) for file in files.values()] == [(2, 0), (0, 2), (2, 1)]
+
+
+def test_a_file_is_compared_once_for_all_its_drawings() -> None:
+    change = FilePreview("a", "1\n2\n3\n", "1\nx\n3\n")
+    assert [row.sign for row in rows_of(change)] == ["@", " ", "-", "+", " "]
+    (first,) = change.derived.values()
+    assert [row.sign for row in rows_of(change, context=0)] == ["@", "-", "+"]
+    assert changed_file(change).added == 1
+    (last,) = change.derived.values()
+    assert last is first

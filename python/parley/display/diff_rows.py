@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from parley.display.summary import ChangedFile, Chunks, shown_line
 from parley.policy.previews import CallPreview, FilePreview
-from parley.tools.line_diff import CONTEXT, DiffRow, Sign, counts, diff_rows
+from parley.tools.line_diff import CONTEXT, Comparison, DiffRow, Sign, counts
 
 _GROUPS: dict[Sign, str] = {
     " ": "ParleyContext",
@@ -20,8 +20,11 @@ _GROUPS: dict[Sign, str] = {
 
 
 def rows_of(change: FilePreview, context: int = CONTEXT) -> list[DiffRow]:
-    """The rows of a file's diff."""
-    return diff_rows(change.before, change.after, context)
+    """The rows of a file's diff. The file is compared once."""
+    if "comparison" not in change.derived:
+        change.derived["comparison"] = Comparison.of(change.before, change.after)
+    comparison: Comparison = change.derived["comparison"]
+    return comparison.rows(context)
 
 
 def changed_files(preview: CallPreview | None) -> tuple[tuple[ChangedFile, ...], bool]:

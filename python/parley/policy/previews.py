@@ -8,8 +8,8 @@ or how a diff is drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class FilePreview:
     """The text after; None if the call deletes the file."""
     moved_to: str = ""
     """The new path, if the call moves the file."""
+    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Values derived from this change, cached for as long as it exists."""
 
 
 @dataclass(frozen=True, slots=True)

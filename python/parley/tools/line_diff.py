@@ -113,25 +113,41 @@ def lines_of(text: str | None) -> list[str]:
     return [*ended, parts[-1]] if parts[-1] else ended
 
 
-def diff_rows(before: str | None, after: str | None, context: int = CONTEXT) -> list[DiffRow]:
-    """All rows of the diff between two texts, with this many unchanged lines around each change;
-    None stands for no file.
-    """
-    old, new = lines_of(before), lines_of(after)
-    rows = list[DiffRow]()
-    for hunk in _hunks(changed_lines(old, new), context):
-        start, end = max(hunk[0][0] - context, 0), min(hunk[-1][1] + context, len(old))
-        shift = hunk[0][2] - hunk[0][0]
-        size = hunk[-1][3] + (end - hunk[-1][1]) - (start + shift)
-        at = f"@@ -{_range(start, end - start)} +{_range(start + shift, size)} @@"
-        rows.append(DiffRow("@", at))
-        for a, b, c, d in hunk:
-            rows += _context(old, start, a, c - a)
-            rows += (row for at in range(a, b) for row in _row("-", old[at], at))
-            rows += (row for at in range(c, d) for row in _row("+", new[at], at))
-            start, shift = b, d - b
-        rows += _context(old, start, end, shift)
-    return rows
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two texts' lines and the changes between them, from which rows are made."""
+
+    before: Sequence[str]
+    after: Sequence[str]
+    changes: Sequence[Change]
+
+    @classmethod
+    def of(cls, before: str | None, after: str | None) -> Comparison:
+        """Compare two texts; None stands for no file."""
+        old, new = lines_of(before), lines_of(after)
+        return cls(old, new, changed_lines(old, new))
+
+    def rows(self, context: int = CONTEXT) -> list[DiffRow]:
+        """All rows of the diff, with this many unchanged lines around each change."""
+        old, new, rows = self.before, self.after, list[DiffRow]()
+        for hunk in _hunks(self.changes, context):
+            start, end = max(hunk[0][0] - context, 0), min(hunk[-1][1] + context, len(old))
+            shift = hunk[0][2] - hunk[0][0]
+            size = hunk[-1][3] + (end - hunk[-1][1]) - (start + shift)
+            at = f"@@ -{_range(start, end - start)} +{_range(start + shift, size)} @@"
+            rows.append(DiffRow("@", at))
+            for a, b, c, d in hunk:
+                rows += _context(old, start, a, c - a)
+                rows += (row for at in range(a, b) for row in _row("-", old[at], at))
+                rows += (row for at in range(c, d) for row in _row("+", new[at], at))
+                start, shift = b, d - b
+            rows += _context(old, start, end, shift)
+        return rows
+
+
+def diff_rows(before: str | None, after: str | None) -> list[DiffRow]:
+    """All rows of the diff between two texts; None stands for no file."""
+    return Comparison.of(before, after).rows()
 
 
 def counts(rows: Sequence[DiffRow]) -> tuple[int, int]:
