@@ -37,6 +37,7 @@ from tests.bench.subjects import (
     serving,
     started,
 )
+from tests.bench.workspace_costs import diff_drawn_s, search_s
 from tests.mcp_servers import fake, servers_of
 from tests.nvim.harness import ROOT, child, nvim_path
 from tests.nvim.test_ends import SERVERS, below, parents
@@ -273,6 +274,15 @@ class Run:
             "… of the next, on the same connection", *dashes, ms(statistics.median(next_)), ""
         )
 
+    def workspace(self) -> None:
+        dashes = ["–"] * (len(self.subjects) - 1)
+        drawn = ms(diff_drawn_s(self.server.port, self.home / "workspace"))
+        what = "an edit of a 10,000-line file: proposal → its diff on the screen, ms"
+        self.table.row(what, *dashes, drawn, "≤ 50")
+        for way, took in search_s().items():
+            what = f"search_text in 50,000 files {way} rg, ms"
+            self.table.row(what, *dashes, ms(took), "")
+
     def first_question(self) -> None:
         """Ask as soon as a file is open, in a freshly started Neovim."""
         cells = list[str]()
@@ -425,6 +435,7 @@ ALL: dict[str, Callable[[Run], None]] = {
     "keys": Run.keystrokes,
     "far": Run.far_away,
     "memory": Run.memory,
+    "workspace": Run.workspace,
 }
 
 
