@@ -72,8 +72,8 @@ def test_rules_decide_without_a_file(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-", "--choose", "ya"), "respond - does not accept --choose: choices need a file"),
-        (("-", "--json"), "respond - does not accept --json: the output is already the chat"),
+        (("-", "--choose", "ya"), "'respond -' does not accept --choose: choices need a file"),
+        (("-", "--json"), "'respond -' does not accept --json: the output is already the chat"),
         (("-", "chat.md"), "- is a single chat. Do not add other files or --jobs"),
         (("-", "--jobs", "2"), "- is a single chat. Do not add other files or --jobs"),
     ],

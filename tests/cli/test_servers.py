@@ -262,7 +262,7 @@ def test_an_added_server_starts_at_once_and_stays_in_the_settings(
     assert "fake: ready" in output(shell.run("tools"))[1]
     code, _, complaints = output(shell.run("servers", "add", "fake", "--url", "http://x"))
     assert code == 1
-    assert "already has a server fake. Edit it there" in complaints
+    assert "already has a server named 'fake'. Edit it there" in complaints
     assert shell.run("servers", "add", "gone", "--", "no-such-program").returncode == 5
     file = tmp_path / "mcp.json"
     file.write_text('{"mcpServers": {"off": {"command": "x", "disabled": true}}}', encoding="utf-8")

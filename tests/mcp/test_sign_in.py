@@ -324,7 +324,7 @@ async def test_no_sign_in_happens_without_a_challenge_that_the_server_checks(
     async with guarded(Provider(challenges=methods)) as provider:
         text = await failing(provider, state, person)
     assert not person.pages
-    assert "does not declare that it checks codes with PKCE (S256)" in text
+    assert "does not declare that it checks sign-in codes with PKCE (S256)" in text
     assert text.endswith("Set `headers` or `token_command` with a token from the site")
 
 

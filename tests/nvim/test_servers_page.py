@@ -548,7 +548,9 @@ def test_a_server_is_added_to_the_settings_and_shown_with_its_folder(tmp_path: P
         written = (config / "parley" / "config.toml").read_text(encoding="utf-8")
         assert written.startswith("[mcp.servers.new]\ncommand = ")
         nvim.command("ParleyServerAdd new --url http://127.0.0.1:9")
-        nvim.until(lambda: "already has a server new" in nvim.messages(), "the message", LONG_S)
+        nvim.until(
+            lambda: "already has a server named 'new'" in nvim.messages(), "the message", LONG_S
+        )
 
 
 # --- Prompts --------------------------------------------------------------------------------------

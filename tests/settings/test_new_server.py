@@ -108,7 +108,10 @@ def test_a_link_to_dotfiles_stays_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("# a\n\n[mcp.servers.new]\ncommand = 'x'\n", "config.toml:3 already has a server new"),
+        (
+            "# a\n\n[mcp.servers.new]\ncommand = 'x'\n",
+            "config.toml:3 already has a server named 'new'",
+        ),
         ("agent = \n", "config.toml: Invalid value"),
         ("mcp = 3\n", "Add it by hand"),
     ],

@@ -71,5 +71,5 @@ def test_a_folder_that_cannot_be_written_and_a_huge_content_are_reported(tmp_pat
     (tmp_path / "file").touch()
     with pytest.raises(ParleyError, match="cannot be kept in"):
         Checkpoints(tmp_path / "file").keep(b"x")
-    with pytest.raises(ParleyError, match=r"more than 50\.0 MB"):
+    with pytest.raises(ParleyError, match=r"larger than 50\.0 MB"):
         Checkpoints(tmp_path).keep(bytes(LARGEST_KEPT + 1))

@@ -128,7 +128,7 @@ async def test_a_call_that_parley_did_not_send_changes_nothing(desk: Desk) -> No
         ("write_file", {"path": "src/app.py", "content": "one\ntwo\nthree\n"}, "changes nothing"),
         ("write_file", {"path": ".git/config", "content": "x"}, "no tool may change"),
         ("write_file", {"path": "src", "content": "x"}, "src"),
-        ("write_file", {"path": "big", "content": "x" * (LARGEST_FILE + 1)}, "has more than"),
+        ("write_file", {"path": "big", "content": "x" * (LARGEST_FILE + 1)}, "is larger than"),
         ("move_file", {"path": "src/app.py", "to": "src/app.py"}, "is the old one"),
         ("move_file", {"path": "src/app.py", "to": "taken"}, "exists already"),
         ("move_file", {"path": "no", "to": "b"}, "no such file"),

@@ -19,7 +19,7 @@ EXITS = {
         "waiting",
         "`ask`, `respond`: calls are waiting for a choice; continue with `respond`",
     ),
-    STOPPED: ("stopped", "`ask`, `respond`, `compact`: a limit stopped it"),
+    STOPPED: ("stopped", "`ask`, `respond`, `compact`: stopped by a limit"),
     MISSING: (
         "missing",
         (

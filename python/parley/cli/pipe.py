@@ -37,7 +37,7 @@ def respond(arguments: argparse.Namespace) -> int:
             if arguments.choose
             else "--json: the output is already the chat"
         )
-        complain(f"respond - does not accept {why}")
+        complain(f"'respond -' does not accept {why}")
         return USAGE
     screen().is_quiet = arguments.quiet
     text = read(PIPE)

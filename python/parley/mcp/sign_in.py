@@ -198,8 +198,8 @@ class _Attempt:
             # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code
             # Protection).
             raise ServerError(
-                f"{visit(page, '').host} does not declare that it checks codes with PKCE "
-                "(S256), so another program could use your code. Set `headers` or "
+                f"{visit(page, '').host} does not declare that it checks sign-in codes with PKCE "
+                "(S256), so another program could use your sign-in code. Set `headers` or "
                 "`token_command` with a token from "
                 "the site"
             )

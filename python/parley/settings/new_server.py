@@ -101,7 +101,9 @@ def add_server(server: ServerSettings, environ: Mapping[str, str]) -> Path:
     place = f"mcp.servers.{server.name}"
     if server.name in _table(file.table, "mcp", "servers"):
         line = file.place(place).removeprefix(file.path.name)
-        raise ParleyError(f"{file.path}{line} already has a server {server.name}. Edit it there")
+        raise ParleyError(
+            f"{file.path}{line} already has a server named '{server.name}'. Edit it there"
+        )
     _, flaws = read_settings({"mcp": {"servers": {server.name: entry(server)}}})
     if flaws:
         raise ParleyError(flaws[0].removeprefix("parley: "))

@@ -49,7 +49,7 @@ class Checkpoints:
             return ""
         if len(content) > LARGEST_KEPT:
             raise ParleyError(
-                f"it has more than {size_text(LARGEST_KEPT)}, so its old content cannot be kept"
+                f"the file is larger than {size_text(LARGEST_KEPT)}, so its old content cannot be kept"
             )
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)

@@ -59,7 +59,7 @@ def bytes_of(path: Path) -> bytes:
 def too_large(what: object) -> ParleyError:
     """The error for a file larger than any chat."""
     return ParleyError(
-        f"cannot read {what}: it has more than {size_text(CHAT_BYTES)}, which is too large for a chat"
+        f"cannot read {what}: it is larger than {size_text(CHAT_BYTES)}, which is too large for a chat"
     )
 
 

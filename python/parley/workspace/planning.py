@@ -158,7 +158,7 @@ def _planned(edit: FileEdit, boundary: Boundary, states: Overlay) -> PlannedChan
     if content == state.content:
         raise PlanError(f"{edit.path}: the edit changes nothing")
     if len(content) > LARGEST_FILE:
-        raise PlanError(f"{edit.path}: the new text has more than {size_text(LARGEST_FILE)}")
+        raise PlanError(f"{edit.path}: the new text is larger than {size_text(LARGEST_FILE)}")
     return PlannedChange(place, state, content)
 
 
