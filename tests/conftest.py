@@ -74,7 +74,22 @@ SLOW = frozenset({"cli", "e2e", "nvim", "test_docs.py", "test_package.py"})
 """Folders and files with tests that start processes."""
 
 
+TESTS = Path(__file__).parent
+LONG = frozenset(
+    {
+        *("e2e/test_adversary.py", "e2e/test_crash.py", "e2e/test_dead_end.py"),
+        *("e2e/test_demo.py", "e2e/test_hostile_folder.py", "e2e/test_workspace_task.py"),
+        *("cli/test_screen.py", "cli/test_terminal_output.py"),
+        *("fuzz/test_streams.py", "laws/test_killed_changes.py", "laws/test_linear_checks.py"),
+        *("mcp/test_servers_floods.py", "mcp/test_task_requests.py", "processes/test_reaper.py"),
+        *("nvim/test_cut_replies.py", "nvim/test_ends.py", "nvim/test_faults.py"),
+        *("nvim/test_in_view.py", "nvim/test_kill.py", "nvim/test_refusals.py"),
+        *("nvim/test_stops.py", "nvim/test_tip.py"),
+    }
+)
+"""The files that take longest. `make test` leaves them out, `make branches` runs them."""
 MARKED = {
+    "slow": "take long; `make branches` runs them",
     "guests": "need third-party programs; `make guests` runs them",
     "fuzz": "are slow laws; `make fuzz` tries them",
 }
@@ -87,6 +102,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--shuffle", metavar="SEED", help="take files, and tests of a file, in a random order"
     )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests in the files that take longest."""
+    if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).as_posix() in LONG:
+        item.add_marker("slow")
 
 
 def pytest_xdist_setupnodes() -> None:
