@@ -6,6 +6,7 @@ documentation names (`setup`, `refresh`, `add`), with the documented arguments.
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.cli import main
+from parley.settings.read import read_settings
 from tests.nvim.harness import ROOT, Child, child
 
 HELP = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
@@ -140,7 +142,19 @@ def status_line(nvim: Child) -> str:
 
 def test_every_recipe_is_run_here() -> None:
     assert re.findall(r"^(\S+) ~$", RECIPES, re.M) == list(HEADINGS.values())
-    assert len(re.findall(r">lua$", RECIPES, re.M)) == len(PLUGINS)
+    assert len(re.findall(r">lua$", RECIPES, re.M)) == len(PLUGINS) + 1  # and a project's
+
+
+def test_the_recipe_for_a_project_has_valid_settings(tmp_path: Path) -> None:
+    found = re.search(r"^A project ~\n.*?>lua\n(.*?)^<", RECIPES, re.M | re.S)
+    assert found
+    setup = "local given; package.loaded.parley = { setup = function(t) given = vim.json.encode(t) end }"
+    with child(tmp_path, clean=True) as nvim:
+        table = json.loads(nvim.lua(f"{setup}\n{found[1]}\nreturn given"))
+    settings, problems = read_settings(table)
+    assert problems == ()
+    assert settings.workspace.sandbox == "require"
+    assert len(settings.approval.auto) == 3
 
 
 @pytest.mark.parametrize("plugin", ["lualine", "heirline"])
