@@ -109,7 +109,7 @@ async def test_a_root_among_hidden_files_is_visible(commands: Commands, home: Pa
 async def test_the_repository_works_but_its_hooks_and_settings_stay(commands: Commands) -> None:
     git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
     await output(commands, "git init -q")
-    (commands.root / ".git" / "config.worktree").touch()
+    (commands.root / ".git" / "worktrees").mkdir()
     script = f"""
         {" ".join(git)} -c safe.directory=* commit -q --allow-empty -m first && echo committed
         git config core.fsmonitor evil || echo 1
@@ -118,10 +118,13 @@ async def test_the_repository_works_but_its_hooks_and_settings_stay(commands: Co
         mv .git aside || echo 4
         rm -rf .git/hooks .git/config || echo 5
         echo >.git/config || echo 6
+        echo ../evil >.git/commondir || echo 7
+        rm .git/commondir || echo 8
+        mv .git/worktrees .git/old || echo 9
     """
     text = await output(commands, script)
     lines = [line for line in text.split("\n") if len(line) == 1 or line == "committed"]
-    assert lines == ["committed", *"123456"]
+    assert lines == ["committed", *"123456789"]
     assert not (commands.root / ".git" / "hooks" / "pre-commit").exists()
     assert "evil" not in (commands.root / ".git" / "config").read_text(encoding="utf-8")
 

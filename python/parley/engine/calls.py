@@ -37,6 +37,7 @@ from parley.policy.approval import (
 )
 from parley.policy.doubts import EDITED
 from parley.policy.facts import Approved, Disowned, Explained, What
+from parley.policy.permissions import is_command, is_of_workspace
 from parley.tools.catalogue import Tool
 from parley.tools.tasks import COLLECT, TaskHandle
 
@@ -165,17 +166,20 @@ async def run_tools(
 
 def _batches(proposals: Sequence[Proposal], approvals: Approvals) -> list[list[Proposal]]:
     """The calls in groups that may run at the same time: calls that change the same file run one
-    after the other, because each diff was computed on top of the earlier ones."""
-    batches, changed = [list[Proposal]()], set[str]()
+    after the other, because each diff was computed on top of the earlier ones. A command runs alone,
+    because it may use or change any file."""
+    batches, changed, was_alone = list[list[Proposal]](), set[str](), True
     for proposal in proposals:
-        preview = approvals.preview(proposal)
+        preview, tool = approvals.preview(proposal), approvals.catalogue.get(proposal.call.name)
         paths = {change.path for change in preview.changes} if preview else set()
         paths |= {change.moved_to for change in preview.changes} - {""} if preview else set()
-        if paths & changed:
+        is_alone = tool is not None and is_command(tool)
+        if is_alone or was_alone or paths & changed:
             batches.append([])
             changed = set()
         changed |= paths
         batches[-1].append(proposal)
+        was_alone = is_alone
     return batches
 
 
@@ -219,13 +223,15 @@ def _with_edit_note(result: Result, proposal: Proposal, observation: Observation
 
 
 async def _is_unchanged(ports: Ports, proposal: Proposal, tool: Tool, approvals: Approvals) -> bool:
-    """Whether the files still have the texts that the approved diff was computed from. If not, the
-    call waits for the user again."""
-    approved = approvals.preview(proposal)
-    if approved is None or not approved.is_binding:
+    """Whether the files still have the texts that the approved diff was computed from, and no other
+    path is guarded. If not, the call waits for the user again."""
+    if not is_of_workspace(tool):
         return True
     now = (await ports.previews.of([(proposal, tool)])).get(written_key(proposal))
-    return now is not None and now.base == approved.base
+    bases = [
+        each.base if each and each.is_binding else "" for each in (now, approvals.preview(proposal))
+    ]
+    return bases[0] == bases[1]
 
 
 def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:

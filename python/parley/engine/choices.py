@@ -93,7 +93,7 @@ async def _choose(ports: Ports, resolve: Resolve, line: int, press: Press) -> Ch
         if isinstance(reworded, ChoiceMade):
             return reworded
         observation = await observe(ports, resolve)
-        press = replace(press, seen=_as_seen(observation, reworded))
+        press = replace(press, seen=_as_seen(observation, reworded, press.edited))
     approvals = observation.situation.approvals
     scope = observation.settings.scope
     marks, text = dict[tuple[str, str, str], Choice](), ""
@@ -213,11 +213,20 @@ async def _reword(
     return arguments
 
 
-def _as_seen(observation: Observation, arguments: str) -> Seen:
-    """The calls with these arguments as they are now: the user has just read and edited them."""
+def _as_seen(observation: Observation, arguments: str, text: str) -> Seen:
+    """The calls with these arguments that would write exactly the text that the user has just read
+    and edited; none if the file has changed since.
+    """
     approvals = observation.situation.approvals
     waiting = plan.waiting(observation.snapshot.answer)
-    calls = [c for c in waiting if isinstance(c, Proposal) and c.call.arguments == arguments]
+    calls = [
+        call
+        for call in waiting
+        if isinstance(call, Proposal)
+        and call.call.arguments == arguments
+        and (preview := approvals.preview(call))
+        and [change.after for change in preview.changes] == [text]
+    ]
     return Seen({sighting(call, approvals): LEAST_SEEN_S for call in calls})
 
 

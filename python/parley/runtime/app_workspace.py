@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parley.paths import state_folder
+from parley.paths import config_path, state_folder
 from parley.processes.reaper import Reaper
 from parley.runtime.call_previews import CallPreviews
 from parley.settings.values import WorkspaceSettings
@@ -81,7 +81,11 @@ class AppWorkspace:
         return CallPreviews(self._boundary, self.files, folder, self._sandbox_note)
 
     def _boundary(self) -> Boundary | None:
-        return Boundary(self.root.path) if self.root.path else None
+        return self._around(self.root.path) if self.root.path else None
+
+    def _around(self, root: Path) -> Boundary:
+        own, settings = state_folder(self._environ), config_path(self._environ).parent
+        return Boundary(root, [own], [settings])
 
     def _workspace(self, root: Path) -> Workspace:
         from parley.workspace.command_tool import CommandTool
@@ -89,7 +93,7 @@ class AppWorkspace:
 
         command = CommandTool(self._commands(root), self._environ)
         return Workspace(
-            Boundary(root),
+            self._around(root),
             self.files,
             self._recorder,
             command if self._settings.command else None,

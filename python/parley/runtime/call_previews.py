@@ -6,6 +6,7 @@ Reads files and the editor's texts; decides nothing.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,14 +90,14 @@ class CallPreviews:
         """The preview of another server's edits; None if they cannot be shown."""
         changes, notes = list[FilePreview](), list[str]()
         for edit in edits:
-            path = Path(os.path.normpath(self.folder / Path(edit.path).expanduser()))
             try:
+                path = Path(os.path.normpath(self.folder / Path(edit.path).expanduser()))
                 text = earlier[path] if path in earlier else _text(path)
                 new = edit.applied(text)
             except EditError as error:
                 notes.append(f"{edit.path}: {error}")
                 continue
-            except (OSError, FileTextError, ValueError):
+            except (OSError, FileTextError, ValueError, RuntimeError):  # `~nobody` has no folder
                 return None
             notes += filter(None, [edit.doubt(text)])
             changes.append(FilePreview(edit.path, text, new, edit.to))
@@ -138,7 +139,10 @@ def _guarded(boundary: Boundary, arguments: Mapping[str, Any]) -> CallPreview | 
     if not isinstance(path, str):
         return None
     try:
-        why = boundary.guard(path)
+        place, why = boundary.place(path), boundary.guard(path)
     except ParleyError:  # the tool itself will report it
         return None
-    return CallPreview(guard=_GUARDED.format(path, why)) if why else None
+    if not why:
+        return None
+    base = hashlib.sha256(f"{boundary.root}\0{place}".encode("utf-8", "surrogatepass")).hexdigest()
+    return CallPreview(base=base, is_binding=True, guard=_GUARDED.format(path, why))

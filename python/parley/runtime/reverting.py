@@ -20,6 +20,7 @@ from parley.runtime.recording import CallRecorder
 from parley.storage.changed_files import ChangedFiles
 from parley.storage.checkpoints import MOST_DAYS_KEPT, Checkpoints
 from parley.storage.ledger import ChatLedger, LedgerFile
+from parley.text import one_line
 from parley.tools.file_text import decoded
 from parley.tools.line_diff import unified_diff
 from parley.workspace.boundary import Boundary
@@ -77,7 +78,7 @@ class Reverter:
         """The digest of a file's content; `?` if it cannot be read."""
         try:
             boundary = Boundary(root)
-            return _digest((await _state(boundary, self.editor, boundary.place(str(path)))).content)
+            return _digest((await _state(boundary, self.editor, _place(boundary, path))).content)
         except ParleyError:
             return "?"
 
@@ -104,7 +105,7 @@ class Reverter:
     async def text_now(self, file: FileChanges) -> str | None:
         """A file's present text; None if there is no file. Raises ParleyError."""
         boundary = Boundary(file.last.root)
-        state = await _state(boundary, self.editor, boundary.place(str(file.place)))
+        state = await _state(boundary, self.editor, _place(boundary, file.place))
         return _text(state.content)
 
     async def revert(self, histories: Sequence[ChangeHistory]) -> RevertOutcome:
@@ -147,7 +148,7 @@ class Reverter:
         ParleyError.
         """
         boundary = Boundary(change.root)
-        place = boundary.place(str(change.path))
+        place = _place(boundary, change.path)
         now = await _state(boundary, self.editor, place)
         if _digest(now.content) != change.before:
             if _digest(now.content) != change.after or change.moved_to:
@@ -160,7 +161,7 @@ class Reverter:
             wanted = await asyncio.to_thread(self._content, change.after)
         except ParleyError as error:
             raise ParleyError(f"{place}: {error}") from error
-        moved_to = boundary.place(str(change.moved_to)) if change.moved_to else ""
+        moved_to = _place(boundary, change.moved_to) if change.moved_to else ""
         planned = PlannedChange(place, now, wanted, moved_to, change.mode)
         recorder = CallRecorder(
             self.changes, self.checkpoints, change.call_id, "revert", change.reverts
@@ -170,7 +171,7 @@ class Reverter:
 
     async def _conflict(self, change: RecordedChange) -> RevertConflict:
         boundary = Boundary(change.root)
-        now = await _state(boundary, self.editor, boundary.place(str(change.path)))
+        now = await _state(boundary, self.editor, _place(boundary, change.path))
         left, wanted = (
             self.checkpoints.content(digest) if digest else None
             for digest in (change.before, change.after)
@@ -185,6 +186,16 @@ class Reverter:
                 f"the old content was deleted: Parley keeps it for {MOST_DAYS_KEPT} days"
             )
         return content
+
+
+def _place(boundary: Boundary, path: Path) -> str:
+    """The place of a path that was recorded without links. Raises ParleyError if tools may not write
+    there, or if a part of the path is a link now.
+    """
+    place = boundary.place_to_write(str(path))
+    if boundary.path(place) != path:
+        raise ParleyError(f"{one_line(str(path))}: a link has replaced a part of the path")
+    return place
 
 
 async def _state(boundary: Boundary, editor: EditorFiles, place: str) -> FileState:

@@ -7,7 +7,7 @@ program has put into the path since then. Does not know what the files contain.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,11 +24,12 @@ from parley.workspace.opening import (
 )
 from parley.workspace.root import work_tree
 
-HIDDEN, IGNORED, SECRET, GIT = (
+HIDDEN, IGNORED, SECRET, GIT, PARLEYS = (
     "hidden",
     "ignored by Git",
     "named like a secret",
     "part of Git's own data",
+    "part of Parley's own data",
 )
 """Why a path is guarded: it can be read or changed only after a yes for this very path."""
 
@@ -49,8 +50,13 @@ class Boundary:
     the root itself is "". Only `place` makes a place from a model's path.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, own: Sequence[Path] = (), settings: Sequence[Path] = ()) -> None:
+        """`own` are Parley's folders with data, and `settings` those with its settings."""
         self.root = Path(os.path.realpath(root))
+        self._own, self._settings = (
+            frozenset(Path(os.path.realpath(each)) for each in folders)
+            for folders in (own, settings)
+        )
         top = work_tree(self.root) or self.root
         self._above = _from(top, self.root)
         """The path from the work tree's top to the root."""
@@ -61,7 +67,13 @@ class Boundary:
 
         Absolute paths inside the root are accepted.
         """
-        real = Path(os.path.realpath(self.root / self._checked(path)))
+        try:
+            return self._place(self._checked(path))
+        except OSError as error:  # a name is too long, or a folder is closed to the user
+            raise BoundaryError(f"{legible_path(path)}: {error.strerror}") from error
+
+    def _place(self, path: str) -> str:
+        real = Path(os.path.realpath(self.root / path))
         if not real.is_relative_to(self.root):
             raise BoundaryError(
                 f"{legible_path(path)} is outside of the workspace. Paths are relative to its root"
@@ -83,6 +95,8 @@ class Boundary:
             raise BoundaryError(f"{legible_path(path)} is the workspace itself")
         if is_of_git(place) or is_of_git(self._spelled(path)):
             raise BoundaryError(f"{legible_path(path)} is {GIT}, which no tool may change")
+        if self._is_below(place, self._own):
+            raise BoundaryError(f"{legible_path(path)} is {PARLEYS}, which no tool may change")
         return place
 
     def path(self, place: str) -> Path:
@@ -107,12 +121,23 @@ class Boundary:
         names = place.split("/") if place else []
         if is_of_git(place):
             return GIT
+        if why := self.of_parley(place):
+            return why
         if names and not is_folder and is_secret(names[-1]):
             return SECRET
         if any(name.startswith(".") for name in names):
             return HIDDEN
         is_ignored = place and rules and self.ignores(place, rules, is_folder)
         return IGNORED if is_ignored else ""
+
+    def of_parley(self, place: str) -> str:
+        """Why a place is guarded because Parley's own files are there; "" if they are not."""
+        return PARLEYS if self._is_below(place, self._own | self._settings) else ""
+
+    def _is_below(self, place: str, folders: frozenset[Path]) -> bool:
+        """Whether a place is one of these folders, or below one."""
+        path = self.path(place)
+        return any(path.is_relative_to(folder) for folder in folders)
 
     def ignores(self, place: str, rules: IgnoreRules, is_folder: bool) -> bool:
         """Whether Git ignores a place."""
@@ -173,10 +198,14 @@ def is_of_git(place: str) -> bool:
 
     Some file systems ignore case and invisible characters.
     """
-    names = ("".join(c for c in name if not is_hidden(c)).casefold() for name in place.split("/"))
-    return any(name.rstrip(". ") in _GIT_NAMES for name in names)
+    return any(_folded(name).rstrip(". ") in _GIT_NAMES for name in place.split("/"))
 
 
 def is_secret(name: str) -> bool:
     """Whether a file's name looks like a secret."""
-    return any(fnmatchcase(name.lower(), pattern) for pattern in SECRETS)
+    return any(fnmatchcase(_folded(name), pattern) for pattern in SECRETS)
+
+
+def _folded(name: str) -> str:
+    """A name as a file system compares it that ignores case and invisible characters."""
+    return "".join(c for c in name if not is_hidden(c)).casefold()

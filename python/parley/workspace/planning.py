@@ -89,7 +89,7 @@ async def plan_of(
 ) -> Plan:
     """The changes that these edits make now. Raises PlanError."""
     states, changes, guards = dict(earlier), list[PlannedChange](), dict[str, str]()
-    bases = list[str]()
+    bases = [os.fsdecode(boundary.root)]
     try:
         for edit in edits:
             for path in filter(None, (edit.path, edit.to)):
@@ -99,7 +99,7 @@ async def plan_of(
                 bases.append(f"{place}\0{states[place].digest}")
                 if guard := await asyncio.to_thread(boundary.guard, path):
                     guards[place] = guard
-            change = _planned(edit, boundary, states)
+            change = await asyncio.to_thread(_planned, edit, boundary, states)
             changes.append(change)
             _apply(change, states)
     except (EditError, FileTextError) as error:

@@ -3,7 +3,8 @@
 A sandboxed command can write only below the root and into private temporary folders. It cannot see
 keys, Parley's own folders, or the sockets of other programs, through which it could leave. It cannot
 change the root repository's hooks and settings, because git would run them later, outside. It can
-write other files that the user may run later, such as a Makefile. Does not know the command.
+write other files that the user may run later, such as a Makefile, or the settings of a repository in
+a folder below the root. Does not know the command.
 """
 
 from __future__ import annotations
@@ -231,17 +232,22 @@ def _existing(paths: Sequence[Path]) -> Iterator[Path]:
 def _repository(root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """The parts of a work tree that decide which programs git runs, and the folder with these parts.
 
-    In a linked work tree, `.git` is a file, and these parts are elsewhere.
+    In a linked work tree, `.git` is a file, and these parts are elsewhere. `commondir` names the
+    folder with hooks and settings (gitrepository-layout(5)), `worktrees` has these files of the
+    linked work trees.
     """
     git = root / ".git"
     if git.is_symlink() or not git.exists():
         return (), ()
     if git.is_file():
         return (git,), ()
-    with suppress(OSError):  # only existing parts can be locked, and git needs neither of them
+    # Only existing parts can be locked. Git works with these as without them.
+    with suppress(OSError):
         (git / "hooks").mkdir(exist_ok=True)
-        (git / "config").touch(exist_ok=False)
-    names = ("hooks", "config", "config.worktree", "modules")
+    for name, content in (("config", ""), ("config.worktree", ""), ("commondir", ".\n")):
+        with suppress(OSError), (git / name).open("x", encoding="utf-8") as file:
+            file.write(content)
+    names = ("hooks", "config", "config.worktree", "modules", "commondir", "worktrees")
     return tuple(_existing([git / name for name in names])), (git,)
 
 

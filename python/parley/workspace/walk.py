@@ -114,7 +114,7 @@ class Walk:
 
     def _reason(self, place: str, name: str, *, is_folder: bool) -> str:
         """Why a name is left out, if nothing above it is."""
-        why = self.boundary.guarded(name, None, is_folder)
+        why = self.boundary.guarded(name, None, is_folder) or self.boundary.of_parley(place)
         if why or self.is_ignored:
             return why
         return IGNORED if self.boundary.ignores(place, self._rules, is_folder) else ""
