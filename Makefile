@@ -1,12 +1,11 @@
 # make demo      open Neovim with a chat for the demo model; without a terminal, print the session
-# make test      run the tests that take less than four minutes on two cores; `make branches` runs
-#                more, `make guests` and `make fuzz` the others
+# make test      run the tests that take less than four minutes on two cores; `.ci/run` runs the
+#                slower ones, `make fuzz` the slow laws
 # make guests    install other people's MCP servers and the protocol's conformance suite, and run
 #                the tests that need them, package managers or type checkers
 # make fuzz      try every law with new examples, for MINUTES=5
 # make neovims   run the editor's tests with the oldest supported Neovim and with the newest
-# make branches  run all repeatable tests, and measure which code branches they cover; fails below a
-#                minimum
+# make branches  measure which code branches the repeatable tests cover; fails below a minimum
 # make check     formatting, lint, types, `make test` and `make branches`: required before a merge
 # make pyright   install the second type checker, which checks programs that use the library
 # make format    format Python and Lua

@@ -80,16 +80,16 @@ LONG = frozenset(
         *("e2e/test_adversary.py", "e2e/test_crash.py", "e2e/test_dead_end.py"),
         *("e2e/test_demo.py", "e2e/test_hostile_folder.py", "e2e/test_workspace_task.py"),
         *("cli/test_screen.py", "cli/test_terminal_output.py"),
-        *("fuzz/test_streams.py", "laws/test_killed_changes.py", "laws/test_linear_checks.py"),
         *("mcp/test_servers_floods.py", "mcp/test_task_requests.py", "processes/test_reaper.py"),
         *("nvim/test_cut_replies.py", "nvim/test_ends.py", "nvim/test_faults.py"),
         *("nvim/test_in_view.py", "nvim/test_kill.py", "nvim/test_refusals.py"),
         *("nvim/test_stops.py", "nvim/test_tip.py"),
     }
 )
-"""The files that take longest. `make test` leaves them out, `make branches` runs them."""
+"""The files that take longest. `make test` leaves them out; `make neovims` and `.ci/pythons` run
+them."""
 MARKED = {
-    "slow": "take long; `make branches` runs them",
+    "slow": "take long; `.ci/run` runs them",
     "guests": "need third-party programs; `make guests` runs them",
     "fuzz": "are slow laws; `make fuzz` tries them",
 }

@@ -89,7 +89,6 @@ COVERED_BY = {
     "storage/locks": "storage/test_ledger.py",
     "storage/reference_files": "storage/test_reference_texts.py",
     "storage/reference_patterns": "storage/test_reference_texts.py",
-    "tools/block_places": "laws/test_block_places.py",
     "tools/file_text": "laws/test_file_text.py",
     "tools/indentation": "laws/test_text_edits.py",
     "tools/known_servers": "settings/test_new_server.py",
