@@ -1,6 +1,7 @@
 # make demo      open Neovim with a chat for the demo model; without a terminal, print the session
-# make test      run the tests that take less than four minutes on two cores; `.ci/run` runs the
-#                slower ones, `make fuzz` the slow laws
+# make test      run the tests that take less than four minutes on two cores; `make fuzz` runs
+#                the slow laws
+# make slow      run the slowest test files, which `make test` leaves out
 # make guests    install other people's MCP servers and the protocol's conformance suite, and run
 #                the tests that need them, package managers or type checkers
 # make fuzz      try every law with new examples, for MINUTES=5
@@ -50,6 +51,9 @@ demo:
 test: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(if $(SHUFFLE),PARLEY_FUZZ=1) $(BIN)/python -m pytest -n logical --dist worksteal -m "not fuzz and not guests and not slow" \
 	  $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
+
+slow: environment
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m slow
 
 branches: environment
 	@rm -f .coverage .coverage.*
@@ -132,4 +136,4 @@ clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
 	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test branches neovims fuzz guests lint check format bench man screens lock clean
+.PHONY: environment stylua pyright demo test slow branches neovims fuzz guests lint check format bench man screens lock clean

@@ -86,10 +86,9 @@ LONG = frozenset(
         *("nvim/test_stops.py", "nvim/test_tip.py"),
     }
 )
-"""The files that take longest. `make test` leaves them out; `make neovims` and `.ci/pythons` run
-them."""
+"""The files that take longest. `make test` leaves them out, `make slow` runs them."""
 MARKED = {
-    "slow": "take long; `.ci/run` runs them",
+    "slow": "take long; `make slow` runs them",
     "guests": "need third-party programs; `make guests` runs them",
     "fuzz": "are slow laws; `make fuzz` tries them",
 }
