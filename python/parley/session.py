@@ -13,7 +13,7 @@ import os
 import re
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -125,14 +125,18 @@ class Session:
             self._settings = _with_provider(self._settings, name)
         self._settings = _with_workspace(self._settings, workspace)
         self._references = _folder(references)
-        self._app = App(
-            self._settings,
-            environ,
-            LedgerFile(None),
-            objects=ProgramObjects(objects, provider, REQUEST_TIMES),
-        )
-        if workspace is not None and self._app.workspace.root.reason:
-            raise SettingsError(f"workspace: {self._app.workspace.root.reason}")
+        with ExitStack() as failing:
+            ledger = LedgerFile(None)
+            failing.callback(ledger.close)
+            self._app = App(
+                self._settings,
+                environ,
+                ledger,
+                objects=ProgramObjects(objects, provider, REQUEST_TIMES),
+            )
+            if workspace is not None and self._app.workspace.root.reason:
+                raise SettingsError(f"workspace: {self._app.workspace.root.reason}")
+            failing.pop_all()
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)
         self._on_status = on_status

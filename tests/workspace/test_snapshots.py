@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import stat
 import zlib
 from collections.abc import Mapping
@@ -270,6 +271,15 @@ async def test_removed_objects_are_stored_again_and_a_killed_git_is_forgotten(tr
 async def test_snapshots_of_two_processes_wait_for_each_other(tree: Tree) -> None:
     write(tree.root, {"a.py": "two\n"})
     assert len(set(await asyncio.gather(*(tree.snapshot() for _ in range(3))))) == 1
+
+
+async def test_the_repository_for_snapshots_is_created_once(tree: Tree, tmp_path: Path) -> None:
+    log, script = tmp_path / "log", tmp_path / "bin" / "git"
+    write(tmp_path, {"bin/git": f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("git")} "$@"\n'})
+    script.chmod(0o755)
+    tree.environ["PATH"] = f"{script.parent}:{tree.environ['PATH']}"
+    assert len(set(await asyncio.gather(*(tree.snapshot() for _ in range(4))))) == 1
+    assert log.read_text().count(" init ") == 1
 
 
 async def test_a_forged_object_is_not_taken_for_a_file(tree: Tree) -> None:

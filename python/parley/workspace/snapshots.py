@@ -181,17 +181,25 @@ async def _open_trees(root: Path, environ: Mapping[str, str]) -> _Trees:
         },
     )
     if not (store / "info" / "attributes").exists():
-        init = ("init", "--quiet", "--bare", "--template=", f"--object-format={lines[1]}")
-        if (await Git(store, _MOST_OUTPUT, kept)(*init))[1]:
-            raise ParleyError("git cannot create a repository for snapshots")
-        private_folder(store / "info")
-        private_file(store / "info" / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")
+        await _create(store, Git(store, _MOST_OUTPUT, kept), f"--object-format={lines[1]}")
     return _Trees(theirs, own, store, root / lines[2], 64 if lines[1] == "sha256" else 40)
+
+
+async def _create(store: Path, git: Git, object_format: str) -> None:
+    async with _locked(store):
+        if (store / "info" / "attributes").exists():  # another process created it
+            return
+        if (await git("init", "--quiet", "--bare", "--template=", object_format))[1]:
+            raise ParleyError("git cannot create a repository for snapshots")
+        info = private_folder(store / "info")
+        new = private_file(info / "attributes.new")
+        new.write_text(_ATTRIBUTES, encoding="utf-8")
+        new.replace(info / "attributes")  # without the attributes, no snapshot is taken
 
 
 @asynccontextmanager
 async def _locked(store: Path) -> AsyncIterator[None]:
-    """Wait until no other process takes a snapshot of this root."""
+    """Wait until no other process uses the repository for the snapshots of this root."""
     with (store / "lock").open("wb") as lock:
         while True:
             try:
