@@ -106,7 +106,7 @@ function M.receive(id, reply)
     H.drop(one)
     H.message(reply.problem, "warn")
   elseif reply.state ~= "complete" then
-    local words = reply.state == "waiting" and "a call waits in the chat"
+    local words = reply.state == "waiting" and "a tool call is waiting in the chat"
       or "not answered yet: :ParleyRespond in the chat continues"
     H.mark(one, words)
   elseif not (one.is_shown and vim.deep_equal(one.new, reply.lines)) then

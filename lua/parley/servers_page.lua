@@ -45,8 +45,8 @@ function H.begin(buf)
   local function key(lhs, about, act)
     vim.keymap.set("n", lhs, act, { buffer = buf, nowait = true, desc = "Parley: " .. about })
   end
-  key("x", "switch on or off for this chat", H.switch)
-  key("<Space>", "switch on or off for this chat", H.switch)
+  key("x", "switch the server or tool on or off for this chat", H.switch)
+  key("<Space>", "switch the server or tool on or off for this chat", H.switch)
   key("R", "restart the server", function()
     local server = H.here()
     if server then

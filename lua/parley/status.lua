@@ -108,7 +108,7 @@ function H.line(buf)
   end
   local calls = variables.parley_waiting or 0
   if calls > 0 then
-    return calls == 1 and "1 call waits" or ("%d calls wait"):format(calls)
+    return calls == 1 and "1 call is waiting" or ("%d calls are waiting"):format(calls)
   end
   local agent, usage = variables.parley_agent, variables.parley_usage
   if agent and usage and usage.chat then

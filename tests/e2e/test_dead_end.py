@@ -138,7 +138,7 @@ async def test_a_chat_that_is_too_long_continues(
 
 
 OFFER = (
-    "this chat fills 87 % of some-model's context window: :ParleyCompact summarizes older exchanges"
+    "this chat fills 87% of some-model's context window: :ParleyCompact summarizes older exchanges"
 )
 
 

@@ -93,7 +93,7 @@ def test_of_several_places_the_one_with_the_fewest_changes_is_taken() -> None:
         (["def h():", "    return 1"], "its first line is not there: def h():"),
         (["class A:", "    end"], "its last line is not there: end"),
         (["return 1", "class A:"], "its first line is not above its last line"),
-        (["        return 1"], "fits 2 places of the file equally well, at line 3, at line 7"),
+        (["        return 1"], "fits 2 places in the file equally well: line 3, line 7"),
         ([*FILE[:4], "    def h(self):", FILE[6]], "at lines 1 to 3, at lines 1 to 7"),
         (
             ["class A:", "    # ... existing code ...", "        return 1"],

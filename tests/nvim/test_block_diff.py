@@ -87,7 +87,7 @@ def test_a_block_without_a_place_is_refused_with_the_reason(nvim: Child, project
 
     text = refusal("```python a.py", "def three():", "    return 1", "```")
     assert text.endswith(
-        "a.py: the code block has no place in the file: its first line is not there: def three():. "
+        "a.py: the code block does not fit anywhere in the file: its first line is not there: def three():. "
         ":ParleyApply! compares the whole file"
     )
     nvim.command("ParleyApply!")

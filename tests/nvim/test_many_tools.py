@@ -78,5 +78,8 @@ def test_the_page_shows_the_tools_cost_and_that_they_are_too_many(
     text = tools(nvim, "## [x] fake: ready, protocol 2025-06-18, 307 tools, ~6,608 tokens")
     assert "- [x] tool_7 ~20  To tool_7." in text
     assert "\nIn use: 308 tools, ~6," in text
-    assert "There is room for ~500 tokens:\na model receives only tool names, and finds the" in text
+    assert (
+        "There is room for only ~500 tokens,\nso a model receives only tool names, and finds the"
+        in text
+    )
     assert offered_to(nvim, chat) == ["find_tools"]

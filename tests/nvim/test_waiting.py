@@ -81,11 +81,11 @@ def test_waiting_calls_are_counted_announced_and_in_the_status_line(nvim: Child)
     waits(nvim)
     assert nvim.variable("parley_waiting") == 2
     assert heard(nvim)[1:] == [["ParleyWaiting", 2, "chat.md"]]
-    nvim.until(lambda: nvim.screen().split("\n")[-2] == "2 calls wait", "the status line")
+    nvim.until(lambda: nvim.screen().split("\n")[-2] == "2 calls are waiting", "the status line")
     nvim.keys("yo")
     nvim.until(lambda: nvim.variable("parley_waiting") == 1, "the choice")
     nvim.until_idle()
-    assert nvim.lua("return require('parley').status()") == "1 call waits"
+    assert nvim.lua("return require('parley').status()") == "1 call is waiting"
     nvim.keys("jyo")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
@@ -136,7 +136,8 @@ def test_events_in_a_hidden_chat_are_announced_once_with_its_topic(nvim: Child) 
     ask(nvim, TWO, topic="Shares of two")
     nvim.command("enew")
     nvim.until(
-        lambda: "Shares of two: 2 calls wait for your choice" in nvim.messages(), "the message"
+        lambda: "Shares of two: 2 calls are waiting for your choice" in nvim.messages(),
+        "the message",
     )
     nvim.command("messages clear | buffer chat.md")
     waits(nvim)
@@ -175,7 +176,7 @@ def test_asking_while_calls_wait_names_and_shows_them(nvim: Child) -> None:
     assert "❓" not in nvim.screen()
     nvim.lua("_G.heard = {}")
     nvim.command("ParleyRespond")
-    said = "Parley: 2 calls wait: ya all, yo the call under the cursor, K details"
+    said = "Parley: 2 calls are waiting: ya all, yo the call under the cursor, K details"
     nvim.until(lambda: said in nvim.messages(), "the message")
     nvim.until_idle()
     assert nvim.lines()[nvim.cursor[0] - 1].startswith("❓:")
@@ -194,19 +195,19 @@ def test_asking_an_empty_question_below_waiting_calls_leads_to_them(nvim: Child)
     waits(nvim)
     nvim.keys("Go<CR>💬: <Esc>")
     nvim.command("ParleyRespond")
-    nvim.until(lambda: "2 calls wait: ya all" in nvim.messages(), "the message")
+    nvim.until(lambda: "2 calls are waiting: ya all" in nvim.messages(), "the message")
     nvim.until_idle()
     assert nvim.lines()[nvim.cursor[0] - 1].startswith("❓:")
 
 
 def test_waiting_messages_name_the_configured_keys() -> None:
-    assert reminder(1, Keys()) == "1 call waits: ya yes, yn no, K details"
+    assert reminder(1, Keys()) == "1 call is waiting: ya yes, yn no, K details"
     assert (
         reminder(3, Keys(scope="case"))
-        == "3 calls wait: yA all, ya the call under the cursor, K details"
+        == "3 calls are waiting: yA all, ya the call under the cursor, K details"
     )
     assert reminder(1, Keys(choices=ChoiceKeys(ya=Key("gy"), yn=Key("")))) == (
-        "1 call waits: gy yes, :ParleyApprove yn no, K details"
+        "1 call is waiting: gy yes, :ParleyApprove yn no, K details"
     )
     by_command = reminder(1, Keys(choices=ChoiceKeys(enabled=False)))
-    assert by_command == "1 call waits: :ParleyApprove ya yes, :ParleyApprove yn no, K details"
+    assert by_command == "1 call is waiting: :ParleyApprove ya yes, :ParleyApprove yn no, K details"

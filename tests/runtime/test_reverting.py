@@ -119,7 +119,9 @@ async def test_an_old_content_that_was_deleted_is_reported(project: Project) -> 
             path.unlink()
     outcome = await project.revert()
     assert outcome.reverted == []
-    assert outcome.problems == ["a: the old content was deleted: Parley keeps it for 30 days"]
+    assert outcome.problems == [
+        "a: the old content was deleted: Parley keeps old content for at most 30 days"
+    ]
 
 
 async def test_an_open_file_is_reverted_in_the_editor(project: Project) -> None:

@@ -16,7 +16,7 @@ from parley.cli.exits import COMPLETE, FAILED, STOPPED, WAITING
 from parley.cli.terminal import complain, emit, plain, remark, say, say_line, screen, snake_case
 from parley.policy.doubts import caution
 from parley.policy.status_texts import is_rate_limited, waiting_for
-from parley.text import legible
+from parley.text import counted, legible
 
 if TYPE_CHECKING:
     from parley.cli.terminal_rows import Pen
@@ -302,7 +302,9 @@ class TerminalReport(Report):
             [("   ", ""), (shown_line(line), "ParleyHint", "")] for line in lines[:most]
         ]
         if len(lines) > most:
-            body.append([(f"   ⋮ +{len(lines) - most} lines, in the file", "ParleyHint")])
+            body.append(
+                [(f"   ⋮ {counted(len(lines) - most, 'more line')} in the chat file", "ParleyHint")]
+            )
         width = screen().width - 1
         return [pen().write(fit(chunks, width)) for chunks in (head, *body)]
 

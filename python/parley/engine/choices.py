@@ -193,7 +193,7 @@ async def _reword(
     decoded = decode_arguments(call.call.arguments)
     edited = edited_arguments(tool.name, decoded, before, press.edited or "")
     if edited is None:
-        return ChoiceMade(False, "the text is as before, so there is no change to approve")
+        return ChoiceMade(False, "the text is unchanged, so there is no change to approve")
     arguments = json.dumps(edited, ensure_ascii=False)
     new, was_own = (
         replace(call, call=replace(call.call, arguments=arguments)),

@@ -97,7 +97,7 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
     login = attempt.login()
     if login is None:
         raise ServerError(
-            f"'{server}' does not ask you to sign in: it answered HTTP {response.status_code}"
+            f"'{server}' does not ask you to sign in: it answered with HTTP {response.status_code}"
         )
     if scope := lacking_scope(response):
         logins.put(replace(login, lacking_scope=scope))

@@ -19,7 +19,7 @@ _NAME = 50
 
 def calls_wait(calls: int) -> str:
     """A phrase with the number of waiting calls."""
-    return "1 call waits" if calls == 1 else f"{calls} calls wait"
+    return "1 call is waiting" if calls == 1 else f"{calls} calls are waiting"
 
 
 def reminder(calls: int, keys: Keys) -> str:

@@ -64,7 +64,8 @@ def find_chats(
             return ChatList(rows, f"the newest {most}; {_narrower(parts)}")
         if parts and now() > end:
             return ChatList(
-                rows, f"not searched: chats from before {_when(changed)}: the search took too long"
+                rows,
+                f"the search took too long: chats changed at or before {_when(changed)} are missing",
             )
         where = _place(path, parts) if parts else {}
         if where is not None and (subject := _topic_of(path)):

@@ -118,8 +118,8 @@ def _excess(offer: ServerOffer) -> list[str]:
     )
     return [
         "",
-        f"In use: {_sum(tools)}. There is room for {most}:",
-        "a model receives only tool names, and finds the tools that it needs with find_tools.",
+        f"In use: {_sum(tools)}. There is room for only {most},",
+        "so a model receives only tool names, and finds the tools that it needs with find_tools.",
     ]
 
 

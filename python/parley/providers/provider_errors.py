@@ -25,7 +25,7 @@ LONGEST_WAIT_S = 60.0
 _WHAT_TO_DO: dict[int, str] = {
     401: "check {key}: the key was not accepted",
     402: "check the account: no credit is left",
-    403: "check {key} and the account: the key may not do this",
+    403: "check {key} and the account: the key does not have permission for this",
     404: "check the agent's model {model!r} and the base URL: one of them does not exist",
     407: "check HTTPS_PROXY: the proxy requires a password",
     408: "try :ParleyRespond again",

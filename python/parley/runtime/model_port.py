@@ -108,7 +108,7 @@ class ModelPort:
         if key in self._notices or not (notice or fullness >= _FULL):
             return
         if unsummed(request.transcript, KEEP):
-            share = f"{round(fullness * 100)} %"
+            share = f"{round(fullness * 100)}%"
             full = f"this chat fills {share} of {request.model}'s context window: "
             notice = f"{f'{notice}. ' if notice else full}:ParleyCompact summarizes older exchanges"
         if notice:

@@ -183,7 +183,7 @@ class Reverter:
             return None
         if (content := self.checkpoints.content(digest)) is None:
             raise ParleyError(
-                f"the old content was deleted: Parley keeps it for {MOST_DAYS_KEPT} days"
+                f"the old content was deleted: Parley keeps old content for at most {MOST_DAYS_KEPT} days"
             )
         return content
 

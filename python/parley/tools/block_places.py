@@ -81,7 +81,7 @@ def _places(
                 if fitted:
                     places.append(BlockPlace(start, end + 1, tuple(map(fitted, block))))
                 if len(places) > _MOST_PLACES:
-                    raise EditError("the code block resembles too many places of the file")
+                    raise EditError("the code block resembles too many places in the file")
     return places
 
 
@@ -96,13 +96,13 @@ def _only(lines: Sequence[str], places: Sequence[BlockPlace], block: Sequence[st
             ),
             "its first line is not above its last line there",
         )
-        raise EditError(f"the code block has no place in the file: {missing}")
+        raise EditError(f"the code block does not fit anywhere in the file: {missing}")
     costs = [_cost(lines[place.start : place.end], place.lines) for place in places]
     best = [place for place, cost in zip(places, costs, strict=True) if cost == min(costs)]
     if len(best) > 1:
-        rows = ", ".join(f"at {place.title}" for place in best[:_MOST_NAMED])
+        rows = ", ".join(place.title for place in best[:_MOST_NAMED])
         raise EditError(
-            f"the code block fits {counted(len(best), 'place')} of the file equally well, {rows}"
+            f"the code block fits {counted(len(best), 'place')} in the file equally well: {rows}"
         )
     return best[0]
 
