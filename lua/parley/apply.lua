@@ -60,7 +60,7 @@ function M.show(id, buf, tick, place, title)
   if not handle or handle.win ~= api.nvim_get_current_win() then
     return -- the user has gone elsewhere
   elseif not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick then
-    host.message("the file has changed just now: repeat the command", "warn")
+    host.message("the file has just changed: repeat the command", "warn")
     return
   end
   local lines = api.nvim_buf_get_lines(buf, 0, -1, true)

@@ -43,7 +43,7 @@ function H.map(buf)
       end
     end
   end
-  key("<CR>", "show the changes of this file as a diff", tell("change_diff"))
+  key("<CR>", "show this file's changes as a diff", tell("change_diff"))
   key("u", "revert this file, or repeat its changes", tell("change_revert"))
   key("gq", "put all hunks into the quickfix list", function()
     require("parley.host").notify("change_hunks", {})

@@ -34,7 +34,7 @@ function M.start(instruction, opts)
   local buf, win, chat =
     api.nvim_get_current_buf(), api.nvim_get_current_win(), require("parley.chat")
   if vim.bo[buf].buftype ~= "" or chat.is_attached(buf) or not vim.bo[buf].modifiable then
-    error("only lines of a file that can be changed can be rewritten", 0)
+    error("only lines in a modifiable file can be rewritten", 0)
   end
   local first, last = opts.lines[1], opts.lines[2]
   for _, other in pairs(H.all) do
@@ -119,7 +119,7 @@ function H.receive(one)
   local now = H.lines(one)
   if now and vim.deep_equal(now, one.new) then
     H.drop(one)
-    H.message("the model changes nothing in these lines")
+    H.message("the model leaves these lines unchanged")
     return
   end
   local has_changed = now and not vim.deep_equal(now, one.base)
@@ -293,10 +293,8 @@ function H.draw_one(one)
   local function key(choice)
     return vim.fn.strtrans(require("parley.keys").decision(choice))
   end
-  local hint = ("%s accepts the new lines, %s declines them, K shows old and new in a tab page"):format(
-    key("ya"),
-    key("yn")
-  )
+  local hint = "%s takes the new lines, %s leaves the old ones, K compares them in a tab page"
+  hint = hint:format(key("ya"), key("yn"))
   add(stop - 1, { { hint, "ParleyHint" } })
   for row, lines in pairs(below) do
     api.nvim_buf_set_extmark(one.buf, H.shown_ns, row, 0, { virt_lines = lines })

@@ -22,7 +22,7 @@ from tests.ledgers import open_ledger
 from tests.workspace.recorded_changes import Project
 
 _CALLS = "exchange 1: write_file; exchange 2: edit_file; exchange 3: move_file"
-_HINT = "`parley changes --diff` shows what the calls changed"
+_HINT = "`parley changes --diff` shows the calls' changes"
 FIRST = b"one\r\ntwo\r\n"
 
 
@@ -108,7 +108,7 @@ def test_reverts_go_back_exchange_by_exchange_and_can_be_repeated(desk: Desk) ->
     assert desk.lines("revert", "chat.md") == ["reverted a.txt"]
     assert desk.lines("revert", "chat.md", "--exchange", "2") == ["reverted a.txt"]
     assert (desk.root / "a.txt").read_bytes() == b"1\r\n2\r\n"
-    again = "all changes are reverted already. --repeat repeats them"
+    again = "all changes are already reverted. --repeat repeats them"
     assert desk.lines("revert", "chat.md", "--exchange", "2") == [again]
     assert desk.lines("revert", "chat.md") == ["reverted a.txt"]
     assert (desk.root / "a.txt").read_bytes() == FIRST
@@ -150,7 +150,7 @@ def test_wrong_names_are_errors_and_a_chat_without_changes_is_not(desk: Desk) ->
     assert desk.lines("revert", "chat.md") == ["nothing to revert"]
     assert "there is no exchange 2" in desk.lines("revert", "chat.md", "--exchange", "2", code=1)[0]
     assert (
-        "no call of this chat changed b"
+        "no call in this chat changed b"
         in desk.lines("revert", "chat.md", "--file", "b", code=1)[0]
     )
     assert "none.md" in desk.lines("changes", "none.md", code=1)[0]

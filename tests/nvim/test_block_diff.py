@@ -96,8 +96,8 @@ def test_a_block_without_a_place_is_refused_with_the_reason(nvim: Child, project
     nvim.until(lambda: nvim.lines() == ["def three():", "    return 1"], "the whole text")
     nvim.command("tabclose | bwipeout! a.py")
 
-    assert "outside of the workspace" in refusal("```python ../../x.py", "x", "```")
-    assert "outside of the workspace" in refusal("```python out.py", "x", "```")
+    assert "outside the workspace" in refusal("```python ../../x.py", "x", "```")
+    assert "outside the workspace" in refusal("```python out.py", "x", "```")
     assert "part of Git's own data" in refusal("```ini .git/config", "x", "```")
     nvim.command("enew | only | %bwipeout!")
     assert "names no file" in refusal("```python", "x", "```")

@@ -130,7 +130,7 @@ def test_a_question_without_an_answer_says_why(plain: Child, asker: Asker, tmp_p
         with pytest.raises(ParleyError, match=why):
             asker.text(work)
     inside = CodeTools(Boundary(tmp_path / "none"), NoEditor(), asker.code)
-    assert asker.text(inside.symbols("tot")) == "(1 place outside of the workspace)"
+    assert asker.text(inside.symbols("tot")) == "(1 place outside the workspace)"
 
 
 OFFER = """

@@ -165,7 +165,7 @@ def test_an_exchange_is_reverted_after_a_restart_and_repeated(
         later.until_screen("reverted new.py")
         later.keys("Anever mind<Esc>")
         later.command("ParleyRevert")
-        later.until_screen("the calls of this exchange changed no file")
+        later.until_screen("the calls of this exchange changed no files")
         later.command("ParleyLog")
         log = later.until_text("repeated")
         assert re.search(r"reverted  workspace/edit_file .*  app\.py", log), log

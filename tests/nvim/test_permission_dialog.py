@@ -84,7 +84,7 @@ def test_a_yes_is_kept_for_the_project_until_the_page_removes_it(nvim: Child) ->
     nvim.command("ParleyAllow")
     nvim.until_text(f"1: extra/web_search in {root}")
     nvim.keys("x")
-    nvim.until_text("None. To give a permission")
+    nvim.until_text("No permissions. To give one")
     nvim.keys("q")
     ask(nvim, "three.md")
     nvim.until_waiting()

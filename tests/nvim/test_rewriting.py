@@ -11,7 +11,7 @@ import pytest
 from tests.nvim.harness import Child
 
 CODE = "first = 1\nif first:\n\tsecond = 'a'\n\nlast = 3\n"
-HINT = "ya accepts the new lines"
+HINT = "ya takes the new lines"
 _number = count(1)
 
 

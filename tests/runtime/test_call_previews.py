@@ -113,7 +113,7 @@ async def test_unsaved_changes_are_named(root: Path) -> None:
     found = (await source.of([(proposal, tool)]))[written_key(proposal)]
     assert found.changes == (FilePreview("a.py", "one\nmine\n", "one\nm\n"),)
     assert found.notes == (
-        "a.py has unsaved changes in the editor: the change goes into its buffer, and is not saved",
+        "a.py has unsaved changes in the editor: the edit goes into its buffer, and is not saved",
     )
 
 

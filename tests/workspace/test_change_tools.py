@@ -124,7 +124,7 @@ async def test_a_call_that_parley_did_not_send_changes_nothing(desk: Desk) -> No
     [
         ("edit_file", edit("four", "4"), "src/app.py: "),
         ("edit_file", edit("two", "2", "src/no.py"), "src/no.py: "),
-        ("edit_file", edit("two", "2", "../out.py"), "outside of the workspace"),
+        ("edit_file", edit("two", "2", "../out.py"), "outside the workspace"),
         ("write_file", {"path": "src/app.py", "content": "one\ntwo\nthree\n"}, "changes nothing"),
         ("write_file", {"path": ".git/config", "content": "x"}, "no tool may change"),
         ("write_file", {"path": "src", "content": "x"}, "src"),

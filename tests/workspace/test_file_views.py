@@ -106,7 +106,7 @@ async def test_other_encodings_are_read(tmp_path: Path) -> None:
         ("folder", 1, 0, "^folder is a folder; list_files lists it$"),
         (".", 1, 0, "is a folder; list_files lists it"),
         ("pipe", 1, 0, "^pipe is a pipe or a device, not a file$"),
-        ("away", 1, 0, "^away is outside of the workspace"),
+        ("away", 1, 0, "^away is outside the workspace"),
         ("a", 5, 0, "^a has only 1 lines$"),
         ("a", 1, 0, None),
         ("b", 2, 1, "^last_line is before first_line$"),

@@ -53,8 +53,8 @@ def test_the_tree_says_what_it_leaves_out(boundary: Boundary) -> None:
     [
         ("gone", "gone does not exist"),
         ("README.md", "README.md is a file, not a folder"),
-        ("away", "away is outside of the workspace"),
-        ("..", r"\.\. is outside of the workspace"),
+        ("away", "away is outside the workspace"),
+        ("..", r"\.\. is outside the workspace"),
     ],
 )
 def test_only_a_folder_inside_is_listed(boundary: Boundary, path: str, why: str) -> None:

@@ -68,7 +68,7 @@ def test_a_path_that_the_user_allowed_is_searched(boundary: Boundary, rg: str | 
     assert search_text(boundary, "one", "out", rg=rg) == "out/one.py:1: one"
     assert search_text(boundary, "one", "src/.hidden", rg=rg) == "src/.hidden:1: one"
     for path in ("away", "../x"):
-        with pytest.raises(ParleyError, match="outside of the workspace"):
+        with pytest.raises(ParleyError, match="outside the workspace"):
             search_text(boundary, "root", path, rg=rg)
     with pytest.raises(ParleyError, match="gone does not exist"):
         search_text(boundary, "one", "gone", rg=rg)
@@ -87,7 +87,7 @@ def test_regular_expressions_are_found(boundary: Boundary, rg: str | None) -> No
 
 @pytest.mark.parametrize("pattern", ["(", "a**b(", "[", "(?P<a", "\\"])
 def test_an_invalid_expression_is_an_error(boundary: Boundary, pattern: str) -> None:
-    with pytest.raises(ParleyError, match="pattern: not a regular expression: "):
+    with pytest.raises(ParleyError, match="pattern: not a valid regular expression: "):
         search_text(boundary, pattern, is_regex=True, rg=RG)
     assert search_text(boundary, pattern + "unlikely", rg=RG) == NO_MATCH
 

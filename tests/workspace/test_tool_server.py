@@ -87,4 +87,4 @@ async def test_a_refusal_is_an_error_for_the_model(tmp_path: Path) -> None:
         ):
             result = await client.call_tool(name, arguments)
             assert result.is_error
-            assert "is outside of the workspace. Paths are relative to its root" in text(result)
+            assert "is outside the workspace. Paths are relative to its root" in text(result)

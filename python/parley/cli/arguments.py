@@ -324,7 +324,7 @@ def _revert(command: Parser) -> None:
         "changes to revert",
     )
     command.add_argument(
-        "--file", dest="path", default="", metavar="PATH", help="revert only changes of this file"
+        "--file", dest="path", default="", metavar="PATH", help="revert only this file's changes"
     )
     command.add_argument("--repeat", action="store_true", help="repeat reverted changes instead")
     _json(command)

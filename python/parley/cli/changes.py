@@ -133,7 +133,7 @@ def revert(arguments: argparse.Namespace) -> int:
     transcript = parse(text_of(Path(arguments.file)))
     if (number := arguments.exchange) is not None and number > len(transcript.exchanges):
         raise ParleyError(
-            f"{arguments.file}: there is no exchange {number}: it has {len(transcript.exchanges)}"
+            f"{arguments.file}: there is no exchange {number}, only {len(transcript.exchanges)}"
         )
     with _reverter(arguments.file) as known:
         if known is None:
@@ -197,7 +197,7 @@ def _of_path(histories: Sequence[ChangeHistory], path: str) -> Sequence[ChangeHi
         names = {each.change.place for each in file.histories} | {file.first.path, file.place}
         if {Path(os.path.realpath(path)), file.last.root / path} & names:
             return file.histories
-    raise ParleyError(f"no call of this chat changed {path}")
+    raise ParleyError(f"no call in this chat changed {path}")
 
 
 def _tell_nothing(chosen: Sequence[ChangeHistory], arguments: argparse.Namespace) -> int:
@@ -205,9 +205,9 @@ def _tell_nothing(chosen: Sequence[ChangeHistory], arguments: argparse.Namespace
     if not chosen:
         text = f"nothing to {'repeat' if arguments.repeat else 'revert'}"
     elif arguments.repeat:
-        text = "nothing to repeat: no change is reverted"
+        text = "nothing to repeat: no change was reverted"
     else:
-        text = "all changes are reverted already. --repeat repeats them"
+        text = "all changes are already reverted. --repeat repeats them"
     (remark if arguments.json else say_line)(text)
     return COMPLETE
 
@@ -228,7 +228,7 @@ def _report(
         if what != word:
             complain(
                 f"{shown} has changed since, so it was not {word}. "
-                "`parley changes --diff` shows what the calls changed"
+                "`parley changes --diff` shows the calls' changes"
             )
     for text in outcome.remarks:
         remark(text)

@@ -63,7 +63,7 @@ def _block(shot: engine.Snapshot) -> CodeBlock:
             block = block_at(shot.lines[span.start : span.end], shot.anchor - span.start)
             if block:
                 return block
-    raise ParleyError("the cursor is not on a code block of an answer")
+    raise ParleyError("the cursor is not on a code block in an answer")
 
 
 def file_of(block: CodeBlock, buffer: ChatBuffer) -> Path | None:

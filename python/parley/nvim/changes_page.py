@@ -41,7 +41,7 @@ def changes_page(
     chat: str, files: Sequence[ChangedTexts], where: Mapping[int, CallPlace]
 ) -> dict[str, Any]:
     """The page for Lua: its lines, and the row and number of each file."""
-    lines = [f"# Changes of {page_line(chat)}", "", _KEYS, ""]
+    lines = [f"# Changes by {page_line(chat)}", "", _KEYS, ""]
     if not files:
         return {"lines": [*lines, "No changes yet."], "marks": []}
     rows = [_row(each, where) for each in files]

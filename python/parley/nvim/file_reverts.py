@@ -66,7 +66,7 @@ class FileReverts:
         reverter = self._app().reverter(self._path)
         file = _file(await reverter.histories(), number)
         if not file.standing:
-            raise ParleyError(f"the changes of {_name(file)} are reverted: u repeats them")
+            raise ParleyError(f"the changes to {_name(file)} are reverted: u repeats them")
         before, after = await reverter.texts(file)
         diff = {"path": _name(file), "after": after or ""}
         self._editor.tell("changes_diff", diff if before is None else {**diff, "before": before})
@@ -76,8 +76,8 @@ class FileReverts:
         reverter = self._app().reverter(self._path)
         files = [await _texts(reverter, file) for file in by_file(await reverter.histories())]
         if not (items := quickfix_items(files)):
-            raise ParleyError("no change stands")
-        title = f"Changes of {page_line(Path(self._path).name)}"
+            raise ParleyError("there are no hunks to list, because all changes are reverted")
+        title = f"Changes by {page_line(Path(self._path).name)}"
         self._editor.tell("changes_hunks", items, title)
 
     async def revert_file(self, number: int) -> None:
@@ -157,13 +157,13 @@ async def _texts(reverter: Reverter, file: FileChanges) -> ChangedTexts:
 def _file(histories: Sequence[ChangeHistory], number: int) -> FileChanges:
     file = next((each for each in by_file(histories) if each.number == number), None)
     if file is None:
-        raise ParleyError("this page is old. Run :ParleyChanges again in the chat")
+        raise ParleyError("this page is out of date. Run :ParleyChanges again in the chat")
     return file
 
 
 def _nothing(chosen: Sequence[ChangeHistory]) -> str:
     if not chosen:
-        return "the calls of this exchange changed no file"
+        return "the calls of this exchange changed no files"
     if chosen[0].is_reverted:
         return "already reverted. :ParleyRevert! repeats the changes"
     return "nothing to repeat. :ParleyRevert reverts the changes"

@@ -25,7 +25,7 @@ from parley.tools.catalogue import Tool
 
 _NO = "No"
 _KEYS = "x or d: remove the permission under the cursor  q: close"
-_NONE = "None. To give a permission, use :ParleyAllow on a call that you approved."
+_NONE = "No permissions. To give one, use :ParleyAllow on a call that you have approved."
 _LONGEST_ARGUMENTS = 60
 
 
@@ -114,8 +114,8 @@ def _check(observation: engine.Observation, call: Proposal, tool: Tool) -> None:
         raise ParleyError(f"approval.ask has {pattern}, so Parley always asks about this call")
     if not observation.situation.approvals.was_approved(call, tool):
         raise ParleyError(
-            "approve this call first, with its tool as it is now: :ParleyAllow only widens a yes "
-            "that you gave here"
+            "approve this call first, with its tool as it is now: :ParleyAllow only extends an "
+            "approval that you gave here"
         )
 
 

@@ -46,7 +46,9 @@ def new_lines(exchange: Exchange, lines: Sequence[str], old: Sequence[str]) -> l
     blocks = [block for span in texts for block in code_blocks(lines[span.start : span.end])]
     if len(blocks) != 1:
         number = f"{len(blocks)} code blocks" if blocks else "no code block"
-        raise ParleyError(f"the answer has {number} instead of one, so the lines stay as they are")
+        raise ParleyError(
+            f"the answer has {number}, but needs exactly one, so the lines stay as they are"
+        )
     block = blocks[0].lines
     if placeholder := elided_line("\n".join(block), "\n".join(old)):
         raise ParleyError(

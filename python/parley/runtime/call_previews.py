@@ -28,7 +28,7 @@ from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import EditorFiles
 from parley.workspace.planning import LARGEST_FILE, Overlay, Plan, PlanError, after, plan_of
 
-_UNSAVED = "{} has unsaved changes in the editor: the change goes into its buffer, and is not saved"
+_UNSAVED = "{} has unsaved changes in the editor: the edit goes into its buffer, and is not saved"
 _GUARDED = "{} is {}: this path needs your approval each time"
 
 

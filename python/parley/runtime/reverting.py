@@ -194,7 +194,7 @@ def _place(boundary: Boundary, path: Path) -> str:
     """
     place = boundary.place_to_write(str(path))
     if boundary.path(place) != path:
-        raise ParleyError(f"{one_line(str(path))}: a link has replaced a part of the path")
+        raise ParleyError(f"{one_line(str(path))}: a link has replaced part of the path")
     return place
 
 

@@ -120,7 +120,7 @@ class WholeText:
 
     def doubt(self, text: str | None) -> str:
         if self.is_new and text is not None:
-            return "the file exists already, so the server may refuse to create it"
+            return "the file already exists, so the server may refuse to create it"
         return ""
 
 

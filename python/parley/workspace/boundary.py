@@ -76,7 +76,7 @@ class Boundary:
         real = Path(os.path.realpath(self.root / path))
         if not real.is_relative_to(self.root):
             raise BoundaryError(
-                f"{legible_path(path)} is outside of the workspace. Paths are relative to its root"
+                f"{legible_path(path)} is outside the workspace. Paths are relative to its root"
             )
         if (place := _from(self.root, real)).count("/") >= DEEPEST:
             raise BoundaryError(f"{legible_path(path)} has more than {DEEPEST} folders")

@@ -151,7 +151,7 @@ class CodeTools:
             text = "".join(texts[place][one.line - 1 : one.line]).strip()
             label = f"{one_line(one.label, _LONGEST)}: " if one.label else ""
             rows.append(f"{place}:{one.line}: {label}{one_line(text, _LONGEST)}")
-        rows += [f"({counted(outside, 'place')} outside of the workspace)"] if outside else []
+        rows += [f"({counted(outside, 'place')} outside the workspace)"] if outside else []
         return "\n".join([*rows, *_rest(answer.count - len(answer.places))]) or "nothing found"
 
     async def _lines(self, place: str) -> list[str]:

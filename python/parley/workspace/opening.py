@@ -108,4 +108,4 @@ def _regular(status: os.stat_result, place: str) -> None:
 
 
 def _swapped(place: str) -> BoundaryError:
-    return BoundaryError(f"{legible_path(place)}: a link has replaced a part of the path")
+    return BoundaryError(f"{legible_path(place)}: a link has replaced part of the path")

@@ -151,7 +151,7 @@ def _planned(edit: FileEdit, boundary: Boundary, states: Overlay) -> PlannedChan
     if edit.kind in ("delete", "move"):
         return _whole_file(edit, boundary, states, place)
     if edit.kind == "create" and state.content is not None:
-        raise PlanError(f"{edit.path}: the file exists already")
+        raise PlanError(f"{edit.path}: the file already exists")
     old = state.text()
     new = edit.applied(None if state.content is None else old.text)
     content = old.encoded(new or "")
@@ -173,9 +173,9 @@ def _whole_file(edit: FileEdit, boundary: Boundary, states: Overlay, place: str)
         return PlannedChange(place, state, None)
     target = boundary.place_to_write(edit.to)
     if target == place:
-        raise PlanError(f"{edit.path}: the new path is the old one")
+        raise PlanError(f"{edit.path}: the new path is the same as the old one")
     if states[target].content is not None:
-        raise PlanError(f"{edit.to}: the file exists already")
+        raise PlanError(f"{edit.to}: the file already exists")
     return PlannedChange(place, state, state.content, target)
 
 

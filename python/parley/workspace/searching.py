@@ -160,7 +160,7 @@ def _finder(pattern: str, budget: WalkBudget, *, is_regex: bool) -> Find:
     if not pattern or len(pattern) > _LONGEST_PATTERN:
         raise ParleyError(f"pattern: give 1 to {_LONGEST_PATTERN} characters")
     if "\n" in pattern:
-        raise ParleyError("pattern: a match lies within one line, so give one line")
+        raise ParleyError("pattern: a match never spans lines, so give a single line")
     if not is_regex:
 
         def literal(line: str) -> tuple[int, int] | None:
@@ -173,7 +173,8 @@ def _finder(pattern: str, budget: WalkBudget, *, is_regex: bool) -> Find:
     try:
         expression = regex.compile(pattern)
     except (regex.error, ValueError, OverflowError, RecursionError) as error:
-        raise ParleyError(f"pattern: not a regular expression: {one_line(str(error))}") from error
+        reason = one_line(str(error))
+        raise ParleyError(f"pattern: not a valid regular expression: {reason}") from error
 
     def matching(line: str) -> tuple[int, int] | None:
         # Without a limit, `(a|a)+b` may run forever; `concurrent` lets other threads run meanwhile.

@@ -140,7 +140,7 @@ async def changes(
                 *("diff-tree", "-r", "-z", "--no-renames", before, after)
             )
             if code:
-                raise ParleyError("the snapshot is not there any more")
+                raise ParleyError("the snapshot no longer exists")
             rows = list(_rows(output))
             if len(rows) > MOST_CHANGES:
                 raise ParleyError(f"more than {MOST_CHANGES:,} files changed")

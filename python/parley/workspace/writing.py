@@ -25,7 +25,7 @@ class ChangedError(ParleyError):
     """A file has changed since the plan was made, so nothing was written to it."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"{place} has changed since the diff was shown, so it was not changed")
+        super().__init__(f"{place} has changed since the diff was shown, so it was left alone")
 
 
 class Recorder(Protocol):
