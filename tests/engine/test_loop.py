@@ -117,6 +117,7 @@ async def test_the_stock_example_with_one_approval_for_all() -> None:
         MICROSOFT.arguments,
     ]
     assert parse(turns.text).problems == ()
+    assert [ask.may_wait for ask in turns.model.asks] == [True, True]
 
 
 async def test_the_stock_example_one_by_one() -> None:

@@ -208,6 +208,24 @@ def test_at_most_four_parts_are_marked_for_the_cache() -> None:
     assert "cache_control" in sent_body["system"][0]
 
 
+@pytest.mark.parametrize(
+    ("may_wait", "quirks", "ttl"),
+    [(False, (), None), (True, (), "1h"), (True, COMPATIBLE, None)],
+)
+def test_the_cache_lasts_an_hour_only_if_calls_may_wait_for_the_user(
+    may_wait: bool, quirks: tuple[Quirk, ...], ttl: str | None
+) -> None:
+    request = CLAUDE.ask(original("original_finished", "and apple?\n"), 1)
+    sent_body = anthropic.request_body(replace(request, may_wait=may_wait, quirks=quirks))
+    blocks = [block for message in sent_body["messages"] for block in message["content"]]
+    marks = [
+        block["cache_control"]
+        for block in (*sent_body["tools"], *sent_body["system"], *blocks)
+        if "cache_control" in block
+    ]
+    assert [mark.get("ttl") for mark in marks] == [ttl] * 4
+
+
 GEMINI_LOOP = """💬: look
 
 🤖:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from parley.policy.rules import Pattern
+from parley.policy.rules import Pattern, Rules
+from parley.tools.long_results import READ_RESULT
 from tests.chats import tool
 
 READ = tool("read_file")
@@ -23,6 +24,20 @@ UP = [
 
 def path(value: object) -> str:
     return json.dumps({"path": value})
+
+
+@pytest.mark.parametrize(
+    ("rules", "may_ask"),
+    [
+        (Rules(), True),
+        (Rules(auto=(Pattern("demo/*"),)), False),
+        (Rules(auto=(Pattern("demo/*", {"path": "/srv/.*"}),)), True),
+        (Rules(auto=(Pattern("demo/*"),), ask=(Pattern("demo/read_*"),)), True),
+    ],
+)
+def test_calls_may_wait_unless_a_rule_covers_every_call(rules: Rules, may_ask: bool) -> None:
+    assert rules.may_ask(READ) == may_ask
+    assert not rules.may_ask(READ_RESULT)
 
 
 @pytest.mark.parametrize("value", UP)

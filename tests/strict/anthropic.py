@@ -193,14 +193,19 @@ def _pictures(body: Body) -> Iterator[str]:
 
 def _cache_marks(body: Body) -> Iterator[str]:
     system = body.get("system")
-    blocks = [placed.block for placed in placed_blocks(body)] + list(body.get("tools") or [])
-    blocks += [
-        *(system if isinstance(system, list) else []),
-        {"cache_control": body.get("cache_control")},
-    ]
-    marks = sum(block.get("cache_control") is not None for block in blocks)
-    if marks > 4:
-        yield f"A maximum of 4 blocks with cache_control may be provided. Found {marks}."
+    blocks = list(body.get("tools") or []) + (system if isinstance(system, list) else [])
+    blocks += [placed.block for placed in placed_blocks(body)]
+    every = [block.get("cache_control") for block in blocks] + [body.get("cache_control")]
+    marks = [mark for mark in every if mark is not None]
+    if len(marks) > 4:
+        yield f"A maximum of 4 blocks with cache_control may be provided. Found {len(marks)}."
+    # github.com/cnighswonger/claude-code-cache-fix/issues/44, 2026-11-25
+    times = [mark.get("ttl", "5m") for mark in marks]
+    if "5m" in times and "1h" in times[times.index("5m") :]:
+        yield (
+            "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "
+            "Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+        )
 
 
 def _sampling(body: Body) -> Iterator[str]:

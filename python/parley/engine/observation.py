@@ -57,6 +57,8 @@ class Observation:
             at=shot.at,
             catalogue=self.catalogue,
             tools_on=tools_on,
+            may_wait=tools_on
+            and any(self.settings.rules.may_ask(tool) for _, tool in self.catalogue.tools),
         )
 
     def next_request(self) -> Request:

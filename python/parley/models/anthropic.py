@@ -60,7 +60,7 @@ def request_body(request: Request) -> Body:
         body["thinking"] = dict(mode.config)
     if mode.effort:
         body["output_config"] = {"effort": mode.effort}
-    _mark_cached(body)
+    _mark_cached(body, is_long=request.may_wait and "short_cache" not in request.quirks)
     return fit_body(body)
 
 
@@ -336,10 +336,16 @@ class Decoder(decoder.Decoder):
 # "A maximum of 4 blocks with cache_control may be provided." (a refusal; "exactly Anthropic's
 # per-request limit", github.com/microsoft/vscode/pull/315505, 2026-11-22)
 _CACHED = {"cache_control": {"type": "ephemeral"}}
+# The cache lasts for five minutes, or for an hour with `ttl`. Writing costs 1.25 or 2 times the
+# input, reading 0.1 times, and each read renews the time
+# (platform.claude.com/docs/en/build-with-claude/prompt-caching, 2026-08-22). Each request writes only
+# the new part, but after a longer wait for the user it would write the whole chat again: 2 + 0.1 is
+# less than 2 x 1.25. All marks have the same `ttl`, because a longer one must not follow a shorter.
+_CACHED_LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 _CACHED_TURNS = 2
 
 
-def _mark_cached(body: Body) -> None:
+def _mark_cached(body: Body, *, is_long: bool) -> None:
     """Mark the parts that the provider should cache because the next request repeats them.
 
     At most four marks are allowed: on the last tool, the system prompt and the user's last two
@@ -349,7 +355,7 @@ def _mark_cached(body: Body) -> None:
     turns = [message["content"] for message in body["messages"] if message["role"] == "user"]
     for blocks in [body.get("tools"), body.get("system"), *turns[-_CACHED_TURNS:]]:
         if blocks:
-            blocks[-1] = {**blocks[-1], **_CACHED}
+            blocks[-1] = {**blocks[-1], **(_CACHED_LONG if is_long else _CACHED)}
 
 
 def unstreamed(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

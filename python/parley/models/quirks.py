@@ -24,6 +24,9 @@ Quirk: TypeAlias = Literal[
     # requests, preserve and resend phase on all assistant messages — dropping it can degrade
     # performance" (responses/easy_input_message_param.py).
     "no_phases",
+    # The server keeps its cache for five minutes only: it does not know `cache_control.ttl`
+    # (anthropic 2.12, types/cache_control_ephemeral_param.py).
+    "short_cache",
     # Thinking is in the text, between `<think>` and `</think>`.
     "think_tags",
     # A call's signature must be sent back in the same turn; otherwise, "Function call is
@@ -38,6 +41,7 @@ COMPATIBLE: tuple[Quirk, ...] = (
     "result_names",
     "argument_objects",
     "no_phases",
+    "short_cache",
     "think_tags",
 )
 """The quirks of a server that is only known to be compatible."""

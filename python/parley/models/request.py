@@ -62,7 +62,8 @@ class Request:
     missing. `refused` are the paths of the pictures that the provider refused; `is_blind` means
     that it refused all pictures. `refused_tools` are the tools that the provider refused, which are
     no longer in the catalogue. `price` is the price of the model's tokens, if known. `tool_room`
-    limits the tools' schemas; if it is None, all schemas are sent.
+    limits the tools' schemas; if it is None, all schemas are sent. `may_wait` means that the next
+    request may be late, because calls of this one's reply may wait for the user.
     """
 
     transcript: Transcript
@@ -88,6 +89,7 @@ class Request:
     is_blind: bool = False
     refused_tools: frozenset[Tool] = frozenset()
     tool_room: ToolRoom | None = None
+    may_wait: bool = False
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
     """Computed once from the other fields."""
 

@@ -128,6 +128,12 @@ class Rules:
         does."""
         return next((p for p in self.ask if p.forbids(tool, arguments)), None)
 
+    def may_ask(self, tool: Tool) -> bool:
+        """Whether calls to a tool may wait for the user."""
+        return not tool.unasked and (
+            self.ask_pattern(tool, "{}") is not None or self.allowed(tool, "{}") is None
+        )
+
     def allowed(self, tool: Tool, arguments: str) -> str | None:
         """The rule that allows this call without asking; None if no rule does.
 
