@@ -405,12 +405,12 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
     ),
     (
         "five cache marks",
-        lambda body: _mark(body, 5),
+        lambda body: _mark(body, *["5m"] * 5),
         "maximum of 4 blocks with cache_control may be provided",
     ),
     (
         "a long cache after a short one",
-        lambda body: (_mark(body, 1), _mark(body, 2, "1h")),
+        lambda body: _mark(body, "5m", "1h"),
         "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
     ),
     ("lone surrogate", put(*RESULTS, 0, "content", "\ud83d"), "The request body is not valid JSON"),
@@ -683,10 +683,10 @@ RESPONSES: list[tuple[str, Spoil, str]] = [
 ]
 
 
-def _mark(body: Body, count: int, ttl: str = "") -> None:
+def _mark(body: Body, *times: str) -> None:
     blocks = [body["tools"][0], body["system"][0], *body["messages"][1]["content"][2:]]
-    for block in blocks[:count]:
-        block.setdefault("cache_control", MARK | {"ttl": ttl} if ttl else MARK)
+    for block, ttl in zip(blocks, times, strict=False):
+        block["cache_control"] = MARK | {"ttl": ttl}
 
 
 CASES = [
