@@ -842,7 +842,7 @@ MESSAGES_ACCEPTED: list[tuple[str, Spoil]] = [
     ("text after results", add(*RESULTS, TEXT)),
     ("a result without content", drop(*RESULTS, 0, "content")),
     ("tools switched off", put("tool_choice", {"type": "none"})),
-    ("four cache marks", lambda body: _mark(body, 4)),
+    ("four cache marks", lambda body: _mark(body, "1h", "1h", "5m", "5m")),
     ("old thinking unsigned by us", all_of(put(*REPLY, 0, "signature", "x"), add(*RESULTS, TEXT))),
     (
         "adaptive without thinking",
