@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,10 +18,12 @@ from parley.display.summary import call_row
 from parley.display.view import ChatView, details, drawing
 from parley.nvim.editor import shown_arguments
 from parley.nvim.folds import FoldTexts, folds
-from parley.policy.approval import LedgerView
+from parley.policy.approval import LedgerView, written_key
+from parley.policy.previews import CallPreview, FilePreview
 from parley.settings.values import ChoiceKeys, Key, Keys
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
+from parley.tools.server_settings import ServerSettings
 from tests.chats import tool
 from tests.nvim.harness import Child
 
@@ -397,6 +400,46 @@ def test_the_prompt_names_the_configured_keys() -> None:
         "<leader>y all 2 · yo this · yA/yO and remember · <leader>n no · K details"
     )
     assert meanings(choices=ChoiceKeys(enabled=False)).startswith(":ParleyApprove ")
+
+
+OWN = ServerSettings("workspace", builtin=True, cwd="/project").identity
+OWN_TOOLS = {
+    name: replace(tool(name, "workspace", input_schema=ANY), identity=OWN)
+    for name in ("edit_file", "write_file", "run_command", "move_file")
+}
+PREVIEWS = {
+    "edit_file": CallPreview((FilePreview("a.py", "a\n", "b\n"),), is_binding=True),
+    "write_file": CallPreview((FilePreview("a.py", "a\n", "b\n"),), is_binding=True),
+    "run_command": CallPreview(sandbox="sandboxed"),
+    "move_file": CallPreview((FilePreview("a.py", "a\n", "a\n", "b.py"),), is_binding=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "meaning"),
+    [
+        (["edit_file"], "ya yes · yA and remember · yn no · K details, then d: diff tab"),
+        (["write_file"], "ya yes · yn no · K details, then d: diff tab"),
+        (["run_command"], "ya yes · yA and remember this command · yn no · K details"),
+        (["move_file"], "ya yes · yn no · K details"),
+        (["move_file", "write_file"], "ya all 2 · yo this · yn no · K details, then d: diff tab"),
+        (
+            ["move_file", "edit_file"],
+            "ya all 2 · yo this · yA/yO and remember · yn no · K details, then d: diff tab",
+        ),
+    ],
+)
+def test_the_meanings_fit_the_calls(names: list[str], meaning: str) -> None:
+    calls = [call(number, name) for number, name in enumerate(names, 1)]
+    transcript = parse(chat(*calls))
+    written = [written_key(p) for e in transcript.exchanges for a in e.answers for p in a.proposals]
+    previews = dict(zip(written, map(PREVIEWS.__getitem__, names), strict=True))
+    view = ChatView(
+        transcript, Catalogue.of(list(OWN_TOOLS.values())), LedgerView(), previews=previews
+    )
+    drawn = drawing(view)["proposals"][-1]["prompt"]
+    assert drawn[1][0][0] == meaning
+    assert len(meaning) < 80
 
 
 def test_a_row_that_the_prompt_cuts_is_not_seen_before_the_cursor_has_left_it(plain: Child) -> None:

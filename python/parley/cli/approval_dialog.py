@@ -349,7 +349,7 @@ class _Dialog:
     def _foot(self, width: int) -> list[Row]:
         """The message, the keys, and the typed text."""
         several = "".join([" · j/k another call"] if len(self._calls) > 1 else [])
-        hint = f"{meanings(len(self._calls), self._keys)}{several} · q later"
+        hint = f"{meanings(self._view, self._calls, self._keys)}{several} · q later"
         text = visible(self._message).replace("\n", " ")
         message = note_rows([(text, "ParleyNote", "")], width) if text else []
         asked = self._prompt or prompt(len(self._calls))

@@ -35,6 +35,7 @@ from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_de
 from parley.policy.choice import Scope, open_calls
 from parley.policy.doubts import OUTDATED, Sighting, caution, sighting
 from parley.policy.missing_references import problems as lack_problems
+from parley.policy.permissions import Memory, memory_of
 from parley.policy.previews import CallPreview, FilePreview, Previews
 from parley.settings.values import Keys
 from parley.text import contained, legible
@@ -46,13 +47,20 @@ CHOOSE = PROMPT + "yA/ya/yo/yO): "
 _CHOOSE_ONE = PROMPT + "yA/ya): "
 """The prompt below a single call, for which `yo` and `yO` would mean the same as `ya` and `yA`."""
 _KEYS = Keys()
-_MEANINGS: dict[Scope, str] = {
-    "letter": "{ya} all {count} · {yo} this · {yA}/{yO} and remember · {yn} no · K details",
-    "case": "{ya} this · {yA} all {count} and remember · {yn} no · K details",
+_MEANINGS: dict[Scope, tuple[str, str]] = {
+    "letter": ("{ya} all {count} · {yo} this", " · {yA}/{yO} and remember"),
+    "case": ("{ya} this · {yA} all {count}", " and remember"),
 }
-"""The keys' meanings when several calls are waiting."""
-_MEANING_OF_ONE = "{ya} yes · {yA} and remember · {yn} no · K details"
-_WITHOUT_KEYS = ":ParleyApprove with one of these, or yn · K details"
+"""The keys' meanings when several calls are waiting; the second part is for calls that a capital
+letter remembers.
+"""
+_MEANING_OF_ONE: dict[Memory, str] = {
+    "tool": "{ya} yes · {yA} and remember",
+    "arguments": "{ya} yes · {yA} and remember this command",
+    "nothing": "{ya} yes",
+}
+_WITHOUT_KEYS = ":ParleyApprove with one of these, or yn"
+_DETAILS, _DIFF_TAB = "K details", ", then d: diff tab"
 _LONGEST_PATH = 1000
 _MOST_LINES = 40
 """How many first and last lines of a long argument are drawn: more than any window can show."""
@@ -119,6 +127,11 @@ class ChatView:
             return "approved"
         return "may have run" if self.approvals.starts(call) else "undecided"
 
+    def memory(self, call: Proposal) -> Memory:
+        """What a capital letter on a call would remember; a guess while the tools are unknown."""
+        tool = self.catalogue.get(call.call.name) if self.catalogue else None
+        return memory_of(tool, self.approvals.preview(call)) if tool else "tool"
+
     def lapsed(self, call: Proposal | Broken) -> Lapse | None:
         """The approval that a changed definition has invalidated."""
         return None if isinstance(call, Broken) else self.approvals.lapsed(call)
@@ -149,23 +162,23 @@ def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
             {"start": exchange.span.start, "stop": exchange.span.end} for exchange, _ in waiting
         ],
         "proposals": [
-            _proposal(view, call, number, len(calls), keys)
+            _proposal(view, calls, number, keys)
             for _, calls in waiting
-            for number, call in enumerate(calls, 1)
+            for number in range(1, len(calls) + 1)
         ],
         "problems": [_problem(problem) for problem in problems(view)],
     }
 
 
 def _proposal(
-    view: ChatView, call: Proposal | Broken, number: int, calls: int, keys: Keys
+    view: ChatView, calls: Sequence[Proposal | Broken], number: int, keys: Keys
 ) -> dict[str, Any]:
     """The drawing of a waiting call; the last call also has the prompt."""
-    drawn = call_drawing(view, call, number, calls)
-    if number == calls:
+    drawn = call_drawing(view, calls[number - 1], number, len(calls))
+    if number == len(calls):
         drawn["prompt"] = [
-            [(prompt(calls), "ParleyPrompt")],
-            [(meanings(calls, keys), "ParleyHint")],
+            [(prompt(len(calls)), "ParleyPrompt")],
+            [(meanings(view, calls, keys, has_diff_tab=True), "ParleyHint")],
         ]
     return drawn
 
@@ -237,13 +250,27 @@ def prompt(calls: int) -> str:
     return CHOOSE if calls > 1 else _CHOOSE_ONE
 
 
-def meanings(calls: int, keys: Keys) -> str:
-    """The meanings of the choice keys, as the user has mapped them."""
+def meanings(
+    view: ChatView, calls: Sequence[Proposal | Broken], keys: Keys, *, has_diff_tab: bool = False
+) -> str:
+    """The meanings of the choice keys for these calls, as the user has mapped the keys.
+
+    With `has_diff_tab`, the screen can show the change of a single file as a diff in a tab page.
+    """
+    known = [call for call in calls if isinstance(call, Proposal)]
+    previews = filter(None, map(view.approvals.preview, known))
+    has_diff_tab = has_diff_tab and any(preview.is_one_text for preview in previews)
+    details = _DETAILS + (_DIFF_TAB if has_diff_tab else "")
     if not keys.choices.enabled:
-        return _WITHOUT_KEYS
-    text = _MEANINGS[keys.scope] if calls > 1 else _MEANING_OF_ONE
+        return f"{_WITHOUT_KEYS} · {details}"
+    memories = {view.memory(call) for call in known}
+    if len(calls) > 1:
+        text, remember = _MEANINGS[keys.scope]
+        text += "" if memories == {"nothing"} else remember
+    else:
+        text = _MEANING_OF_ONE[next(iter(memories), "tool")]
     names = {choice: getattr(keys.choices, choice) or choice for choice in CHOICES}
-    return text.format(count=calls, **names)
+    return f"{text.format(count=len(calls), **names)} · {names['yn']} no · {details}"
 
 
 def _blocks(call: Proposal, name: str) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ from parley.nvim.sightings import SeenCalls
 from parley.nvim.tokens import Tokens
 from parley.policy.choice import exchange_at, open_keys
 from parley.policy.doubts import Seen, sighting
-from parley.policy.previews import CallPreview, Previews
+from parley.policy.previews import Previews
 from parley.storage.forks import own_path
 from parley.tools.catalogue import Catalogue
 
@@ -126,14 +126,14 @@ class ChatScreen:
         number = self._seen_calls.number(now) or self._seen_calls.number(replace(now, digest=""))
         tool = observation.catalogue.get(call.call.name)
         text = details(call, tool, before, approvals.preview(call))
-        has_review = (preview := approvals.preview(call)) is not None and _has_review(preview)
+        has_review = (preview := approvals.preview(call)) is not None and preview.is_one_text
         self._editor.tell("float", text, self._buffer.buf, number, has_review)
 
     def review(self, call: Proposal, observation: Observation) -> bool:
         """Open the change by a waiting call as a diff; False if there is none to open."""
         approvals = observation.situation.approvals
         preview = approvals.preview(call)
-        if preview is None or not _has_review(preview):
+        if preview is None or not preview.is_one_text:
             return False
         (change,) = preview.changes
         diff = {"path": change.path, "before": change.before, "after": change.after or ""}
@@ -176,8 +176,3 @@ class ChatScreen:
         """Record the running request's tokens, or its provider's limits."""
         self.tokens.say(what)
         self._editor.tell("usage", self._buffer.buf, self.tokens.table())
-
-
-def _has_review(preview: CallPreview) -> bool:
-    """Whether a diff of one file shows everything that the call would do."""
-    return preview.is_binding and len(preview.changes) == 1 and not preview.changes[0].moved_to

@@ -47,6 +47,11 @@ class CallPreview:
     guard: str = ""
     """Why Parley must ask about these paths, even if the tool is remembered; "" if it need not."""
 
+    @property
+    def is_one_text(self) -> bool:
+        """Whether a diff of one file shows everything that the call would do."""
+        return self.is_binding and len(self.changes) == 1 and not self.changes[0].moved_to
+
 
 Previews: TypeAlias = Mapping[tuple[str, str, str], CallPreview]
 """The previews of waiting calls, by id, name and arguments."""
