@@ -79,6 +79,7 @@ function M.diff(diff)
     path = diff.path,
     before = diff.before,
     after = diff.after,
+    before_title = "before the calls",
     title = "after the calls",
   })
 end

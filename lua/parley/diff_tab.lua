@@ -12,7 +12,8 @@ local H = { tabs = {} }
 ---`live_buf`
 ---@field after string|string[] the proposed text, or its lines
 ---@field filetype? string by default, from the path and the proposal
----@field title? string describes the proposal; by default "proposal"
+---@field title? string describes the proposal; by default "proposed"
+---@field before_title? string describes the file; by default "now"
 ---@field base? string with `live_buf`: the text that both others come from, in the middle; the
 ---proposal cannot be changed then
 ---@field base_title? string
@@ -49,16 +50,17 @@ function M.open(opts)
   H.tabs[tab.id] = tab
   local filetype = opts.filetype or H.filetype(opts)
   if not tab.live then
-    tab.before = H.scratch("before", tab, H.content(opts.before or "").lines, filetype)
+    local title = opts.before_title or "now"
+    tab.before = H.scratch(title, tab, H.content(opts.before or "").lines, filetype)
     vim.bo[tab.before].modifiable = false
   end
   api.nvim_win_set_buf(tab.left, tab.live or tab.before)
   if opts.base then
-    tab.base = H.scratch("base", tab, H.content(opts.base).lines, filetype)
+    tab.base = H.scratch(opts.base_title or "base", tab, H.content(opts.base).lines, filetype)
     vim.bo[tab.base].modifiable = false
     tab.middle = H.split(tab.base)
   end
-  tab.proposal = H.scratch("after", tab, tab.after.lines, filetype)
+  tab.proposal = H.scratch(opts.title or "proposed", tab, tab.after.lines, filetype)
   vim.bo[tab.proposal].modifiable = not opts.base -- else |dp| would not know which buffer to change
   tab.right = H.split(tab.proposal)
   local wins = H.windows(tab)
@@ -126,10 +128,14 @@ function H.joined(content, lines)
   return text .. (content.is_ended and not is_empty and content.ending or "")
 end
 
---- Create a scratch buffer whose text cannot be undone.
-function H.scratch(side, tab, lines, filetype)
+--- Create a scratch buffer whose text cannot be undone. Its name, which the status line shows, says
+--- what the text is.
+function H.scratch(title, tab, lines, filetype)
   local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_name(buf, ("parley://%s/%d/%s"):format(side, tab.left, tab.opts.path))
+  local name = ("%s (%s)"):format(tab.opts.path, title)
+  if not pcall(api.nvim_buf_set_name, buf, name) then -- another diff of this file is open
+    api.nvim_buf_set_name(buf, ("%s %d"):format(name, buf))
+  end
   vim.bo[buf].bufhidden = "wipe"
   vim.bo[buf].undolevels = -1
   api.nvim_buf_set_lines(buf, 0, -1, true, lines)
@@ -187,7 +193,7 @@ function H.hint(tab)
   end
   table.insert(right, { "q", "close" })
   bar(tab.left, tab.base and "now" or opts.path, left)
-  bar(tab.right, opts.title or "proposal", right)
+  bar(tab.right, opts.title or "proposed", right)
   if tab.middle then
     bar(tab.middle, opts.base_title or "base", { { "dp", "take" } })
   end

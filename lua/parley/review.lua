@@ -28,7 +28,7 @@ function M.open(buf, row, number, diff)
     path = diff.path,
     before = diff.before,
     after = diff.after,
-    title = "new",
+    title = "proposed",
     accept = "approve",
     on_accept = function(text, is_edited)
       choose({ key = "yo", reason = "", edited = is_edited and text or nil })

@@ -38,7 +38,7 @@ STATE = """
 local diff, own = 0, {}
 for _, win in ipairs(vim.api.nvim_list_wins()) do diff = diff + (vim.wo[win].diff and 1 or 0) end
 for _, buf in ipairs(vim.api.nvim_list_bufs()) do
-  if vim.api.nvim_buf_get_name(buf):find('parley://', 1, true) then table.insert(own, buf) end
+  if vim.api.nvim_buf_get_name(buf):find('.py (', 1, true) then table.insert(own, buf) end
 end
 return { vim.fn.tabpagenr('$'), diff, #own, vim.api.nvim_get_current_win() }
 """
@@ -55,6 +55,8 @@ def test_the_text_on_the_right_is_taken_with_the_users_changes_and_the_focus_ret
     screen = plain.until_screen("q close")
     assert "src/100%.py" in screen
     assert "edit_file" in screen
+    assert "src/100%.py (now)" in screen
+    assert "src/100%.py (edit_file)" in screen
     assert "ya approve" in screen
     assert plain.lua("return { vim.bo.filetype, vim.bo.swapfile, vim.bo.buftype }") == [
         "python",

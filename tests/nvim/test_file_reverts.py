@@ -183,7 +183,9 @@ def test_a_file_that_has_changed_since_is_shown_with_both_other_texts(
     bars = nvim.until_screen("after call   dp take").split("\n")[1]
     assert nvim.lua("return vim.fn.tabpagenr('$')") == 2
     now, left, restored = windows(nvim)
-    assert (now, "base" in left, "after" in restored) == (f"{project}/app.py", True, True)
+    assert [now, left, restored] == [
+        f"{project}/app.py{title}" for title in ("", " (after call)", " (before)")
+    ]
     number = nvim.lua("return vim.fn.bufnr(...)", restored)
     assert bars.startswith(f" now   {number}do take  ]c next ")
     assert bars.endswith(" before   dp take  q close")
