@@ -93,7 +93,7 @@ def test_a_walk_ends_at_its_limits(boundary: Boundary) -> None:
     write(boundary.root, {f"many/{number}.py": "" for number in range(20)})
     walk = Walk(boundary, "many", budget=WalkBudget(names=5))
     assert len(places(walk)) == 5
-    assert walk.omissions() == "everything beyond the first names of a very large folder"
+    assert walk.omissions() == "everything after the first 5 names; give a path to see more"
     seconds = iter(range(100))
     late = Walk(boundary, "many", budget=WalkBudget(seconds=3, now=lambda: next(seconds)))
     assert len(places(late)) < 5

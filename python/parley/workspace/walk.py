@@ -28,12 +28,14 @@ class WalkBudget:
     names: int = 20_000
     seconds: float = 5.0
     now: Callable[[], float] = time.monotonic
+    most: int = field(init=False)
+    """The number of names at the beginning."""
     until: float = field(init=False)
     ended: str = ""
     """Why the walk ended early, for the model; "" if it did not."""
 
     def __post_init__(self) -> None:
-        self.until = self.now() + self.seconds
+        self.most, self.until = self.names, self.now() + self.seconds
 
     @property
     def left_s(self) -> float:
@@ -49,7 +51,9 @@ class WalkBudget:
     def another(self) -> bool:
         """Whether the walk may look at one more name; if so, counts it."""
         if self.names <= 0:
-            self.ended = self.ended or "everything beyond the first names of a very large folder"
+            self.ended = self.ended or (
+                f"everything after the first {self.most:,} names; give a path to see more"
+            )
         self.names -= 1
         return not self.is_late()
 
