@@ -176,8 +176,8 @@ def test_an_open_buffer_is_changed_with_its_cursor_and_one_undo(nvim: Child, pro
 def test_a_command_says_whether_it_is_sandboxed_and_how_it_failed(nvim: Child) -> None:
     propose(nvim, ("run_command", {"command": "echo out; exit 3"}))
     screen = nvim.screen()
-    row = r'❓ run_command\(command: "echo out; exit 3"\) · workspace · (not )?sandboxed'
-    assert re.search(row, screen), screen
+    row = r'❓ run_command\(command: "echo out; exit 3"\) · workspace · (not )?sandboxed$'
+    assert re.search(row, screen, re.MULTILINE), screen
     nvim.keys("ya")
     answered(nvim)
     nvim.until(lambda: re.search(r"→ 2 lines, \d+ B, exit 3", nvim.screen()), "the outcome")
@@ -188,7 +188,7 @@ def test_a_command_without_a_sandbox_says_why_even_if_the_command_is_long(nvim: 
     propose(nvim, ("run_command", {"command": f"echo {'long ' * 20}"}))
     nvim.lua("require('parley').setup(...)", SETTINGS)
     shown = re.sub("\n +", "", nvim.screen())
-    assert re.search(r'"echo long …"\) · workspace · not sandboxed: workspace\.…', shown), shown
+    assert re.search(r'"echo [long ]+…"\) · workspace · not sandboxed', shown), shown
     assert f'"echo {"long " * 20}") · workspace · not sandboxed: workspace.sandbox is off' in shown
 
 

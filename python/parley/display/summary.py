@@ -151,13 +151,15 @@ def _sizes(changes: Sequence[ChangedFile]) -> Iterator[Chunk]:
 
 
 def _sandbox(text: str) -> Iterator[Chunk]:
-    """Whether a command would run in a sandbox; only the reason can be cut in a narrow window."""
+    """Whether a command would run in a sandbox. A narrow window leaves out the reason, so that the
+    command stays whole.
+    """
     state, _, reason = text.partition(": ")
     if state:
         yield " · ", "ParleyServer"
         yield state, "ParleyNote" if reason else "ParleyServer"
     if reason:
-        yield f": {upright(legible(_cut(reason, _MOST_SHOWN)))}", "ParleyNote", ""
+        yield f": {upright(legible(_cut(reason, _MOST_SHOWN)))}", "ParleyNote", "", "size"
 
 
 def shown_path(path: str) -> str:
