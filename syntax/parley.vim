@@ -8,6 +8,13 @@ unlet! b:current_syntax
 syntax region parleyJson matchgroup=parleyFence start=/^\s*```json$/ end=/^\s*```$/ keepend contains=@parleyJson
 syntax region parleyText matchgroup=parleyFence start=/^\s*```$/ end=/^\s*```$/ keepend
 
+syntax region parleyText matchgroup=parleyFence start=/^```text$/ end=/^```$/ keepend
+syntax region parleyDiff matchgroup=parleyFence start=/^```diff$/ end=/^```$/ keepend contains=@parleyRows
+syntax cluster parleyRows contains=ParleyAdded,ParleyRemoved,ParleyHint
+syntax match ParleyAdded /^  +.*/ contained
+syntax match ParleyRemoved /^  -.*/ contained
+syntax match ParleyHint /^  \%(@@\|\\\| No newline\).*/ contained
+
 syntax match ParleyPageTitle /^# .*/
 syntax match ParleyPageHeading /^## .*/ contains=@parleyState
 syntax match parleyWrong /^\%(Error: \|! \|- ! \|- receives your variables \|- uses files from the project\).*/

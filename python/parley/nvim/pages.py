@@ -16,6 +16,7 @@ from typing import Any
 
 from parley.chat.transcript import Transcript
 from parley.conversion import html_page
+from parley.display.offered_text_rows import HIDDEN_SHOWN, has_hidden, offered_text_rows
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.models.context_window import context_window
@@ -23,6 +24,7 @@ from parley.models.request import Request
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.attachment_files import ChatAttachments
+from parley.storage.text_trust import OfferedText
 from parley.storage.trust import findings
 from parley.text import contained, counted, legible
 from parley.tools.descriptions import described
@@ -97,6 +99,23 @@ def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
         lines += ["", *(f"- {legible_line(problem)}" for problem in file.problems)]
     text = content.decode("utf-8", "replace").split("\n")
     return [*lines, "", THE_FILE, "", "```json", *map(_whole_line, text), "```"]
+
+
+def offered_text_page(offered: OfferedText, before: str | None) -> list[str]:
+    """A project's text for the user's agreement; if the user agreed to the text `before`, the diff
+    to it.
+    """
+    text = offered.content.decode("utf-8", "replace")
+    rows = ["".join(chunk[0] for chunk in row) for row in offered_text_rows(text, before)]
+    return [
+        f"# {legible_line(offered.name)}",
+        offered.effect,
+        *([HIDDEN_SHOWN] if has_hidden(text) else []),
+        "",
+        "```text" if before is None else "```diff",
+        *rows,
+        "```",
+    ]
 
 
 def _whole_line(text: str) -> str:

@@ -1,21 +1,22 @@
-"""Asks the user to trust a project's server file, after showing everything that the file would
-start.
+"""Asks the user to trust a project's server file, or to agree to a project's text, after showing
+all of it.
 
-Asks when servers are first needed; a refusal applies to this session and this content. Knows the
-dialog; the project knows what a user's trust applies to.
+Asks when servers or texts are first needed; a refusal applies to this session and this content.
+Knows the dialog; the project knows what a user's trust applies to.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
-from parley.nvim.pages import THE_FILE, project_page
+from parley.nvim.pages import THE_FILE, offered_text_page, project_page
 from parley.runtime.app import App
+from parley.storage.text_trust import OfferedText, TextTrust
 from parley.storage.trust import programs
 from parley.text import one_line
 from parley.tools.mcp_files import project_of, read_servers
@@ -24,9 +25,11 @@ NO = "No, not in this session"
 SHOW_REST = "First show the rest of what they do"
 TRUST = "Yes, I trust the current content of this file"
 PINNED = "Yes, and ask again when a project program that it uses changes"
+SHOW_MORE = "First show the rest of the text"
+AGREE = "Yes, use this text, and ask again when it changes"
 """The refusal comes first in the list, so a user who answers without looking refuses."""
 
-_PAGE = "project-servers"
+_PAGE, _TEXT_PAGE = "project-servers", "project-text"
 _NAMES = 200
 
 
@@ -63,35 +66,68 @@ class TrustDialog:
                     app.trust(path, content, pinned=answer == PINNED)
             self._tell_problems(app)
 
+    async def agree(
+        self, texts: Iterable[OfferedText], trust: TextTrust, *, again: bool = False
+    ) -> bool:
+        """Ask about the texts to which the user has not agreed, and record each yes; with `again`,
+        also ask about refused texts. Returns whether the user was asked.
+
+        A yes counts for the content that was shown, even if the file has changed in the meantime.
+        """
+        was_asked = False
+        async with self._one_at_a_time:
+            for text in texts:
+                refusal = text.path, text.content
+                if (refusal in self._refused and not again) or trust.trusts(*refusal):
+                    continue
+                was_asked = True
+                if await self._ask_about(text, trust.previous(text.path)) == AGREE:
+                    trust.trust(text.path, text.content)
+                else:
+                    self._refused.add(refusal)
+        return was_asked
+
     async def _ask(self, path: Path, content: bytes) -> str:
         folder = project_of(path)
         name = str(path.relative_to(folder))
         file = read_servers(content, name, str(folder))
         page = project_page(path, content, file)
-        self._editor.tell("scratch", _PAGE, page, "parley")
         names = ", ".join(
             sorted({name for server in file.servers.values() for name in server.variables})
         )
         handed = f" They receive your variables {one_line(names, _NAMES)}." if names else ""
         question = f"Use the MCP servers in {name}, as shown on this page?{handed}"
         yes = [*([PINNED] if programs(file, folder) else []), TRUST]
+        return await self._answer(question, _PAGE, page, page.index(THE_FILE), [SHOW_REST, *yes])
+
+    async def _ask_about(self, text: OfferedText, before: str | None) -> str:
+        page = offered_text_page(text, before)
+        name = one_line(text.name, _NAMES)
+        question = f"Use {text.noun} in {name}, as shown on this page?"
+        if before is not None:
+            question = f"{name} has changed. {question}"
+        return await self._answer(question, _TEXT_PAGE, page, len(page), [SHOW_MORE, AGREE])
+
+    async def _answer(
+        self, question: str, name: str, page: Sequence[str], last: int, answers: Sequence[str]
+    ) -> str:
+        """The user's answer about a page; `answers` are the one that shows more, then each yes.
+
+        A yes is offered only after the page's `last` line (counted from 1) was on the screen.
+        """
+        show_more, *yes = answers
+        self._editor.tell("scratch", name, page, "parley")
         try:
             with self._showing(question):
-                return await self._answer(question, page.index(THE_FILE), yes)
+                answer = ""
+                while True:
+                    rest = await self._editor.ask("page_rest", name, last, answer == show_more)
+                    offered = [NO, show_more] if rest else [NO, *yes]
+                    answer = offered[await self._dialogs.select(question, offered) or 0]
+                    if answer != show_more:
+                        return answer
         finally:
-            self._editor.tell("close_page", _PAGE)
-
-    async def _answer(self, question: str, last: int, yes: Sequence[str]) -> str:
-        """The user's answer; trust is offered only after the page's `last` line was on the
-        screen.
-        """
-        answer = ""
-        while True:
-            rest = await self._editor.ask("page_rest", _PAGE, last, answer == SHOW_REST)
-            answers = [NO, SHOW_REST] if rest else [NO, *yes]
-            answer = answers[await self._dialogs.select(question, answers) or 0]
-            if answer != SHOW_REST:
-                return answer
+            self._editor.tell("close_page", name)
 
     def _tell_problems(self, app: App) -> None:
         """Report, once, why Parley does not use a project's file or a server in it."""
