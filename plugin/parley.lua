@@ -8,7 +8,7 @@ local commands = {
   ChatNew = { nargs = "*", range = true },
   Ask = { nargs = "*", range = true },
   Question = {},
-  Respond = { bang = true },
+  Respond = { nargs = "?", bang = true, complete = true },
   Apply = { bang = true },
   Rewrite = { nargs = "+", range = true },
   Approve = { nargs = "+", complete = true },

@@ -18,6 +18,7 @@ from parley.engine import (
     TurnEvent,
     choose,
     guidance,
+    regenerating,
     run_turn,
 )
 from parley.models.events import Call, Event, Finished, TextDelta
@@ -200,6 +201,10 @@ class Turns:
 
     async def run(self) -> End:
         return await run_turn(self.ports, self.resolve)
+
+    async def regenerate(self) -> End:
+        """Regenerate the answer in the current exchange."""
+        return await run_turn(regenerating(self.ports, "Demo"), self.resolve)
 
     async def press(self, key: Choice, on: str = "❓", reason: str = "") -> ChoiceMade:
         """Press a choice key on the last line that contains a text."""

@@ -823,3 +823,22 @@ def test_a_program_that_closes_no_session_ends() -> None:
     command = [forks().python, "-W", "ignore", "-c", CARELESS]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=45, check=True)
     assert "911" in ended.stdout
+
+
+async def test_an_answer_is_regenerated_and_kept_until_the_new_one_begins() -> None:
+    nobody = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", "api": "chat"}
+    agents = [{"name": "Nobody", "provider": "nobody", "model": "nothing"}]
+    settings = {"providers": {"nobody": nobody}, "agents": agents}
+    async with Session(settings, agent="Demo", environ=ENVIRON) as session:
+        with pytest.raises(ParleyError, match="no answer to regenerate"):
+            await session.regenerate()
+        await session.process_message("say: hello")
+        before = session.transcript
+        with pytest.raises(ParleyError, match="The old answer is unchanged"):
+            await session.regenerate("Nobody")
+        assert session.transcript == before
+        chunks = [chunk async for chunk in session.regenerate_stream("Demo-OpenAI")]
+        assert "".join(chunk["content"] for chunk in of_type(chunks, "content")) == "hello"
+        assert session.transcript == before.replace("[Demo]", "[Demo-OpenAI]")
+        await session.process_message("say: bye")
+        assert session.transcript.count("🤖:[Demo]") == 1

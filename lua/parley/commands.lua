@@ -15,7 +15,7 @@ local run = {
     )
   end,
   Respond = function(parley, args)
-    parley.respond({ regenerate = args.bang })
+    parley.respond({ regenerate = args.bang, agent = args.args })
   end,
   Apply = function(parley, args)
     parley.apply({ is_whole = args.bang })
@@ -80,10 +80,13 @@ for name, page in pairs(later) do
   end
 end
 
+local function agents()
+  return require("parley.host").agents()
+end
+
 local candidates = {
-  Agent = function()
-    return require("parley.host").agents()
-  end,
+  Agent = agents,
+  Respond = agents,
   Approve = function()
     return require("parley.keys").choices
   end,

@@ -49,9 +49,13 @@ function M.question()
 end
 
 --- Continue the exchange under the cursor.
----@param opts? { regenerate?: boolean } regenerate: replace its answer
+---@param opts? { regenerate?: boolean, agent?: string } regenerate: replace its answer; agent: the
+---agent that regenerates it, instead of the chat's
 function M.respond(opts)
-  require("parley.chat").ask("respond", { regenerate = (opts or {}).regenerate or false })
+  require("parley.chat").ask(
+    "respond",
+    { regenerate = (opts or {}).regenerate or false, agent = (opts or {}).agent or "" }
+  )
 end
 
 --- Decide on the waiting tool calls, or on the change under the cursor, like the keys with the same

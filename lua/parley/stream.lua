@@ -9,6 +9,7 @@ local api = vim.api
 local edit = require("parley.edit")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
+local rows = require("parley.buffer_rows")
 local H = {}
 
 --- Apply an edit. From then on, write at a row of the edited text.
@@ -20,8 +21,9 @@ function M.open(id, tick, edits, answer, row, markers, more)
   end
   local handle = handles.get(id) --[[@as parley.Handle]]
   local followers = handles.followers(handle)
-  -- On the new empty line; if the file has CRLF line ends, before the CR.
-  handles.set_tip(handle, row, 0)
+  -- At the end of its line; if the file has CRLF line ends, before the CR.
+  local line_end = (more or ""):match("\r?$")
+  handles.set_tip(handle, row, #rows.line(handle.buf, row) - #line_end)
   handle.more = more
   if more then
     handles.cover(handle, row + 1)

@@ -82,7 +82,7 @@ ChunkType: TypeAlias = Literal[
 
 
 _IN_PYTHON = {
-    ":ParleyRespond! asks again": "send another message",
+    ":ParleyRespond! asks again": "call regenerate() again",
     " (:ParleyAllow widens it)": "",
     ":ParleyRespond asks again": "send the message again",
     "try :ParleyRespond again": "send the message again",

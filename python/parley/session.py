@@ -177,14 +177,31 @@ class Session:
         """
         return self._stream(text, _Turn())
 
-    def _stream(self, text: str, turn: _Turn) -> AsyncGenerator[Chunk, None]:
+    def regenerate_stream(self, agent: str | None = None) -> AsyncGenerator[Chunk, None]:
+        """Regenerate the last answer, and yield chunks as `send_message_stream` does.
+
+        `agent` is the name of an agent that answers only this time. The old answer stays in the
+        transcript until the new answer begins, and also if the new answer fails before that.
+        """
+        return self._stream(None, _Turn(agent))
+
+    def _stream(self, text: str | None, turn: _Turn) -> AsyncGenerator[Chunk, None]:
         stream = self._chunks(text, turn)
         turn.reader = weakref.ref(stream)
         return stream
 
     async def process_message(self, text: str) -> str:
         """Ask, and return the complete answer's text. Raises ParleyError if the answer fails."""
-        turn = _Turn()
+        return await self._completed(text, _Turn())
+
+    async def regenerate(self, agent: str | None = None) -> str:
+        """Regenerate the last answer, as `regenerate_stream` does, and return the complete new
+        answer's text. Raises ParleyError if the answer fails.
+        """
+        return await self._completed(None, _Turn(agent))
+
+    async def _completed(self, text: str | None, turn: _Turn) -> str:
+        """The text of a complete answer. Raises ParleyError if the answer fails."""
         async for _ in self._stream(text, turn):
             pass
         if turn.failure:
@@ -279,7 +296,7 @@ class Session:
     ) -> None:
         self.close()
 
-    async def _chunks(self, text: str, turn: _Turn) -> AsyncGenerator[Chunk, None]:
+    async def _chunks(self, text: str | None, turn: _Turn) -> AsyncGenerator[Chunk, None]:
         await self._take_turn(turn)
         task = turn.start(self._answer(text, turn))
         try:
@@ -311,19 +328,24 @@ class Session:
                 "this session is closed. Pass its transcript to a new Session to continue"
             )
 
-    async def _answer(self, text: str, turn: _Turn) -> None:
-        """Run the turn for a message; every outcome leaves a valid transcript."""
+    async def _answer(self, text: str | None, turn: _Turn) -> None:
+        """Run the turn for a message, or for the last answer again if there is no message; every
+        outcome leaves a valid transcript.
+        """
         before = list(self._document.lines)
         try:
-            if hint := self._begin(text):
+            if hint := self._begin(text, turn.agent or self._agent):
                 turn.tell({"type": "hint", "content": in_python(hint)})
         except ParleyError as error:
             turn.fail(error)
             return
         ports = self._ports(turn)
         try:
-            self._ask(text)
-            end = await self._run(ports)
+            if text is None:
+                ports = self._again(ports, turn)
+            else:
+                self._ask(text)
+            end = await self._run(ports, turn.agent or self._agent)
             if end.kind in ("interrupted", "stopped", "nothing"):
                 turn.fail(ParleyError(end.message))
         except asyncio.CancelledError:
@@ -341,12 +363,14 @@ class Session:
             if not (await self._document.read()).exchange.answers:
                 self._document.lines = before  # the caller sends the question again
 
-    def _begin(self, text: str) -> str:
+    def _begin(self, text: str | None, chosen: str | None) -> str:
         """A hint for the user, or "". Raises ParleyError if no turn may begin."""
         transcript, agent = engine.Snapshot.of(self.transcript, 0).transcript, self._settings.agent
-        if agent and not self._agent and self._settings.named_agent(agent) is None:
+        if agent and not chosen and self._settings.named_agent(agent) is None:
             raise ParleyError(no_such_agent(agent, self._settings))
-        match self._app.start(transcript, "", self._agent, question=text):
+        if text is None and not any(exchange.answers for exchange in transcript.exchanges):
+            raise ParleyError("there is no answer to regenerate")
+        match self._app.start(transcript, "", chosen, question=text):
             case Ready(hint):
                 return hint
             case Refusal("no question"):
@@ -374,8 +398,16 @@ class Session:
 
         return self._app.ports(self._document, "", Callbacks(status, on_event), self._references)
 
-    async def _run(self, ports: engine.Ports) -> engine.End:
-        resolve = self._app.resolve(self._agent)
+    def _again(self, ports: engine.Ports, turn: _Turn) -> engine.Ports:
+        """The ports for a turn that regenerates the last answer."""
+        transcript = engine.Snapshot.of(self.transcript, 0).transcript
+        answered = [exchange for exchange in transcript.exchanges if exchange.answers]
+        self._document.anchor = answered[-1].span.start
+        name = self._app.agent_name(transcript, turn.agent or self._agent)
+        return engine.regenerating(ports, name)
+
+    async def _run(self, ports: engine.Ports, chosen: str | None) -> engine.End:
+        resolve = self._app.resolve(chosen)
         while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
             await self._decide(ports, resolve)
         return end
@@ -437,7 +469,9 @@ class Session:
 class _Turn:
     """The turn for one message: its unread chunks, and their reader."""
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str | None = None) -> None:
+        """`agent` answers only in this turn, instead of the session's agent."""
+        self.agent = agent
         self.queue = asyncio.Queue[Chunk | None]()
         self.tell = self.queue.put_nowait
         self.reader: Callable[[], object] = lambda: None

@@ -22,7 +22,7 @@ BASH = shutil.which("bash") or "bash"
 PARLEY = f"parley() {{ printf '%b' {AGENTS!r}; }}"
 CASES = {
     "parley resp": ["respond"],
-    "parley respond --ag": ["--agent"],
+    "parley respond --ag": ["--agent", "--again"],
     "parley respond --agent D": ["Demo", "Demo-OpenAI"],
     "parley respond --agent=D": ["Demo", "Demo-OpenAI"],
     "parley respond --choose y": ["yA", "ya", "yo", "yO", "yn", "yN"],

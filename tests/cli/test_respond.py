@@ -68,3 +68,36 @@ def test_no_question_is_sent_if_the_settings_file_is_unreadable(shell: Shell, co
     assert ("Parley does not send questions until it can be read" in said) == ("[loop" in content)
     assert ("there is no agent 'Mine'" in said) == ("[loop" not in content)
     assert "🤖:" not in shell.text
+
+
+NOBODY = """
+[providers.nobody]
+kind = "openai"
+base_url = "http://127.0.0.1:9/v1"
+api = "chat"
+[[agents]]
+name = "Nobody"
+provider = "nobody"
+model = "nothing"
+"""
+
+
+def test_an_answer_is_regenerated_and_kept_until_the_new_one_begins(shell: Shell) -> None:
+    shell.configure(NOBODY)
+    first = "💬: find the stock price of google\n\n🤖:[Other]\n\nold\n\n"
+    text = f"{first}💬: say: two\n\n🤖:[Other]\n\nold\n\n💬: \n"
+    shell.chat.write_text(text, encoding="utf-8")
+    done = shell.run("respond", "chat.md", "--again", "-a", "Nobody")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"The old answer is unchanged" in done.stderr
+    assert shell.chat.read_text(encoding="utf-8") == text
+    assert shell.run("respond", "chat.md", "--again", "-a", "Demo").stdout == b"two\n"
+    text = f"{first}💬: say: two\n\n🤖:[Demo]\n\ntwo\n\n💬: \n"
+    assert shell.chat.read_text(encoding="utf-8") == text
+    assert shell.run("respond", "chat.md", "--exchange", "1", "--again").returncode == 3
+    assert shell.run("respond", "chat.md", "--exchange", "1", "--choose", "ya").returncode == 0
+    text = shell.chat.read_text(encoding="utf-8")
+    assert "old" not in text
+    assert text.endswith("\n\n💬: say: two\n\n🤖:[Demo]\n\ntwo\n\n💬: \n")
+    done = shell.run("respond", "chat.md", "--exchange", "4", "--again")
+    assert (done.returncode, b"there is no exchange 4: it has 3" in done.stderr) == (1, True)

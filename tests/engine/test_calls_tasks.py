@@ -11,7 +11,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
-from parley.engine import End, TaskBegan, regenerate, stopped
+from parley.engine import End, TaskBegan, stopped
 from parley.errors import PendingError
 from parley.models.request import Request
 from parley.policy.approval import CallKey
@@ -176,7 +176,7 @@ async def test_a_task_can_be_given_up_and_a_regenerated_answer_starts_another() 
     assert "[pending]" not in turns.text
     assert "🛠️: [web_search][call_1][refused]\n\n`The user declined this call.`" in turns.text
     turns = turns_of(tools, text, file)
-    await regenerate(turns.ports, "Demo")
+    assert await turns.regenerate() == End("complete")
     assert "task-1" not in turns.text
     assert tools.collected == []
 

@@ -23,7 +23,6 @@ from parley.engine import (
     Press,
     Snapshot,
     choose,
-    regenerate,
     run_turn,
     stopped,
 )
@@ -675,8 +674,7 @@ async def test_regenerating_in_mid_file_changes_no_other_exchange(word: str) -> 
     turns = Turns(MIDDLE, ScriptedModel(says("```\na new answer")), tools(), anchor=line)
     assert await turns.run() == End("answered", "already answered; :ParleyRespond! asks again")
     assert turns.text == MIDDLE
-    await regenerate(turns.ports, "Demo")
-    assert await turns.run() == End("complete")
+    assert await turns.regenerate() == End("complete")
     at = 0 if word in ("one", "first") else 1
     before, after = parse(MIDDLE), parse(turns.text)
     assert after.exchanges[at].answers[0].segments == (Text("```\na new answer"),)
@@ -858,8 +856,7 @@ async def test_regenerating_one_answer_frees_no_call_of_another_that_may_have_ru
     await turns.run()
     await turns.press("yA", "microsoft stock price\\")
     await turns.run()
-    await regenerate(turns.ports, "Demo")
-    assert await turns.run() == End("complete")
+    assert await turns.regenerate() == End("complete")
     turns.document.anchor, ran = 0, len(turns.tools.log)
     allowing = Turns(turns.text, ScriptedModel(), turns.tools, anchor=0, ledger=turns.ledger)
     allowing.resolve = lambda transcript: replace(

@@ -18,9 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse
-from parley.engine import run_turn
+from parley.engine import regenerating, run_turn
 from parley.errors import ModelError
-from parley.models.events import Call, Finished, TextDelta, Withdrawn
+from parley.models.events import (
+    Call,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    Withdrawn,
+)
 from parley.policy import plan
 from parley.policy.approval import LedgerView
 from parley.policy.plan import Situation, next_step
@@ -116,6 +123,58 @@ def test_a_reply_that_was_cut_is_never_complete(
 @pytest.mark.parametrize("chat", CHATS)
 def test_a_reply_is_complete_when_all_of_it_has_arrived(kind: str, chat: str) -> None:
     assert lived(kind, chat, REPLY)
+
+
+OLD = [
+    "💬: q\n\n🤖:[A]\n\nold\n",
+    "💬: q\n\n🤖: old\nand older\n\n💬: next\n\n🤖:[A]\n\ndone\n",
+    "💬: q\n\n🤖:[A]\n\n\n\n\nold\n\n💬: \n",
+    CALLED,
+    CALLED.replace("[yn]", "").partition("🛠️")[0],
+]
+
+
+@examples(120)
+@given(st.sampled_from(["text", "file"]), st.sampled_from(OLD), replies, st.data())
+def test_an_old_answer_stays_until_the_new_one_has_content(
+    kind: str, chat: str, reply: tuple[str, list[ScriptStep]], data: st.DataObject
+) -> None:
+    _, steps = reply
+    cut = data.draw(st.integers(0, len(steps)), label="events")
+    end = data.draw(st.sampled_from(sorted(ENDS)), label="what ends")
+    edits = data.draw(st.booleans(), label="whether the user edits")
+    chats, left = [chat], ""
+
+    with documents(kind, chat) as (document, text):
+
+        def look() -> None:
+            nonlocal left
+            left = text()
+            if left not in chats:  # replaced, as a whole and never half
+                assert not isinstance(ends_in(left), plan.Complete), left
+                assert ("old" in left) is ("old" in chat.partition("🤖")[0])
+
+        def edit() -> None:
+            if document.text in chats and edits:
+                document.lines = document.text.replace("💬: q", "💬: q, edited").split("\n")[:-1]
+                chats.append(document.text)
+
+        model = ScriptedModel([edit, *steps[:cut], ENDS[end]])
+        turns = Turns(chat, model, LoggedTools(TOOLS))
+        watch(document, look)
+        ports = regenerating(replace(turns.ports, document=document), "B")
+        with suppress(CrashError, asyncio.CancelledError):
+            asyncio.run(run_turn(ports, turns.resolve))
+        look()
+    assert "old" not in repr(model.asks[0].transcript.exchanges[0].answers)
+    wrote = any(isinstance(step, TextDelta) and step.text.strip() for step in steps[:cut])
+    is_withdrawn = any(isinstance(step, Withdrawn) for step in steps[:cut])
+    if not wrote and not is_withdrawn and not any(map(_has_words, steps[:cut])):
+        assert left in chats
+
+
+def _has_words(step: ScriptStep) -> bool:
+    return isinstance(step, ThinkingDelta | ThinkingEnd)
 
 
 def lived(kind: str, chat: str, steps: list[ScriptStep]) -> bool:

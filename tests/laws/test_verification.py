@@ -83,9 +83,7 @@ async def conversation(
             await engine.choose(turns.ports, turns.resolve, line, engine.Press(move, "command"))  # type: ignore[arg-type]
         elif move == "ask" and turns.text.endswith("💬: \n"):
             turns.ask(f"question {number}")
-        elif move == "again":
-            await engine.regenerate(turns.ports, "Demo")
-        end = await turns.run()
+        end = await (turns.regenerate() if move == "again" else turns.run())
     return turns
 
 

@@ -182,7 +182,7 @@ def _conversation(command: Parser) -> None:
         "--no-tools", action="store_true", help="do not use tools in this chat from now on"
     )
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
-    command.set_defaults(choose=[], reason="")
+    command.set_defaults(choose=[], reason="", again=False, exchange=None)
 
 
 def _respond(command: Parser) -> None:
@@ -204,6 +204,17 @@ def _respond(command: Parser) -> None:
         help="answer N chats at once; the answers are written only to the files",
     )
     command.add_argument("-a", "--agent", metavar="NAME", help=_AGENT)
+    command.add_argument(
+        "--again",
+        action="store_true",
+        help="regenerate the last answer; the old answer stays until the new one begins",
+    )
+    command.add_argument(
+        "--exchange",
+        type=_positive,
+        metavar="N",
+        help="the number of the exchange to continue or regenerate; default: the last one",
+    )
     command.add_argument(
         "--choose",
         action="append",
@@ -235,6 +246,7 @@ def _compact(command: Parser) -> None:
         metavar="N",
         help=f"the number of recent exchanges to leave unchanged; default: {KEEP}",
     )
+    command.set_defaults(again=False, exchange=None)
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--json", action="store_true", help=_JSON)
 

@@ -46,6 +46,7 @@ _HELP = f"""\
 /help           show this list
 /edit           edit the chat in your editor, then ask its new question
 /go             continue with waiting calls or a stopped answer
+/again [NAME]   regenerate the last answer, with this agent
 /agent [NAME]   choose who answers from now on, or list the agents
 /file           show this chat's file
 /quit           quit, like Ctrl-D
@@ -143,6 +144,9 @@ class _Conversation:
                 say(self._arguments.file)
             case ("/go", ""):
                 self._answer()
+            case ("/again", name):
+                check_agent(name, self._app.settings)
+                self._answer(again=True, agent=name or self._arguments.agent)
             case ("/edit", ""):
                 open_editor(Path(self._arguments.file), os.environ)
                 if not self._is_over and _is_unanswered(self._transcript()):
@@ -156,8 +160,10 @@ class _Conversation:
                     "To ask it as a question, start the line with a space"
                 )
 
-    def _answer(self) -> None:
-        arguments, report = self._arguments, report_for(as_json=False)
+    def _answer(self, **options: object) -> None:
+        """Continue the chat, with these options of `respond`."""
+        arguments = argparse.Namespace(**{**vars(self._arguments), **options})
+        report = report_for(as_json=False)
         try:
             self._run(work_in_file(self._app, arguments, work_on(arguments), _stopped, report))
         finally:

@@ -23,7 +23,7 @@ from parley.cli.scripted_choices import Script, record_sightings
 from parley.cli.signals import ended_as_by_ctrl_c, handlers, soon
 from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
-from parley.policy.choice import open_calls
+from parley.policy.choice import answered_at, exchange_at, open_calls
 from parley.policy.plan import AwaitQuestion, Complete, next_step
 from parley.policy.topic import fill_topic
 from parley.settings.readiness import Ready, Refusal
@@ -82,7 +82,11 @@ def answering(arguments: argparse.Namespace) -> Work:
 
 def go_on(arguments: argparse.Namespace) -> str:
     """The command that continues the chat."""
-    return str(getattr(arguments, "go_on", "")) or f"parley respond {shlex.quote(arguments.file)}"
+    if command := getattr(arguments, "go_on", ""):
+        return str(command)
+    place = ["--exchange", str(arguments.exchange)] if arguments.exchange else []
+    agent = ["--agent", arguments.agent] if arguments.again and arguments.agent else []
+    return shlex.join(["parley", "respond", arguments.file, *place, *agent])
 
 
 async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:
@@ -104,7 +108,8 @@ def stopping(arguments: argparse.Namespace) -> OnStop:
     async def stopped(ports: engine.Ports) -> str:
         if await engine.stopped(ports):
             return f"stopped: the answer so far is in {arguments.file}"
-        return f"stopped before a request was sent: {arguments.file} is unchanged"
+        before = "the new answer began" if arguments.again else "a request was sent"
+        return f"stopped before {before}: {arguments.file} is unchanged"
 
     return stopped
 
@@ -209,9 +214,32 @@ async def open_chat(
 
     transcript = (await document.read()).transcript
     begin(app, transcript, arguments)
+    name = app.agent_name(transcript, arguments.agent)
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, path)
-    return app.ports(document, path, Callbacks(report.status, report.on_event))
+    document.anchor = _line(transcript, document.anchor, arguments)
+    ports = app.ports(document, path, Callbacks(report.status, report.on_event))
+    return engine.regenerating(ports, name) if arguments.again else ports
+
+
+def _line(transcript: Transcript, line: int, arguments: argparse.Namespace) -> int:
+    """A line in the exchange to work on; `line` is in the exchange that the chat would continue.
+
+    Raises ParleyError if the arguments name an exchange that does not exist.
+    """
+    number: int | None = arguments.exchange
+    exchanges = transcript.exchanges
+    if number and number > len(exchanges):
+        raise ParleyError(
+            f"{arguments.file}: there is no exchange {number}: it has {len(exchanges)}"
+        )
+    if number:
+        return exchanges[number - 1].span.start
+    at = exchange_at(transcript, line)
+    if at is None or not arguments.again:
+        return line
+    chosen = answered_at(transcript, at)
+    return line if chosen == at else exchanges[chosen].span.start
 
 
 def _frugal(settings: Settings) -> Settings:

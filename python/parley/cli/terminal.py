@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _screen: ContextVar[Screen] = ContextVar("screen")
 _file: ContextVar[str] = ContextVar("file", default="")
 _IN_THE_SHELL = {
-    ":ParleyRespond! asks again": "to regenerate it, delete the answer from the file",
+    ":ParleyRespond!": "parley respond --again",
     " (:ParleyAllow widens it)": "",
     ":ParleyRespond": "parley respond",
     ":ParleyRequest": "parley messages",
@@ -43,6 +43,7 @@ _IN_THE_SHELL = {
 }
 """The shell's wording of remedies in messages that the editor also shows."""
 _IN_A_CONVERSATION = {
+    ":ParleyRespond!": "/again",
     ":ParleyRespond": "/go",
     ":ParleyAgent": "/agent NAME",
     ":ParleyApprove": "/go",

@@ -1,6 +1,6 @@
 """The engine: the loop, and its ports to the outside world."""
 
-from parley.engine.choices import ChoiceMade, Press, choose, regenerate
+from parley.engine.choices import ChoiceMade, Press, choose
 from parley.engine.compaction import sum_up
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
@@ -36,6 +36,7 @@ from parley.engine.ports import (
     ToolRunner,
     TurnEvent,
 )
+from parley.engine.regeneration import regenerating, remark_on_old_answer
 from parley.engine.request_pictures import with_pictures
 from parley.models.events import Aside
 
@@ -75,7 +76,8 @@ __all__ = [
     "guidance",
     "observe",
     "previews_of",
-    "regenerate",
+    "regenerating",
+    "remark_on_old_answer",
     "run_turn",
     "stopped",
     "sum_up",

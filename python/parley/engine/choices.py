@@ -1,4 +1,4 @@
-"""Carries out the user's decisions: choices for calls, and regenerating an answer."""
+"""Carries out the user's choices for calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from parley.policy.doubts import (
     message,
     sighting,
 )
-from parley.policy.facts import Approved, Disowned, Proposed, Removed, Revoked, Warned
+from parley.policy.facts import Approved, Disowned, Proposed, Revoked, Warned
 from parley.policy.permissions import memory_of, remembering
 from parley.tools.edited_calls import edited_arguments
 from parley.tools.schema import decode_arguments
@@ -238,25 +238,3 @@ def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: 
         explained(observation, "warned", [(doubt.proposal, text) for doubt in left]),
     )
     return ChoiceMade(False, text, tuple(left))
-
-
-async def regenerate(ports: Ports, agent: str) -> None:
-    """Empty the current exchange's last answer; the next turn regenerates it.
-
-    Raises BusyError if another process runs a turn in this chat.
-    """
-
-    def change(shot: Snapshot) -> list[Edit]:
-        answers = shot.exchange.answers
-        return [edits.empty_answer(shot.lines, answers[-1], agent)] if answers else []
-
-    with ports.ledger.lease():
-        shot = await ports.document.read()
-        if shot.exchange.answers:
-            used = [
-                p.call
-                for p in shot.answer.proposals
-                if p.result is None or p.result.status != "refused"
-            ]
-            ports.ledger.record(Removed(tuple((call.id, call.arguments) for call in used)))
-        await ports.document.change(change)

@@ -17,6 +17,7 @@ from parley.engine.observation import Observation
 from parley.engine.observe import observe
 from parley.engine.own_tools import refused_calls
 from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
+from parley.engine.regeneration import remark_on_old_answer
 from parley.engine.reply import ask_model
 from parley.models.fingerprint import reply_units
 from parley.policy import plan
@@ -35,7 +36,7 @@ async def run_turn(ports: Ports, resolve: Resolve) -> End:
     """
     try:
         with ports.ledger.lease():
-            return await _run(ports, resolve)
+            return remark_on_old_answer(ports, await _run(ports, resolve))
     finally:
         ports.observer.status("")
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from parley.chat import edits
 from parley.chat.edits import Edit
-from parley.chat.rounds import Notice, NoticeKind
+from parley.chat.rounds import Notice, NoticeKind, last_notice
 from parley.engine.calls import cut_off
 from parley.engine.ports import Document, Ports, Snapshot
 from parley.errors import GoneError
@@ -34,12 +34,13 @@ async def open_question(document: Document) -> None:
 async def stopped(ports: Ports) -> bool:
     """Record in the file that the user stopped the turn, and in the results of calls that ran.
 
-    Returns False, and leaves the file unchanged, if no answer was started.
+    Returns False, and leaves the file unchanged, if no answer was started, or if an old answer is
+    still in its place.
     """
     with suppress(GoneError):
         await ports.document.settle()
         if (await ports.document.read()).exchange.answers:
             await cut_off(ports, "the user stopped it")
             await end_unfinished(ports, "Stopped", "by the user")
-            return True
+            return last_notice((await ports.document.read()).answer) is not None
     return False

@@ -122,8 +122,13 @@ class Document(Protocol):
         """
         ...
 
-    async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Start an edit that adds a line for `append` to write to, even if that line moves."""
+    async def open_stream(
+        self, tip: Callable[[Snapshot], tuple[Edit, int]], text: str = ""
+    ) -> None:
+        """Start an edit that adds an empty line for `append` to write to, even if that line moves.
+
+        The same edit writes `text` at the tip.
+        """
         ...
 
     async def append(self, text: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from parley import engine
-from parley.chat.edits import Edit
+from parley.chat.edits import Edit, content_end
 from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_value
 from parley.chat.transcript import Choice
@@ -23,10 +23,10 @@ from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.mirror import UNKNOWN_TICK
 from parley.nvim.start_check import StartCheck
 from parley.nvim.trust_dialog import TrustDialog
-from parley.nvim.turn import Turn, Work
+from parley.nvim.turn import Turn
 from parley.nvim.turns import Turns
 from parley.policy.approval import Rule
-from parley.policy.choice import open_calls
+from parley.policy.choice import answered_at, open_calls
 from parley.settings.readiness import has_question
 
 UNSAVED = "save this chat first (:w): choices are recorded for a file"
@@ -44,9 +44,7 @@ class Chat:
         self.buffer = buffer
         self.screen = ChatScreen(buffer)
         self.check = StartCheck(buffer)
-        self.turns = Turns(
-            buffer, self.screen, self.check, self._response(regenerate=False), before
-        )
+        self.turns = Turns(buffer, self.screen, self.check, self._continuation, before)
         self._trust = trust
         self._is_from_afar = False
         """Whether the last key only warned that it decides several calls from outside their
@@ -55,30 +53,52 @@ class Chat:
 
     # --- Commands of the user ---
 
-    def respond(self, handle: int, row: int, regenerate: bool) -> None:
+    def respond(self, handle: int, row: int) -> None:
         """Continue the exchange at a handle in this row, or queue its question if it is below a
         running turn.
 
         A queued question is removed from the queue.
         """
-        self.turns.ask(handle, row, self._response(regenerate), is_question=not regenerate)
+        self.turns.ask(handle, row, self._continuation, is_question=True)
 
-    def _response(self, regenerate: bool) -> Work:
+    def regenerate(self, handle: int, row: int, agent: str) -> None:
+        """Regenerate the answer at a handle in this row, with this agent ("" for the chat's)."""
+
         async def work(turn: Turn) -> engine.End:
-            turn.is_question = True
-            if not has_question((await turn.document.read()).transcript):
+            if (shot := await self._chat_with_question(turn)) is None:
                 return engine.End("nothing", engine.NOTHING_ASKED)
-            await self._trust.settle(self.buffer.app)
-            shot = await turn.document.read()
-            if (refusal := self.check.refusal(shot.transcript)) is not None:
+            shot = await _at_answer(turn, shot)
+            chosen = agent or self.buffer.chosen
+            if (refusal := self.check.refusal(shot.transcript, chosen)) is not None:
                 return engine.End("nothing", refusal)
-            if regenerate:
-                await engine.regenerate(
-                    turn.ports, self.buffer.app.agent_name(shot.transcript, self.buffer.chosen)
-                )
-            return await self.turns.run_loop(turn, self.buffer.resolve_for(shot))
+            self.buffer.once = agent or None
+            turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
+            turn.ports = engine.regenerating(turn.ports, turn.agent)
+            return await self.turns.run_loop(turn, self.buffer.resolve_for(shot, chosen))
 
-        return work
+        self.turns.ask(handle, row, work, is_question=False)
+
+    async def _continuation(self, turn: Turn) -> engine.End:
+        """The work for a question: continue its exchange."""
+        if (shot := await self._chat_with_question(turn)) is None:
+            return engine.End("nothing", engine.NOTHING_ASKED)
+        return await self._go_on(turn, shot)
+
+    async def _chat_with_question(self, turn: Turn) -> engine.Snapshot | None:
+        """The chat in which the user has asked; None if it contains no question."""
+        turn.is_question = True
+        if not has_question((await turn.document.look()).transcript):
+            return None
+        await self._trust.settle(self.buffer.app)
+        return await turn.document.look()
+
+    async def _go_on(self, turn: Turn, shot: engine.Snapshot) -> engine.End:
+        """Run the loop with the current answer's agent, if the turn may begin."""
+        chosen = self.buffer.chosen_for(shot)
+        if (refusal := self.check.refusal(shot.transcript, chosen)) is not None:
+            return engine.End("nothing", refusal)
+        turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
+        return await self.turns.run_loop(turn, self.buffer.resolve_for(shot, chosen))
 
     def choose(
         self,
@@ -110,9 +130,11 @@ class Chat:
             await self._trust.settle(self.buffer.app)
             line = await self._line_of_choice(turn, rule)
             shot = await turn.document.read()
-            if (refusal := self.check.refusal(shot.transcript)) is not None:
+            chosen = self.buffer.chosen_for(shot)
+            if (refusal := self.check.refusal(shot.transcript, chosen)) is not None:
                 return engine.End("nothing", refusal)
-            resolve = self.buffer.resolve_for(shot)
+            turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
+            resolve = self.buffer.resolve_for(shot, chosen)
             name = key_name(key, self.buffer.app.settings.keys) if rule == "key" else key
             press = engine.Press(key, rule, reason, on_screen, is_repeated, name, edited=edited)
             choice = await engine.choose(turn.ports, resolve, line, press)
@@ -129,7 +151,7 @@ class Chat:
 
     def choose_agent(self, name: str, *, stays: bool) -> None:
         """Use this agent while the chat is open; with `stays`, also record it in the file."""
-        self.buffer.chosen = name
+        self.buffer.chosen, self.buffer.once = name, None
         self.buffer.app.warm(self.buffer.editor.loop, self.buffer.agent)
         self.buffer.editor.tell("agent", self.buffer.buf, name)
         if stays:
@@ -169,10 +191,11 @@ class Chat:
             if not shot.transcript.exchanges:
                 return engine.End("nothing", engine.NOTHING_ASKED)
             turn.document.move(shot.transcript.exchanges[-1].span.start)
-            if (refusal := self.check.refusal(shot.transcript)) is not None:
+            chosen = self.buffer.chosen
+            if (refusal := self.check.refusal(shot.transcript, chosen)) is not None:
                 return engine.End("nothing", refusal)
             ports = chat_ports(self.buffer, self.screen, turn.document, turn, is_beside=True)
-            return await engine.sum_up(ports, self.buffer.resolve_for(shot), keep)
+            return await engine.sum_up(ports, self.buffer.resolve_for(shot, chosen), keep)
 
         self.turns.start(handle, row, work)
 
@@ -194,3 +217,14 @@ class Chat:
         line = waiting[-1][0].span.start
         turn.document.move(line)
         return line
+
+
+async def _at_answer(turn: Turn, shot: engine.Snapshot) -> engine.Snapshot:
+    """The chat at the exchange whose answer is regenerated: from the empty question at the end, the
+    last line of the answer above becomes the turn's place.
+    """
+    at = answered_at(shot.transcript, shot.at)
+    if at == shot.at:
+        return await turn.document.read()
+    turn.document.move(content_end(shot.lines, shot.transcript.exchanges[at].span) - 1)
+    return await turn.document.read()

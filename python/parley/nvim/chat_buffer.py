@@ -34,6 +34,8 @@ class ChatBuffer:
         """The agent that the user chose for this chat; None for the file's agent or the default
         agent.
         """
+        self.once: str | None = None
+        """The agent that the user chose for one answer, instead of the chat's agent."""
         self.mirror = Mirror(editor.loop.time)
         """The text as Neovim last reported it."""
 
@@ -57,9 +59,16 @@ class ChatBuffer:
         """The settings for drawing this chat."""
         return self.app.resolve(self.chosen)
 
-    def resolve_for(self, shot: Snapshot) -> Resolve:
+    def chosen_for(self, shot: Snapshot) -> str | None:
+        """The agent that the user chose for the current answer, or else for this chat."""
+        exchanges = shot.transcript.exchanges
+        answers = shot.exchange.answers if exchanges else ()
+        is_once = self.once and answers and answers[-1].agent == self.once
+        return self.once if is_once else self.chosen
+
+    def resolve_for(self, shot: Snapshot, chosen: str | None) -> Resolve:
         """A turn's settings: the agent accepted at the start answers until the end."""
-        return self.app.resolve(self.chosen, self.app.agent(shot.transcript, self.chosen))
+        return self.app.resolve(chosen, self.app.agent(shot.transcript, chosen))
 
     async def look(self) -> Transcript:
         """The buffer's text as it is now. Raises GoneError if the buffer is gone."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from parley.chat.edits import BELOW_TIP, Edit
@@ -18,7 +19,7 @@ from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
 from parley.nvim.editor import LATER_S, Editor
 from parley.nvim.mirror import UNKNOWN_TICK, BufferText, Mirror
-from parley.nvim.stream import STARTS, BufferStream
+from parley.nvim.stream import STARTS, BufferStream, pieces
 from parley.policy.choice import exchange_at
 
 
@@ -86,13 +87,20 @@ class BufferDocument:
             after, anchor = _edited(text, shot.anchor, trimmed(shot.lines, change(shot)))
             self._begin((after, after.shot(anchor)), lambda: self._change(change))
 
-    async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Begin an edit; `append` writes at the line that the edit specifies."""
+    async def open_stream(
+        self, tip: Callable[[Snapshot], tuple[Edit, int]], text: str = ""
+    ) -> None:
+        """Begin an edit; `append` writes at the line that the edit specifies, after `text`."""
         if not self._work:
             await self._stream.settle()
         shot = await self.look()
-        self._begin(self._ahead or (self._mirror.text, shot), lambda: self._open(tip))
+        first, *rest = pieces(text) or [""]
+        self._begin(self._ahead or (self._mirror.text, shot), lambda: self._open(tip, first))
         self._stream.wait_for(self._finish)
+        if text:
+            self._hurry.set()
+        for piece in rest:
+            self._stream.append(piece)
 
     async def append(self, text: str) -> None:
         """Write text at the stream's end soon."""
@@ -179,12 +187,12 @@ class BufferDocument:
             elif (await self._look()).lines is shot.lines:
                 return
 
-    async def _open(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
+    async def _open(self, tip: Callable[[Snapshot], tuple[Edit, int]], first: str) -> None:
         while True:
             shot = await self._look(may_be_old=True)
             text = self._mirror.text
-            edit, row = tip(shot)
-            self._stream.reset(f"{text.line_end}\n")
+            edit, row = _with_text(*tip(shot), first)
+            self._stream.reset(f"{text.line_end}\n", is_fresh=not first or first.endswith("\n"))
             more = BELOW_TIP + text.line_end
             if await self._is_applied(
                 "open_stream", text, trimmed(shot.lines, [edit]), row, STARTS, more
@@ -223,6 +231,14 @@ def _edited(text: BufferText, anchor: int, edits: list[Edit]) -> tuple[BufferTex
     """The text after the edits, and the new place of the current line."""
     shift = sum(len(e.lines) - (e.end - e.start) for e in edits if e.end <= anchor)
     return text.edited(edits), anchor + shift
+
+
+def _with_text(edit: Edit, row: int, text: str) -> tuple[Edit, int]:
+    """The edit with a text on its empty line at this row, and the row of the text's last line."""
+    at, lines = row - edit.start, text.split("\n")
+    return replace(edit, lines=(*edit.lines[:at], *lines, *edit.lines[at + 1 :])), (
+        row + len(lines) - 1
+    )
 
 
 def checked(reply: dict[str, Any]) -> dict[str, Any]:

@@ -222,11 +222,32 @@ class Plugin:
             chat.turns.lose(handle, why)
 
     def _on_respond(
-        self, buf: int, name: str, row: int, handle: int, cwd: str, regenerate: bool
+        self,
+        buf: int,
+        name: str,
+        row: int,
+        handle: int,
+        cwd: str,
+        regenerate: bool,
+        agent: str = "",
     ) -> None:
         chat = self._chat(buf, name)
         chat.buffer.folder = self._in(cwd)
-        chat.respond(handle, row, regenerate)
+        if agent and (why := self._no_regeneration(agent, is_asked=regenerate)):
+            self.editor.tell("close", handle)
+            raise ParleyError(why)
+        if regenerate:
+            chat.regenerate(handle, row, agent)
+        else:
+            chat.respond(handle, row)
+
+    def _no_regeneration(self, agent: str, *, is_asked: bool) -> str:
+        """Why this agent cannot regenerate an answer; "" if it can."""
+        if not is_asked:
+            return (
+                f":ParleyRespond! {agent} regenerates an answer; for a question, use :ParleyAgent"
+            )
+        return "" if agent in self.app.agents() else no_such_agent(agent, self.app.settings)
 
     def _on_compact(self, buf: int, name: str, row: int, handle: int, cwd: str, keep: str) -> None:
         if keep and not keep.isdecimal():

@@ -30,15 +30,16 @@ class StartCheck:
         self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
         self.is_loaded_anew = False
 
-    def refusal(self, transcript: Transcript) -> str | None:
-        """Why no turn may begin; None if it may, "" if the user must confirm the agent first.
+    def refusal(self, transcript: Transcript, chosen: str | None) -> str | None:
+        """Why no turn with the agent that the user has `chosen` may begin; None if it may, "" if the
+        user must confirm the agent first.
 
         Shows the hint about the chat's agent, if there is one.
         """
         self.note(transcript)
         buffer = self._buffer
         is_typed = wanted_agent(transcript) not in self._file_agents
-        match buffer.app.start(transcript, buffer.path, buffer.chosen, is_typed=is_typed):
+        match buffer.app.start(transcript, buffer.path, chosen, is_typed=is_typed):
             case Refusal("unconfirmed agent", wish):
                 self._to_confirm = wish
                 return ""
@@ -47,14 +48,14 @@ class StartCheck:
             case Refusal() as refusal:
                 return refusal.text(":ParleyAgent")
             case Ready(hint, previous):
-                if change := self._change_of_agent(transcript, previous):
+                if change := self._change_of_agent(transcript, previous, chosen):
                     return change
                 buffer.editor.message(hint and f"{hint} before you start Neovim")
                 return None
 
-    def _change_of_agent(self, transcript: Transcript, previous: str) -> str:
+    def _change_of_agent(self, transcript: Transcript, previous: str, chosen: str | None) -> str:
         """A message, returned once, before an agent other than `previous` answers; else ""."""
-        name = self._buffer.app.agent_name(transcript, self._buffer.chosen)
+        name = self._buffer.app.agent_name(transcript, chosen)
         if not previous or (previous, name) == self._previous:
             return ""
         self._previous = previous, name

@@ -51,9 +51,9 @@ class BufferStream:
         self._fresh = True
         self._place: Callable[[], Awaitable[None]] | None = None
 
-    def reset(self, newline: str) -> None:
-        """Start a new reply, on an empty line."""
-        self._newline, self._fresh = newline, True
+    def reset(self, newline: str, *, is_fresh: bool) -> None:
+        """Start a new reply, on an empty line if it `is_fresh`."""
+        self._newline, self._fresh = newline, is_fresh
 
     def append(self, text: str) -> None:
         """Accept text to write. Raises GoneError if the place for the reply is gone."""

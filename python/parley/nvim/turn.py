@@ -73,6 +73,8 @@ class Turn:
         """Whether there is an answer that a stop leaves unfinished."""
         self.doubts: tuple[Doubt, ...] = ()
         """The reasons why approvals were not accepted."""
+        self.agent = ""
+        """The name of the agent that answers, when that is known."""
         self.is_question = False
         """Whether the user asked for the turn without a decision."""
         self.has_begun = False
@@ -111,7 +113,9 @@ class Turn:
         except UserCancelled:
             if self.has_answer:
                 await engine.stopped(self.ports)
-            return engine.End("stopped", "stopped by the user")
+            return engine.remark_on_old_answer(
+                self.ports, engine.End("stopped", "stopped by the user")
+            )
 
     async def _run(self, work: Work) -> engine.End:
         try:
@@ -195,7 +199,7 @@ class Turn:
         unseen = announcement(end, calls, title(transcript, buffer.name))
         facts = {
             "event": _EVENTS.get(end.kind, ""),
-            "agent": buffer.agent.name,
+            "agent": self.agent or buffer.agent.name,
             "why": end.message,
             "seen": end.message,
             "unseen": unseen if buffer.app.settings.status.notify else end.message,

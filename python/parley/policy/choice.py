@@ -50,6 +50,16 @@ def exchange_at(transcript: Transcript, line: int) -> int | None:
     return max(above, default=0)
 
 
+def answered_at(transcript: Transcript, at: int) -> int:
+    """The number of the exchange whose answer the user wants to regenerate: exchange `at` or, from
+    the empty question at the end, the exchange above.
+    """
+    exchange = transcript.exchanges[at]
+    is_empty = exchange.question is None or not exchange.question.parts
+    is_last = at == len(transcript.exchanges) - 1
+    return at - 1 if at and is_last and is_empty and not exchange.answers else at
+
+
 def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
     """The calls in an exchange that may be decided, or decided again: all calls in its last round
     without a result."""

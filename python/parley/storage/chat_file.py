@@ -106,11 +106,17 @@ class TextDocument:
         """Apply the edits that `change` finds."""
         await self.change(change)
 
-    async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Apply the edit that `tip` finds, and from now on write at the line that `tip` returns."""
+    async def open_stream(
+        self, tip: Callable[[Snapshot], tuple[Edit, int]], text: str = ""
+    ) -> None:
+        """Apply the edit that `tip` finds, and from now on write at the line that `tip` returns,
+        `text` first.
+        """
         edit, line = tip(self._snapshot())
         self._apply([edit])
         self._tip = line
+        if text:
+            await self.append(text)
 
     async def append(self, text: str) -> None:
         """Write at the tip."""
