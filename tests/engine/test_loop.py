@@ -30,7 +30,7 @@ from parley.engine.observation import guidance
 from parley.engine.observe import observe
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
-from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.models.events import Aside, Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from parley.models.request import Request
 from parley.policy.approval import CallKey, written_key
 from parley.policy.doubts import Seen, Sighting
@@ -500,6 +500,31 @@ async def test_a_message_limit_ends_in_prose() -> None:
         f"Be brief.\n\n{guidance(TOOLS)}",
         "Be brief.",
     ]
+
+
+async def test_the_next_question_after_the_chats_last_call_says_that_it_goes_without_tools() -> (
+    None
+):
+    model = ScriptedModel(calls(GOOGLE), says("It is at $911."), says("As I said."), says("Yes."))
+    turns = Turns(
+        QUESTION,
+        model,
+        tools(),
+        limits=limits_with(per_session=1),
+        rules=Rules(auto=(Pattern("demo/*"),)),
+    )
+
+    def asides() -> list[Aside]:
+        return [event for event in turns.observer.events if isinstance(event, Aside)]
+
+    assert await turns.run() == End("complete")
+    assert asides() == []
+    for number in (1, 2):
+        turns.ask("And now?")
+        assert await turns.run() == End("complete")
+        assert len(asides()) == number
+    assert asides()[0].text.startswith("asked without tools: this chat has made 1 tool call, and")
+    assert [request.tools_on for request in model.asks] == [True, False, False, False]
 
 
 LIMIT_IGNORED = "the model kept asking for tools after reaching the limit of tool calls"

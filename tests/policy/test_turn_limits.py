@@ -29,7 +29,14 @@ from parley.policy.plan import (
     Stop,
 )
 from parley.policy.rules import Pattern, Rules
-from parley.policy.turn_limits import Limits, calls_left, calls_made, session_calls, stop_reason
+from parley.policy.turn_limits import (
+    Limits,
+    calls_left,
+    calls_made,
+    session_calls,
+    stop_reason,
+    why_without_tools,
+)
 from parley.tools.catalogue import Catalogue
 from tests.chats import FAILED, OK, REFUSED, TOOLS, answer, asked, chat, ran, step, tool, view, yes
 from tests.defaults import limits_with
@@ -96,6 +103,16 @@ def test_a_session_is_the_file() -> None:
         ("call_2", SESSION)
     ]
     assert step(chat(earlier, answer(ran(1))), limits=limits) == AskModel(tools_on=False)
+
+
+def test_the_user_is_told_why_a_question_goes_without_tools() -> None:
+    two = chat(answer(*round_of(OK, FAILED), Text("done")))
+    assert why_without_tools(limits_with(per_session=2), two) == (
+        "asked without tools: this chat has made 2 tool calls, and max_tool_calls.per_session is 2. "
+        "Raise it, or start a new chat"
+    )
+    for limits in ({}, {"per_session": 3}, {"per_session": 0}, {"per_message": 1}):
+        assert why_without_tools(limits_with(**limits), two) == ""
 
 
 def test_counts_survive_a_restart_because_they_come_from_the_file() -> None:

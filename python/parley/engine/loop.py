@@ -19,6 +19,7 @@ from parley.engine.own_tools import refused_calls
 from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
 from parley.engine.regeneration import remark_on_old_answer
 from parley.engine.reply import ask_model
+from parley.models.events import Aside
 from parley.models.fingerprint import reply_units
 from parley.policy import plan
 from parley.policy.approval import unclaimed
@@ -26,6 +27,7 @@ from parley.policy.doubts import why_asked
 from parley.policy.facts import Replied, Revoked, Unwarned, Warned
 from parley.policy.missing_references import lacks, message
 from parley.policy.plan import next_step
+from parley.policy.turn_limits import why_without_tools
 
 
 async def run_turn(ports: Ports, resolve: Resolve) -> End:
@@ -131,6 +133,9 @@ async def _start_answer(ports: Ports, observation: Observation) -> End | None:
         return End("nothing", message(lacking))
     if lacking:
         ports.ledger.record(Unwarned(tuple(lacking)))
+    limits, transcript = observation.settings.limits, observation.snapshot.transcript
+    if observation.catalogue.tools and (why := why_without_tools(limits, transcript)):
+        ports.observer.on_event(Aside(why))
     texts = [content.picture or expansion(content) for content in contents]
     # The model is asked while this is being written, as with results: neither this text nor a
     # result can run anything.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from parley.chat.rounds import Round, rounds_since_resumption
 from parley.chat.transcript import Answer, Exchange, Proposal, Result, Transcript
+from parley.text import counted
 
 UNKNOWN_TOOL = "Unknown tool"
 INVALID_ARGUMENTS = "Invalid arguments"
@@ -73,26 +74,39 @@ def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) ->
     return over_limit(limits, calls_made(exchange.answers), session_calls(transcript)) is None
 
 
+def why_without_tools(limits: Limits, transcript: Transcript) -> str:
+    """Why the next question is asked without tools: this chat has made all its calls; else "".
+
+    A limit of 0 is the user's wish, so it needs no message.
+    """
+    if not limits.per_session or (made := session_calls(transcript)) < limits.per_session:
+        return ""
+    return (
+        f"asked without tools: this chat has made {counted(made, 'tool call')}, and "
+        f"max_tool_calls.per_session is {limits.per_session}. Raise it, or start a new chat"
+    )
+
+
 def stop_reason(limits: Limits, answer: Answer) -> str | None:
     """Why the loop ends here instead of asking the model again; None if it continues."""
-    counted = [r for r in rounds_since_resumption(answer) if r.proposals]
-    if len(counted) >= limits.max_iterations:
+    replies = [r for r in rounds_since_resumption(answer) if r.proposals]
+    if len(replies) >= limits.max_iterations:
         return f"reached the maximum of {limits.max_iterations} rounds of tool calls"
-    failed = _failed_in_a_row(counted)
+    failed = _failed_in_a_row(replies)
     if failed >= limits.max_consecutive_errors:
         return f"all tool calls failed in {failed} {'reply' if failed == 1 else 'replies in a row'}"
-    unknown = [unknown_names(r) for r in counted[-2:]]
+    unknown = [unknown_names(r) for r in replies[-2:]]
     if len(unknown) == 2 and (again := unknown[0] & unknown[1]):
         return f"the model asked twice for a tool that does not exist: {min(again)}"
     return None
 
 
-def _failed_in_a_row(counted: list[Round]) -> int:
+def _failed_in_a_row(replies: list[Round]) -> int:
     """How many of the last replies in a row contain only failed calls: the model saw the results
     but did not improve.
     """
     count = 0
-    for reply in reversed(counted):
+    for reply in reversed(replies):
         outcomes = {_outcome(proposal) for proposal in reply.proposals}
         if "worked" in outcomes:
             break
