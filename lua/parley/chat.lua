@@ -337,13 +337,13 @@ function M.host_ended()
   require("parley.handle").close_all()
 end
 
---- Save a turn's text, if the file is ours and no other program has written to it.
+--- Save a turn's text, if the settings allow it and no other program has written to the file.
 function M.keep(buf)
   if
     not vim.api.nvim_buf_is_loaded(buf)
     or not vim.bo[buf].modified
     or vim.bo[buf].readonly
-    or not M.in_dir(buf)
+    or not H.is_saved(buf)
   then
     return
   elseif not vim.deep_equal(H.stamp(buf), H.on_disk[buf]) then
@@ -351,10 +351,22 @@ function M.keep(buf)
     require("parley.host").message(H.conflict(buf), "warn")
     return
   end
-  vim.api.nvim_buf_call(buf, function()
-    pcall(vim.cmd, "silent! noautocmd lockmarks update")
+  local ok, why = pcall(vim.api.nvim_buf_call, buf, function()
+    vim.cmd("silent noautocmd lockmarks update")
   end)
   H.on_disk[buf] = H.stamp(buf)
+  if not ok then
+    local text = tostring(why):match("E%d+:.*") or tostring(why)
+    require("parley.host").message(("not saved: %s. :w tries again"):format(text), "warn")
+  end
+end
+
+--- Whether Parley saves a chat after a turn: its own chats, and with `save = "always"` every chat
+--- in a file.
+function H.is_saved(buf)
+  local name = vim.api.nvim_buf_get_name(buf)
+  local is_file = name ~= "" and vim.bo[buf].buftype == "" and not name:find("^%a[%w+.-]*://")
+  return M.in_dir(buf) or (is_file and require("parley.host").setting("save") == "always")
 end
 
 --- A message that says why a buffer is not saved, and whether its answer or the file is newer.

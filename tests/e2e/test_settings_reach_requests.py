@@ -215,7 +215,7 @@ IN_NO_REQUEST = {
         "workspace",
     ),
     "agents.loop",
-    *("picker", "pictures", "start_insert", "fill_topic"),
+    *("picker", "pictures", "save", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
 }
 """Settings that no request shows: paths, the loop's limits and rules, keys, appearance, servers."""

@@ -184,7 +184,8 @@ class Plugin:
             self.editor.message(problem, "warn")
         shown = {"keys": asdict(read.keys), "highlight": asdict(read.highlight)}
         own = {
-            name: getattr(read, name) for name in ("chat_dir", "start_insert", "picker", "pictures")
+            name: getattr(read, name)
+            for name in ("chat_dir", "save", "start_insert", "picker", "pictures")
         }
         heeded_there = {**own, **shown}
         self.editor.tell("ready", self.app.agents(), heeded_there)

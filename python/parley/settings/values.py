@@ -319,6 +319,7 @@ class Settings:
     """All settings, with their defaults."""
 
     chat_dir: str | None = None
+    save: Literal["chats", "always"] = "chats"
     picker: Literal["auto", "select", "snacks", "telescope", "fzf-lua"] = "auto"
     pictures: Literal["auto", "snacks", "image.nvim", "off"] = "auto"
     start_insert: bool = True
