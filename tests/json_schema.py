@@ -234,6 +234,13 @@ def agent(schemas: Schemas) -> Schema:
     return schemas.line("agent", {**texts, **truths})
 
 
+def known_chat(schemas: Schemas) -> Schema:
+    """A chat that `parley list` prints; a search adds the place that it found."""
+    texts = dict.fromkeys(("path", "topic", "agent", "problem", "text"), TEXT)
+    others = {"changed": NUMBER, "tags": {"type": "array", "items": TEXT}, "line": PLACE}
+    return schemas.line("known_chat", {**texts, **others}, optional=("line", "text"))
+
+
 def chat(schemas: Schemas) -> Schema:
     """The tree that `parley parse` prints."""
     properties = schemas.fields_of(Transcript, schemas.part)["properties"]
@@ -278,6 +285,7 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "totals": totals(schemas),
         "chat": schemas.line("chat", {"file": TEXT}),
         "agent": agent(schemas),
+        "known_chat": known_chat(schemas),
         "permission": schemas.line(
             "permission",
             {

@@ -12,6 +12,7 @@ local names = { "snacks", "telescope", "fzf-lua" }
 ---@field path string
 ---@field when string
 ---@field topic string
+---@field details string its tags, agent and folder
 ---@field line? integer the line that matches the search
 ---@field text? string the line's text
 
@@ -76,8 +77,10 @@ function H.show.snacks(chats, title)
     format = function(item)
       local chat = item.chat
       local row = { { chat.when, "Comment" }, { "  " .. chat.topic } }
-      if chat.text then
-        row[#row + 1] = { "  " .. chat.text, "Comment" }
+      for _, text in ipairs({ chat.details, chat.text or "" }) do
+        if text ~= "" then
+          row[#row + 1] = { "  " .. text, "Comment" }
+        end
       end
       return row
     end,
@@ -156,17 +159,22 @@ H.show["fzf-lua"] = function(chats, title)
   })
 end
 
---- A chat as a row of at most `width` cells, half of them for the matching line.
+--- A chat as a row of at most `width` cells. The details have at most half of the room after the
+--- time, or a third if there is a matching line; the topic and the line share the rest.
 ---@param width? integer
 function H.row(chat, width)
   local topic, text = chat.topic, chat.text and ("  — " .. chat.text) or ""
+  local details = chat.details ~= "" and ("  " .. chat.details) or ""
   if width then
+    local cells = vim.fn.strdisplaywidth
     local left = math.max(width - #chat.when - 2, 10)
-    local half = math.max(left - vim.fn.strdisplaywidth(text), math.floor(left / 2))
-    topic = H.cut(topic, half)
-    text = H.cut(text, left - vim.fn.strdisplaywidth(topic))
+    local share = math.floor(left / (text == "" and 2 or 3))
+    details = H.cut(details, math.max(share, left - cells(topic) - cells(text)))
+    left = left - cells(details)
+    topic = H.cut(topic, math.max(left - cells(text), math.floor(left / 2)))
+    text = H.cut(text, left - cells(topic))
   end
-  return chat.when .. "  " .. topic .. text
+  return chat.when .. "  " .. topic .. details .. text
 end
 
 --- A text cut to a number of cells.

@@ -181,7 +181,8 @@ end
 function M.find(words)
   local host = require("parley.host")
   host.when_ready(function()
-    host.notify("find", { dir = require("parley.chat").dir(), words = words or "" })
+    local dir, cwd = require("parley.chat").dir(), vim.fn.getcwd()
+    host.notify("find", { dir = dir, words = words or "", cwd = cwd })
   end)
 end
 

@@ -27,6 +27,16 @@ def beginning(path: Path, size: int) -> bytes:
         return file.read(size)
 
 
+def both_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes]:
+    """The first bytes of a regular file, and the last bytes after them, which may be none."""
+    _check(path, path.stat())
+    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
+        _check(path, status := os.fstat(file.fileno()))
+        beginning = file.read(first)
+        file.seek(max(len(beginning), status.st_size - last))
+        return beginning, file.read(last)
+
+
 def whole(path: Path, most: int = MOST_SETTINGS) -> bytes:
     """All bytes of a regular file with at most `most` bytes."""
     content = beginning(path, most + 1)

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley.chat.reader import parse
 from tests.bench import machine
+from tests.bench.chat_list_costs import chat_list_s
 from tests.bench.machine import median_of, seconds
 from tests.bench.subjects import (
     FLOOR,
@@ -283,6 +284,12 @@ class Run:
             what = f"search_text in 50,000 files {way} rg, ms"
             self.table.row(what, *dashes, ms(took), "")
 
+    def find(self) -> None:
+        dashes = ["–"] * (len(self.subjects) - 1)
+        for what, took in chat_list_s().items():
+            bar = "≤ 100" if "picker" in what or "completion" in what else ""
+            self.table.row(f"5,000 chats in 200 folders: {what}, ms", *dashes, ms(took), bar)
+
     def first_question(self) -> None:
         """Ask as soon as a file is open, in a freshly started Neovim."""
         cells = list[str]()
@@ -436,6 +443,7 @@ ALL: dict[str, Callable[[Run], None]] = {
     "far": Run.far_away,
     "memory": Run.memory,
     "workspace": Run.workspace,
+    "find": Run.find,
 }
 
 

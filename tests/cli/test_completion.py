@@ -19,7 +19,11 @@ AGENTS = (
     "demo  demo  a key\n"
 )
 BASH = shutil.which("bash") or "bash"
-PARLEY = f"parley() {{ printf '%b' {AGENTS!r}; }}"
+KNOWN = "/far/known chat.md"
+PARLEY = f"""parley() {{
+    case $*/ in agents*) printf '%b' {AGENTS!r} ;; *kn*/) echo {KNOWN!r} ;; esac
+}}"""
+"""A stand-in that knows agents, and a chat in another folder."""
 CASES = {
     "parley resp": ["respond"],
     "parley respond --ag": ["--agent", "--again"],
@@ -28,6 +32,8 @@ CASES = {
     "parley respond --choose y": ["yA", "ya", "yo", "yO", "yn", "yN"],
     "parley check ": ["a.md", "my chat.md", "sub"],
     "parley check m": ["my chat.md"],
+    "parley check kn": [KNOWN],
+    "parley import kn": [],
     "parley import ": ["a.md", "b.txt", "my chat.md", "sub"],
     "parley import --from co": ["codecompanion"],
     "parley export --to=jsonl-o": ["jsonl-openai"],
@@ -104,6 +110,7 @@ def test_bash_at_a_terminal_completes_names_with_spaces(folder: Path) -> None:
     ) as terminal:
         assert completed(terminal, "parley respond --agent M", "My\\ Agent ")
         assert completed(terminal, "parley check m", "my\\ chat.md ")
+        assert completed(terminal, "parley check kn", "/far/known\\ chat.md ")
 
 
 def completed(terminal: Terminal, typed: str, ending: str) -> bool:
@@ -127,7 +134,8 @@ def test_zsh_accepts_its_script(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_fish_completes_as_bash_does(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "parley.fish").write_text(script("fish", capsys), encoding="utf-8")
     lines = "".join(f"complete -C {line!r}; echo ---\n" for line in CASES if "=" not in line)
-    code = f"function parley; printf '%b' {AGENTS!r}; end\nsource parley.fish\n{lines}"
+    known = f"switch $argv[1]; case agents; printf '%b' {AGENTS!r}; case list; echo {KNOWN!r}; end"
+    code = f"function parley; {known}; end\nsource parley.fish\n{lines}"
     done = subprocess.run(
         ["fish", "--no-config", "-c", code], capture_output=True, text=True, check=True
     )

@@ -63,6 +63,8 @@ COMMANDS = {
     "agents": ("agents", 0),
     "settings": ("config", 0),
     "permissions": ("allow", 0),
+    "the known chats": ("list", 0),
+    "chats with a word": ("list google", 0),
     "a permission that is not there": ("allow --remove 7", 1),
     "a setting that is not there": ("config nothing", 1),
     "a command that is not there": ("nothing", 2),

@@ -17,6 +17,8 @@ from typing import Any
 
 from parley.chat.attachments import link
 from parley.mock_server import PIXEL
+from tests.ledgers import close_all, open_ledger
+from tests.many_chats import many_chats
 from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
 from tests.nvim.picture import drawn
@@ -463,6 +465,40 @@ def completion(neovim: Child) -> None:
     neovim.lua("vim.o.completeopt = 'menuone,noselect'")
     neovim.keys("GAWhat is wrong in @@<C-x><C-o>")
     neovim.until_screen("diagnostics ")
+
+
+def find(neovim: Child) -> None:
+    """The known chats in many folders."""
+    ledger = open_ledger(neovim.home / "state" / "parley" / "ledger.db")
+    many_chats(neovim.home, ledger, 60, 9)
+    close_all()
+    long = neovim.home / "src" / "a-project-with-a-long-name" / "documents" / "chats" / "b.md"
+    long.parent.mkdir(parents=True)
+    question = "Why does the parser of dates accept the 30th of February in some locales?"
+    neovim.edit(str(long), f"💬: {question}\n")
+    neovim.command("write | set filetype=markdown")
+    neovim.command("ParleyRespond")
+    complete(neovim)
+    neovim.command("silent write | enew | ParleyFind")
+    neovim.until_screen("Type number")
+
+
+def find_words(neovim: Child) -> None:
+    """The chats with a tag that contain a word."""
+    find(neovim)
+    neovim.keys("<CR>")
+    neovim.command("ParleyFind #tag-3 number")
+    neovim.until_screen("— It is")
+
+
+def hidden(neovim: Child) -> None:
+    """A question that refers to a hidden file."""
+    path = neovim.home / "project" / ".github" / "workflows" / "ci.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text("on: push\n", encoding="utf-8")
+    neovim.command(f"cd {neovim.home}/project")
+    ask(neovim, "What does @@.github/workflows/ci.yml@@ do?")
+    neovim.until_screen("Read the hidden file")
 
 
 def trust(neovim: Child) -> None:

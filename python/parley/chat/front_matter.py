@@ -170,15 +170,27 @@ def trouble(transcript: Transcript) -> str:
 
 
 def topic(transcript: Transcript) -> str:
-    """A chat's subject on one line: its topic, or else its first question, or else ""."""
-    questions = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
-    return own_topic(transcript) or " ".join(next(questions, "").split())
-
-
-def own_topic(transcript: Transcript) -> str:
-    """A chat's topic, or else the first text that the user typed, without included text."""
+    """A chat's subject on one line: its topic, or else the first line that the user wrote, or else
+    the first line of its first question, or else "".
+    """
     named = read_front_matter(transcript.front_matter).keys.get("topic", "")
-    questions = (
-        words for e in transcript.exchanges if e.question and (words := own_words(e.question))
-    )
-    return " ".join((named or next(questions, "")).split())
+    return " ".join(named.split()) or first_words(transcript) or first_line(transcript)
+
+
+def first_words(transcript: Transcript) -> str:
+    """The first line that the user wrote in a question, without the text that references and
+    quotes have added; "" if there is none.
+    """
+    questions = (own_words(each.question) for each in transcript.exchanges if each.question)
+    return _line(next(filter(None, questions), ""))
+
+
+def first_line(transcript: Transcript) -> str:
+    """The first line of the first question with text, which may be included; "" if there is none."""
+    questions = (each.question.text for each in transcript.exchanges if each.question)
+    return _line(next(filter(None, questions), ""))
+
+
+def _line(text: str) -> str:
+    """The first line that is not blank, with single spaces."""
+    return next((" ".join(line.split()) for line in text.split("\n") if line.strip()), "")

@@ -352,6 +352,26 @@ def _verify(command: Parser) -> None:
 
 def _replay(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help=_READ)
+def _list(command: Parser) -> None:
+    command.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="list only chats that contain all words; #TAG for chats with this tag, a folder such "
+        "as ./ for the chats below it",
+    )
+    command.add_argument(
+        "-n",
+        dest="most",
+        type=_positive,
+        metavar="N",
+        help="list at most N chats; default: 20, or all with --json or --paths",
+    )
+    command.add_argument("--paths", action="store_true", help="print only the files' paths")
+    _json(command)
+    command.add_argument("--starting", dest="start", help=argparse.SUPPRESS)  # for completion
+
+
     command.add_argument(
         "-a", "--agent", metavar="NAME", help="the agent to ask, instead of the chat's"
     )
@@ -537,6 +557,11 @@ COMMANDS: dict[str, Command] = {
         "config:agents",
         "List the agents, whether each has a key, and which one answers by default.",
         _json,
+    ),
+    "list": Command(
+        "chat_list:list_chats",
+        "List the chats that Parley knows, by folder, newest first.",
+        _list,
     ),
     "config": Command(
         "config:config",

@@ -1,7 +1,7 @@
 """`parley completion`: scripts that complete `parley` commands in bash, zsh and fish.
 
-The scripts are generated from the command table, so that they match the help. Only agent names are
-looked up during completion, because they come from the user's settings.
+The scripts are generated from the command table, so that they match the help. Agent names and the
+known chats are looked up during completion, because they come from the user's settings and folders.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from parley.settings.values import Settings
 
 _AGENTS = "parley agents 2>/dev/null | sed -e 's/^..//' -e 's/  .*//'"
 """A shell command that prints the agent names, one per line."""
+
+_CHATS = "parley list --starting"
+"""A shell command that prints the known chats whose path or name starts with its argument."""
 
 
 class _Kind(Enum):
@@ -100,6 +103,14 @@ _parley_files() {
     )
 }
 
+_parley_chats() {
+    local bare=${cur//\\/} line
+    bare=${bare#[\'\"]}
+    _parley_files '*.md'
+    [[ $bare ]] || return
+    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(@CHATS@ "$bare" 2>/dev/null)
+}
+
 _parley_nothing() {
     compopt +o default +o bashdefault 2>/dev/null
 }
@@ -144,14 +155,14 @@ def bash(root: Parser) -> str:
             positionals.append(f"{name}) {_bash_value(action)} ;;")
     options.append(":-*) _parley_words --help --version; return ;;")
     positionals.append(f"'') _parley_words {shlex.join(root.commands)} ;;")
-    return _filled(_BASH, VALUES=values, OPTIONS=options, POSITIONALS=positionals)
+    return _filled(_BASH, CHATS=[_CHATS], VALUES=values, OPTIONS=options, POSITIONALS=positionals)
 
 
 def _bash_value(action: argparse.Action) -> str:
     if words := _words(action):
         return f"_parley_words {shlex.join(words)}"
     known = {
-        _Kind.CHAT: "_parley_files '*.md'",
+        _Kind.CHAT: "_parley_chats",
         _Kind.FILE: "_parley_files ''",
         _Kind.AGENT: f"_parley_add < <({_AGENTS})",
     }
@@ -167,6 +178,14 @@ _parley_agents() {
     local -a agents
     agents=(${(f)"$(@AGENTS@)"})
     compadd -- $agents
+}
+
+_parley_chats() {
+    local -a chats
+    _files -g "*.md"
+    [[ -n $PREFIX ]] || return
+    chats=(${(f)"$(@CHATS@ ${(Q)PREFIX} 2>/dev/null)"})
+    compadd -U -f -- $chats
 }
 
 _parley() {
@@ -204,7 +223,7 @@ def zsh(root: Parser) -> str:
         f"{name}) _arguments -s {' '.join(_zsh_specs(command))} ;;"
         for name, command in root.commands.items()
     )
-    return _filled(_ZSH, AGENTS=[_AGENTS], COMMANDS=commands, CASES=cases)
+    return _filled(_ZSH, AGENTS=[_AGENTS], CHATS=[_CHATS], COMMANDS=commands, CASES=cases)
 
 
 def _zsh_specs(command: Parser) -> Iterator[str]:
@@ -227,7 +246,7 @@ def _zsh_message(action: argparse.Action) -> str:
 def _zsh_value(action: argparse.Action) -> str:
     if words := _words(action):
         return f"({' '.join(words)})"
-    known = {_Kind.CHAT: '_files -g "*.md"', _Kind.FILE: "_files", _Kind.AGENT: "_parley_agents"}
+    known = {_Kind.CHAT: "_parley_chats", _Kind.FILE: "_files", _Kind.AGENT: "_parley_agents"}
     return known.get(_kind(action), " ")
 
 
@@ -246,6 +265,12 @@ end
 
 function __parley_agents
     @AGENTS@
+end
+
+function __parley_chats
+    __fish_complete_suffix .md
+    set -l word (commandline -ct)
+    test -n "$word"; and @CHATS@ $word 2>/dev/null
 end
 
 complete -c parley -f
@@ -273,14 +298,14 @@ def fish(root: Parser) -> str:
         for action in _positionals(command)[:1]:
             if value := _fish_value(action):
                 lines.append(f"{begin}{value}")
-    return _filled(_FISH, AGENTS=[_AGENTS], LINES=lines)
+    return _filled(_FISH, AGENTS=[_AGENTS], CHATS=[_CHATS], LINES=lines)
 
 
 def _fish_value(action: argparse.Action) -> str:
     if words := _words(action):
         return f" -a {_fish_text(' '.join(words))}"
     known = {
-        _Kind.CHAT: " -k -a '(__fish_complete_suffix .md)'",
+        _Kind.CHAT: " -k -a '(__parley_chats)'",
         _Kind.FILE: " -F",
         _Kind.AGENT: " -a '(__parley_agents)'",
     }

@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -220,7 +220,8 @@ def _standard_input() -> bytes:
     if sys.stdin is None:
         raise ParleyError(f"cannot read {_STANDARD_INPUT}: it is closed")
     try:
-        with _status_if_slow(f"reading {_STANDARD_INPUT}..."):
+        is_typed = sys.stdin.isatty()
+        with nullcontext() if is_typed else status_if_slow(f"reading {_STANDARD_INPUT}..."):
             content = sys.stdin.buffer.read(CHAT_BYTES + 1)
     except OSError as error:
         raise ParleyError(f"cannot read {_STANDARD_INPUT}: {error.strerror}") from error
@@ -230,11 +231,11 @@ def _standard_input() -> bytes:
 
 
 @contextmanager
-def _status_if_slow(text: str) -> Iterator[None]:
-    """Show a status if reading takes long, unless the user types the input."""
+def status_if_slow(text: str) -> Iterator[None]:
+    """Show a status if the work takes long."""
     from threading import Timer
 
-    if screen().as_json or not screen().shows_status or sys.stdin.isatty():
+    if screen().as_json or not screen().shows_status:
         yield
         return
     timer = Timer(_SLOW_S, screen().status, [text])

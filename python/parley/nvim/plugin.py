@@ -464,8 +464,8 @@ class Plugin:
     def _on_trust(self) -> None:
         self.editor.spawn(self.servers.trust())
 
-    def _on_find(self, dir: str, words: str) -> None:  # noqa: A002 - the name it has in the message
-        self.editor.spawn(offer_chats(self.editor, dir, words))
+    def _on_find(self, dir: str, words: str, cwd: str) -> None:  # noqa: A002 - the name it has in the message
+        self.editor.spawn(offer_chats(self.editor, dir, words, self._in(cwd)))
 
     def _on_health(self, cwd: str) -> None:
         self._in(cwd)

@@ -106,6 +106,13 @@ CREATE TABLE IF NOT EXISTS changes (
 );
 CREATE INDEX IF NOT EXISTS changes_of_chat ON changes (chat, number);
 CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
+CREATE TABLE IF NOT EXISTS readable (
+    chat BLOB NOT NULL, path BLOB NOT NULL, PRIMARY KEY (chat, path)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS headings (
+    path BLOB PRIMARY KEY, changed INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL,
+    topic TEXT NOT NULL, agent TEXT NOT NULL, tags TEXT NOT NULL
+) WITHOUT ROWID;
 """
 """A new ledger's tables; existing tables stay unchanged, without columns added here.
 
@@ -113,11 +120,26 @@ So put new data into a table of its own, which is added to old ledgers when they
 column in an old table needs an `ALTER TABLE` with a default after this script in `Database._open`.
 Check for the column in the same transaction, because two processes may open the ledger at once.
 """
+_TRIGGER = """
+CREATE TRIGGER chat_of_{0} AFTER INSERT ON {0}
+BEGIN INSERT OR IGNORE INTO chats VALUES (NEW.chat); END
+"""
+KNOWN_CHATS = (
+    "CREATE TABLE chats (chat BLOB PRIMARY KEY) WITHOUT ROWID",
+    _TRIGGER.format("log"),
+    _TRIGGER.format("confirmed"),
+    "INSERT INTO chats SELECT chat FROM log UNION SELECT chat FROM confirmed",
+)
+"""The paths of all chats with a record, and how the table is made from an older ledger's records.
+
+Triggers fill it, so that a running older version, which does not know the table, fills it, too.
+"""
 IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
 UNION ALL SELECT 1 FROM proposed WHERE chat = ? UNION ALL SELECT 1 FROM warnings WHERE chat = ?
 UNION ALL SELECT 1 FROM confirmed WHERE chat = ? UNION ALL SELECT 1 FROM log WHERE chat = ?
-UNION ALL SELECT 1 FROM permissions WHERE chat = ? LIMIT 1
+UNION ALL SELECT 1 FROM permissions WHERE chat = ? UNION ALL SELECT 1 FROM readable WHERE chat = ?
+LIMIT 1
 """
 REQUESTS = """
 SELECT requests.number, at, requests.digest, headers.header, units, reply FROM requests
@@ -208,6 +230,7 @@ class Database:
                 self._db.execute("PRAGMA synchronous=FULL")
                 self._db.executescript(SCHEMA)
                 self._add_columns()
+                self._add_chats()
                 failing.pop_all()
         except (OSError, sqlite3.Error) as error:
             self._identity = None
@@ -224,6 +247,20 @@ class Database:
         if not self._has_base():  # another process may have been faster
             self._db.execute("ALTER TABLE entries ADD COLUMN base TEXT NOT NULL DEFAULT ''")
         self._db.execute("COMMIT")
+
+    def _add_chats(self) -> None:
+        """Add the table of known chats to a ledger that lacks it."""
+        if self._has_chats():
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        if not self._has_chats():
+            for statement in KNOWN_CHATS:
+                self._db.execute(statement)
+        self._db.execute("COMMIT")
+
+    def _has_chats(self) -> bool:
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'chats'"
+        return bool(self._db.execute(query).fetchall())
 
     def _has_base(self) -> bool:
         return any(row[1] == "base" for row in self._db.execute("PRAGMA table_info(entries)"))
@@ -685,6 +722,17 @@ class ChatLedger:
         if MADE_HERE in confirmed:
             self.confirm(agent)
         return bool(confirmed)
+
+    def may_read(self, path: str) -> bool:
+        """Whether the user has agreed that this chat's questions may include the hidden file."""
+        query = "SELECT 1 FROM readable WHERE chat = ? AND path = ?"
+        return bool(self._file.read(query, (_stored(self.chat), _stored(path))))
+
+    def agree_to_read(self, path: str) -> None:
+        """Record that the user lets this chat's questions include the hidden file."""
+        with self._file.transaction() as db:
+            row = (_stored(self.chat), _stored(path))
+            db.execute("INSERT OR IGNORE INTO readable (chat, path) VALUES (?, ?)", row)
 
     def confirm(self, agent: str) -> None:
         """Record that the user lets this chat use this agent."""
