@@ -154,6 +154,31 @@ async def test_a_question_reads_files_from_the_folder_that_the_program_names(
         Session(references=tmp_path / "none")
 
 
+async def test_a_hidden_file_is_read_only_if_the_program_agrees_to_it(tmp_path: Path) -> None:
+    asked = list[str]()
+    for name in (".hidden", ".other", ".env"):
+        (tmp_path / name).write_text(f"the text of {name}")
+
+    async def may_read(path: Path) -> bool:
+        asked.append(path.name)
+        return path.name == ".hidden"
+
+    async with Session(
+        agent="Demo", references=tmp_path, environ=ENVIRON, may_read=may_read
+    ) as session:
+        await session.process_message("say: @@.hidden@@")
+        assert "the text of .hidden" in session.transcript
+        await session.process_message("say: again @@.hidden@@")
+        with pytest.raises(ParleyError, match="hidden: not read"):
+            await session.process_message("say: @@.other@@")
+        with pytest.raises(ParleyError, match="named like a secret: not read"):
+            await session.process_message("say: @@.env@@")
+    assert asked == [".hidden", ".other"]
+    async with Session(agent="Demo", references=tmp_path, environ=ENVIRON) as session:
+        with pytest.raises(ParleyError, match="hidden: not read"):
+            await session.process_message("say: @@.hidden@@")
+
+
 async def test_a_session_lists_and_reverts_what_its_calls_changed(tmp_path: Path) -> None:
     write(tmp_path, {"a": "one\n", "b": "two\n"})
     async with Session(agent="Demo", workspace=tmp_path, approve=lambda _: True) as session:

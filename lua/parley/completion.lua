@@ -152,20 +152,22 @@ function H.items(base)
   return items
 end
 
---- The files and folders that begin with a path, without hidden ones, which the host does not read.
+--- The files and folders that begin with a path; hidden ones only after their dot, and neither
+--- `.git` nor `.env`, which the host does not read.
 function H.files(base)
   local dir = base:match("^.*/") or ""
-  local is_elsewhere = dir:find("^[~/]")
-  if not is_elsewhere and ("/" .. dir):find("/%.[^./]") then
+  if not dir:find("^[~/]") and ("/" .. dir):find("/%.git/") then
     return {}
   end
+  local is_dotted = base:sub(#dir + 1):find("^%.") ~= nil
   local root = dir:gsub("^~/", (vim.uv.os_homedir() or "") .. "/")
   root = root:find("^/") and root or vim.fn.getcwd() .. "/" .. root
   local names = {}
   for _, entry in ipairs(H.entries(root)) do
     local name = dir .. entry.name
     local kind = entry.type
-    if vim.startswith(name, base) and H.can_be_named(entry.name) then
+    local is_offered = entry.name:sub(1, 1) ~= "." or (is_dotted and H.may_be_read(entry.name))
+    if is_offered and vim.startswith(name, base) and H.can_be_named(entry.name) then
       if kind == "link" then
         kind = (vim.uv.fs_stat(root .. "/" .. entry.name) or {}).type
       end
@@ -180,10 +182,15 @@ end
 
 --- Whether a reference with this name would mean the file, and look like its name.
 function H.can_be_named(name)
-  return not name:find("^[%s.]")
+  return not name:find("^%s")
     and not name:find("%s$")
     and not name:find("[@%c*?%[]")
     and not vim.list_contains(require("parley.known").live, name)
+end
+
+--- Whether the host may read a hidden file or folder, once the user agrees.
+function H.may_be_read(name)
+  return name ~= ".git" and not name:find("^%.env")
 end
 
 --- A folder's entries, up to a limit.

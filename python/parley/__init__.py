@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from parley.models.events import Call, Finished, Price, TextDelta, ThinkingDelta, Usage
     from parley.models.package import Provider, ProviderEvent, ProviderRequest
     from parley.policy.rules import Pattern
-    from parley.session import Approve, Decision, Session
+    from parley.session import Approve, Decision, MayRead, Session
     from parley.settings.values import (
         Agent,
         AgentLoop,
@@ -93,6 +93,7 @@ __all__ = [
     "Highlight",
     "Keys",
     "Loop",
+    "MayRead",
     "Mcp",
     "ModelError",
     "ParleyError",
@@ -147,7 +148,7 @@ _HOMES = {
     "models.events": ("Call", "Finished", "Price", "TextDelta", "ThinkingDelta", "Usage"),
     "models.package": ("Provider", "ProviderEvent", "ProviderRequest"),
     "policy.rules": ("Pattern",),
-    "session": ("Approve", "Decision", "Session"),
+    "session": ("Approve", "Decision", "MayRead", "Session"),
     "settings.values": (
         *(
             "Agent",

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +46,7 @@ from parley.policy.doubts import LEAST_SEEN_S, Seen, sighting
 from parley.policy.file_changes import by_file
 from parley.policy.previews import FilePreview
 from parley.policy.turn_limits import calls_left
-from parley.runtime.app import App, ProgramObjects
+from parley.runtime.app import App, FrontEnd, ProgramObjects
 from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.load import with_files
 from parley.settings.read import read_settings
@@ -62,6 +63,8 @@ Decision: TypeAlias = bool | Choice | tuple[No, str]
 """The decision on one call: approval (True or False), a choice key, or a refusal with a reason for
 the model.
 """
+MayRead: TypeAlias = Callable[[Path], bool | Awaitable[bool]]
+"""A function that decides whether a question may include a hidden file; may be asynchronous."""
 Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
 """A function that decides on a call; may be asynchronous."""
 
@@ -95,6 +98,7 @@ class Session:
         provider: Provider | None = None,
         environ: Mapping[str, str] | None = None,
         workspace: str | os.PathLike[str] | None = None,
+        may_read: MayRead | None = None,
     ) -> None:
         """Create a session from `settings`: values, or a table as in `config.toml`.
 
@@ -104,7 +108,9 @@ class Session:
         servers in this process. `transcript` is a chat to continue. `environ` contains the
         environment variables, including the API keys; the default is this process's environment.
         `references` is the folder whose files a question may include with `@@path@@`; without it,
-        references stay plain text. `provider` generates the replies for agents that use it; if
+        references stay plain text. `may_read` decides, once for each file, whether a question may
+        include a hidden file of this folder, and receives the file's real path; without it, no
+        hidden file is included. `provider` generates the replies for agents that use it; if
         there are no such agents, Parley adds an agent with the provider's name. `workspace` is the
         folder in which the model may use Parley's own file tools; without it, they are offered only
         if the settings set `workspace.root` or `workspace.enabled = true`.
@@ -132,6 +138,7 @@ class Session:
                 self._settings,
                 environ,
                 ledger,
+                front_end=FrontEnd(may_read_hidden=partial(_may_read, may_read)),
                 objects=ProgramObjects(objects, provider, REQUEST_TIMES),
             )
             if workspace is not None and self._app.workspace.root.reason:
@@ -464,6 +471,12 @@ class Session:
             del lines[exchanges[-1].span.start :]
         self._document.anchor = len(lines) + (1 if lines and lines[-1] else 0)
         lines += ["", *question] if lines and lines[-1] else question
+
+
+async def _may_read(decide: MayRead | None, path: Path) -> bool:
+    """Whether the program lets a question include a hidden file."""
+    answer = decide(path) if decide else False
+    return (await answer if inspect.isawaitable(answer) else answer) is True
 
 
 class _Turn:

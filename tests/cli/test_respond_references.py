@@ -41,3 +41,18 @@ def test_a_program_reads_which_reference_stops_the_question(shell: Shell) -> Non
     assert end == {"type": "end", "code": 1, "kind": "failed"}
     assert error["type"] == "error"
     assert "@@../out.txt@@: outside the working directory: not read" in error["message"]
+
+
+def test_a_hidden_file_is_included_only_after_the_user_has_named_it(shell: Shell) -> None:
+    (shell.folder / ".github").mkdir()
+    (shell.folder / ".github" / "ci.yml").write_text("on: push\n", encoding="utf-8")
+    shell.ask("say: hello @@.github/ci.yml@@")
+    stopped = shell.run("respond", "chat.md")
+    assert "hidden: not read (--hidden PATH includes it)" in stopped.stderr.decode()
+    assert shell.run("respond", "chat.md", "--hidden", ".github/ci.yml").returncode == 0
+    assert "`.github/ci.yml` (1 line)\n\n```yml\non: push\n```" in shell.text
+    shell.ask("say: again @@.github/ci.yml@@")  # the agreement counts for this chat
+    assert shell.run("respond", "chat.md").returncode == 0
+    shell.chat = shell.folder / "other.md"
+    shell.ask("say: hello @@.github/ci.yml@@")
+    assert shell.run("respond", "other.md").returncode == 1

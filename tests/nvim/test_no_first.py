@@ -18,7 +18,7 @@ INIT = "require('parley').setup({ agent = 'Demo' })"
 QUESTION = "\U0001f4ac: "
 TRUST = {
     "lua/parley/pages.lua": "an agent that a file asks for, and one of a list",
-    "python/parley/nvim/plugin.py": "a file outside the working directory",
+    "python/parley/nvim/plugin.py": "a file outside the working directory, and a hidden file",
     "python/parley/nvim/trust_dialog.py": "a project's servers",
     "python/parley/nvim/permission_dialog.py": "a permission to run calls without asking",
     "python/parley/nvim/elicitation.py": "a form of a server, and its fields",
@@ -80,6 +80,13 @@ def test_declining_is_first_for_a_file_outside_the_working_directory(desk: Child
     asked(desk, "outside the working directory")
     assert "\noutside\n" not in desk.text()
     desk.command(f"cd {desk.home}")
+
+
+def test_declining_is_first_for_a_hidden_file(desk: Child) -> None:
+    (desk.home / ".vimrc").write_text("hidden\n", encoding="utf-8")
+    respond(desk, "hidden.md", f"{QUESTION}say: hello @@.vimrc@@\n")
+    asked(desk, "Read the hidden file")
+    assert "\nhidden\n" not in desk.text()
 
 
 def test_declining_is_first_for_a_projects_servers(desk: Child) -> None:

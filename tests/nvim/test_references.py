@@ -73,3 +73,26 @@ def test_a_file_that_is_written_in_the_meantime_is_included(nvim: Child) -> None
     nvim.keys("<C-g><C-g>")
     complete(nvim)
     assert "`later.txt` (1 line)\n\n```txt\nby now\n```" in nvim.text()
+
+
+def test_a_hidden_file_is_asked_about_once_in_a_chat(nvim: Child) -> None:
+    folder = nvim.home / "hidden" / ".github"
+    folder.mkdir(parents=True)
+    (folder / "ci.yml").write_text("on: push\n", encoding="utf-8")
+    nvim.command(f"cd {folder.parent}")
+    path = ask(nvim, "say: hello @@.github/ci.yml@@")
+    nvim.until_screen("Read the hidden file")
+    nvim.keys("<CR>")  # leaving the dialog declines
+    nvim.until(lambda: problems(nvim), "the problem")
+    assert problems(nvim)[0][1].startswith("@@.github/ci.yml@@: hidden: not read")
+    nvim.until_idle()
+    nvim.keys("A<BS><BS>@@<Esc><C-g><C-g>")
+    nvim.until_screen("Read the hidden file")
+    nvim.keys("2<CR>")
+    complete(nvim)
+    assert "`.github/ci.yml` (1 line)\n\n```yml\non: push\n```" in nvim.text()
+    nvim.command("silent write!")
+    nvim.edit(path.name, "\U0001f4ac: say: again @@.github/ci.yml@@\n")
+    nvim.keys("<C-g><C-g>")
+    complete(nvim)
+    assert "ci.yml` (1 line)\n\n```yml\non: push\n```\n\n🤖:" in nvim.text()

@@ -20,14 +20,16 @@ from parley.errors import ParleyError
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.bounds import Bounds
 from parley.storage.reference_files import NamedPicture
-from parley.storage.reference_patterns import INSIDE
+from parley.storage.reference_patterns import INSIDE, NO_HIDDEN
 from parley.storage.reference_texts import (
     OUTSIDE,
     EditorText,
     FileReferences,
+    HiddenFiles,
     named_contents,
     piped_content,
 )
+from parley.workspace.boundary import sealed
 from tests.pictures import png
 from tests.powers import bound_by_permissions
 
@@ -110,8 +112,8 @@ async def test_a_link_changed_while_the_user_decides_is_not_followed(tmp_path: P
         ("a/../../*.txt", INSIDE),
         ("/etc/*", INSIDE),
         ("**/" * 20 + "*.zzz", "no file matches"),
-        (".hidden*", "hidden: not read"),
-        ("./.git/**/config", "hidden: not read"),
+        (".hidden*", NO_HIDDEN),
+        ("./.git/**/config", NO_HIDDEN),
         (".", "a folder: not read. A pattern such as ./* includes its files"),
         ("x" * 5000, "File name too long"),
         ("../" + "x" * 5000, "cannot be read"),
@@ -609,6 +611,79 @@ async def test_an_editors_text_for_a_hidden_file_is_not_read(tmp_path: Path, pla
     text = await in_editor(directory, FileInEditor(directory.work / place))
     assert text == ReferenceText("buffer", "hidden: not read", "missing")
     assert directory.questions == []
+
+
+HIDDEN = {".github/ci.yml": "on: push\n", "src/.editorconfig": "root = true\n"}
+SEALED = {
+    **dict.fromkeys((".env", ".env.local", "a/.id_rsa.key", ".ssh/id_rsa"), "named like a secret"),
+    **dict.fromkeys((".git/config", "sub/.GIT/config"), "part of Git's own data"),
+}
+
+
+async def hidden(directory: WorkingDirectory, *names: str) -> list[ReferenceText]:
+    """What these references bring if the user is asked about hidden files."""
+    found = FileReferences(
+        lambda: directory.work, nowhere, hidden=HiddenFiles(sealed, directory.may_read)
+    )
+    return list(await found.bring([FilePath(name) for name in names]))
+
+
+def furnished(folder: Path, answer: bool) -> WorkingDirectory:
+    directory = WorkingDirectory(folder, answer)
+    for name in (*HIDDEN, *SEALED):
+        (directory.work / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory.work / name).write_text(HIDDEN.get(name, "SECRET\n"), encoding="utf-8")
+    (directory.work / "plain.txt").symlink_to(directory.work / ".github/ci.yml")
+    return directory
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_a_hidden_file_is_asked_about_by_its_real_path(tmp_path: Path, answer: bool) -> None:
+    directory = furnished(tmp_path, answer)
+    names = [*HIDDEN, "plain.txt", ".github/ci.yml:1"]
+    texts = await hidden(directory, *names)
+    assert directory.questions == [
+        (directory.work / name.split(":")[0]).resolve() for name in names
+    ]
+    contents = (
+        [*HIDDEN.values(), "on: push\n", "on: push\n"] if answer else ["hidden: not read"] * 4
+    )
+    assert [text.text for text in texts] == contents
+
+
+@pytest.mark.parametrize("name", SEALED)
+async def test_a_secret_and_gits_data_are_refused_without_a_question(
+    tmp_path: Path, name: str
+) -> None:
+    directory = furnished(tmp_path, True)
+    assert await hidden(directory, name) == [
+        ReferenceText(name, f"{SEALED[name]}: not read", "missing")
+    ]
+    assert directory.questions == []
+
+
+async def test_hidden_folders_and_patterns_ask_nothing(tmp_path: Path) -> None:
+    directory = furnished(tmp_path, True)
+    texts = await hidden(directory, ".github", ".github/*", ".none", "**/*.yml")
+    assert [text.kind for text in texts] == ["missing"] * 4
+    assert directory.questions == []
+
+
+async def test_a_hidden_file_in_the_editor_is_asked_about(tmp_path: Path) -> None:
+    directory = furnished(tmp_path, True)
+
+    async def editor(name: str, most: int) -> EditorText:
+        return EditorText(str(directory.work / ".github/ci.yml"), "ci.yml", "as it is there\n", "")
+
+    found = FileReferences(
+        lambda: directory.work,
+        nowhere,
+        editor=editor,
+        hidden=HiddenFiles(sealed, directory.may_read),
+    )
+    (text,) = await found.bring([Live("buffer")])
+    assert (text.kind, text.text) == ("text", "as it is there\n")
+    assert directory.questions == [directory.work / ".github/ci.yml"]
 
 
 async def test_an_editors_text_is_bounded_like_a_file(tmp_path: Path) -> None:

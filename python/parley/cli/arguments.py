@@ -30,6 +30,10 @@ _WITHOUT = (
     "ask even if a server fails or is not ready in time; the model is told which servers' tools "
     "are missing"
 )
+_HIDDEN = (
+    "a hidden file that the chat's questions may include from now on, if they refer to it; may be "
+    "repeated"
+)
 _AGENT = "the agent to answer, instead of the chat's"
 
 
@@ -181,8 +185,14 @@ def _conversation(command: Parser) -> None:
     command.add_argument(
         "--no-tools", action="store_true", help="do not use tools in this chat from now on"
     )
-    command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
+    _includes(command)
     command.set_defaults(choose=[], reason="", again=False, exchange=None)
+
+
+def _includes(command: Parser) -> None:
+    """Add the arguments about missing and hidden things that a question needs."""
+    command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
+    command.add_argument("--hidden", action="append", default=[], metavar="PATH", help=_HIDDEN)
 
 
 def _respond(command: Parser) -> None:
@@ -229,7 +239,7 @@ def _respond(command: Parser) -> None:
         "--reason", default="", metavar="TEXT", help="the reason for declining, for the model"
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
-    command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
+    _includes(command)
     command.add_argument("--json", action="store_true", help=_JSON)
 
 
@@ -342,16 +352,6 @@ def _revert(command: Parser) -> None:
     _json(command)
 
 
-def _verify(command: Parser) -> None:
-    command.add_argument("file", metavar="FILE", help=_CHAT)
-    command.add_argument(
-        "--tools", action="store_true", help="also start the MCP servers and compare their tools"
-    )
-    _json(command)
-
-
-def _replay(command: Parser) -> None:
-    command.add_argument("file", metavar="FILE", help=_READ)
 def _list(command: Parser) -> None:
     command.add_argument(
         "words",
@@ -372,6 +372,16 @@ def _list(command: Parser) -> None:
     command.add_argument("--starting", dest="start", help=argparse.SUPPRESS)  # for completion
 
 
+def _verify(command: Parser) -> None:
+    command.add_argument("file", metavar="FILE", help=_CHAT)
+    command.add_argument(
+        "--tools", action="store_true", help="also start the MCP servers and compare their tools"
+    )
+    _json(command)
+
+
+def _replay(command: Parser) -> None:
+    command.add_argument("file", metavar="FILE", help=_READ)
     command.add_argument(
         "-a", "--agent", metavar="NAME", help="the agent to ask, instead of the chat's"
     )
@@ -548,6 +558,11 @@ COMMANDS: dict[str, Command] = {
     "revert": Command(
         "changes:revert", "Revert the changes that a chat's calls made to files.", _revert
     ),
+    "list": Command(
+        "chat_list:list_chats",
+        "List the chats that Parley knows, by folder, newest first.",
+        _list,
+    ),
     "edit": Command(
         "external_editor:edit",
         "Open a chat in your editor, or a new one if you name no file.",
@@ -557,11 +572,6 @@ COMMANDS: dict[str, Command] = {
         "config:agents",
         "List the agents, whether each has a key, and which one answers by default.",
         _json,
-    ),
-    "list": Command(
-        "chat_list:list_chats",
-        "List the chats that Parley knows, by folder, newest first.",
-        _list,
     ),
     "config": Command(
         "config:config",

@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -217,6 +217,7 @@ async def open_chat(
     name = app.agent_name(transcript, arguments.agent)
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, path)
+    _agree_to_hidden(app, path, getattr(arguments, "hidden", ()))
     document.anchor = _line(transcript, document.anchor, arguments)
     ports = app.ports(document, path, Callbacks(report.status, report.on_event))
     return engine.regenerating(ports, name) if arguments.again else ports
@@ -240,6 +241,12 @@ def _line(transcript: Transcript, line: int, arguments: argparse.Namespace) -> i
         return line
     chosen = answered_at(transcript, at)
     return line if chosen == at else exchanges[chosen].span.start
+
+
+def _agree_to_hidden(app: App, chat: str, files: Sequence[str]) -> None:
+    """Record that the user lets the chat's questions include these hidden files."""
+    for file in files:
+        app.ledger(chat).agree_to_read(os.path.realpath(file))
 
 
 def _frugal(settings: Settings) -> Settings:

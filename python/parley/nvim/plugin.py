@@ -150,6 +150,12 @@ class Plugin:
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
+    async def _may_read_hidden(self, path: Path) -> bool:
+        """Ask whether the questions of a chat may include a hidden file."""
+        question = f"Read the hidden file {shown_line(str(path))} into the chat?"
+        with self._waiting(question):
+            return await self.dialogs.select(question, ["No", "Yes, in this chat"]) == 1
+
     # --- Messages: `_on_` and the message's name ---
 
     def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
@@ -172,6 +178,7 @@ class Plugin:
                 PATIENCE,
                 BufferFiles(self.editor, lambda: read.workspace.save),
                 self.code,
+                self._may_read_hidden,
             ),
             before=before,
             fault=file.fault,

@@ -50,10 +50,17 @@ from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from parley.storage.changed_files import ChangedFiles
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
-from parley.storage.reference_texts import EditorTexts, FileReferences, no_editor, nobody_asked
+from parley.storage.reference_texts import (
+    EditorTexts,
+    FileReferences,
+    HiddenFiles,
+    no_editor,
+    nobody_asked,
+)
 from parley.storage.trust import ProjectTrust
 from parley.tools.catalogue import Tool
 from parley.tools.server_settings import MOCK, ServerSettings
+from parley.workspace.boundary import sealed
 from parley.workspace.editor_code import EditorCode
 from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.root import work_tree
@@ -68,7 +75,8 @@ class FrontEnd:
 
     `files` has the texts of the files that are open in an editor, and `code` asks the editor's
     language servers, for the workspace tools.
-    `may_read` asks the user about a referenced file outside the working directory. `patience` is
+    `may_read` asks the user about a referenced file outside the working directory, and
+    `may_read_hidden` about a hidden file in it, whose yes holds for the chat. `patience` is
     passed to `TextToolCaller`; set it only if text that was shown can be withdrawn.
     """
 
@@ -77,6 +85,7 @@ class FrontEnd:
     patience: int | None = None
     files: EditorFiles = field(default_factory=NoEditor)
     code: EditorCode | None = None
+    may_read_hidden: Callable[[Path], Awaitable[bool]] = nobody_asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +163,7 @@ class App:
         self._notices: dict[str, set[str]] = {}
         """The notices that each chat's requests have caused so far."""
         self._may_read = front_end.may_read
+        self._may_read_hidden = front_end.may_read_hidden
         self._attachments = AttachmentCache()
         self._config_file = ConfigFile()
         self._project = ProjectTrust(folder, self._trust_file)
@@ -349,10 +359,18 @@ class App:
             with clock.standing_still():
                 return await self._may_read(path)
 
+        async def may_read_hidden(path: Path) -> bool:
+            if not ledger.may_read(str(path)):
+                with clock.standing_still():
+                    if not await self._may_read_hidden(path):
+                        return False
+                ledger.agree_to_read(str(path))
+            return True
+
         references: engine.References = engine.NoReferences()
         if folder:
-            read = self.servers.read_resource
-            references = FileReferences(folder, read, may_read, attachments, editor)
+            read, hidden = self.servers.read_resource, HiddenFiles(sealed, may_read_hidden)
+            references = FileReferences(folder, read, may_read, attachments, editor, hidden=hidden)
         return engine.Ports(
             document,
             model,

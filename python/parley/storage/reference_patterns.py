@@ -25,6 +25,7 @@ from parley.text import counted, visible
 
 INSIDE = "only patterns inside the working directory are read"
 IS_HIDDEN = "hidden: not read"
+NO_HIDDEN = "a pattern does not match hidden files. Name each of them"
 _PICTURES = (*(f".{kind}" for kind in TYPES), ".jpeg")
 
 
@@ -37,7 +38,7 @@ def matching(folder: Path, pattern: str, room: RoomLeft) -> Sequence[ReferenceTe
     texts, left = list[ReferenceText | NamedPicture](), Counter[str]()
     read = text_or_picture if pattern.lower().endswith(_PICTURES) else text_only
     if is_dotted("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
-        return [missing(pattern, IS_HIDDEN)]
+        return [missing(pattern, NO_HIDDEN)]
     try:
         for name in files(folder, pattern, room.looks):
             path = (folder / name).resolve()

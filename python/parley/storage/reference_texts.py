@@ -1,10 +1,10 @@
 """The texts that questions include: files, the editor's texts, MCP servers' resources.
 
 A stranger may have written the question. So a question may include only text and pictures from the
-working directory, with links resolved, and no hidden files. Before a question includes even one
-file from outside, Parley asks the user; this also applies to a file's text in the editor. The size
-of the included content and the time of the search are limited; for a pattern, a line lists the
-files left out.
+working directory, with links resolved. Before a question includes even one file from outside, or a
+hidden file, Parley asks the user; this also applies to a file's text in the editor. It never
+includes guarded files, such as files named like secrets. The size of the included content and the
+time of the search are limited; for a pattern, a line lists the files left out.
 """
 
 from __future__ import annotations
@@ -51,6 +51,28 @@ async def nobody_asked(_: Path) -> bool:
     return False
 
 
+def all_guarded(_: str) -> str:
+    """The reason for refusing any hidden file."""
+    return "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenFiles:
+    """Which hidden files a question may include. `guard` returns why a path below the working
+    directory must never be included, as an adjective, or "". `may_read` asks the user about any
+    other hidden file, by its real path.
+    """
+
+    guard: Callable[[str], str] = all_guarded
+    may_read: Callable[[Path], Awaitable[bool]] = nobody_asked
+
+    async def refusal(self, folder: Path, path: Path) -> str:
+        """Why a question may not include a hidden file below the working directory; "" if it may."""
+        if why := self.guard(path.relative_to(folder).as_posix()):
+            return f"{why}: not read"
+        return "" if await self.may_read(path) else IS_HIDDEN
+
+
 @dataclass(frozen=True, slots=True)
 class EditorText:
     """A file's text in the editor: its path ("" if it has none yet), its title and the text."""
@@ -75,8 +97,8 @@ class FileReferences:
     """Implements the engine's references; `folder` returns the current working directory.
 
     `resource` reads a server's resource by its URI, and raises ServerError. `may_read` asks the
-    user about a file outside the working directory, by its real path. `attachments` stores
-    pictures. `editor` returns an editor's texts. `now` is a clock in seconds.
+    user about a file outside the working directory, by its real path; `hidden` does so about hidden
+    files. `attachments` stores pictures. `editor` returns an editor's texts. `now` is a clock in seconds.
     """
 
     def __init__(
@@ -87,6 +109,7 @@ class FileReferences:
         attachments: ChatAttachments | None = None,
         editor: EditorTexts = no_editor,
         *,
+        hidden: HiddenFiles | None = None,
         bounds: Bounds | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -95,6 +118,7 @@ class FileReferences:
         self._may_read = may_read
         self._attachments = attachments or ChatAttachments("")
         self._editor = editor
+        self._hidden = hidden or HiddenFiles()
         self._bounds = bounds or Bounds()
         self._now = now
 
@@ -144,6 +168,10 @@ class FileReferences:
             if not await self._may_read(outside):
                 return [missing(name, OUTSIDE)]
             return [await asyncio.to_thread(_one, outside, name, room, lines)]
+        if hidden := await asyncio.to_thread(_hidden, folder, place):
+            if why := await self._hidden.refusal(folder, hidden):
+                return [missing(name, why)]
+            return [await asyncio.to_thread(_one, hidden, name, room, lines)]
         return [await asyncio.to_thread(_inside, folder, name, room, lines)]
 
     async def _live(self, name: str, room: RoomLeft) -> ReferenceText:
@@ -179,8 +207,10 @@ class FileReferences:
         if not path.is_relative_to(folder):
             if not await self._may_read(path):
                 raise LeftOutError(OUTSIDE)
-        elif is_dotted(path.relative_to(folder).as_posix()):
-            raise LeftOutError(IS_HIDDEN)
+        elif is_dotted(path.relative_to(folder).as_posix()) and (
+            why := await self._hidden.refusal(folder, path)
+        ):
+            raise LeftOutError(why)
 
     async def _read(self, reference: ResourceReference, room: RoomLeft) -> ReferenceText:
         name = name_of(reference)
@@ -245,6 +275,15 @@ def _outside(folder: Path, name: str) -> Path | None:
     """The real path of a file outside the folder; None for any other file."""
     path = _place(folder, name)
     return path if path and not path.is_relative_to(folder) and _is_file(path) else None
+
+
+def _hidden(folder: Path, name: str) -> Path | None:
+    """The real path of a hidden file in the folder; None for any other file."""
+    path = _place(folder, name)
+    if path is None or not path.is_relative_to(folder):
+        return None
+    is_hidden = is_dotted(path.relative_to(folder).as_posix())
+    return path if is_hidden and _is_file(path) else None
 
 
 def _lines(folder: Path, name: str) -> Lines | None:

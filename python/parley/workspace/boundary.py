@@ -201,6 +201,15 @@ def is_of_git(place: str) -> bool:
     return any(_folded(name).rstrip(". ") in _GIT_NAMES for name in place.split("/"))
 
 
+def sealed(place: str) -> str:
+    """Why no question may include a hidden file at a place, as an adjective; "" if the user may
+    agree to it.
+    """
+    if is_of_git(place):
+        return GIT
+    return SECRET if is_secret(place.rpartition("/")[2]) else ""
+
+
 def is_secret(name: str) -> bool:
     """Whether a file's name looks like a secret."""
     return any(fnmatchcase(_folded(name), pattern) for pattern in SECRETS)
