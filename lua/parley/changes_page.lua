@@ -79,8 +79,8 @@ function M.diff(diff)
     path = diff.path,
     before = diff.before,
     after = diff.after,
-    before_title = "before the calls",
-    title = "after the calls",
+    before_title = "before",
+    title = "after",
   })
 end
 

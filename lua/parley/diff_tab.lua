@@ -183,16 +183,16 @@ function H.hint(tab)
   -- With three buffers, |do| needs the number of a buffer.
   local left = tab.base and { { tab.proposal .. "do", "take" }, { "]c", "next" } }
     or tab.live and { { "do", "take" }, { "]c", "next" }, { "u", "undo" } }
-    or { { "dp", "take" }, { "]c", "next" } }
-  local right = tab.live and { { "dp", "take" } } or {}
+    or opts.on_accept and { { "dp", "put back" }, { "]c", "next" }, { "q", "close" } }
+    or { { "]c", "next" }, { "q", "close" } }
+  local right = tab.live and { { "dp", "take" }, { "q", "close" } } or {}
   if opts.on_accept then
     table.insert(right, { keys.decision("ya"), opts.accept or "take this text" })
   end
   if opts.on_decline then
     table.insert(right, { keys.decision("yn"), opts.decline or "decline" })
   end
-  table.insert(right, { "q", "close" })
-  bar(tab.left, tab.base and "now" or opts.path, left)
+  bar(tab.left, opts.before_title or "now", left)
   bar(tab.right, opts.title or "proposed", right)
   if tab.middle then
     bar(tab.middle, opts.base_title or "base", { { "dp", "take" } })

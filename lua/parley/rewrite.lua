@@ -293,7 +293,7 @@ function H.draw_one(one)
   local function key(choice)
     return vim.fn.strtrans(require("parley.keys").decision(choice))
   end
-  local hint = "%s takes the new lines, %s leaves the old ones, K compares them in a tab page"
+  local hint = "%s take · %s leave · K diff tab"
   hint = hint:format(key("ya"), key("yn"))
   add(stop - 1, { { hint, "ParleyHint" } })
   for row, lines in pairs(below) do
@@ -376,13 +376,12 @@ function H.compare()
     return
   end
   local tick, buf = api.nvim_buf_get_changedtick(one.buf), one.buf
-  local first, stop = H.rows(one)
   require("parley.diff_tab").open({
     path = require("parley.context").name(buf),
     before = api.nvim_buf_get_lines(buf, 0, -1, true),
     after = H.whole(one),
     filetype = vim.bo[buf].filetype,
-    title = ("rewrite of lines %d to %d"):format(first + 1, stop),
+    title = "rewritten",
     accept = "take",
     decline = "leave",
     on_accept = function(_, _, lines)

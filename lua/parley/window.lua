@@ -35,7 +35,7 @@ end
 ---@param path string
 ---@return integer buf
 function M.load(path)
-  local buf = vim.fn.bufadd(path)
+  local buf = vim.fn.bufadd(vim.fn.fnamemodify(path, ":.")) -- the name that a status line shows
   vim.bo[buf].buflisted = true
   H.beside_swap(vim.fn.bufload, buf)
   return buf

@@ -55,6 +55,7 @@ def test_the_text_on_the_right_is_taken_with_the_users_changes_and_the_focus_ret
     screen = plain.until_screen("q close")
     assert "src/100%.py" in screen
     assert "edit_file" in screen
+    assert " now   dp put back  ]c next  q close" in screen
     assert "src/100%.py (now)" in screen
     assert "src/100%.py (edit_file)" in screen
     assert "ya approve" in screen

@@ -11,7 +11,7 @@ import pytest
 from tests.nvim.harness import Child
 
 CODE = "first = 1\nif first:\n\tsecond = 'a'\n\nlast = 3\n"
-HINT = "ya takes the new lines"
+HINT = "ya take · yn leave · K diff tab"
 _number = count(1)
 
 
