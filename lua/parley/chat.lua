@@ -138,8 +138,9 @@ end
 --- Send a request to the host for the chat of the current buffer, at its cursor.
 ---@param method string
 ---@param arguments table
----@param opts? { anywhere?: boolean, handle?: integer } anywhere: also outside
----chats; handle: an open handle, instead of a new one at the cursor's line
+---@param opts? { anywhere?: boolean, last?: boolean, handle?: integer } anywhere: also outside
+---chats; last: outside chats, for the chat used last; handle: an open handle, instead of a new one at
+---the cursor's line
 function M.ask(method, arguments, opts)
   local handles, held = require("parley.handle"), nil
   if opts and opts.handle then
@@ -155,7 +156,10 @@ function M.ask(method, arguments, opts)
   if opts and opts.anywhere and not M.is_attached(buf) then
     require("parley.host").notify(method, arguments)
     return
-  elseif vim.bo[buf].buftype ~= "" then
+  elseif opts and opts.last and not M.is_attached(buf) and H.attached[H.last] then
+    buf = H.last
+  end
+  if vim.bo[buf].buftype ~= "" then
     require("parley.host").message(no_chat, "warn")
     return
   end

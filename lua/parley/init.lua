@@ -153,9 +153,9 @@ function M.log()
   require("parley.chat").ask("log", {})
 end
 
---- List the files that this chat's calls changed.
+--- List the files that this chat's calls changed; outside chats, those of the chat used last.
 function M.changes()
-  require("parley.chat").ask("changes", {})
+  require("parley.chat").ask("changes", {}, { last = true })
 end
 
 --- Revert the changes that the calls of the exchange under the cursor made to files.

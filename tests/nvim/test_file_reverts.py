@@ -111,9 +111,9 @@ def test_the_page_shows_each_changed_file_its_diff_and_its_hunks_and_reverts_it(
     ]
     assert "u: revert, or repeat" in nvim.until_screen("q: close")
     nvim.keys("<CR>")
-    nvim.until_screen("after the calls")
+    nvim.until_screen("app.py (before)")
     left, right = windows(nvim)
-    assert "before" in left
+    assert "dp" not in nvim.screen(), "nothing can be taken"
     assert nvim.lines(nvim.lua("return vim.fn.bufnr(...)", left)) == CODE.splitlines()
     assert nvim.lines(nvim.lua("return vim.fn.bufnr(...)", right)) == after.splitlines()
     nvim.keys("q")
@@ -142,6 +142,10 @@ def test_the_page_shows_each_changed_file_its_diff_and_its_hunks_and_reverts_it(
     nvim.keys("ju")
     nvim.until_screen("reverted new.py")
     assert not (project / "new.py").exists()
+    nvim.keys("q")
+    nvim.command(f"buffer {buf}")
+    assert page(nvim)[1].startswith("app.py  +2 −2"), "the chat used last"
+    assert not nvim.lua("return require('parley.chat').is_attached(...)", buf)
     nvim.keys("q")
 
 
