@@ -259,7 +259,9 @@ end
 --- Ask the user once to confirm the agent that a file from elsewhere asks for.
 function M.confirm_agent(buf, agent)
   local answers = { "No", "Yes, ask it", "No, choose another agent" }
-  local prompt = ("This chat was not created here and asks for %s. Do you want to use it?"):format(agent)
+  local prompt = ("This chat was not created here and asks for %s. Do you want to use it?"):format(
+    agent
+  )
   require("parley.dialogs").pick(answers, { prompt = prompt }, function(_, number)
     if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
       return
