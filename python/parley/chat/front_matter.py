@@ -63,29 +63,50 @@ class FrontMatter:
 
 def read_front_matter(raw: str | None) -> FrontMatter:
     """Read a transcript's raw front matter, which may be None or "". Problems have file lines."""
-    if not raw or not raw.strip():
-        return FrontMatter({})
-    import yaml  # here because most chats have no front matter, or are only opened for reading
-
-    try:
-        if not _is_modest(raw):
-            return FrontMatter({}, (Problem(1, 0, "error", _IMMODEST),))
-        loaded, lines = _load(raw)
-    except yaml.YAMLError as error:
-        return FrontMatter({}, (_no_yaml(raw, error),))
-    if loaded is None:
-        return FrontMatter({})
-    if not isinstance(loaded, dict):
-        return FrontMatter({}, (Problem(1, 0, "error", "front matter: expected keys with values"),))
-    if loaded.get("tool_mode") is False:
-        loaded["tool_mode"] = "off"  # YAML 1.1 reads it as a boolean
+    table = read_yaml(raw)
+    if table.problem:
+        return FrontMatter({}, (table.problem,))
+    loaded = {
+        key: "off" if key == "tool_mode" and value is False else value  # YAML 1.1 reads a boolean
+        for key, value in table.values.items()
+    }
     values, problems = dict[str, Any](), list[Problem]()
     for key, value in loaded.items():
         reader = TableReader("unknown key", is_overlay=True)
         fit = reader.values(_Keys, {key: value})
-        problems += (_problem(lines[key], key, flaw) for flaw in reader.flaws)
+        problems += (_problem(table.lines[key], key, flaw) for flaw in reader.flaws)
         values |= {} if reader.flaws else {key: next(iter(fit.values()))}
     return FrontMatter(values, tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class YamlTable:
+    """The keys of a YAML text with their values and file lines, or the problem of the whole text."""
+
+    values: Mapping[Any, Any] = field(default_factory=dict)
+    lines: Mapping[Any, int] = field(default_factory=dict)
+    problem: Problem | None = None
+
+
+def read_yaml(raw: str | None) -> YamlTable:
+    """Read a file's raw front matter, which may be None or "", within bounds. Does not check the
+    keys.
+    """
+    if not raw or not raw.strip():
+        return YamlTable()
+    import yaml  # here because most chats have no front matter, or are only opened for reading
+
+    try:
+        if not _is_modest(raw):
+            return YamlTable(problem=Problem(1, 0, "error", _IMMODEST))
+        loaded, lines = _load(raw)
+    except yaml.YAMLError as error:
+        return YamlTable(problem=_no_yaml(raw, error))
+    if loaded is None:
+        return YamlTable()
+    if not isinstance(loaded, dict):
+        return YamlTable(problem=Problem(1, 0, "error", "front matter: expected keys with values"))
+    return YamlTable(loaded, lines)
 
 
 def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
