@@ -620,7 +620,11 @@ def _with_provider(settings: Settings, name: str) -> Settings:
 
 
 def _with_workspace(settings: Settings, folder: str | os.PathLike[str] | None) -> Settings:
-    """The settings with this workspace; a program's working directory alone does not make one."""
+    """The settings with this workspace; a program's working directory alone does not make one.
+
+    A session has no skills: the requests of a program must not depend on the files in a home.
+    """
+    settings = replace(settings, skills=replace(settings.skills, enabled=False))
     table = settings.workspace
     if folder is not None:
         path = str(Path(folder).absolute())

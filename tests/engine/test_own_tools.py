@@ -10,11 +10,12 @@ from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.long_results import READ_RESULT
 from parley.tools.resources import reader
 from parley.tools.search import FIND_TOOLS
+from parley.tools.skill_tool import skill_tool
 from tests.chats import tool
 from tests.fakes import LoggedTools, ScriptedModel, Turns
 
 READER = reader(tool("search", "docs"))
-TOOLS = [READ_RESULT, READER, FIND_TOOLS]
+TOOLS = [READ_RESULT, READER, skill_tool("Skills"), FIND_TOOLS]
 
 
 def test_the_table_has_each_tool() -> None:
@@ -39,4 +40,4 @@ async def test_a_servers_tool_with_the_same_name_does_not_run_here(own: Tool) ->
 
 
 def test_only_a_tool_without_a_server_runs_unasked() -> None:
-    assert [bool(each.unasked) for each in TOOLS] == [True, False, True]
+    assert [bool(each.unasked) for each in TOOLS] == [True, False, True, True]

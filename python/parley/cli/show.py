@@ -105,7 +105,10 @@ async def look(
     ports = app.ports(document, path, Callbacks(on_event=_tell))
     if not with_tools:
         ports = replace(ports, tools=_NoTools())
-    return ports, await engine.observe(ports, app.resolve(agent))
+    resolve = app.resolve(agent)
+    if with_tools:
+        return ports, await engine.observe(ports, resolve)
+    return ports, await engine.observe(ports, lambda text: replace(resolve(text), skills=None))
 
 
 def _tell(what: engine.TurnEvent) -> None:

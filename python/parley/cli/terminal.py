@@ -181,10 +181,14 @@ def check_agent(name: str | None, known: Settings) -> None:
 
 
 def warn_of_project(app: App) -> None:
-    """Print the project's untrusted server files, and the problems in its trusted server files."""
+    """Print the project's untrusted server files and skills, and the problems in its trusted server
+    files.
+    """
     for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
         remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")
+    if names := [skill.skill.name for skill in app.skills.untrusted]:
+        remark(f"not trusted, so not used: this project's skills {', '.join(names)}")
     for problem in app.problems():
         remark(problem)
 

@@ -16,7 +16,7 @@ from parley.policy.plan import Situation, next_step
 from parley.policy.previews import Previews
 from parley.policy.turn_limits import tools_allowed
 from parley.text import fence
-from parley.tools.catalogue import Catalogue
+from parley.tools.catalogue import Catalogue, own_identity
 from parley.tools.results import cut
 from parley.tools.search import FIND_TOOLS
 
@@ -134,9 +134,16 @@ def _names(catalogue: Catalogue) -> str:
 
 
 def _instructions(catalogue: Catalogue) -> Iterator[str]:
-    """The instructions from the servers whose tools are on offer, each in a fence that the text
-    cannot close."""
-    texts, room = {tool.server: tool.instructions for _, tool in catalogue.tools}, _MOST_SAID
+    """The texts of Parley's own tools, then the instructions from the servers whose tools are on
+    offer, each in a fence that the text cannot close."""
+    own = [tool.instructions for _, tool in catalogue.tools if tool.identity == own_identity()]
+    yield from filter(None, own)
+    texts = {
+        tool.server: tool.instructions
+        for _, tool in catalogue.tools
+        if tool.identity != own_identity()
+    }
+    room = _MOST_SAID
     for server, text in sorted(texts.items()):
         if text and room > 0:
             ticks = fence(text)

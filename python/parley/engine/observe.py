@@ -24,7 +24,10 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
         names = [c.call.name for c in open_calls(snapshot.exchange) if isinstance(c, Proposal)]
         offered = await ports.tools.catalogue(settings.tools, names)
         catalogue = with_own_tools(
-            settings.tools(offered), snapshot.transcript, settings.request.tool_room
+            settings.tools(offered),
+            snapshot.transcript,
+            settings.request.tool_room,
+            settings.skills,
         )
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)

@@ -15,6 +15,7 @@ from parley.engine.observation import Observation
 from parley.engine.ports import Ports
 from parley.engine.read_resource import read_resource
 from parley.engine.read_result import has_long_results, read_result
+from parley.engine.read_skill import read_skill
 from parley.engine.tool_search import find_tools, narrowed
 from parley.models.tool_room import ToolRoom
 from parley.policy.turn_limits import invalid_arguments
@@ -23,6 +24,7 @@ from parley.tools.long_results import READ_RESULT
 from parley.tools.resources import READ_RESOURCE
 from parley.tools.schema import decode_arguments
 from parley.tools.search import FIND_TOOLS
+from parley.tools.skill_tool import READ_SKILL
 
 _Run: TypeAlias = Callable[[Ports, Observation, Tool, dict[str, Any]], Awaitable[Result | None]]
 
@@ -33,6 +35,7 @@ class Offering:
 
     catalogue: Catalogue
     transcript: Transcript
+    skills: Tool | None
     is_full: Callable[[], bool]
     """Whether the tools are too large to be sent with their schemas, including Parley's own that
     come earlier in `OWN`. Adds up all sizes, so only the search asks."""
@@ -57,6 +60,7 @@ OWN: Mapping[str, OwnTool] = {
     READ_RESOURCE: OwnTool(
         lambda offering: readers(offering.catalogue, offering.transcript), read_resource
     ),
+    READ_SKILL: OwnTool(lambda offering: [offering.skills] if offering.skills else [], read_skill),
     FIND_TOOLS.name: OwnTool(
         lambda offering: [FIND_TOOLS] if offering.is_full() else [], find_tools
     ),
@@ -65,16 +69,20 @@ OWN: Mapping[str, OwnTool] = {
 
 
 def with_own_tools(
-    catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None
+    catalogue: Catalogue,
+    transcript: Transcript,
+    room: ToolRoom | None,
+    skills: Tool | None = None,
 ) -> Catalogue:
-    """Add those of Parley's own tools that the chat needs to the tools from servers.
+    """Add those of Parley's own tools that the chat needs to the tools from servers. `skills` is the
+    tool that reads skills, if there are any.
 
     If all schemas together are too large, only the tools that were found or called most recently
     are sent in full, and only the names of the other tools.
     """
     tools, own = [tool for _, tool in catalogue.tools if not _has_server(tool)], list[Tool]()
     offering = Offering(
-        catalogue, transcript, lambda: room is not None and not room.holds([*tools, *own])
+        catalogue, transcript, skills, lambda: room is not None and not room.holds([*tools, *own])
     )
     for each in OWN.values():
         own += each.offered(offering)

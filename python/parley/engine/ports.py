@@ -28,7 +28,7 @@ from parley.chat.transcript import (
     Result,
     Transcript,
 )
-from parley.errors import GoneError
+from parley.errors import GoneError, ParleyError
 from parley.models.events import Event
 from parley.models.request import Request
 from parley.policy.approval import CallKey, LedgerView
@@ -231,6 +231,22 @@ class NoPreviews:
         return {}
 
 
+class Skills(Protocol):
+    """The files of the skills that the model may read."""
+
+    async def read(self, name: str, path: str) -> str:
+        """The text of a file in a skill's folder; "" means its instructions. Raises ParleyError."""
+        ...
+
+
+class NoSkills:
+    """Has no skills."""
+
+    async def read(self, name: str, path: str) -> str:
+        """Raises ParleyError."""
+        raise ParleyError("there are no skills here")
+
+
 class Ledger(Protocol):
     """The decisions made on this machine for this chat. Each method is one durable transaction."""
 
@@ -370,6 +386,7 @@ class Ports:
     references: References = field(default_factory=NoReferences)
     attachments: Attachments = field(default_factory=NoAttachments)
     previews: PreviewSource = field(default_factory=NoPreviews)
+    skills: Skills = field(default_factory=NoSkills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,6 +404,8 @@ class ChatSettings:
     parallel: bool
     timeout_s: float
     result_max_bytes: int
+    skills: Tool | None = None
+    """The tool that reads skills; None if there are none."""
 
 
 Resolve: TypeAlias = Callable[[Transcript], ChatSettings]

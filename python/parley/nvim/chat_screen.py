@@ -54,8 +54,10 @@ class ChatScreen:
         agent = buffer.app.agent_name(transcript, buffer.chosen)
         self._editor.tell("agent", buffer.buf, agent)
         known = self.catalogue or buffer.app.servers.known()
-        room = buffer.resolve(transcript).request.tool_room
-        known = known and with_own_tools(known, transcript, room)
+        settings = buffer.resolve(transcript)
+        known = known and with_own_tools(
+            known, transcript, settings.request.tool_room, settings.skills
+        )
         ledger = buffer.app.ledger(buffer.path)
         missing = await buffer.app.attachments(buffer.path).missing(transcript)
         previews = await previews_of(

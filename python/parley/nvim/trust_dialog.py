@@ -18,6 +18,7 @@ from parley.nvim.pages import THE_FILE, offered_text_page, project_page
 from parley.runtime.app import App
 from parley.storage.text_trust import OfferedText, TextTrust
 from parley.storage.trust import programs
+from parley.tables import listed
 from parley.text import one_line
 from parley.tools.mcp_files import project_of, read_servers
 
@@ -27,6 +28,7 @@ TRUST = "Yes, I trust the current content of this file"
 PINNED = "Yes, and ask again when a project program that it uses changes"
 SHOW_MORE = "First show the rest of the text"
 AGREE = "Yes, use this text, and ask again when it changes"
+AGREE_TO_ALL = "Yes, use these texts, and ask again when one changes"
 """The refusal comes first in the list, so a user who answers without looking refuses."""
 
 _PAGE, _TEXT_PAGE = "project-servers", "project-text"
@@ -65,6 +67,7 @@ class TrustDialog:
                 else:
                     app.trust(path, content, pinned=answer == PINNED)
             self._tell_problems(app)
+        await self._settle_skills(app, again=again)
 
     async def agree(
         self, texts: Iterable[OfferedText], trust: TextTrust, *, again: bool = False
@@ -86,6 +89,35 @@ class TrustDialog:
                 else:
                     self._refused.add(refusal)
         return was_asked
+
+    async def agree_to_all(
+        self, what: str, texts: Sequence[OfferedText], trust: TextTrust, *, again: bool = False
+    ) -> bool:
+        """Ask once about all texts to which the user has not agreed, on one page, unless the user
+        refused them; with `again`, ask again. Returns whether the user agreed.
+        """
+        async with self._one_at_a_time:
+            texts = [text for text in texts if not trust.trusts(text.path, text.content)]
+            refusals = {(text.path, text.content) for text in texts}
+            if not texts or (refusals <= self._refused and not again):
+                return False
+            pages = [offered_text_page(text, trust.previous(text.path)) for text in texts]
+            page = [line for each in pages for line in (*each, "")][:-1]
+            question = f"Use {what}, as shown on this page?"
+            answers = [SHOW_MORE, AGREE_TO_ALL]
+            if await self._answer(question, _TEXT_PAGE, page, len(page), answers) != AGREE_TO_ALL:
+                self._refused |= refusals
+                return False
+            for text in texts:
+                trust.trust(text.path, text.content)
+            return True
+
+    async def _settle_skills(self, app: App, *, again: bool) -> None:
+        """Ask about the project's skills that the user has not agreed to."""
+        if texts := app.skills.offered():
+            names = _skills([skill.skill.name for skill in app.skills.untrusted])
+            if await self.agree_to_all(names, texts, app.text_trust, again=again):
+                app.look_at_skills()
 
     async def _ask(self, path: Path, content: bytes) -> str:
         folder = project_of(path)
@@ -136,3 +168,9 @@ class TrustDialog:
         if news:
             more = f" ({len(news) - 1} more: :ParleyTools)" if news[1:] else ""
             self._editor.message(f"{news[0]}{more}", "warn")
+
+
+def _skills(names: Sequence[str]) -> str:
+    """The project's skills with these names, in a question."""
+    noun = "skill" if len(names) == 1 else "skills"
+    return f"this project's {noun} {one_line(listed(names), _NAMES)}"

@@ -5,7 +5,7 @@ The front matter selects and restricts; it never allows more than the settings d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,9 +49,16 @@ def agent_of(
 
 
 def chat_settings(
-    transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
+    transcript: Transcript,
+    settings: Settings,
+    agent: Agent,
+    templates: Templates | None = None,
+    skills: Tool | None = None,
 ) -> ChatSettings:
-    """The settings for a turn in this chat with this agent; built-in templates by default."""
+    """The settings for a turn in this chat with this agent; built-in templates by default.
+
+    `skills` is the tool that reads skills, if there are any; it is a tool like any other.
+    """
     front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
     safety, loop, own = settings.safety, settings.loop, agent.loop or AgentLoop()
@@ -84,6 +91,7 @@ def chat_settings(
         parallel=loop.parallel,
         timeout_s=loop.timeout_s if own.timeout_s is None else own.timeout_s,
         result_max_bytes=loop.result_max_bytes,
+        skills=skills if skills and _takes(_globs(agent, front), skills) else None,
     )
 
 
@@ -180,13 +188,22 @@ def names(wire: str, tool: Tool) -> tuple[str, ...]:
     return wire, tool.name, f"{tool.server}/{tool.name}"
 
 
+def _globs(agent: Agent, front: FrontMatter) -> list[Any]:
+    """The lists of globs that a tool must match."""
+    return [g for g in (agent.tools, front.keys.get("tools")) if g is not None]
+
+
+def _takes(globs: Iterable[Any], tool: Tool) -> bool:
+    return all(takes(glob, names(tool.name, tool)) for glob in globs)
+
+
 def _narrowing(
     settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter
 ) -> Any:
     """The function that reduces the catalogue to this chat's tools; None if tools are off."""
     if tool_mode(settings, agent, front) == "off":
         return None
-    globs = [g for g in (agent.tools, front.keys.get("tools")) if g is not None]
+    globs = _globs(agent, front)
     mock = settings.mcp.mock or provider.builtin
 
     def narrow(catalogue: Catalogue) -> Catalogue:

@@ -271,6 +271,16 @@ class WorkspaceSettings:
     save: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class SkillSettings:
+    """Skills. `enabled`: offer the user's skills and the project's to models that have tools.
+    `budget_tokens`: how many tokens the list of names and descriptions may take.
+    """
+
+    enabled: bool = field(default=True, metadata=rule(is_short=True))
+    budget_tokens: int = 2_000
+
+
 PROVIDERS: Mapping[str, ProviderSettings] = {
     p.name: p
     for p in (
@@ -343,6 +353,7 @@ class Settings:
     highlight: Highlight = field(default_factory=Highlight)
     mcp: Mcp = field(default_factory=Mcp)
     workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
+    skills: SkillSettings = field(default_factory=SkillSettings)
 
     def __post_init__(self) -> None:
         limits: object = self.max_tool_calls

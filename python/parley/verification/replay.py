@@ -74,7 +74,9 @@ async def replay_chat(
     def settings(now: Transcript) -> engine.ChatSettings:
         own = resolve(now)
         request = replace(own.request, tool_room=None)
-        return replace(own, tools=lambda catalogue: catalogue, request=request, scope="letter")
+        return replace(
+            own, tools=lambda catalogue: catalogue, request=request, scope="letter", skills=None
+        )
 
     for number, exchange in enumerate(transcript.exchanges, 1):
         _put(document, question_blocks(exchange.question) if exchange.question else [])
