@@ -40,6 +40,7 @@ from parley.policy.approval import Rule
 from parley.policy.facts import What
 from parley.policy.permissions import Permission
 from parley.runtime.totals import ToolTotals
+from parley.tools.prompts import PromptArgument
 from parley.tools.resources import ResourceList
 from parley.tools.server_settings import ServerStatus
 from parley.verification import LaterEdit
@@ -241,6 +242,21 @@ def known_chat(schemas: Schemas) -> Schema:
     return schemas.line("known_chat", {**texts, **others}, optional=("line", "text"))
 
 
+def prompt(schemas: Schemas) -> Schema:
+    """A prompt for questions; a server's prompt has no path."""
+    texts = dict.fromkeys(("name", "description", "agent"), TEXT)
+    argument = schemas.fields_of(PromptArgument, schemas.of)
+    return schemas.line(
+        "prompt",
+        {
+            **texts,
+            "arguments": {"type": "array", "items": argument},
+            "path": {"type": ["string", "null"]},
+            "trusted": schemas.of(bool),
+        },
+    )
+
+
 def chat(schemas: Schemas) -> Schema:
     """The tree that `parley parse` prints."""
     properties = schemas.fields_of(Transcript, schemas.part)["properties"]
@@ -264,6 +280,14 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "note": schemas.line("note", message),
         "end": {"anyOf": codes},
         "status": schemas.line("status", {"text": TEXT}),
+        "prompt": prompt(schemas),
+        "skill": schemas.line(
+            "skill",
+            {
+                **dict.fromkeys(("name", "description", "path"), TEXT),
+                "trusted": schemas.of(bool),
+            },
+        ),
         **event_lines(schemas),
         "call_waiting": schemas.line(
             "call_waiting",

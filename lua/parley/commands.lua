@@ -94,12 +94,16 @@ local candidates = {
     return name and {} or require("parley.known").servers
   end,
   Prompt = function(name)
-    local prompts = require("parley.host").prompts()
-    local words = name
-        and vim.tbl_map(function(argument)
+    local words = {}
+    for _, prompt in ipairs(require("parley.host").prompts()) do
+      if not name then
+        table.insert(words, prompt.name)
+      elseif prompt.name == name then
+        words = vim.tbl_map(function(argument)
           return argument .. "="
-        end, prompts[name] or {})
-      or vim.tbl_keys(prompts)
+        end, prompt.arguments)
+      end
+    end
     return vim.tbl_map(function(word)
       return vim.fn.escape(word, " \\")
     end, words)

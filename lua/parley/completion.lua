@@ -1,4 +1,4 @@
---- Completes references after `@@` in a chat, for 'omnifunc'.
+--- Completes references after `@@` and prompts after `/` in a chat, for 'omnifunc'.
 ---
 --- Any key may trigger completion, so it never waits: it reads folders up to a limit, and uses the
 --- server resources that the host reported last.
@@ -13,6 +13,7 @@ local H = {
   resources = {},
   templates = {},
   values = {},
+  prompts = {},
 }
 
 --- Descriptions of names that are not files; `known.lua` lists the names.
@@ -34,11 +35,17 @@ end
 --- See |complete-functions|.
 function M.omni(findstart, base)
   if findstart == 1 then
-    H.start = H.reference()
-    M.prepare(H.start and H.base())
+    H.start, H.find = H.place()
+    if H.find == H.items then
+      M.prepare(H.base())
+    elseif H.find then
+      H.prompts = M.prompts()
+    else
+      M.prepare()
+    end
     return H.start or H.before(findstart, base)
   end
-  return H.start and H.items(base) or H.before(findstart, base)
+  return H.start and H.find(base) or H.before(findstart, base)
 end
 
 --- Ask the host for the resources of running servers, and for continuations of a template.
@@ -59,11 +66,21 @@ function M.prepare(base)
   end
 end
 
+--- The prompts that the host reported last. Asks the host again after a while.
+function M.prompts()
+  local host, now = require("parley.host"), vim.uv.now()
+  if not H.listed or now - H.listed > H.pause then
+    H.listed = now
+    return host.known_prompts()
+  end
+  return host.prompts_so_far()
+end
+
 --- Receive from the host the resources, in the form of references, and the templates, each with its
 --- beginning.
 function M.has_resources(names, templates)
   H.resources, H.templates = names, templates
-  H.again()
+  M.again()
 end
 
 --- Receive from the host the names that begin with a typed text, and whether each needs more text.
@@ -71,12 +88,12 @@ end
 function M.has_values(base, names)
   if base == H.asked then
     H.values = names
-    H.again()
+    M.again()
   end
 end
 
 --- If CTRL-X CTRL-O found nothing and the user has not typed since, show results that come later.
-function H.again()
+function M.again()
   local is_insert = api.nvim_get_mode().mode:sub(1, 1) == "i"
   if
     not is_insert
@@ -85,8 +102,12 @@ function H.again()
   then
     return
   end
-  local start = vim.bo.omnifunc == own and H.reference()
-  local items = start and H.items(H.base(start)) or {}
+  local start, find = H.place()
+  if vim.bo.omnifunc ~= own or not start then
+    return
+  end
+  H.prompts = find == H.slashes and require("parley.host").prompts_so_far() or H.prompts
+  local items = find(H.base(start))
   if items[1] then
     vim.fn.complete(start + 1, items)
   end
@@ -102,6 +123,52 @@ function H.is_of_template(base)
   return vim.iter(H.templates):any(function(template)
     return vim.startswith(base, template.start)
   end)
+end
+
+--- The column where the text to complete begins, and the function that finds its completions; nil
+--- if there is nothing to complete.
+function H.place()
+  local start = H.reference()
+  if start then
+    return start, H.items
+  end
+  start = H.slash()
+  return start, start and H.slashes
+end
+
+--- The column of a `/` that begins a question, if the cursor is in the word after it; else nil.
+function H.slash()
+  local known, row, column = require("parley.known"), unpack(api.nvim_win_get_cursor(0))
+  local line = api.nvim_get_current_line()
+  if known.is(line, "question") then
+    return H.after_colon(line:sub(1, column))
+  end
+  local start = line:sub(1, column):match("^()/[^%s]*$")
+  for above = row - 2, 0, -1 do
+    local text = api.nvim_buf_get_lines(0, above, above + 1, true)[1]
+    if text:find("%S") then
+      return start and known.is(text, "question") and text:match(":%s*$") and start - 1 or nil
+    elseif not start then
+      return nil
+    end
+  end
+end
+
+function H.after_colon(before)
+  local start = before:match("^[^:]*: ?()/[^%s]*$")
+  return start and start - 1 or nil
+end
+
+--- The prompts whose names begin with the typed text after `/`.
+function H.slashes(base)
+  local items = {}
+  for _, prompt in ipairs(H.prompts) do
+    local word = "/" .. prompt.name
+    if vim.startswith(word, base) and not word:find("%s") then
+      table.insert(items, { word = word, menu = prompt.about, dup = 1 })
+    end
+  end
+  return items
 end
 
 --- The column after the `@@` of the reference at the cursor; nil if there is none.

@@ -104,12 +104,12 @@ function M.agents()
   return H.agents
 end
 
---- The servers' prompts by `server/name`, each with its arguments' names. Starts the servers; late
+--- All prompts, each with `name`, `about` and the names of its `arguments`. Starts the servers; late
 --- replies are available the next time.
 function M.prompts()
   if M.start({ quiet = true }) then
-    H.tell("prompts", {})
-    vim.wait(H.prompts and 100 or 3000, function()
+    H.tell("prompts", { cwd = vim.fn.getcwd(), starting = true })
+    vim.wait(H.knows_prompts and 100 or 3000, function()
       return H.has_prompts
     end, 20)
     H.has_prompts = false
@@ -117,9 +117,26 @@ function M.prompts()
   return H.prompts or {}
 end
 
---- Receive the servers' prompts from the host.
-function M.has_prompts(prompts)
-  H.prompts, H.has_prompts = prompts, true
+--- The prompts as the host reported them last. Asks it again, without waiting.
+function M.known_prompts()
+  M.mention("prompts", { cwd = vim.fn.getcwd(), starting = false })
+  return M.prompts_so_far()
+end
+
+--- The prompts as the host reported them last.
+function M.prompts_so_far()
+  return H.prompts or {}
+end
+
+--- Receive the prompts from the host; if not `all`, those of servers may follow.
+function M.has_prompts(prompts, all)
+  H.prompts = prompts
+  if all then
+    H.has_prompts, H.knows_prompts = true, true
+  end
+  if package.loaded["parley.completion"] then
+    require("parley.completion").again()
+  end
 end
 
 --- Receive the agents, and the settings that Lua uses, from the started host.

@@ -133,8 +133,8 @@ function M.login(server)
   require("parley.host").notify("sign_in", { server = server, cwd = vim.fn.getcwd() })
 end
 
---- Put an MCP server's prompt into the question under the cursor.
----@param words? string[] `server/prompt`, then `argument=value`; asks for missing arguments
+--- Put a prompt into the question under the cursor.
+---@param words? string[] `name` or `server/prompt`, then `argument=value`; asks for missing arguments
 function M.prompt(words)
   require("parley.chat").ask("prompt", { words = words or {} })
 end

@@ -61,6 +61,8 @@ COMMANDS = {
     "nothing asked": ("ask", 2),
     "tools": ("tools", 0),
     "agents": ("agents", 0),
+    "prompts": ("prompts", 0),
+    "skills": ("skills", 0),
     "settings": ("config", 0),
     "permissions": ("allow", 0),
     "the known chats": ("list", 0),
@@ -141,6 +143,10 @@ def test_every_command_prints_lines_of_the_schema_and_each_type_occurs(
             types |= types_of(printed(capsys, events_of(path, [path.read_bytes()])[0]))
     with closing(LedgerFile(default_path(shell.environ))) as ledger:
         ledger.allow(Permission("demo", "web_search", "d"), "")
+    for file in ("prompts/p.md", "skills/s/SKILL.md"):
+        path = Path(shell.environ["XDG_CONFIG_HOME"]) / "parley" / file
+        path.parent.mkdir(parents=True)
+        path.write_text("---\ndescription: D\n---\n", encoding="utf-8")
     for name, (arguments, code) in COMMANDS.items():
         shell.chat.write_text(CHAT, encoding="utf-8")
         done = shell.run(*arguments.split(), "--json")

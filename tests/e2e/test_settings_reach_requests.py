@@ -212,6 +212,7 @@ IN_NO_REQUEST = {
         "keys",
         "highlight",
         "mcp",
+        "skills",
         "workspace",
     ),
     "agents.loop",

@@ -203,6 +203,30 @@ def begin_question(lines: LineDecoder, question: Question, text: str) -> Edit:
     return Edit(start, start + 1, (*writer.join_blocks(blocks), "", attachments.escape_line(rest)))
 
 
+def first_words(lines: LineDecoder, question: Question) -> tuple[int, str] | None:
+    """The row and the text of a question's first line with text, with all blanks except the usual
+    one after the marker; None if a note or an attachment comes before it."""
+    if not question.parts or not isinstance(question.parts[0], Text):
+        return None
+    start = question.span.start
+    marker = grammar.marker_of(lines[start])
+    assert marker is not None, "the first line of a question must start with the question marker"
+    if not is_blank(first := lines[start][marker[1] :]):
+        return start, first.removeprefix(" ")
+    rows = range(start + 1, question.span.end)
+    return next((row, lines[row]) for row in rows if not is_blank(lines[row]))
+
+
+def replace_first_line(lines: LineDecoder, question: Question, text: str) -> Edit:
+    """Replace a question's first line of text, with the question's marker, by another text."""
+    place = first_words(lines, question)
+    assert place is not None, "the question must begin with text"
+    row = place[0]
+    new = writer.join_blocks(writer.question_blocks(Question((Text(text),))))
+    is_followed = row + 1 < len(lines) and not is_blank(lines[row + 1])
+    return Edit(question.span.start, row + 1, (*new, "") if is_followed else tuple(new))
+
+
 def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None) -> Edit:
     """Set the choice in a proposal's line; the rest of the line stays as it is."""
     line = lines[proposal.span.start]

@@ -159,6 +159,17 @@ def _ask(command: Parser) -> None:
         "standard input, "
         "which is included anyway unless it is a terminal",
     )
+    command.add_argument(
+        "--prompt", default="", metavar="NAME", help="a prompt to begin the question with"
+    )
+    command.add_argument(
+        "--argument",
+        dest="values",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument of the prompt; may be repeated",
+    )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     _json(command)
 
@@ -438,6 +449,13 @@ def _servers(command: Parser) -> None:
     )
 
 
+def _prompts(command: Parser) -> None:
+    command.add_argument(
+        "--servers", action="store_true", help="also start the MCP servers and list their prompts"
+    )
+    _json(command)
+
+
 def _server(command: Parser) -> None:
     command.add_argument("server", metavar="NAME", help="a server from the settings")
 
@@ -571,6 +589,16 @@ COMMANDS: dict[str, Command] = {
     "agents": Command(
         "config:agents",
         "List the agents, whether each has a key, and which one answers by default.",
+        _json,
+    ),
+    "prompts": Command(
+        "prompts:prompts",
+        "List the prompts for questions, and which of this project's you have not trusted.",
+        _prompts,
+    ),
+    "skills": Command(
+        "prompts:skills",
+        "List the skills that models may read, and which of this project's you have not trusted.",
         _json,
     ),
     "config": Command(

@@ -26,6 +26,7 @@ from parley.chat.new import new_text
 from parley.chat.references import ReferenceText, expansion
 from parley.chat.transcript import Attachment, Question, Text, without_blank_edges
 from parley.cli.exits import USAGE
+from parley.cli.prompts import prompt_text
 from parley.cli.report import Report, SilentReport, report_for
 from parley.cli.respond import Work, answering, application, begin, go_on, stopping, work_in_file
 from parley.cli.signals import ended_as_by_ctrl_c
@@ -48,7 +49,7 @@ def ask(arguments: argparse.Namespace) -> int:
     """Ask a question in a new or existing chat, and print the answer."""
     screen().is_quiet = arguments.quiet
     question, pictures = _question(arguments)
-    if not question and not pictures:
+    if not question and not pictures and not arguments.prompt:
         complain(_NOTHING)
         return USAGE
     with ended_as_by_ctrl_c():
@@ -82,7 +83,8 @@ async def _ask(
     arguments: argparse.Namespace, question: str, pictures: Sequence[NamedPicture]
 ) -> int:
     async with application() as app:
-        text = fit(question)
+        prompt = await prompt_text(app, arguments) if arguments.prompt else ""
+        text = fit("\n\n".join(filter(None, (prompt, question))))
         chat = chat_of(app, arguments)
         arguments.file = str(chat or chat_with(app, arguments, text))
         if screen().as_json:

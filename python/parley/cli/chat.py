@@ -26,6 +26,7 @@ from parley.cli.ask import chat_of, chat_with, put_question, work_on
 from parley.cli.exits import COMPLETE, CTRL_C, USAGE
 from parley.cli.external_editor import open_editor
 from parley.cli.keyboard import forget_typed
+from parley.cli.prompts import typed_prompt
 from parley.cli.report import report_for
 from parley.cli.respond import application, work_in_file
 from parley.cli.signals import handlers
@@ -50,6 +51,7 @@ _HELP = f"""\
 /agent [NAME]   choose who answers from now on, or list the agents
 /file           show this chat's file
 /quit           quit, like Ctrl-D
+/NAME [TEXT]    ask with the prompt NAME; `parley prompts` lists the prompts
 
 Put a multi-line question between {_QUOTES} and {_QUOTES}, or paste it.
 To ask a question that starts with /, put a space before it.
@@ -155,6 +157,10 @@ class _Conversation:
                 self._choose_agent(name)
             case _:
                 what = f"{word} {rest}".strip()
+                if text := self._run(typed_prompt(self._app, self._arguments, what)):
+                    self._run(put_question(self._app, self._arguments, fit(text)))
+                    self._answer()
+                    return
                 raise ParleyError(
                     f"unknown command {what}: /help lists the commands. "
                     "To ask it as a question, start the line with a space"

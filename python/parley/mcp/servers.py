@@ -205,9 +205,13 @@ class Servers:
         lists = await self._lists(ready, lambda session: session.values(blank), lambda _: ())
         return lists.get(server, ())
 
-    async def prompts(self) -> tuple[Prompt, ...]:
-        """All enabled servers' prompts, ordered by server; a server that fails contributes none."""
-        await self.catalogue()
+    async def prompts(self, *, starting: bool = True) -> tuple[Prompt, ...]:
+        """All enabled servers' prompts, ordered by server; a server that fails contributes none.
+
+        Without `starting`, only the running servers'.
+        """
+        if starting:
+            await self.catalogue()
         lists = await self._lists(self._ready(), lambda session: session.prompts(), lambda _: ())
         return tuple(prompt for prompts in lists.values() for prompt in prompts)
 

@@ -21,6 +21,7 @@ from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.chat_ports import chat_ports
 from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.mirror import UNKNOWN_TICK
+from parley.nvim.prompt_insertion import PromptInsertion
 from parley.nvim.start_check import StartCheck
 from parley.nvim.trust_dialog import TrustDialog
 from parley.nvim.turn import Turn
@@ -36,7 +37,11 @@ class Chat:
     """A chat, and its commands."""
 
     def __init__(
-        self, buffer: ChatBuffer, trust: TrustDialog, before: asyncio.Event | None = None
+        self,
+        buffer: ChatBuffer,
+        trust: TrustDialog,
+        prompts: PromptInsertion,
+        before: asyncio.Event | None = None,
     ) -> None:
         """`before` is the end of an earlier turn in this file; its buffer was closed or
         reloaded.
@@ -46,6 +51,7 @@ class Chat:
         self.check = StartCheck(buffer)
         self.turns = Turns(buffer, self.screen, self.check, self._continuation, before)
         self._trust = trust
+        self._prompts = prompts
         self._is_from_afar = False
         """Whether the last key only warned that it decides several calls from outside their
         lines.
@@ -79,10 +85,14 @@ class Chat:
         self.turns.ask(handle, row, work, is_question=False)
 
     async def _continuation(self, turn: Turn) -> engine.End:
-        """The work for a question: continue its exchange."""
-        if (shot := await self._chat_with_question(turn)) is None:
+        """The work for a question: put the prompt that it names into it, and continue its
+        exchange.
+        """
+        if await self._chat_with_question(turn) is None:
             return engine.End("nothing", engine.NOTHING_ASKED)
-        return await self._go_on(turn, shot)
+        if end := await self._prompts.expand(self, turn.document):
+            return end
+        return await self._go_on(turn, await turn.document.look())
 
     async def _chat_with_question(self, turn: Turn) -> engine.Snapshot | None:
         """The chat in which the user has asked; None if it contains no question."""

@@ -38,7 +38,7 @@ from parley.nvim.lookups import show_details, show_request, show_review
 from parley.nvim.open_files import BufferFiles
 from parley.nvim.pages import log_page
 from parley.nvim.permission_dialog import PermissionDialog
-from parley.nvim.prompt_insertion import insert_prompt, list_prompts
+from parley.nvim.prompt_insertion import PromptInsertion
 from parley.nvim.resource_names import ResourceNames
 from parley.nvim.rewriting import send_rewrite
 from parley.nvim.servers_page import ServersPage
@@ -66,6 +66,7 @@ class Plugin:
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
+        self.prompts = PromptInsertion(self.editor, self.dialogs, lambda: self.app, self.trust)
         self.code = BufferCode(self.editor)
         self._permissions = PermissionDialog(self.editor, self.dialogs, lambda: self.app)
         self._reverts = FileReverts(self.editor, lambda: self.app)
@@ -116,7 +117,7 @@ class Plugin:
             buffer = ChatBuffer(self.editor, self.app, buf, name)
             buffer.folder = self.folder
             buffer.chosen = self._chosen.get(name) if name else None
-            chat = self.chats[buf] = Chat(buffer, self.trust, before)
+            chat = self.chats[buf] = Chat(buffer, self.trust, self.prompts, before)
         chat.buffer.name = name
         return chat
 
@@ -407,7 +408,7 @@ class Plugin:
         async def insert() -> None:
             try:
                 await self.trust.settle(self.app)
-                await insert_prompt(self.app.servers, self.dialogs, chat, handle, words)
+                await self.prompts.insert(chat, handle, words)
             finally:
                 self.editor.tell("close", handle)
 
@@ -446,8 +447,9 @@ class Plugin:
     def _on_rewritten(self, buf: int, name: str, row: int, rewrite: int, old: list[str]) -> None:
         self.editor.spawn(send_rewrite(self._chat(buf, name).buffer, rewrite, row, old))
 
-    def _on_prompts(self) -> None:
-        self.editor.spawn(list_prompts(self.editor, self.app.servers))
+    def _on_prompts(self, cwd: str, starting: bool) -> None:
+        self._in(cwd)
+        self.editor.spawn(self.prompts.list(starting=starting))
 
     def _on_resources(self) -> None:
         self.editor.spawn(self._resource_names.resources())

@@ -20,6 +20,7 @@ from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
 from parley.demo import PACE_HEADER
 from parley.errors import ModelError, ParleyError
+from parley.instructions.skills import skill_list
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
@@ -38,8 +39,10 @@ from parley.runtime.app_workspace import AppWorkspace
 from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
+from parley.runtime.prompt_list import PromptList
 from parley.runtime.reverting import Reverter
 from parley.runtime.short_reply import short_reply, short_request
+from parley.runtime.skill_texts import SkillTexts
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
@@ -50,6 +53,7 @@ from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from parley.storage.changed_files import ChangedFiles
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
+from parley.storage.prompt_folders import PromptFolders
 from parley.storage.reference_texts import (
     EditorTexts,
     FileReferences,
@@ -57,9 +61,12 @@ from parley.storage.reference_texts import (
     no_editor,
     nobody_asked,
 )
+from parley.storage.skill_folders import SkillFolders
+from parley.storage.text_trust import TextTrust
 from parley.storage.trust import ProjectTrust
 from parley.tools.catalogue import Tool
 from parley.tools.server_settings import MOCK, ServerSettings
+from parley.tools.skill_tool import skill_tool
 from parley.workspace.boundary import sealed
 from parley.workspace.editor_code import EditorCode
 from parley.workspace.editor_files import EditorFiles, NoEditor
@@ -167,6 +174,12 @@ class App:
         self._attachments = AttachmentCache()
         self._config_file = ConfigFile()
         self._project = ProjectTrust(folder, self._trust_file)
+        self.text_trust = TextTrust(self._trust_file)
+        """The project's texts that the user has agreed to."""
+        own_folders = environ, self._project_folder, self.text_trust
+        self.skills = SkillFolders(*own_folders)
+        self.prompts = PromptList(PromptFolders(*own_folders), self.servers)
+        self._skill_tool: Tool | None = None
         self._look_at_project()
         text_tools = settings.prompt_tools
         attempts = Attempts(
@@ -234,6 +247,20 @@ class App:
             own.append(workspace)
         self.servers.use({**self.settings.mcp.servers, **{server.name: server for server in own}})
 
+        self.look_at_skills()
+
+    def look_at_skills(self) -> None:
+        """Read the skills again, if the settings use them."""
+        settings = self.settings.skills
+        if settings.enabled:
+            self.skills.look()
+        offered = [s.skill for s in self.skills.skills.values() if s.skill.is_offered]
+        listed = skill_list(offered, settings.budget_tokens)
+        self._skill_tool = skill_tool(listed) if listed else None
+
+    def _project_folder(self) -> Path:
+        return Path(self.project())
+
     def agents(self) -> list[str]:
         """The names of all agents."""
         return [agent.name for agent in self.settings.all_agents()]
@@ -282,7 +309,9 @@ class App:
 
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)
-            settings = resolve.chat_settings(transcript, self.settings, agent, self._templates)
+            settings = resolve.chat_settings(
+                transcript, self.settings, agent, self._templates, self._skill_tool
+            )
             return replace(
                 settings, request=self.client.settled(self._text_tools.settled(settings.request))
             )
@@ -381,6 +410,7 @@ class App:
             references,
             attachments,
             self.workspace.previews((folder or self._folder)()),
+            SkillTexts(self.skills),
         )
 
     def reverter(self, chat: str) -> Reverter:
