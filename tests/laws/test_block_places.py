@@ -94,7 +94,7 @@ def test_of_several_places_the_one_with_the_fewest_changes_is_taken() -> None:
         (["class A:", "    end"], "its last line is not there: end"),
         (["return 1", "class A:"], "its first line is not above its last line"),
         (["        return 1"], "fits 2 places in the file equally well: line 3, line 7"),
-        ([*FILE[:4], "    def h(self):", FILE[6]], "at lines 1 to 3, at lines 1 to 7"),
+        ([*FILE[:4], "    def h(self):", FILE[6]], "lines 1 to 3, lines 1 to 7"),
         (
             ["class A:", "    # ... existing code ...", "        return 1"],
             "leaves out lines: # ...",

@@ -133,7 +133,7 @@ def revert(arguments: argparse.Namespace) -> int:
     transcript = parse(text_of(Path(arguments.file)))
     if (number := arguments.exchange) is not None and number > len(transcript.exchanges):
         raise ParleyError(
-            f"{arguments.file}: there is no exchange {number}, only {len(transcript.exchanges)}"
+            f"{arguments.file}: there is no exchange {number}: it has {len(transcript.exchanges)}"
         )
     with _reverter(arguments.file) as known:
         if known is None:
