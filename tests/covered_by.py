@@ -77,6 +77,7 @@ COVERED_BY = {
     "providers/api_keys": "providers/test_client_faults.py",
     "providers/provider_errors": "providers/test_client_faults.py",
     "providers/sampling_requests": "mcp/test_callbacks.py",
+    "runtime/app_instructions": "e2e/test_instructions.py",
     "runtime/app_workspace": "runtime/test_app.py",
     "runtime/asyncio_ports": "test_clock.py",
     "runtime/audit": "runtime/test_tools_port.py",

@@ -114,6 +114,8 @@ def lua(value: object) -> str:
             return f'"{value}"'
         case int() | float():
             return f"{value:g}" if isinstance(value, float) else str(value)
+        case (str(), *_):
+            return f"{{ {', '.join(map(lua, value))} }}"
         case _:
             assert not value, f"a default that is neither plain nor empty: {value!r}"
             return "{}"

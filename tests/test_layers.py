@@ -36,11 +36,11 @@ before it.
 BELOW: dict[str, set[str]] = {
     "chat": set(),
     "tools": set(),
-    "models": {"chat", "tools"},
     "instructions": {"chat"},
+    "models": {"chat", "tools", "instructions"},
     "policy": {"chat", "tools"},
     "engine": {"chat", "tools", "models", "policy"},
-    "settings": {"chat", "tools", "models", "policy", "engine"},
+    "settings": {"chat", "tools", "models", "policy", "engine", "instructions"},
     "display": {"chat", "tools", "policy", "settings"},
     "storage": {"chat", "tools", "policy", "engine", "instructions"},
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},

@@ -99,6 +99,7 @@ class Session:
         environ: Mapping[str, str] | None = None,
         workspace: str | os.PathLike[str] | None = None,
         may_read: MayRead | None = None,
+        instructions: str = "",
     ) -> None:
         """Create a session from `settings`: values, or a table as in `config.toml`.
 
@@ -113,7 +114,8 @@ class Session:
         hidden file is included. `provider` generates the replies for agents that use it; if
         there are no such agents, Parley adds an agent with the provider's name. `workspace` is the
         folder in which the model may use Parley's own file tools; without it, they are offered only
-        if the settings set `workspace.root` or `workspace.enabled = true`.
+        if the settings set `workspace.root` or `workspace.enabled = true`. `instructions` is a text
+        that follows the system prompt; a session never reads `AGENTS.md` by itself.
 
         Raises SettingsError if the settings, or files that they refer to, are faulty, or if a
         function cannot become a tool.
@@ -129,7 +131,7 @@ class Session:
         )
         if name:
             self._settings = _with_provider(self._settings, name)
-        self._settings = _with_workspace(self._settings, workspace)
+        self._settings = replace(_with_workspace(self._settings, workspace), instructions=())
         self._references = _folder(references)
         with ExitStack() as failing:
             ledger = LedgerFile(None)
@@ -139,7 +141,7 @@ class Session:
                 environ,
                 ledger,
                 front_end=FrontEnd(may_read_hidden=partial(_may_read, may_read)),
-                objects=ProgramObjects(objects, provider, REQUEST_TIMES),
+                objects=ProgramObjects(objects, provider, REQUEST_TIMES, instructions),
             )
             if workspace is not None and self._app.workspace.root.reason:
                 raise SettingsError(f"workspace: {self._app.workspace.root.reason}")

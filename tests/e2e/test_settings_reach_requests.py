@@ -218,6 +218,7 @@ IN_NO_REQUEST = {
     "agents.loop",
     *("picker", "pictures", "save", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
+    *("instructions", "file: instructions"),  # tests/e2e/test_instructions.py has files for them
 }
 """Settings that no request shows: paths, the loop's limits and rules, keys, appearance, servers."""
 

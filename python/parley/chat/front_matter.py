@@ -40,14 +40,15 @@ class _Keys:
     tool_mode: ToolMode
     tools: tuple[str, ...] = field(metadata=rule(noun="a list of tool names or globs"))
     max_tool_calls: CallLimits
+    instructions: tuple[str, ...] = field(metadata=rule(noun="a list of file names"))
     max_full_exchanges: int
     tags: tuple[str, ...]
     forked_from: str
 
 
 KEYS = names(_Keys)
-_NARROWING = ("tools", "max_tool_calls")
-"""If these keys were ignored, a chat could do more than its file allows."""
+_NARROWING = ("tools", "max_tool_calls", "instructions")
+"""If these keys were ignored, a chat could do or send more than its file allows."""
 
 
 @dataclass(frozen=True, slots=True)

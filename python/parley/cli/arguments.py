@@ -461,9 +461,23 @@ def _server(command: Parser) -> None:
 
 
 def _trust(command: Parser) -> None:
-    command.add_argument("file", metavar="FILE", help="usually .mcp.json")
+    command.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="a server file, such as .mcp.json, or instructions, such as AGENTS.md; default: all "
+        "files of the project here that you have not decided on",
+    )
     command.add_argument(
         "--pin", action="store_true", help="also pin the project programs that the file mentions"
+    )
+    command.add_argument(
+        "--digest",
+        action="append",
+        default=[],
+        metavar="DIGEST",
+        help="for scripts: agree to instructions with this SHA-256 digest, without asking; may be "
+        "repeated",
     )
 
 
@@ -634,8 +648,8 @@ COMMANDS: dict[str, Command] = {
         "servers:logout", "Sign out of an MCP server, and delete its tokens.", _server
     ),
     "trust": Command(
-        "servers:trust",
-        "Trust a project's MCP server file, with its current content.",
+        "trust:trust",
+        "Trust a project's server files and instructions, with their current content.",
         _trust,
     ),
     "allow": Command(

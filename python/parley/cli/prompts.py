@@ -29,7 +29,7 @@ def prompts(arguments: argparse.Namespace) -> int:
 
 
 async def _prompts(arguments: argparse.Namespace) -> int:
-    async with onlooker(with_tools=True) as app:
+    async with onlooker() as app:
         known = app.prompts
         entries = await known.all() if arguments.servers else known.files()
         for problem in known.folders.look()[1]:
@@ -68,7 +68,7 @@ def skills(arguments: argparse.Namespace) -> int:
 
 
 async def _skills(arguments: argparse.Namespace) -> int:
-    async with onlooker(with_tools=True) as app:
+    async with onlooker() as app:
         folders = app.skills
         rows = [
             *((s, True) for s in folders.skills.values()),

@@ -39,7 +39,7 @@ async def _replay(arguments: argparse.Namespace) -> Replay:
         raise ParleyError(f"{file_name(arguments.file)}: no question")
     if problem := trouble(transcript):
         raise ParleyError(f"{arguments.file}: {problem}")
-    async with onlooker(with_tools=False) as app:
+    async with onlooker() as app:
         check_agent(arguments.agent, app.settings)
 
         def on_request(exchange: int, request: Request) -> None:

@@ -21,7 +21,15 @@ from parley.cli.keyboard import hushed
 from parley.cli.report import CODES, Report, report_for
 from parley.cli.scripted_choices import Script, record_sightings
 from parley.cli.signals import ended_as_by_ctrl_c, handlers, soon
-from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
+from parley.cli.terminal import (
+    PIPE,
+    complain,
+    remark,
+    screen,
+    settings,
+    warn_of_instructions,
+    warn_of_project,
+)
 from parley.errors import GoneError, ParleyError
 from parley.policy.choice import answered_at, exchange_at, open_calls
 from parley.policy.plan import AwaitQuestion, Complete, next_step
@@ -214,6 +222,7 @@ async def open_chat(
 
     transcript = (await document.read()).transcript
     begin(app, transcript, arguments)
+    warn_of_instructions(app, transcript)
     name = app.agent_name(transcript, arguments.agent)
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, path)

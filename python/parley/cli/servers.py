@@ -1,4 +1,4 @@
-"""`parley servers`, `tools`, `login`, `logout`, `trust`, `convert` and `demo-server`."""
+"""`parley servers`, `tools`, `login`, `logout`, `convert` and `demo-server`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from parley.cli.exits import COMPLETE, MISSING
 from parley.cli.terminal import (
     PIPE,
-    complain,
     emit,
     in_the_shell,
     plain,
@@ -25,7 +23,6 @@ from parley.cli.terminal import (
     say,
     say_json,
     say_line,
-    screen,
     settings,
     warn_of_project,
 )
@@ -39,9 +36,7 @@ from parley.tools.visits import Visit
 if TYPE_CHECKING:
     from parley.runtime.app import App
     from parley.settings.new_server import NewServer
-    from parley.tools.mcp_files import ServersFile
 
-_YES = ("y", "yes")
 RESOURCES_SHOWN = 20
 """The most resources, and the most templates, that a person sees for a server."""
 
@@ -211,59 +206,6 @@ async def _logout(server: str) -> int:
             raise ParleyError(f"you are not signed in to {server}")
     say_line(f"signed out of {server}: the tokens stored here were deleted")
     return COMPLETE
-
-
-def trust(arguments: argparse.Namespace) -> int:
-    """Trust a project's MCP server file, with its current content."""
-    from parley.storage.ledger import LedgerFile, default_path
-    from parley.storage.trust import offered
-    from parley.storage.trust import trust as record
-
-    path = Path(arguments.file)
-    file, digest = offered(path)
-    for problem in file.problems:
-        complain(problem)
-    _describe(file, path)
-    if not screen().has_shown_all:
-        raise ParleyError("nothing was trusted, because the description could not be written")
-    if (
-        screen().can_ask
-        and screen().line("Trust these servers to do this? (y/N) ").lower() not in _YES
-    ):
-        raise ParleyError(f"{path} is not trusted")
-    with closing(LedgerFile(default_path(os.environ))) as ledger:
-        record(ledger, path, digest, pinned=arguments.pin)
-    say_line(_trusted(path, file, is_pinned=arguments.pin))
-    return COMPLETE
-
-
-def _describe(file: ServersFile, path: Path) -> None:
-    from parley.storage.trust import findings
-    from parley.tools.descriptions import described
-    from parley.tools.mcp_files import project_of
-
-    folder = project_of(path.absolute())
-    for name, server in file.servers.items():
-        say_line(f"{name}:")
-        for line in described(server, findings(server, folder)):
-            say_line(f"  {line}")
-
-
-def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
-    """The message that trust was recorded, and which changes end it."""
-    from parley.storage.trust import programs
-    from parley.tools.mcp_files import project_of
-
-    binding = "Parley asks again if this file changes"
-    if names := programs(file, project_of(path.absolute())):
-        listed = ", ".join(map(str, names))
-        if is_pinned:
-            binding = f"Parley asks again if this file or {listed} changes"
-        else:
-            binding += f", but not if {listed} changes. To pin it, pass --pin"
-    elif is_pinned:
-        binding += "; the file mentions no project programs to pin"
-    return f"{path} is trusted: {binding}"
 
 
 def demo_server(arguments: argparse.Namespace) -> int:

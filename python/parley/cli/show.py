@@ -39,10 +39,11 @@ from parley.cli.terminal import (
     screen,
     settings,
     snake_case,
+    warn_of_instructions,
 )
 from parley.errors import ParleyError
 from parley.models.formats import format_for
-from parley.models.request import Request
+from parley.models.request import Request, instruction_tokens
 from parley.policy.approval import CallKey
 from parley.policy.status_texts import waiting_for
 from parley.runtime.totals import totals, totals_table
@@ -68,30 +69,33 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.providers.client import wire_format
 
     text = read(arguments.file)
-    async with onlooker(with_tools=arguments.tools) as app:
+    async with onlooker() as app:
         check_agent(arguments.agent, app.settings)
         agent = _agent_for(app.settings, arguments)
         ports, seen = await look(
             app, text, chat_path(arguments.file), agent, with_tools=arguments.tools
         )
         request = await engine.with_pictures(ports, seen.next_request())
+        for name, tokens in instruction_tokens(request):
+            remark(f"the system prompt contains instructions from {name}, {tokens}")
+        warn_of_instructions(app, seen.snapshot.transcript)
         if arguments.provider:
             return format_for(arguments.provider).body(request)
         return wire_format(app.provider(request.provider), request).body(request)
 
 
 @asynccontextmanager
-async def onlooker(*, with_tools: bool) -> AsyncIterator[App]:
+async def onlooker() -> AsyncIterator[App]:
     """An application that sends nothing, and does not change the ledger."""
     from parley.runtime.app import App
-    from parley.storage.ledger import LedgerFile, default_path
+    from parley.storage.ledger import LedgerFile, shell_ledger
 
-    trust = LedgerFile(default_path(os.environ)) if with_tools else None
-    app = App(settings(), os.environ, LedgerFile(None), trust=trust)
-    try:
-        yield app
-    finally:
-        await app.close()
+    with shell_ledger(os.environ) as trust:
+        app = App(settings(), os.environ, LedgerFile(None), trust=trust)
+        try:
+            yield app
+        finally:
+            await app.close()
 
 
 async def look(

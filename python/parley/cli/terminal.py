@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from parley.cli.screen import Screen
 from parley.errors import ParleyError
-from parley.text import visible
+from parley.tables import listed
+from parley.text import one_line, visible
 
 if TYPE_CHECKING:
+    from parley.chat.transcript import Transcript
     from parley.runtime.app import App
     from parley.settings.load import SettingsFile
     from parley.settings.values import Settings
@@ -191,6 +193,16 @@ def warn_of_project(app: App) -> None:
         remark(f"not trusted, so not used: this project's skills {', '.join(names)}")
     for problem in app.problems():
         remark(problem)
+
+
+def warn_of_instructions(app: App, transcript: Transcript) -> None:
+    """Print, once, which instructions for a chat are not sent, and how to agree to them."""
+    if names := [one_line(name) for name in app.instruction_news(transcript)]:
+        are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+        remark(
+            f"{listed(names)} {are} not sent to the model, because you have not agreed to {them}. "
+            f"To read {them} and agree, run: parley trust"
+        )
 
 
 def read(path: str) -> str:

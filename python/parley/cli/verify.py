@@ -91,7 +91,7 @@ def _exchange_at(transcript: Transcript, line: int) -> int:
 
 async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list[str]:
     """The changes to the settings since the last recorded request."""
-    async with onlooker(with_tools=arguments.tools) as app:
+    async with onlooker() as app:
         # If the front matter named no agent, provider or model, the agent was either the default or
         # the user's choice: the record does not show which. A chosen agent ignores the front
         # matter's provider and model.

@@ -17,6 +17,7 @@ from parley.chat.grammar import SUMMARY
 from parley.chat.history import GO_ON, NO_QUESTION, OMITTED, CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.rounds import Round
 from parley.chat.transcript import Attachment, Proposal, Text, Thinking, ToolCall, Transcript
+from parley.instructions.project import instruction_block
 from parley.models.memory import memory
 from parley.models.request import Request, goes_back
 from parley.tools.catalogue import Catalogue, canonical
@@ -72,11 +73,14 @@ def header(request: Request, guidance: str) -> dict[str, Any]:
     """
     answers = request.transcript.exchanges[request.at].answers
     text_tools = request.text_tools.mode if request.text_tools else ""
+    system = request.system.removesuffix(guidance).rstrip("\n")
+    own = system.removesuffix(instruction_block(request.instructions))
     return {
         "agent": (answers[-1].agent if answers else None) or "",
         "provider": request.provider,
         "model": request.model,
-        "system": digest(request.system.removesuffix(guidance).rstrip("\n")),
+        "system": digest(own.rstrip("\n")),
+        **({"instructions": instructions(request)} if own != system else {}),
         "front": front_matter(request.transcript),
         "parameters": digest(request.temperature, request.max_tokens, request.thinking, text_tools),
         "tools": tools(request.catalogue) if request.offers_tools else {},
@@ -86,6 +90,11 @@ def header(request: Request, guidance: str) -> dict[str, Any]:
         "thinks": request.keep_thinking,
         "space": None if request.memory().is_whole else request.space,
     }
+
+
+def instructions(request: Request) -> dict[str, str]:
+    """The digests of the project's instructions, by their names."""
+    return {each.name: digest(each.text) for each in request.instructions}
 
 
 def front_matter(transcript: Transcript) -> dict[str, str]:

@@ -13,6 +13,7 @@ from parley.chat.history import ModelTurn, Turn
 from parley.chat.omissions import size
 from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import Attachment, Exchange, Thinking, Transcript
+from parley.instructions.project import Instructions
 from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, Limit, context_window
 from parley.models.encode import wire_name
 from parley.models.events import Price
@@ -21,6 +22,7 @@ from parley.models.picture_limits import attachments_of, room, sees, selection, 
 from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template
 from parley.models.tool_room import ToolRoom
+from parley.text import counted
 from parley.tools.catalogue import Catalogue, Tool
 
 GONE = "This tool was called earlier; it cannot be called now."
@@ -63,7 +65,8 @@ class Request:
     that it refused all pictures. `refused_tools` are the tools that the provider refused, which are
     no longer in the catalogue. `price` is the price of the model's tokens, if known. `tool_room`
     limits the tools' schemas; if it is None, all schemas are sent. `may_wait` means that the next
-    request may be late, because calls of this one's reply may wait for the user.
+    request may be late, because calls of this one's reply may wait for the user. `instructions` are
+    the texts that `system` contains.
     """
 
     transcript: Transcript
@@ -71,6 +74,7 @@ class Request:
     provider: str
     model: str
     system: str = ""
+    instructions: Instructions = ()
     max_tokens: int | None = None
     temperature: float | None = None
     thinking: ThinkingSettings = field(default_factory=ThinkingSettings)
@@ -213,6 +217,14 @@ class Request:
         """Whether to send thinking back: only if it is signed, in the open loop, and from the same
         model."""
         return self.keep_thinking and goes_back(part, reply, (self.provider, self.model))
+
+
+def instruction_tokens(request: Request) -> list[tuple[str, str]]:
+    """The names of a request's instructions, each with its estimated number of tokens."""
+    return [
+        (each.name, f"about {counted(size(each.text) // BYTES_PER_TOKEN, 'token')}")
+        for each in request.instructions
+    ]
 
 
 def goes_back(part: Thinking, reply: ModelTurn, model: tuple[str, str]) -> bool:

@@ -99,7 +99,7 @@ class Chat:
         turn.is_question = True
         if not has_question((await turn.document.look()).transcript):
             return None
-        await self._trust.settle(self.buffer.app)
+        await self._trust.settle_for(self.buffer)
         return await turn.document.look()
 
     async def _go_on(self, turn: Turn, shot: engine.Snapshot) -> engine.End:
@@ -137,7 +137,7 @@ class Chat:
         async def work(turn: Turn) -> engine.End:
             if not self.buffer.name or not Path(self.buffer.path).is_file():  # noqa: ASYNC240 - one look at one file
                 return engine.End("nothing", UNSAVED)
-            await self._trust.settle(self.buffer.app)
+            await self._trust.settle_for(self.buffer)
             line = await self._line_of_choice(turn, rule)
             shot = await turn.document.read()
             chosen = self.buffer.chosen_for(shot)

@@ -57,7 +57,7 @@ class ChatBuffer:
     @property
     def resolve(self) -> Resolve:
         """The settings for drawing this chat."""
-        return self.app.resolve(self.chosen)
+        return self.app.resolve_to_draw(self.chosen)
 
     def chosen_for(self, shot: Snapshot) -> str | None:
         """The agent that the user chose for the current answer, or else for this chat."""
@@ -68,7 +68,13 @@ class ChatBuffer:
 
     def resolve_for(self, shot: Snapshot, chosen: str | None) -> Resolve:
         """A turn's settings: the agent accepted at the start answers until the end."""
-        return self.app.resolve(chosen, self.app.agent(shot.transcript, chosen))
+        agent = self.app.agent(shot.transcript, chosen)
+        return self.app.resolve(chosen, agent, lambda: self.folder)
+
+    @property
+    def resolve_to_ask(self) -> Resolve:
+        """The settings for the request that would be sent now."""
+        return self.app.resolve(self.chosen, folder=lambda: self.folder)
 
     async def look(self) -> Transcript:
         """The buffer's text as it is now. Raises GoneError if the buffer is gone."""

@@ -14,6 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from parley.chat.transcript import Transcript
+from parley.display.summary import legible_line
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE, sdks
@@ -143,6 +145,15 @@ def _project(app: App) -> Iterator[Line]:
         )
     for path in app.trusted():
         yield "ok", f"{path} is trusted, and its MCP servers are used", []
+    found = app.instructions(Transcript())
+    for text in found.offered:
+        yield (
+            "warn",
+            f"{legible_line(text.name)} is not sent because you have not agreed to it",
+            ["To review it, ask a question, or press t in :ParleyTools"],
+        )
+    for each in found.agreed:
+        yield "ok", f"instructions from {legible_line(each.name)} are sent", []
     for problem in app.problems():
         yield "warn", problem.removeprefix("parley: "), ["Fix the file, then trust it again"]
 

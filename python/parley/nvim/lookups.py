@@ -60,12 +60,13 @@ def show_request(chat: Chat, handle: int, row: int) -> None:
         from parley.providers.client import wire_format
 
         ports = chat_ports(buffer, chat.screen, document, _observer(buffer.editor))
-        observation = await engine.observe(ports, buffer.resolve)
+        observation = await engine.observe(ports, buffer.resolve_to_ask)
         request = await engine.with_pictures(ports, observation.next_request())
         provider = buffer.app.provider(request.provider)
         form = wire_format(provider, request)
         url = buffer.app.client.url(provider, form.path)
-        lines = request_page(request, buffer.agent.name, url, form.body(request))
+        offered = buffer.app.instructions(buffer.transcript, lambda: buffer.folder).offered
+        lines = request_page(request, buffer.agent.name, url, form.body(request), offered)
         buffer.editor.tell("scratch", "request", lines, "jsonc")
 
     buffer.editor.spawn(buffer.at(handle, row, work))

@@ -20,7 +20,7 @@ from parley.display.offered_text_rows import HIDDEN_SHOWN, has_hidden, offered_t
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.models.context_window import context_window
-from parley.models.request import Request
+from parley.models.request import Request, instruction_tokens
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.attachment_files import ChatAttachments
@@ -36,24 +36,39 @@ THE_FILE = "## The file"
 _WIDTH = 78
 _SHOWN_OF_BYTES = 60
 _DATA_URL = re.compile(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
+_FACT = 8
+"""The least width of the names of a request's facts."""
 _NAME, _ID = 24, 8
 """The widths of two columns: for a name, and for the end of a call's id."""
 
 
-def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]) -> list[str]:
-    """A request's body as JSON, below comments with its agent and tools."""
+def request_page(
+    request: Request,
+    agent: str,
+    url: str,
+    body: Mapping[str, Any],
+    offered: Sequence[OfferedText] = (),
+) -> list[str]:
+    """A request's body as JSON, below comments with its agent, tools and instructions.
+
+    `offered` are the project's instructions that are not sent, because the user has not agreed.
+    """
     tools = [wire for wire, _ in request.catalogue.in_full] if request.offers_tools else []
     in_words = " in words" if request.text_tools and request.text_tools.syntax else ""
     left = len(request.catalogue.names_only) if request.offers_tools else 0
     names_only = f"; and the names of {counted(left, 'more tool')}" if left else ""
     window = request.window or context_window(request.model)
+    left_out = [f"{each.name} (not sent: you have not agreed to it)" for each in offered]
+    texts = [f"{name} ({about})" for name, about in instruction_tokens(request)]
     facts = {
         "agent": f"{agent}: {request.model} of {request.provider}",
         "URL": url,
         "tools": f"{len(tools)}{in_words}{': ' if tools else ''}{', '.join(tools)}{names_only}",
+        **({"instructions": ", ".join((*texts, *left_out))} if texts or left_out else {}),
         "tokens": f"about {request.tokens():,} (estimated); the model accepts {window:,}",
     }
-    head = [line for name, fact in facts.items() for line in _comment(name, fact)]
+    width = max(_FACT, *(len(name) + 1 for name in facts))
+    head = [line for name, fact in facts.items() for line in _comment(f"{name:<{width}}", fact)]
     return [*head, *json.dumps(_without_bytes(body), indent=2, ensure_ascii=False).split("\n")]
 
 
@@ -78,7 +93,7 @@ def _cut(data: str) -> str:
 
 
 def _comment(name: str, fact: str) -> list[str]:
-    start = f"// {name:<8}"
+    start = f"// {name}"
     return textwrap.wrap(
         legible_line(fact),
         _WIDTH,

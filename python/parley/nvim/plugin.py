@@ -348,7 +348,9 @@ class Plugin:
         self.editor.spawn(show_block(chat.buffer, handle, row, is_whole=whole))
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
-        show_request(self._chat(buf, name), handle, row)
+        chat = self._chat(buf, name)
+        chat.buffer.folder = self._in(cwd)
+        show_request(chat, handle, row)
 
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).buffer.path

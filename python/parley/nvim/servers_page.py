@@ -9,7 +9,7 @@ like.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from parley.nvim.editor import Editor
 from parley.nvim.tools_page import NEVER, NONE, ServerOffer, tools_page
 from parley.nvim.trust_dialog import TrustDialog
 from parley.runtime.app import App
+from parley.storage.text_trust import OfferedText
 from parley.tables import any_of
 from parley.tools.catalogue import Catalogue
 from parley.tools.mcp_files import PROJECT_FILES
@@ -110,11 +111,23 @@ class ServersPage:
         await self._follow()
 
     async def trust(self) -> None:
-        """Ask about the project's server files, even if the user declined earlier."""
-        if not self._app().untrusted():
-            raise ParleyError(f"no untrusted {any_of(*PROJECT_FILES)} here")
-        await self._trust.settle(self._app(), again=True)
+        """Ask about the project's server files and instructions, even if the user declined
+        earlier.
+        """
+        if not (self._app().untrusted() or self._offered()):
+            raise ParleyError(f"no untrusted {any_of(*PROJECT_FILES)} or instructions here")
+        if self._chat:
+            await self._trust.settle_for(self._chat.buffer, again=True)
+        else:
+            await self._trust.settle(self._app(), again=True)
         await self._follow()
+
+    def _offered(self) -> Sequence[OfferedText]:
+        """The project's instructions to which the user has not agreed, for the page's chat."""
+        if self._chat is None:
+            return ()
+        buffer = self._chat.buffer
+        return self._app().instructions(buffer.transcript, lambda: buffer.folder).offered
 
     async def _follow(self) -> None:
         """Draw servers as they become ready or fail, and later their resources."""
@@ -143,13 +156,18 @@ class ServersPage:
 
     def _offer(self, transcript: Transcript) -> ServerOffer:
         app, chosen = self._app(), self._chat.buffer.chosen if self._chat else None
-        servers, resolve = app.servers.status(), app.resolve(chosen)
+        servers, resolve = app.servers.status(), app.resolve_to_draw(chosen)
         catalogue = Catalogue.of(tool for server in servers for tool in server.tools)
         globs = read_front_matter(transcript.front_matter).keys.get(KEY)
         out = [s.name for s in servers if globs is not None and not takes(globs, (f"{s.name}/*",))]
         untrusted = [
             f"{p} is not used because you have not trusted it (press t to review it)"
             for p in app.untrusted()
+        ]
+        untrusted += [
+            f"{legible_line(text.name)} is not sent because you have not agreed to it (press t to "
+            "review it)"
+            for text in self._offered()
         ]
         settings = resolve(transcript)
         return ServerOffer(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.pages import THE_FILE, offered_text_page, project_page
@@ -68,6 +69,20 @@ class TrustDialog:
                     app.trust(path, content, pinned=answer == PINNED)
             self._tell_problems(app)
         await self._settle_skills(app, again=again)
+
+    async def settle_for(self, buffer: ChatBuffer, *, again: bool = False) -> None:
+        """Also ask about the instructions for a chat, until the files on disk are decided.
+
+        Raises ParleyError.
+        """
+        await self.settle(buffer.app, again=again)
+
+        def offered() -> Sequence[OfferedText]:
+            return buffer.app.instructions(buffer.transcript, lambda: buffer.folder).offered
+
+        while await self.agree(offered(), buffer.app.text_trust, again=again):
+            again = False
+        self._tell_problems(buffer.app)
 
     async def agree(
         self, texts: Iterable[OfferedText], trust: TextTrust, *, again: bool = False

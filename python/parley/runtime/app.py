@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
+from parley.chat.front_matter import read_front_matter
 from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
 from parley.demo import PACE_HEADER
 from parley.errors import ModelError, ParleyError
+from parley.instructions.project import Instructions
 from parley.instructions.skills import skill_list
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.functions import InProcess
@@ -35,6 +37,7 @@ from parley.policy.permissions import Permission, in_any_folder
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.sampling_requests import Sampler
+from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
 from parley.runtime.app_workspace import AppWorkspace
 from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
@@ -100,12 +103,14 @@ class ProgramObjects:
     """What a program that uses Parley as a library passes as objects.
 
     `servers` maps names in the settings to servers in this process. `provider` creates replies; its
-    name is in the settings. Apps with the same `request_times` share one rate limit.
+    name is in the settings. Apps with the same `request_times` share one rate limit. `instructions`
+    is a text for all system prompts.
     """
 
     servers: Mapping[str, InProcess] | None = None
     provider: Provider | None = None
     request_times: list[float] | None = None
+    instructions: str = ""
 
 
 _NOBODY, _NO_OBJECTS = FrontEnd(), ProgramObjects()
@@ -180,6 +185,7 @@ class App:
         self.skills = SkillFolders(*own_folders)
         self.prompts = PromptList(PromptFolders(*own_folders), self.servers)
         self._skill_tool: Tool | None = None
+        self._instructions = AppInstructions(environ, self.text_trust, objects.instructions)
         self._look_at_project()
         text_tools = settings.prompt_tools
         attempts = Attempts(
@@ -229,9 +235,21 @@ class App:
         self._look_at_project()
 
     def problems(self) -> tuple[str, ...]:
-        """The problems in the project's server files and in an edited `mcp.config_file`, one line
-        each."""
-        return (*self._config_file.problems, *self._project.file.problems)
+        """The problems in the project's server files and instructions, and in an edited
+        `mcp.config_file`, one line each."""
+        own, project = self._config_file.problems, self._project.file.problems
+        return (*own, *project, *self._instructions.problems)
+
+    def instructions(
+        self, transcript: Transcript, folder: Callable[[], Path] | None = None
+    ) -> ProjectInstructions:
+        """The instructions for a chat now; `folder` returns the user's working directory."""
+        return self._instructions.look(transcript, self.settings, (folder or self._folder)())
+
+    def instruction_news(self, transcript: Transcript) -> list[str]:
+        """The names of the files for a chat that wait for the user's yes, each content once."""
+        news = self._instructions.news(self.instructions(transcript).offered)
+        return [text.name for text in news]
 
     @property
     def has_unreadable_file(self) -> bool:
@@ -303,14 +321,47 @@ class App:
         if agent := wanted_agent(transcript):
             self.ledger(chat).confirm(agent)
 
-    def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:
+    def resolve(
+        self,
+        chosen: str | None,
+        fixed: Agent | None = None,
+        folder: Callable[[], Path] | None = None,
+    ) -> engine.Resolve:
         """The function that makes a chat's settings from its text; a `fixed` agent overrides the
-        agent in the text."""
+        agent in the text.
 
+        The instructions of the project in `folder` stay the same for as long as the function is
+        used, so a file that changes during a turn does not change the turn.
+        """
+        known = dict[tuple[str, ...] | None, Instructions]()
+
+        def instructions_of(transcript: Transcript) -> Instructions:
+            wanted = read_front_matter(transcript.front_matter).keys.get("instructions")
+            if wanted not in known:
+                known[wanted] = self.instructions(transcript, folder).agreed
+            return known[wanted]
+
+        return self._resolve(chosen, fixed, instructions_of)
+
+    def resolve_to_draw(self, chosen: str | None) -> engine.Resolve:
+        """The same function for drawing a chat, which needs no instructions and reads no files."""
+        return self._resolve(chosen, None, lambda _: ())
+
+    def _resolve(
+        self,
+        chosen: str | None,
+        fixed: Agent | None,
+        instructions_of: Callable[[Transcript], Instructions],
+    ) -> engine.Resolve:
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)
             settings = resolve.chat_settings(
-                transcript, self.settings, agent, self._templates, self._skill_tool
+                transcript,
+                self.settings,
+                agent,
+                self._templates,
+                skills=self._skill_tool,
+                instructions=instructions_of(transcript),
             )
             return replace(
                 settings, request=self.client.settled(self._text_tools.settled(settings.request))
@@ -323,7 +374,7 @@ class App:
         caches them."""
         if transcript.exchanges:
             with suppress(ParleyError):  # the turn itself will report it
-                request = self.resolve(chosen)(transcript).request
+                request = self.resolve_to_draw(chosen)(transcript).request
                 request = replace(request, transcript=transcript, at=len(transcript.exchanges) - 1)
                 encoded(wire_format(self.provider(request.provider), request).body(request))
 
@@ -426,7 +477,8 @@ class App:
 
     async def title(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
         """A chat's title, written by a model; "" if that fails or Parley may not ask a model."""
-        request, prompt = self.resolve(chosen)(transcript).request, topic.title_prompt(transcript)
+        request = self.resolve_to_draw(chosen)(transcript).request
+        prompt = topic.title_prompt(transcript)
         provider, status = self.provider(request.provider), self.settings.status
         if not prompt or not status.llm or provider.builtin:
             return ""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from parley.addresses import flaw
+from parley.instructions.project import is_plain_name
 from parley.policy.rules import Pattern
 from parley.settings.values import PROVIDERS, Agent, Key, Settings
 from parley.tables import NO_VALUE, Kind, TableReader, expected
@@ -71,7 +72,7 @@ class _Reader(TableReader):
         numbered = list(enumerate(settings.agents, 1))
         sound = tuple(a for n, a in numbered if self._is_sound(settings, a, f"agents[{n}]"))
         settings = self._without_reserved(replace(settings, agents=sound))
-        settings = self._asking(settings)
+        settings = self._with_plain_names(self._asking(settings))
         self._check_patterns(settings)
         self._check_addresses(settings)
         if settings.agent and settings.named_agent(settings.agent) is None:
@@ -91,6 +92,13 @@ class _Reader(TableReader):
             return settings
         approval = settings.approval
         return replace(settings, approval=replace(approval, ask=(*approval.ask, Pattern("*"))))
+
+    def _with_plain_names(self, settings: Settings) -> Settings:
+        """Report instruction files outside of the project, and drop them."""
+        for number, name in enumerate(settings.instructions, 1):
+            if not is_plain_name(name):
+                self._wrong(f"instructions[{number}]", "a file name without ..", name)
+        return replace(settings, instructions=tuple(filter(is_plain_name, settings.instructions)))
 
     def _check_patterns(self, settings: Settings) -> None:
         """Report invalid regular expressions. Flawed rules of this kind are kept: in doubt, they

@@ -13,6 +13,7 @@ from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.options import CallLimits, ToolMode
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings
+from parley.instructions.project import Instructions, instruction_block
 from parley.models.context_window import known_window
 from parley.models.formats import of_kind
 from parley.models.request import Request, TextTools
@@ -54,10 +55,12 @@ def chat_settings(
     agent: Agent,
     templates: Templates | None = None,
     skills: Tool | None = None,
+    instructions: Instructions = (),
 ) -> ChatSettings:
     """The settings for a turn in this chat with this agent; built-in templates by default.
 
-    `skills` is the tool that reads skills, if there are any; it is a tool like any other.
+    `skills` is the tool that reads skills, if there are any; it is a tool like any other. The
+    system prompt ends with the `instructions`.
     """
     front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
@@ -66,7 +69,7 @@ def chat_settings(
     return ChatSettings(
         agent=agent.name,
         request=_with_tools(
-            _ask(transcript, settings, agent, provider, front),
+            _ask(transcript, settings, agent, provider, front, instructions),
             settings,
             provider,
             tool_mode(settings, agent, front),
@@ -101,6 +104,7 @@ def _ask(
     agent: Agent,
     provider: ProviderSettings,
     front: FrontMatter,
+    instructions: Instructions,
 ) -> Request:
     keys = front.keys
     most = settings.safety.max_tokens_per_request
@@ -109,12 +113,14 @@ def _ask(
         "system_prompt",
         settings.system_prompt if agent.system_prompt is None else agent.system_prompt,
     )
+    more = keys.get("system_prompt+")
     return Request(
         transcript=transcript,
         at=0,
         provider=provider.name,
         model=agent.model,
-        system="\n\n".join(filter(None, (system, keys.get("system_prompt+")))),
+        system="\n\n".join(filter(None, (system, more, instruction_block(instructions)))),
+        instructions=instructions,
         max_tokens=min(filter(None, (max_tokens, most)), default=None),
         temperature=keys.get("temperature", agent.temperature),
         thinking=replace(agent.thinking or settings.thinking, **keys.get("thinking", {})),

@@ -29,6 +29,9 @@ You are a helpful assistant. Answer in Markdown, as briefly as the question allo
 End each answer with a line that starts with 📝: and sums up question and answer in one sentence."""
 
 
+INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
+"""The files with a project's instructions; in each folder, the first that is there is used."""
+
 TEXT_TOOLS_MAX_TOKENS = 4096
 """The most `max_tokens` with tools as text, unless `safety.max_tokens_per_request` is set."""
 
@@ -335,6 +338,7 @@ class Settings:
     start_insert: bool = True
     agent: str | None = None
     system_prompt: str = SYSTEM_PROMPT
+    instructions: tuple[str, ...] = INSTRUCTION_FILES
     fill_topic: bool = True
     max_full_exchanges: int = 42
     max_tool_calls: CallLimits = field(default_factory=CallLimits)

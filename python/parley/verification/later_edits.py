@@ -165,6 +165,8 @@ def settings_changes(
     is_prompt_free = is_same_agent and not front & {"system_prompt", "system_prompt+"}
     if is_prompt_free and then["system"] != now["system"]:
         sentences.append("the system prompt has changed")
+    if "instructions" not in front:
+        sentences += _changes_of_instructions(then, now)
     if is_same_agent and not front and then["parameters"] != now["parameters"]:
         sentences.append("temperature, max_tokens, thinking or tool_mode has changed")
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
@@ -172,6 +174,14 @@ def settings_changes(
     if has_tools:
         sentences += _changes_of_tools(then, now)
     return sentences
+
+
+def _changes_of_instructions(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences about changed instructions, file by file; older records have none."""
+    old, new = then.get("instructions", {}), now.get("instructions", {})
+    for name in sorted(_different(old, new)):
+        what = "have changed" if name in old and name in new else "are no longer sent"
+        yield f"the instructions from {name} {what if name in old else 'are now sent'}"
 
 
 def _changes_of_tools(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

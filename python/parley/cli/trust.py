@@ -1,0 +1,174 @@
+"""`parley trust`: agree to a project's server files and instructions, after reading them.
+
+Without a terminal, a text needs its digest as an option, so a script can agree only to one content.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parley.chat.transcript import Transcript
+from parley.cli.exits import COMPLETE
+from parley.cli.terminal import complain, say_line, screen, settings
+from parley.display.offered_text_rows import HIDDEN_SHOWN, has_hidden, offered_text_rows
+from parley.errors import ParleyError
+from parley.storage.text_trust import OfferedText, TextTrust
+from parley.tools.mcp_files import ServersFile, project_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from parley.runtime.app import App
+
+_YES = ("y", "yes")
+_TEXTS = (".md", ".txt")
+"""The endings of texts; a server file has another one."""
+_UNSEEN = "nothing was trusted, because the description could not be written"
+
+
+def trust(arguments: argparse.Namespace) -> int:
+    """Trust a project's server files and instructions, with their current content."""
+    files = [Path(file) for file in arguments.files]
+    for path in files:
+        if path.suffix not in _TEXTS:
+            _trust_servers(path, is_pinned=arguments.pin)
+    if not files or any(path.suffix in _TEXTS for path in files):
+        asyncio.run(_trust_project(files, arguments))
+    return COMPLETE
+
+
+@asynccontextmanager
+async def _application() -> AsyncIterator[App]:
+    from parley.runtime.app import App
+
+    app = App(settings(), os.environ)
+    try:
+        yield app
+    finally:
+        await app.close()
+
+
+async def _trust_project(files: Sequence[Path], arguments: argparse.Namespace) -> None:
+    """Ask about the project's texts that are named, or about all its files if none is named."""
+    async with _application() as app:
+        servers = [] if files else app.untrusted()
+        known = app.instructions(Transcript())
+        offered = {_place(text.path): text for text in known.offered}
+        wanted = [_place(path) for path in files if path.suffix in _TEXTS] or list(offered)
+        for place in wanted:
+            if text := offered.get(place):
+                _agree(text, app.text_trust, arguments.digest)
+            elif place in map(_place, known.paths):
+                say_line(f"you have agreed to {place} already")
+            else:
+                complain(f"{place}: {_flaw(place)}")
+        for path in servers:
+            if screen().can_ask:
+                _trust_servers(path, is_pinned=arguments.pin)
+            else:
+                say_line(f"To read what {path} does and trust it, run: {_command(path)}")
+        if not (servers or wanted):
+            say_line("nothing to agree to here")
+        for problem in app.problems():
+            complain(problem)
+
+
+def _place(path: Path) -> Path:
+    return Path(os.path.realpath(path.parent)) / path.name
+
+
+def _flaw(place: Path) -> str:
+    is_there = os.path.lexists(place)
+    return (
+        "it is not a file with instructions of this project"
+        if is_there
+        else "there is no such file"
+    )
+
+
+def _command(path: Path) -> str:
+    return f"parley trust {shlex.quote(str(path))}"
+
+
+def _agree(text: OfferedText, trust: TextTrust, digests: Sequence[str]) -> None:
+    """Show a text, or how it has changed, and record the user's yes. Raises ParleyError."""
+    for line in _description(text, trust.previous(text.path)):
+        say_line(line)
+    if not screen().has_shown_all:
+        raise ParleyError(_UNSEEN)
+    name = text.name
+    if text.digest in digests:
+        pass
+    elif not screen().can_ask:
+        command = f"{_command(text.path)} --digest {text.digest}"
+        raise ParleyError(f"{name} is not used. To agree to exactly this text, run: {command}")
+    elif screen().line(f"Use {text.noun} in {name}? (y/N) ").lower() not in _YES:
+        raise ParleyError(f"{name} is not used")
+    trust.trust(text.path, text.content)
+    say_line(f"{name} is used from now on: Parley asks again if it changes")
+
+
+def _description(text: OfferedText, before: str | None) -> Iterator[str]:
+    content = text.content.decode("utf-8", "replace")
+    yield f"{text.name} has changed:" if before is not None else f"{text.name}:"
+    for row in offered_text_rows(content, before):
+        yield "".join(chunk[0] for chunk in row)
+    if has_hidden(content):
+        yield HIDDEN_SHOWN
+    yield text.effect
+
+
+def _trust_servers(path: Path, *, is_pinned: bool) -> None:
+    """Describe a server file, and record the user's yes. Raises ParleyError."""
+    from parley.storage.ledger import LedgerFile, default_path
+    from parley.storage.trust import offered
+    from parley.storage.trust import trust as record
+
+    file, digest = offered(path)
+    for problem in file.problems:
+        complain(problem)
+    _describe(file, path)
+    if not screen().has_shown_all:
+        raise ParleyError(_UNSEEN)
+    if (
+        screen().can_ask
+        and screen().line("Trust these servers to do this? (y/N) ").lower() not in _YES
+    ):
+        raise ParleyError(f"{path} is not trusted")
+    with closing(LedgerFile(default_path(os.environ))) as ledger:
+        record(ledger, path, digest, pinned=is_pinned)
+    say_line(_trusted(path, file, is_pinned=is_pinned))
+
+
+def _describe(file: ServersFile, path: Path) -> None:
+    from parley.storage.trust import findings
+    from parley.tools.descriptions import described
+
+    folder = project_of(path.absolute())
+    for name, server in file.servers.items():
+        say_line(f"{name}:")
+        for line in described(server, findings(server, folder)):
+            say_line(f"  {line}")
+
+
+def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
+    """The message that trust was recorded, and which changes end it."""
+    from parley.storage.trust import programs
+
+    binding = "Parley asks again if this file changes"
+    if names := programs(file, project_of(path.absolute())):
+        listed = ", ".join(map(str, names))
+        if is_pinned:
+            binding = f"Parley asks again if this file or {listed} changes"
+        else:
+            binding += f", but not if {listed} changes. To pin it, pass --pin"
+    elif is_pinned:
+        binding += "; the file mentions no project programs to pin"
+    return f"{path} is trusted: {binding}"
