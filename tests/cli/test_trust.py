@@ -112,8 +112,21 @@ def test_a_question_goes_without_undecided_instructions_and_verify_names_a_chang
     assert "system prompt" not in said
 
 
-def test_a_file_that_is_no_instruction_of_the_project_is_refused(shell: Shell) -> None:
+def test_a_prompt_and_a_skill_are_agreed_to_in_the_same_way(shell: Shell) -> None:
+    skill = "---\nname: fix\ndescription: Fixes.\n---\nFix it.\n"
+    write(shell.folder, {".parley/prompts/ask.md": "Why?\n", ".agents/skills/fix/SKILL.md": skill})
+    code, said, complaint = output(shell.run("trust", ".parley/prompts/ask.md"))
+    assert (code, "  Why?" in said) == (1, True)
+    assert "ask.md is not used" in complaint
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in ("Why?\n", skill)]
+    words = [word for each in (*digests, DIGEST) for word in ("--digest", each)]
+    code, said, complaint = output(shell.run("trust", *words))
+    assert (code, complaint) == (0, "")
+    assert said.count("is used from now on") == 3
+
+
+def test_a_file_that_is_no_text_of_the_project_is_refused(shell: Shell) -> None:
     code, said, complaint = output(shell.run("trust", "style.md", "none.md"))
     assert (code, said) == (1, "")
-    assert "style.md: it is not a file with instructions of this project" in complaint
+    assert "style.md: it is no text of this project" in complaint
     assert "none.md: there is no such file" in complaint

@@ -465,8 +465,8 @@ def _trust(command: Parser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="a server file, such as .mcp.json, or instructions, such as AGENTS.md; default: all "
-        "files of the project here that you have not decided on",
+        help="a server file, such as .mcp.json, or a text for models, such as AGENTS.md, a prompt "
+        "or a skill; default: all files of the project here that you have not decided on",
     )
     command.add_argument(
         "--pin", action="store_true", help="also pin the project programs that the file mentions"
@@ -476,7 +476,7 @@ def _trust(command: Parser) -> None:
         action="append",
         default=[],
         metavar="DIGEST",
-        help="for scripts: agree to instructions with this SHA-256 digest, without asking; may be "
+        help="for scripts: agree to the text with this SHA-256 digest, without asking; may be "
         "repeated",
     )
 
@@ -649,7 +649,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "trust": Command(
         "trust:trust",
-        "Trust a project's server files and instructions, with their current content.",
+        "Trust a project's server files and texts, with their current content.",
         _trust,
     ),
     "allow": Command(

@@ -1,4 +1,5 @@
-"""`parley trust`: agree to a project's server files and instructions, after reading them.
+"""`parley trust`: agree to a project's server files, instructions, skills and prompts, after
+reading them.
 
 Without a terminal, a text needs its digest as an option, so a script can agree only to one content.
 """
@@ -34,7 +35,7 @@ _UNSEEN = "nothing was trusted, because the description could not be written"
 
 
 def trust(arguments: argparse.Namespace) -> int:
-    """Trust a project's server files and instructions, with their current content."""
+    """Trust a project's server files and texts, with their current content."""
     files = [Path(file) for file in arguments.files]
     for path in files:
         if path.suffix not in _TEXTS:
@@ -60,7 +61,7 @@ async def _trust_project(files: Sequence[Path], arguments: argparse.Namespace) -
     async with _application() as app:
         servers = [] if files else app.untrusted()
         known = app.instructions(Transcript())
-        offered = {_place(text.path): text for text in known.offered}
+        offered = {_place(text.path): text for text in _offered(app)}
         wanted = [_place(path) for path in files if path.suffix in _TEXTS] or list(offered)
         for place in wanted:
             if text := offered.get(place):
@@ -80,6 +81,17 @@ async def _trust_project(files: Sequence[Path], arguments: argparse.Namespace) -
             complain(problem)
 
 
+def _offered(app: App) -> list[OfferedText]:
+    """The project's instructions, skills and prompts that wait for the user's yes."""
+    app.skills.look()
+    prompts = (entry.file for entry in app.prompts.files() if entry.needs_trust)
+    return [
+        *app.instructions(Transcript()).offered,
+        *app.skills.offered(),
+        *(app.prompts.folders.offered(file) for file in prompts if file and file.content),
+    ]
+
+
 def _place(path: Path) -> Path:
     return Path(os.path.realpath(path.parent)) / path.name
 
@@ -87,7 +99,7 @@ def _place(path: Path) -> Path:
 def _flaw(place: Path) -> str:
     is_there = os.path.lexists(place)
     return (
-        "it is not a file with instructions of this project"
+        "it is no text of this project, or you have agreed to it already"
         if is_there
         else "there is no such file"
     )
