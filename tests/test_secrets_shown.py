@@ -99,9 +99,9 @@ def test_no_repr_shows_a_secret_setting() -> None:
 def test_values_with_secrets_do_not_show_them() -> None:
     table = {"X": KEY}
     server = ServerSettings("s", "x", env=table, headers=table, client_secret=KEY)
-    provider = ProviderSettings("p", api_key_env=KEY, api_key_command=(KEY,))
+    provider = ProviderSettings("p", api_key_env=KEY, api_key_command=(KEY,), headers=table)
     settings = Settings(providers={"p": provider}).with_servers({"s": server})
-    request = ProviderRequest("m", (), api_key=KEY)
+    request = ProviderRequest("m", (), api_key=KEY, headers=table)
     login = Login("https://s", {"access_token": KEY}, {"client_secret": KEY}, {})
     for value in (server, provider, settings, request, login):
         assert KEY not in repr(value)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from parley.session import Approve, Decision, MayRead, Session
     from parley.settings.values import (
         Agent,
+        AgentLimits,
         AgentLoop,
         Approval,
         ChoiceKeys,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Agent",
+    "AgentLimits",
     "AgentLoop",
     "Approval",
     "Approve",
@@ -158,6 +160,7 @@ _HOMES = {
             "Approval",
             "ChoiceKeys",
             "Highlight",
+            "AgentLimits",
             "Keys",
             "Loop",
             "Mcp",

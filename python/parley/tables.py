@@ -21,6 +21,8 @@ NO_VALUE: Final = object()
 """Replaces a value that does not match its type."""
 
 _MOST_SHOWN = 80
+_DEEPEST = 16
+"""The most levels in a JSON value."""
 _WORD_SHOWN = 128  # a name may have any length, and comparisons take proportional time
 
 
@@ -95,11 +97,31 @@ def _of_type(kind: type) -> Callable[[Any], Any]:
     return lambda raw: raw if isinstance(raw, kind) else NO_VALUE
 
 
+def _json_value(raw: Any, levels: int = _DEEPEST) -> Any:
+    """The value if JSON can represent it; TOML also has dates, and a program any object."""
+    match raw:
+        case None | bool() | str():
+            return raw
+        case int():
+            return raw if abs(raw) <= LARGEST else NO_VALUE
+        case float():
+            return raw if math.isfinite(raw) else NO_VALUE
+        case Mapping() if levels:
+            table = {str(key): _json_value(value, levels - 1) for key, value in raw.items()}
+            return NO_VALUE if NO_VALUE in table.values() else table
+        case list() | tuple() if levels:
+            values = [_json_value(value, levels - 1) for value in raw]
+            return NO_VALUE if NO_VALUE in values else values
+        case _:
+            return NO_VALUE
+
+
 _KINDS: Mapping[Any, Kind] = {
     str: Kind(("a text",), _of_type(str)),
     bool: Kind(("true", "false"), _of_type(bool)),
     int: Kind(("an integer ≥ {least}",), _whole_number),
     float: Kind(("a number ≥ {least}",), _number),
+    Any: Kind(("a JSON value",), _json_value),
 }
 
 
@@ -229,7 +251,7 @@ class TableReader:
 
     def _plain(self, hint: Any, raw: Any, path: str, own: Rule) -> Any:
         value = self._read(hint, raw)
-        if value is NO_VALUE or _is_below(value, own):
+        if value is NO_VALUE or (hint is not Any and _is_below(value, own)):
             nouns = (own.noun,) if own.noun else self._nouns(hint, own)
             known = [entry for entry in _choices(hint) if isinstance(entry, str)]
             return self.flaw(path, expected(any_of(*nouns), raw, own.is_secret, known))

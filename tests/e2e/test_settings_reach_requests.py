@@ -146,6 +146,19 @@ ROWS: Mapping[str, Row] = {
         lambda outcome: outcome.path == "/v1/responses", provider={"official": True}, base=NEWER
     ),
     "providers.builtin": Row(lambda outcome: outcome.body is None, provider={"builtin": True}),
+    "providers.headers": Row(
+        lambda outcome: "x-gateway: token key-of-the-lab" in outcome.head,
+        provider={"headers": {"X-Gateway": "Token ${LAB_KEY}"}},
+    ),
+    "providers.parameters": Row(is_asked("top_k", 40), provider={"parameters": {"top_k": 40}}),
+    "agents.parameters": Row(
+        is_asked("reasoning", {"effort": "low", "fast": True}),
+        {"parameters": {"reasoning": {"effort": "low"}}},
+        provider={"parameters": {"reasoning": {"effort": "high", "fast": True}}},
+    ),
+    "agents.limits": Row(
+        is_asked("max_tokens", 9), {"limits": {"max_tokens_per_request": 9}}, base=LIMITED
+    ),
     "thinking.enabled": Row(
         thinking("type", "between_tools"), other={"thinking": {"enabled": False}}, base=QUESTIONS
     ),

@@ -85,7 +85,7 @@ async def test_a_chat_refused_as_too_long_is_shortened_and_so_are_later_ones(
     assert await events_of(client, provider, request) == [TextDelta("A")]
     first, second = faulty.server.requests
     assert "[Previous messages omitted]" not in str(first)
-    assert str(second).count("[Previous messages omitted]") == 2
+    assert str(second).count("[Previous messages omitted]") == 3
     assert await events_of(client, provider, request) == [TextDelta("A")]
     assert faulty.server.requests[2:] == [second]
     await client.close()
@@ -249,4 +249,169 @@ async def test_a_refused_tool_is_left_out_from_then_on_and_reported_once(
     assert ["read_file" in tools for tools in offered] == [True, False, False]
     assert all("web_search" in tools for tools in offered)
     assert client.settled(replace(request, model="gpt-4o")).catalogue == TOOLS
+    await client.close()
+
+
+UNSUPPORTED = "Unsupported parameter: '{}' is not supported with this model."
+
+
+def in_stream(kind: str, message: str) -> Response:
+    """The refusal as the first event of a stream."""
+    error = {"type": "invalid_request_error", "message": message}
+    failed = {"type": "response.failed", "response": {"error": error}}
+    return Response([event(failed if kind == "responses" else {"type": "error", "error": error})])
+
+
+REFUSED_FIELDS = [
+    ("chat", "temperature", "temperature", "the setting temperature"),
+    ("responses", "temperature", "temperature", "the setting temperature"),
+    ("chat", "reasoning_effort", "reasoning_effort", "the setting thinking"),
+    ("responses", "reasoning.summary", "reasoning", "the setting thinking.show"),
+    ("anthropic", "output_config", "output_config", "the setting thinking"),
+    ("anthropic", "top_k", "top_k", "the parameter top_k"),
+    ("chat", "top_p", "top_p", "the parameter top_p"),
+    ("chat", "stop", "stop", "the parameter stop"),
+    (
+        "responses",
+        "parallel_tool_calls",
+        "parallel_tool_calls",
+        "the parameter parallel_tool_calls",
+    ),
+]
+MODELS = {"temperature": "my-model", "output_config": "claude-sonnet-5-5"}
+OF_USER = {"top_k": 40, "top_p": 0.5, "stop": ["END"], "parallel_tool_calls": False}
+
+
+@pytest.mark.parametrize("is_in_stream", [False, True])
+@pytest.mark.parametrize(("kind", "named", "field", "what"), REFUSED_FIELDS)
+async def test_a_refused_field_is_left_out_from_then_on_and_reported_once(
+    faulty: FaultyProviders, kind: str, named: str, field: str, what: str, is_in_stream: bool
+) -> None:
+    client, provider = fresh(faulty), faulty.provider(kind)
+    words = UNSUPPORTED.format(named)
+    refusal = in_stream(kind, words) if is_in_stream else refused(400, words)
+    faulty.server.plan(refusal, Response(SAYS[kind]("Whole")))
+    request = Request(
+        QUESTION,
+        0,
+        provider.name,
+        MODELS.get(field, "gpt-5.1" if kind != "anthropic" else "my-model"),
+        temperature=0.5 if field == "temperature" else None,
+        thinking=ThinkingSettings(effort="high")
+        if "the setting thinking" in what
+        else ThinkingSettings(),
+        parameters={field: OF_USER[field], "seed": 7} if field in OF_USER else {"seed": 7},
+    )
+    notice, *said = await events_of(client, provider, request)
+    assert isinstance(notice, Aside)
+    assert notice.text.startswith(f"faulty refused {what} (")
+    assert notice.text.endswith(f"): Parley asks {request.model} without it")
+    assert said == [TextDelta("Whole")]
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    first, second, third = faulty.server.requests
+    assert field in first
+    assert second == third
+    assert second == {k: v for k, v in first.items() if k != field} | (
+        {"reasoning": {"effort": "high"}} if named == "reasoning.summary" else {}
+    )
+    assert second["seed"] == 7
+    await client.close()
+
+
+async def test_the_limit_of_a_reply_gets_the_name_that_the_model_knows(
+    faulty: FaultyProviders,
+) -> None:
+    client, provider = fresh(faulty), faulty.provider("chat")
+    words = f"{UNSUPPORTED.format('max_tokens')} Use 'max_completion_tokens' instead."
+    faulty.server.plan(refused(400, words), Response(SAYS["chat"]("Whole")))
+    request = Request(QUESTION, 0, provider.name, "my-model", max_tokens=77, quirks=("max_tokens",))
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    first, second = faulty.server.requests
+    assert (first["max_tokens"], second.get("max_tokens")) == (77, None)
+    assert second["max_completion_tokens"] == 77
+    await client.close()
+
+
+async def test_a_limit_is_never_left_out(faulty: FaultyProviders) -> None:
+    client, provider = fresh(faulty), faulty.provider("chat")
+    faulty.server.plan(
+        refused(400, UNSUPPORTED.format("max_tokens")),
+        refused(400, UNSUPPORTED.format("max_completion_tokens")),
+    )
+    request = Request(QUESTION, 0, provider.name, "my-model", max_tokens=7, quirks=("max_tokens",))
+    with pytest.raises(ModelError, match="max_completion_tokens"):
+        await events_of(client, provider, request)
+    assert all({"max_tokens", "max_completion_tokens"} & b.keys() for b in faulty.server.requests)
+    assert len(faulty.server.requests) <= 3
+    await client.close()
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "chat", "responses"])
+async def test_a_value_is_refused_but_another_one_is_sent(
+    faulty: FaultyProviders, kind: str
+) -> None:
+    client, provider = fresh(faulty), faulty.provider(kind)
+    faulty.server.plan(
+        refused(400, "top_k: Input should be less than or equal to 20"),
+        Response(SAYS[kind]("Whole")),
+    )
+    request = Request(QUESTION, 0, provider.name, "my-model", parameters={"top_k": 40})
+    assert len(await events_of(client, provider, request)) == 2
+    request = replace(request, parameters={"top_k": 20})
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    assert [body.get("top_k") for body in faulty.server.requests] == [40, None, 20]
+    await client.close()
+
+
+async def test_a_refusal_that_names_nothing_is_an_error(faulty: FaultyProviders) -> None:
+    client, provider = fresh(faulty), faulty.provider("chat")
+    faulty.server.plan(refused(400, "the server does not support this"))
+    request = Request(QUESTION, 0, provider.name, "my-model", temperature=0.5)
+    with pytest.raises(ModelError):
+        await events_of(client, provider, request)
+    assert len(faulty.server.requests) == 1
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "is_sent"),
+    [
+        ("anthropic", "claude-sonnet-5-5", False),
+        ("chat", "gpt-5.1", False),
+        ("responses", "gpt-5.6", False),
+        ("chat", "my-model", True),
+        ("responses", "gpt-4.1", True),
+    ],
+)
+async def test_a_temperature_that_no_request_may_have_is_reported_once(
+    faulty: FaultyProviders, kind: str, model: str, is_sent: bool
+) -> None:
+    client, provider = fresh(faulty), faulty.provider(kind)
+    faulty.server.plan(Response(SAYS[kind]("Whole")))
+    request = Request(QUESTION, 0, provider.name, model, temperature=0.5)
+    words = f"{model} accepts no temperature: the setting temperature is ignored"
+    notices = [] if is_sent else [Aside(words)]
+    assert await events_of(client, provider, request) == [*notices, TextDelta("Whole")]
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    assert [("temperature" in body) for body in faulty.server.requests] == [is_sent] * 2
+    await client.close()
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "chat", "responses"])
+async def test_parameters_that_parley_sets_itself_are_reported_once(
+    faulty: FaultyProviders, kind: str
+) -> None:
+    client, provider = fresh(faulty), faulty.provider(kind)
+    faulty.server.plan(Response(SAYS[kind]("Whole")))
+    parameters = {"stream": False, "metadata": {"user": "a\ud800"}, "model": "other"}
+    request = Request(QUESTION, 0, provider.name, "my-model", parameters=parameters)
+    notices = [
+        Aside(f"the parameter {name} is ignored: Parley sets it itself")
+        for name in ("model", "stream")
+    ]
+    assert await events_of(client, provider, request) == [*notices, TextDelta("Whole")]
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    for body in faulty.server.requests:
+        assert (body["model"], body["stream"]) == ("my-model", True)
+        assert body["metadata"] == {"user": "a\ufffd"}
     await client.close()

@@ -180,3 +180,15 @@ def test_another_files_servers_have_its_name(environ: dict[str, str], tmp_path: 
     known = rows(environ, f"mcp.config_file = '{servers}'\n")
     assert known["mcp.servers.there.command"] == ("npx", str(servers))
     assert known["mcp.config_file"] == (str(servers), "config.toml:1")
+
+
+def test_a_providers_headers_are_shown_without_their_values(environ: dict[str, str]) -> None:
+    table = (
+        '[providers.lab]\nbase_url = "http://127.0.0.1"\n'
+        'headers = { X-Token = "abc-secret", X-App = "${APP}", X-Or = "Bearer ${A:-hidden}" }\n'
+        "parameters = { top_k = 40 }\n"
+    )
+    known = rows(environ, table)
+    headers = {"X-Token": "…", "X-App": "${APP}", "X-Or": "…"}
+    assert known["providers.lab.headers"] == (headers, "config.toml:3")
+    assert known["providers.lab.parameters"] == ({"top_k": 40}, "config.toml:4")

@@ -661,3 +661,77 @@ def test_a_provider_that_replaces_a_built_in_one_has_its_quirks(
 def test_a_server_from_an_empty_lua_table_knows_its_name() -> None:
     settings, problems = read_settings({"mcp": {"servers": {"dull": []}}})
     assert (settings.mcp.servers["dull"].name, problems) == ("dull", ())
+
+
+def provider_table(**entries: Any) -> dict[str, Any]:
+    return {"providers": {"lab": {"base_url": "http://127.0.0.1", **entries}}}
+
+
+SECRET = "s3cret-value-of-a-gateway"
+BAD_HEADERS: list[tuple[dict[str, Any], str]] = [
+    ({"headers": {"a b": SECRET}}, "headers.a b: expected letters, digits and hyphens"),
+    ({"headers": {"": SECRET}}, "headers.: expected letters, digits and hyphens"),
+    ({"headers": {"x-a": f"{SECRET}\r\nx-b: 1"}}, "headers.x-a: expected one line of ASCII"),
+    ({"headers": {"x-a": f" {SECRET}"}}, "headers.x-a: expected one line of ASCII"),
+    ({"headers": {"Host": SECRET}}, "headers.Host: Parley sets this header itself"),
+    ({"headers": {"x-a": 7}}, "headers.x-a: expected a text, got a number"),
+    (
+        {"headers": {"Authorization": SECRET}, "api_key_env": "LAB_KEY"},
+        "headers.Authorization: it would replace the key that api_key_env or api_key_command",
+    ),
+    ({"headers": [SECRET]}, "headers: expected a table of texts, got a list"),
+]
+
+
+@pytest.mark.parametrize(("entries", "problem"), BAD_HEADERS)
+def test_an_impossible_header_is_dropped_and_its_value_never_shown(
+    entries: dict[str, Any], problem: str
+) -> None:
+    settings, problems = read_settings(provider_table(**entries))
+    (line,) = problems
+    assert line.startswith(f"parley: providers.lab.{problem}")
+    assert SECRET not in line
+    assert settings.providers["lab"].headers == {}
+
+
+def test_two_spellings_of_a_header_are_one_header() -> None:
+    settings, problems = read_settings(provider_table(headers={"X-A": "1", "x-a": "2"}))
+    assert problems == ("parley: providers.lab.headers.x-a: this header is already set as X-A",)
+    assert settings.providers["lab"].headers == {"X-A": "1"}
+
+
+def test_without_a_key_a_header_may_be_the_key() -> None:
+    table = provider_table(headers={"Authorization": "Bearer ${LAB_TOKEN}"})
+    table |= {"agents": [{"name": "A", "provider": "lab", "model": "m"}]}
+    settings, problems = read_settings(table)
+    agent = settings.agents[0]
+    assert problems == ()
+    assert settings.missing_key(agent, {}) == "LAB_TOKEN"
+    assert settings.missing_key(agent, {"LAB_TOKEN": "t"}) == ""
+    assert settings.default_agent({"LAB_TOKEN": "t"}) == agent
+    assert settings.default_agent({}).name == "Demo"
+
+
+def test_parameters_are_any_json() -> None:
+    parameters = {"a": [1, -2.5, None, {"b": True}], "c": {}, "d": "x", "e": -1}
+    settings, problems = read_settings(
+        provider_table(parameters=parameters)
+        | {"agents": [{"name": "A", "provider": "lab", "model": "m", "parameters": parameters}]}
+    )
+    assert problems == ()
+    assert settings.providers["lab"].parameters == settings.agents[0].parameters == parameters
+    deep: Any = "x"
+    for _ in range(40):
+        deep = [deep]
+    for value in (
+        tomllib.loads("a = 1999-12-31")["a"],
+        float("nan"),
+        10**30,
+        deep,
+        {"x": object()},
+    ):
+        settings, problems = read_settings(provider_table(parameters={"a": value, "b": 1}))
+        assert [line.split(", got")[0] for line in problems] == [
+            "parley: providers.lab.parameters.a: expected a JSON value"
+        ]
+        assert settings.providers["lab"].parameters == {"b": 1}

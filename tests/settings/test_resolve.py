@@ -16,7 +16,17 @@ from parley.models.tool_room import ToolRoom
 from parley.policy.rules import Pattern, Rules
 from parley.settings.read import read_settings
 from parley.settings.resolve import agent_of, chat_settings
-from parley.settings.values import AGENTS, Agent, Approval, Mcp, Safety, Settings, Tools
+from parley.settings.values import (
+    AGENTS,
+    Agent,
+    AgentLimits,
+    Approval,
+    Mcp,
+    ProviderSettings,
+    Safety,
+    Settings,
+    Tools,
+)
 from parley.tools.catalogue import Catalogue
 from parley.tools.server_settings import MOCK, ServerSettings
 from tests.chats import tool
@@ -265,3 +275,38 @@ def test_an_agent_may_have_limits_of_its_own() -> None:
     found = [chat_settings(parse("💬: x\n"), settings, agents[name]) for name in ("Coder", "Demo")]
     assert [each.limits.max_iterations for each in found] == [60, 7]
     assert [each.timeout_s for each in found] == [9, 9]
+
+
+limit = st.none() | st.integers(0, 9)
+
+
+@given(limit, limit, limit, limit, st.sampled_from(["", "max_tool_calls: 4"]))
+def test_an_agents_limit_of_calls_replaces_the_setting_and_a_file_lowers_it(
+    setting: int | None, per_file: int | None, own: int | None, own_per_file: int | None, front: str
+) -> None:
+    agent = replace(AGENT, limits=AgentLimits(CallLimits(own, own_per_file)))
+    limits = look(front, Settings(max_tool_calls=CallLimits(setting, per_file)), agent).limits
+    known = [setting if own is None else own, 4 if front else None]
+    assert limits.per_message == min((each for each in known if each is not None), default=None)
+    assert limits.per_session == (per_file if own_per_file is None else own_per_file)
+
+
+@given(st.integers(0, 9), limit, limit, limit)
+def test_an_agent_only_lowers_the_limits_of_safety(
+    calls: int, own_calls: int | None, tokens: int | None, own_tokens: int | None
+) -> None:
+    safety = Safety(max_tools_per_request=calls, max_tokens_per_request=tokens)
+    agent = replace(AGENT, limits=AgentLimits(None, own_calls, own_tokens), max_tokens=None)
+    found = look("max_tokens: 8", Settings(safety=safety), agent)
+    assert found.limits.max_tools_per_request == min(
+        calls, calls if own_calls is None else own_calls
+    )
+    known = [each for each in (8, tokens, own_tokens) if each]
+    assert found.request.max_tokens == min(known)
+
+
+def test_an_agents_parameters_override_its_providers() -> None:
+    provider = ProviderSettings("lab", parameters={"a": {"x": 1, "y": 2}, "b": [1]})
+    agent = replace(AGENT, provider="lab", parameters={"a": {"x": 3}, "b": [2], "c": None})
+    found = look("", Settings(providers={"lab": provider}), agent)
+    assert found.request.parameters == {"a": {"x": 3, "y": 2}, "b": [2], "c": None}

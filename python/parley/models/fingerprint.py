@@ -72,7 +72,6 @@ def header(request: Request, guidance: str) -> dict[str, Any]:
     `space` is None unless parts of the chat were left out; only then does it affect the request.
     """
     answers = request.transcript.exchanges[request.at].answers
-    text_tools = request.text_tools.mode if request.text_tools else ""
     system = request.system.removesuffix(guidance).rstrip("\n")
     own = system.removesuffix(instruction_block(request.instructions))
     return {
@@ -82,7 +81,7 @@ def header(request: Request, guidance: str) -> dict[str, Any]:
         "system": digest(own.rstrip("\n")),
         **({"instructions": instructions(request)} if own != system else {}),
         "front": front_matter(request.transcript),
-        "parameters": digest(request.temperature, request.max_tokens, request.thinking, text_tools),
+        "parameters": digest(*_parameters(request)),
         "tools": tools(request.catalogue) if request.offers_tools else {},
         "servers": servers(request.catalogue) if request.offers_tools else {},
         "missing": list(request.catalogue.missing),
@@ -95,6 +94,14 @@ def header(request: Request, guidance: str) -> dict[str, Any]:
 def instructions(request: Request) -> dict[str, str]:
     """The digests of the project's instructions, by their names."""
     return {each.name: digest(each.text) for each in request.instructions}
+
+
+def _parameters(request: Request) -> Iterator[object]:
+    """The settings that are parameters of the model."""
+    yield from (request.temperature, request.max_tokens, request.thinking)
+    yield request.text_tools.mode if request.text_tools else ""
+    if request.parameters:
+        yield canonical(request.parameters)
 
 
 def front_matter(transcript: Transcript) -> dict[str, str]:

@@ -12,14 +12,20 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from parley.models import anthropic, openai_chat, openai_responses
+from parley.models.body_fields import (
+    refused_field,
+    with_parameters,
+    without_fields,
+    without_parameters,
+)
 from parley.models.decoder import Decoder
-from parley.models.package import EventDecoder
+from parley.models.package import EventDecoder, parameters_apart
 from parley.models.parameter_names import own_call, wire_catalogue, wire_request
 from parley.models.quirks import Quirk
 from parley.models.redact import Redacting
 from parley.models.request import Request
 from parley.models.text_tools.adapter import text_decoder, text_request
-from parley.models.thinking import prefers_responses
+from parley.models.thinking import prefers_responses, takes_temperature
 from parley.tools.convert import Definition
 
 Raw: TypeAlias = Mapping[str, Any]
@@ -57,7 +63,9 @@ class Format:
     reply to the payloads of an equivalent stream. `tool` converts an offered tool to the format,
     and `definition` converts it back to MCP. `notice` returns a message for the user before a
     request. `other` is the format to try if `is_for_other(model, status, words)` recognizes a
-    refusal that asks for it. `most_tools` limits a request's tools; None if no limit is known.
+    refusal that asks for it. `takes_temperature` returns whether a model accepts the setting.
+    `adds` puts the user's parameters into a body, and returns the ignored ones. `most_tools` limits
+    a request's tools; None if no limit is known.
     """
 
     name: str
@@ -75,11 +83,31 @@ class Format:
     notice: Callable[[Request], str] = lambda _: ""
     other: str | None = None
     is_for_other: Callable[[str, int, str], bool] = lambda *_: False
+    takes_temperature: Callable[[str], bool] = lambda _: True
+    adds: Callable[[Raw, Raw], tuple[dict[str, Any], tuple[str, ...]]] = with_parameters
     most_tools: int | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The request's body, with the tools described in its text if the model needs that."""
-        return self.request_body(text_request(wire_request(request)))
+        """The request's body, with the tools described in its text if the model needs that, with
+        the user's parameters, and without refused fields.
+        """
+        return self._whole(request)[0]
+
+    def ignored(self, request: Request) -> tuple[str, ...]:
+        """The user's parameters that Parley sets itself."""
+        return self._whole(request)[1] if request.parameters else ()
+
+    def refused_field(self, request: Request, words: str) -> str | None:
+        """The field of this request's body that a refusal names; None if there is none."""
+        kept = without_parameters(request.parameters, request.refused_fields)
+        return refused_field(self.body(request), kept, words)
+
+    def _whole(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        body = self.request_body(text_request(wire_request(request)))
+        if request.refused_fields:
+            body = without_fields(body, request.refused_fields)
+        own = without_parameters(request.parameters, request.refused_fields)
+        return self.adds(body, own) if own else (body, ())
 
     def unstreamed_body(self, request: Request) -> dict[str, Any]:
         """The body of a request whose reply arrives in one piece."""
@@ -87,15 +115,15 @@ class Format:
             key: value for key, value in self.body(request).items() if key != "stream_options"
         } | {"stream": False}
 
-    def reader(self, request: Request, secret: str = "") -> Decoder:
-        """The decoder for the reply to this request; `secret` is the API key that was used."""
+    def reader(self, request: Request, *secrets: str) -> Decoder:
+        """The decoder for the reply to this request; `secrets` are the keys that were used."""
         decoder, catalogue = (
             self.decoder(request.provider, request.model, request.quirks),
             request.catalogue,
         )
         decoder.own_call = lambda call: own_call(call, catalogue)
         return text_decoder(
-            Redacting(decoder, secret), replace(request, catalogue=wire_catalogue(catalogue))
+            Redacting(decoder, *secrets), replace(request, catalogue=wire_catalogue(catalogue))
         )
 
 
@@ -123,6 +151,7 @@ FORMATS: dict[str, Format] = {
             definition=openai_chat.definition,
             other="responses",
             is_for_other=openai_chat.is_for_other,
+            takes_temperature=takes_temperature,
             most_tools=_OPENAI_TOOLS,
         ),
         Format(
@@ -140,6 +169,7 @@ FORMATS: dict[str, Format] = {
             preferred=prefers_responses,
             other="chat",
             is_for_other=openai_responses.is_for_other,
+            takes_temperature=takes_temperature,
             most_tools=_OPENAI_TOOLS,
         ),
         Format(
@@ -155,6 +185,7 @@ FORMATS: dict[str, Format] = {
             tool=anthropic.tool,
             definition=anthropic.definition,
             notice=anthropic.thinking_paused,
+            takes_temperature=lambda _: False,
         ),
     )
 }
@@ -167,6 +198,7 @@ _OF_PACKAGES = replace(
     kind=PACKAGE,
     title="an installed package",
     decoder=EventDecoder,
+    adds=parameters_apart,
     other=None,
     most_tools=None,
 )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import ToolCall
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
-from parley.models.encode import encoded
+from parley.models.encode import encoded, fit_body
 from parley.models.events import Call, Event, Finished, Reason, TextDelta, ThinkingDelta, Usage
 from parley.models.quirks import Quirk
 from parley.tables import LARGEST
@@ -34,8 +35,9 @@ class ProviderRequest:
 
     `messages` and `tools` are JSON as in OpenAI's Chat Completions; the system prompt comes first.
     If `tool_choice` is "none", the model must not call tools. None means the model's default.
-    `base_url` and `api_key` come from the provider's settings; Parley has already read the key from
-    its variable or command.
+    `base_url`, `api_key`, `headers` and `parameters` come from the settings; Parley has already
+    read the key from its variable or command, and the headers' variables. `parameters` are the
+    user's own, in the provider's words.
     """
 
     model: str
@@ -47,6 +49,8 @@ class ProviderRequest:
     thinking: ThinkingSettings = field(default_factory=ThinkingSettings)
     base_url: str | None = None
     api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Provider(Protocol):
@@ -76,8 +80,22 @@ class Provider(Protocol):
         ...
 
 
+_PARAMETERS = "parameters"
+
+
+def parameters_apart(
+    body: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The body with the user's parameters in a field of their own; Parley ignores none."""
+    return {**body, _PARAMETERS: fit_body(parameters)}, ()
+
+
 def provider_request(
-    body: Mapping[str, Any], thinking: ThinkingSettings, base_url: str | None, api_key: str
+    body: Mapping[str, Any],
+    thinking: ThinkingSettings,
+    base_url: str | None,
+    api_key: str,
+    headers: Mapping[str, str] = MappingProxyType({}),
 ) -> ProviderRequest:
     """Create the request from a Chat Completions request's body; no value is shared with the
     body."""
@@ -92,6 +110,8 @@ def provider_request(
         thinking=thinking,
         base_url=base_url,
         api_key=api_key,
+        headers=dict(headers),
+        parameters=own.get(_PARAMETERS, {}),
     )
 
 

@@ -1,4 +1,4 @@
-"""A decoder that removes the API key from all events, in case the provider sends it back.
+"""A decoder that removes keys from all events, in case the provider sends them back.
 
 Text that may be the start of the key is held back until more text arrives. Knows no providers.
 """
@@ -21,13 +21,14 @@ contain.
 
 
 class Redacting(Decoder):
-    """Wraps another decoder, and removes the secret from its events."""
+    """Wraps another decoder, and removes the secrets from its events."""
 
-    def __init__(self, decoder: Decoder, secret: str) -> None:
+    def __init__(self, decoder: Decoder, *secrets: str) -> None:
         super().__init__(decoder.provider, decoder.model)
         self.own_call = decoder.own_call
         self._decoder = decoder
-        self._secret = secret if len(secret) >= _SHORTEST else ""
+        long = {secret for secret in secrets if len(secret) >= _SHORTEST}
+        self._secrets = sorted(long, key=len, reverse=True)  # a secret may contain another one
         self._buffer: TextDelta | ThinkingDelta | None = None
 
     @property
@@ -55,7 +56,7 @@ class Redacting(Decoder):
 
     def _redacted(self, events: Iterable[Event]) -> Iterator[Event]:
         for event in events:
-            if not self._secret:
+            if not self._secrets:
                 yield event
             elif isinstance(event, TextDelta | ThinkingDelta):
                 yield from self._piece(event)
@@ -67,9 +68,8 @@ class Redacting(Decoder):
         if self._buffer is not None and type(self._buffer) is not type(piece):
             yield from self._release()
         text = (self._buffer.text if self._buffer else "") + piece.text
-        text = text.replace(self._secret, HIDDEN_KEY)
-        longest = min(len(text), len(self._secret) - 1)
-        length = next((n for n in range(longest, 0, -1) if text.endswith(self._secret[:n])), 0)
+        text = self._hidden(text)
+        length = max(_begun(secret, text) for secret in self._secrets)
         self._buffer = replace(piece, text=text[len(text) - length :]) if length else None
         if length < len(text):
             yield replace(piece, text=text[: len(text) - length])
@@ -80,5 +80,15 @@ class Redacting(Decoder):
             yield piece
 
     def _call(self, event: Call) -> Call:
-        arguments = event.call.arguments.replace(self._secret, HIDDEN_KEY)
-        return Call(replace(event.call, arguments=arguments))
+        return Call(replace(event.call, arguments=self._hidden(event.call.arguments)))
+
+    def _hidden(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN_KEY)
+        return text
+
+
+def _begun(secret: str, text: str) -> int:
+    """The length of the text's end that may be the start of the secret."""
+    longest = min(len(text), len(secret) - 1)
+    return next((n for n in range(longest, 0, -1) if text.endswith(secret[:n])), 0)

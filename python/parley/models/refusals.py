@@ -7,9 +7,10 @@ clients nor files.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from parley.models.body_fields import OF_USER, REFUSABLE
 from parley.models.context_window import Limit
 from parley.models.formats import FORMATS
 from parley.models.request import Request
@@ -98,10 +99,17 @@ class Amendment:
     aside: str = ""
 
 
-def amended(request: Request, api: str, status: int | None, words: str) -> Amendment | None:
+def amended(
+    request: Request,
+    api: str,
+    status: int | None,
+    words: str,
+    field_in: Callable[[Request, str], str | None] = lambda *_: None,
+) -> Amendment | None:
     """How to repeat a request that was refused with this text; None if unknown.
 
-    `api` is the format that was used; "" if the user chose it. Each change is either made only once
+    `api` is the format that was used; "" if the user chose it. `field_in` finds the field of the
+    request's body that the text names. Each change is either made only once
     or makes the request smaller every time.
     """
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
@@ -130,6 +138,8 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
         return Amendment(
             replace(request, api=other), f"Asking through {FORMATS[other].title}...", aside
         )
+    if status in _OF_FIELDS and (field := field_in(request, words)):
+        return _without_field(request, field, words)
     return None
 
 
@@ -236,6 +246,26 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
     aside = f"{refusal}: Parley asks {request.model} without {'it' if is_one else 'them'}"
     return Amendment(
         request.without(frozenset(refused.values())), f"Asking again without {named}...", aside
+    )
+
+
+_OF_FIELDS = (None, 400, 422)
+"""The statuses of refused fields; None if the refusal came in the stream."""
+
+
+def _without_field(request: Request, field: str, words: str) -> Amendment | None:
+    """The request without this field of its body; None if it was left out before."""
+    if field in request.refused_fields:
+        return None
+    name = field.partition("=")[0]
+    of_user = name.removeprefix(OF_USER)
+    setting = "" if name != of_user else REFUSABLE.get(name, "")
+    what = f"the setting {setting}" if setting else f"the parameter {of_user}"
+    aside = f"{request.provider} refused {what} ({words}): Parley asks {request.model} without it"
+    return Amendment(
+        replace(request, refused_fields=request.refused_fields | {field}),
+        f"Asking again without {what}..." if setting or name != of_user else "Asking again...",
+        aside if setting or name != of_user else "",
     )
 
 

@@ -63,10 +63,11 @@ class Request:
     `pictures` maps the attachments' paths to their contents, or to the reasons why these are
     missing. `refused` are the paths of the pictures that the provider refused; `is_blind` means
     that it refused all pictures. `refused_tools` are the tools that the provider refused, which are
-    no longer in the catalogue. `price` is the price of the model's tokens, if known. `tool_room`
-    limits the tools' schemas; if it is None, all schemas are sent. `may_wait` means that the next
-    request may be late, because calls of this one's reply may wait for the user. `instructions` are
-    the texts that `system` contains.
+    no longer in the catalogue. `parameters` are the user's own fields for the body, and
+    `refused_fields` the fields of the body that the provider refused. `price` is the price of
+    the model's tokens, if known. `tool_room` limits the tools' schemas; if it is None, all
+    schemas are sent. `may_wait` means that the next request may be late, because calls of this
+    one's reply may wait for the user. `instructions` are the texts that `system` contains.
     """
 
     transcript: Transcript
@@ -92,6 +93,8 @@ class Request:
     refused: frozenset[str] = frozenset()
     is_blind: bool = False
     refused_tools: frozenset[Tool] = frozenset()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    refused_fields: frozenset[str] = frozenset()
     tool_room: ToolRoom | None = None
     may_wait: bool = False
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)

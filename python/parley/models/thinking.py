@@ -42,6 +42,11 @@ def is_reasoning(model: str) -> bool:
     return bool(_O_SERIES.search(model)) or (gpt_version(model) or (0, 0)) >= (5, 0)
 
 
+def takes_temperature(model: str) -> bool:
+    """Whether an OpenAI model, or a model of another company, accepts a temperature."""
+    return not is_reasoning(model)
+
+
 def supports_thinking(model: str) -> bool:
     """Whether the model's thinking can be controlled: Claude 3.7 and later, and OpenAI's reasoning
     models."""

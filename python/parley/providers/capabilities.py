@@ -29,6 +29,7 @@ class Capabilities:
         self._refused = dict[tuple[str, str], frozenset[str]]()
         """The paths of refused pictures."""
         self._refused_tools = dict[tuple[str, str], frozenset[Tool]]()
+        self._refused_fields = dict[tuple[str, str], frozenset[str]]()
         self._notices = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
@@ -39,6 +40,7 @@ class Capabilities:
             "window": self._windows.get(known, request.window),
             "is_blind": known in self._blind,
             "refused": self._refused.get(known, request.refused),
+            "refused_fields": self._refused_fields.get(known, request.refused_fields),
         }
         is_settled = all(getattr(request, name) == wish for name, wish in wishes.items())
         settled = request if is_settled else replace(request, **wishes)
@@ -47,6 +49,10 @@ class Capabilities:
     def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
         """Notices for the user before a request in this format; each is shown once."""
         yield from self._once(unsupported_thinking(request.model, request.thinking))
+        yield from self._once(_unsupported_temperature(request, wire_format))
+        for name in wire_format.ignored(request):
+            words = f"the parameter {name} is ignored: Parley sets it itself"
+            yield from self._once(words, request.provider)
         for notice in () if request.is_blind else request.unseen():
             yield from self._once(notice)
         if notice := wire_format.notice(request):
@@ -58,9 +64,14 @@ class Capabilities:
             self._notices.add((notice, about))
             yield Aside(notice)
 
-    def amended(self, request: Request, api: str, refusal: ModelError) -> Amendment | None:
-        """How to repeat a refused request; None if unknown. `api` is "" if the user chose it."""
-        return amended(request, api, refusal.status, refusal.words)
+    def amended(
+        self, request: Request, wire_format: Format, refusal: ModelError, *, is_chosen: bool
+    ) -> Amendment | None:
+        """How to repeat a request that was refused in this format; None if unknown. The format may
+        change unless it `is_chosen` by the user.
+        """
+        api = "" if is_chosen else wire_format.name
+        return amended(request, api, refusal.status, refusal.words, wire_format.refused_field)
 
     def heed(self, event: Event, request: Request) -> None:
         """For later requests, use the form of a request that has received a reply; make later
@@ -78,7 +89,16 @@ class Capabilities:
         if sent.is_blind:
             self._blind.add(known)
         self._refused[known] = sent.refused
+        self._refused_fields[known] = sent.refused_fields
         if sent.refused_tools:
             self._refused_tools[known] = (
                 self._refused_tools.get(known, frozenset()) | sent.refused_tools
             )
+
+
+def _unsupported_temperature(request: Request, wire_format: Format) -> str:
+    """The notice that the setting is ignored, or "". Retries of failed calls set it, too."""
+    is_retry = request.text_tools is not None and bool(request.text_tools.errors)
+    if request.temperature is None or is_retry or wire_format.takes_temperature(request.model):
+        return ""
+    return f"{request.model} accepts no temperature: the setting temperature is ignored"

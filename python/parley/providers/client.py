@@ -12,6 +12,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias
@@ -31,6 +32,7 @@ from parley.policy import status_texts
 from parley.providers import sdk_clients as clients
 from parley.providers.api_keys import key_of
 from parley.providers.capabilities import Capabilities
+from parley.providers.own_headers import header_secrets, own_headers, reply_secrets
 from parley.providers.packages import PackageProviders
 from parley.providers.patience import Patience
 from parley.providers.provider_errors import (
@@ -110,7 +112,7 @@ class ProviderClient:
         self._idle_s = idle_s
         self._sleep = sleep
         self._luck = luck
-        self._clients: dict[ProviderSettings, tuple[Any, str]] = {}
+        self._clients: dict[ProviderSettings, tuple[Any, _Keys]] = {}
         self._packages = PackageProviders(idle_s, in_process)
         self._capabilities = Capabilities()
 
@@ -160,8 +162,8 @@ class ProviderClient:
             except ModelError as error:
                 if has_begun:
                     raise
-                api = wire_format(provider, request).name if provider.api == "auto" else ""
-                if other := self._capabilities.amended(request, api, error):
+                form, is_chosen = wire_format(provider, request), provider.api != "auto"
+                if other := self._capabilities.amended(request, form, error, is_chosen=is_chosen):
                     request = other.request
                     tell(other.status)
                     if other.aside:
@@ -204,8 +206,9 @@ class ProviderClient:
     ) -> AsyncIterator[Event]:
         form, secret = wire_format(provider, request), await key_of(provider, self._environ)
         url = self._environ.get(provider.base_url_env or "") or provider.base_url
-        body = provider_request(form.body(request), request.thinking, url, secret)
-        decoder = form.reader(request, secret)
+        headers = own_headers(provider, self._environ)
+        body = provider_request(form.body(request), request.thinking, url, secret, headers)
+        decoder = form.reader(request, secret, *reply_secrets(provider, headers))
         try:
             async with closing(self._packages.stream(provider.name, body)) as batches:
                 async for batch in batches:
@@ -224,9 +227,9 @@ class ProviderClient:
     ) -> AsyncIterator[Event]:
         form = wire_format(provider, request)
         body = form.body(request) if streamed else form.unstreamed_body(request)
-        client, secret, library = await self._client(provider)
+        client, keys, library = await self._client(provider)
         decoder, is_empty, kind, httpx2 = (
-            form.reader(request, secret),
+            form.reader(request, *keys.in_replies),
             True,
             "",
             import_module("httpx2"),
@@ -257,15 +260,15 @@ class ProviderClient:
                     yield event
                 await _read_on(pieces, 0 if decoder.wants_no_more else REST_S)
         except library.APIError as error:
-            raise failure(provider, request.model, error, secret) from error
+            raise failure(provider, request.model, error, keys.all) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:
-            raise broken_off(provider, request.model, error, secret) from error
+            raise broken_off(provider, request.model, error, keys.all) from error
         except ModelError as error:
             if is_empty and "event-stream" not in kind:
                 raise no_stream(provider, kind) from error
-            raise in_stream(error, secret) from error
+            raise in_stream(error, keys.all) from error
 
-    async def _client(self, provider: ProviderSettings) -> tuple[Any, str, ModuleType]:
+    async def _client(self, provider: ProviderSettings) -> tuple[Any, _Keys, ModuleType]:
         name = sdk(provider.kind).package
         if provider in self._clients:  # the library is imported already, so no thread is needed
             return *self._clients[provider], sys.modules[name]
@@ -277,10 +280,16 @@ class ProviderClient:
             self._clients.setdefault(provider, await self._connected(provider, library))
         return *self._clients[provider], library
 
-    async def _connected(self, provider: ProviderSettings, library: ModuleType) -> tuple[Any, str]:
+    async def _connected(
+        self, provider: ProviderSettings, library: ModuleType
+    ) -> tuple[Any, _Keys]:
         from parley.http import bodies  # imports httpx2, too
 
         secret = "" if provider.builtin else await key_of(provider, self._environ)
+        headers = {} if provider.builtin else own_headers(provider, self._environ)
+        keys = _Keys(
+            (secret, *header_secrets(headers)), (secret, *reply_secrets(provider, headers))
+        )
         url, httpx2 = await self._base_url(provider), import_module("httpx2")
         try:
             client = clients.client(
@@ -295,15 +304,16 @@ class ProviderClient:
                     **client_options(url),
                     **bodies.client_options(),
                     event_hooks={
-                        "response": [bodies.stay, bodies.bounded(BODY_BYTES, streams=True)]
+                        "request": [_with(headers)],
+                        "response": [bodies.stay, bodies.bounded(BODY_BYTES, streams=True)],
                     },
                 ),
             )
         except ProxyError as error:
             raise no_proxy(provider, error) from error
         except httpx2.InvalidURL as error:
-            raise broken_off(provider, "", error, secret) from error
-        return client, secret
+            raise broken_off(provider, "", error, keys.all) from error
+        return client, keys
 
     async def _base_url(self, provider: ProviderSettings) -> str:
         if provider.builtin:
@@ -315,6 +325,23 @@ class ProviderClient:
         clients, self._clients = list(self._clients.values()), {}
         closings = [self._packages.close(), *(client.close() for client, _ in clients)]
         await asyncio.gather(*closings, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Keys:
+    """A client's secrets: `all` are hidden in errors, and those `in_replies` in replies, too."""
+
+    all: tuple[str, ...]
+    in_replies: tuple[str, ...]
+
+
+def _with(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
+    """A function that puts headers into a request, whatever the SDK has put there."""
+
+    async def put(request: Any) -> None:
+        request.headers.update(headers)
+
+    return put
 
 
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:

@@ -15,6 +15,7 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterator,
+    Sequence,
 )
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from parley.entry_points import PROVIDER_GROUP, EntryPointError, PackageOffer, o
 from parley.errors import ModelError
 from parley.models.package import Provider, ProviderEvent, ProviderRequest
 from parley.models.refusals import SHORTEN, says_too_long
+from parley.providers.own_headers import header_secrets
 from parley.providers.provider_errors import bounded
 
 T = TypeVar("T")
@@ -210,7 +212,8 @@ class _Worker:
                         yield batch
                         self._call(partial(pipe.make_room, len(batch)))
                     if end and end.error:
-                        raise _failed(self.offer, end.error, request.api_key) from end.error
+                        secrets = request.api_key, *header_secrets(request.headers)
+                        raise _failed(self.offer, end.error, *secrets) from end.error
                     if end:
                         return
             finally:
@@ -301,19 +304,24 @@ class _PackageError(ModelError):
 
 
 def _fault(
-    offer: PackageOffer, what: str, reason: str, advice: str = "", secret: str = "", **facts: Any
+    offer: PackageOffer,
+    what: str,
+    reason: str,
+    advice: str = "",
+    secrets: Sequence[str] = (),
+    **facts: Any,
 ) -> ModelError:
-    words = bounded(f"the provider {offer.name} from {offer.package} {what}", secret)
+    words = bounded(f"the provider {offer.name} from {offer.package} {what}", *secrets)
     advice = advice or (
         "fix it"
         if offer.package == _THIS_PROGRAM
         else "update that package, or report this to its maintainers"
     )
-    reason = bounded(f"the provider {offer.name} {reason}", secret)
+    reason = bounded(f"the provider {offer.name} {reason}", *secrets)
     return _PackageError(f"{words}. What to do: {advice}", reason=reason, **facts)
 
 
-def _failed(offer: PackageOffer, error: BaseException, secret: str = "") -> ModelError:
+def _failed(offer: PackageOffer, error: BaseException, *secrets: str) -> ModelError:
     """The error for a provider's exception."""
     match error:
         case _PackageError():
@@ -325,16 +333,16 @@ def _failed(offer: PackageOffer, error: BaseException, secret: str = "") -> Mode
                 f"says: {error}",
                 f"says: {error.reason}",
                 advice,
-                secret,
+                secrets,
                 status=error.status if isinstance(error.status, int) else None,
                 retryable=error.retryable is True,
                 retry_after=error.retry_after
                 if isinstance(error.retry_after, int | float)
                 else None,
-                words=bounded(error.words or str(error), secret),
+                words=bounded(error.words or str(error), *secrets),
             )
         case _:
-            return _fault(offer, f"failed: {_words(error)}", "failed", secret=secret)
+            return _fault(offer, f"failed: {_words(error)}", "failed", secrets=secrets)
 
 
 def _words(error: BaseException) -> str:

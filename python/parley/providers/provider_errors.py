@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -16,6 +16,8 @@ from parley.settings.values import ProviderSettings
 from parley.text import one_line
 
 LONGEST_MESSAGE = 300
+_SHORTEST_KEY = 6
+"""A shorter key is a placeholder such as "none", which any text may contain."""
 LONGEST_WAIT_S = 60.0
 """The longest time that Parley waits for a provider before a retry."""
 
@@ -56,13 +58,15 @@ def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
     )
 
 
-def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> ModelError:
-    """The error for an SDK's exception."""
+def failure(
+    provider: ProviderSettings, model: str, error: Any, secrets: Sequence[str]
+) -> ModelError:
+    """The error for an SDK's exception, without these secrets."""
     status = getattr(error, "status_code", None)
     if status is None:
-        return broken_off(provider, model, error.__cause__ or error, secret)
+        return broken_off(provider, model, error.__cause__ or error, secrets)
     return _refused(
-        provider, model, status, bounded(_message(error), secret), error.response.headers
+        provider, model, status, bounded(_message(error), *secrets), error.response.headers
     )
 
 
@@ -101,12 +105,12 @@ _TUNNEL_REFUSED = re.compile(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
 
 
 def broken_off(
-    provider: ProviderSettings, model: str, error: BaseException, secret: str
+    provider: ProviderSettings, model: str, error: BaseException, secrets: Sequence[str]
 ) -> ModelError:
     """The error for a connection that failed or was lost."""
     kind = type(error).__name__
     if kind == "ProxyError" and (match := _TUNNEL_REFUSED.match(str(error))):
-        return _refused(provider, model, int(match[1]), bounded(match[2], secret), {})
+        return _refused(provider, model, int(match[1]), bounded(match[2], *secrets), {})
     if "Timeout" in kind:
         what, hint = "did not answer in time", "wait, then :ParleyRespond asks again"
     elif kind == "ProxyError":
@@ -126,22 +130,22 @@ def broken_off(
     else:
         what, hint = "broke off the connection", ":ParleyRespond asks again"
     return ModelError(
-        f"{provider.name} {what} ({bounded(str(error), secret) or kind}). What to do: {hint}",
+        f"{provider.name} {what} ({bounded(str(error), *secrets) or kind}). What to do: {hint}",
         reason=f"{provider.name} {what}",
         retryable=kind not in _LASTING,
     )
 
 
-def in_stream(error: ModelError, secret: str) -> ModelError:
+def in_stream(error: ModelError, secrets: Sequence[str]) -> ModelError:
     """A decoder's error with a remedy."""
     hint = (
         "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
     )
-    words = bounded(str(error), secret)
+    words = bounded(str(error), *secrets)
     is_too_long = says_too_long(words)
     return ModelError(
         f"{words}. What to do: {SHORTEN if is_too_long else hint}",
-        reason=TOO_LONG if is_too_long else bounded(error.reason, secret),
+        reason=TOO_LONG if is_too_long else bounded(error.reason, *secrets),
         retryable=error.retryable,
         words=words,
     )
@@ -233,7 +237,9 @@ def _message(error: Any) -> str:
     return without_tags(text)
 
 
-def bounded(text: str, secret: str = "") -> str:
-    """One line of at most 300 characters, without the secret or anything that looks like a key."""
-    text = text[:MOST_READ].replace(secret, "…") if secret else text[:MOST_READ]
+def bounded(text: str, *secrets: str) -> str:
+    """One line of at most 300 characters, without the secrets or anything that looks like a key."""
+    text = text[:MOST_READ]
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "…") if len(secret) >= _SHORTEST_KEY else text
     return one_line(_SECRETS.sub(r"\1…", text))[:LONGEST_MESSAGE].rstrip(" .")

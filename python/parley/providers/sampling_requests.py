@@ -18,6 +18,7 @@ from parley.models.events import Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
+from parley.settings.resolve import parameters
 from parley.settings.values import Agent, ProviderSettings
 from parley.tools.sampling import MOST_TOKENS, SamplingReply, SamplingRequest
 
@@ -51,6 +52,7 @@ class Sampler:
             thinking=ThinkingSettings(enabled=False),
             tools_on=False,
             quirks=provider.quirks,
+            parameters=parameters(provider, agent),
         )
         now = asyncio.get_running_loop().time
         while (seconds := self._rate.wait(now())) > 0:  # noqa: ASYNC110 - it is known when there is room

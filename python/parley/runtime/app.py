@@ -485,7 +485,7 @@ class App:
         reply = await short_reply(
             self.client,
             provider,
-            short_request(request, prompt, status.model, topic.TITLE_TOKENS),
+            short_request(request, provider, prompt, status.model, topic.TITLE_TOKENS),
             rate=self._rate,
             audit=self.ledger(chat),
             purpose=FOR_TOPIC,

@@ -18,8 +18,13 @@ _ENOUGH_LEFT = 0.2
 """The part of the rate limit that must be unused for a small request."""
 
 
-def short_request(request: Request, prompt: str, model: str | None, tokens: int) -> Request:
-    """A request to the same provider that contains only the prompt."""
+def short_request(
+    request: Request, provider: ProviderSettings, prompt: str, model: str | None, tokens: int
+) -> Request:
+    """A request to the same provider that contains only the prompt.
+
+    For another model, only the provider's parameters apply, because the agent's are for its model.
+    """
     return Request(
         Transcript((Exchange(Question((Text(prompt),))),)),
         0,
@@ -29,6 +34,7 @@ def short_request(request: Request, prompt: str, model: str | None, tokens: int)
         thinking=replace(request.thinking, enabled=False),
         tools_on=False,
         quirks=request.quirks,
+        parameters=request.parameters if not model else provider.parameters,
     )
 
 

@@ -235,12 +235,13 @@ class ToolsPort:
         if not (self._settings.llm and self._provider(call_request.provider).official):
             return
         prompt = status_texts.sentence_prompt(tool.name, arguments)
+        provider = self._provider(call_request.provider)
         request = short_request(
-            call_request, prompt, self._settings.model, status_texts.SENTENCE_TOKENS
+            call_request, provider, prompt, self._settings.model, status_texts.SENTENCE_TOKENS
         )
         reply = await short_reply(
             self._client,
-            self._provider(request.provider),
+            provider,
             request,
             rate=self._rate,
             audit=self._audit,

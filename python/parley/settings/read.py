@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from parley.addresses import flaw
+from parley.http.request_headers import name_flaw, value_flaw
 from parley.instructions.project import is_plain_name
 from parley.policy.rules import Pattern
-from parley.settings.values import PROVIDERS, Agent, Key, Settings
+from parley.settings.values import PROVIDERS, Agent, Key, ProviderSettings, Settings
 from parley.tables import NO_VALUE, Kind, TableReader, expected
 from parley.text import one_line
 from parley.tools.server_settings import RESERVED
@@ -68,7 +69,7 @@ class _Reader(TableReader):
         if values is NO_VALUE:
             self.flaws = [replace(flaw, path="setup") for flaw in self.flaws]
             return Settings()
-        settings = _with_quirks(Settings(**values), table)
+        settings = self._with_headers(_with_quirks(Settings(**values), table))
         numbered = list(enumerate(settings.agents, 1))
         sound = tuple(a for n, a in numbered if self._is_sound(settings, a, f"agents[{n}]"))
         settings = self._without_reserved(replace(settings, agents=sound))
@@ -127,6 +128,36 @@ class _Reader(TableReader):
         for path, url in addresses.items():
             if url is not None and "${" not in url and (why := flaw(url)):
                 self.flaw(path, why)
+
+    def _with_headers(self, settings: Settings) -> Settings:
+        """Report headers that cannot be sent, and drop them. Never shows a value."""
+        providers = {
+            name: replace(
+                provider,
+                headers={
+                    header: value
+                    for header, value in provider.headers.items()
+                    if self._is_sendable(provider, header, value)
+                },
+            )
+            for name, provider in settings.providers.items()
+        }
+        return replace(settings, providers=providers)
+
+    def _is_sendable(self, provider: ProviderSettings, header: str, value: str) -> bool:
+        """Whether this header can be sent; if it cannot, reports why."""
+        why = name_flaw(header) or value_flaw(value)
+        if not why and header.lower() == "authorization" and provider.has_key:
+            why = (
+                "it would replace the key that api_key_env or api_key_command provides. Set only "
+                "one of them"
+            )
+        spellings = [name for name in provider.headers if name.lower() == header.lower()]
+        if not why and spellings[0] != header:
+            why = f"this header is already set as {spellings[0]}"
+        if why:
+            self.flaw(f"providers.{provider.name}.headers.{header}", why)
+        return not why
 
     def _without_reserved(self, settings: Settings) -> Settings:
         """Report servers with the built-in servers' names, and drop them."""

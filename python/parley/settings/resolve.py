@@ -21,13 +21,16 @@ from parley.models.text_tools.template import Templates, builtin_templates, temp
 from parley.models.tool_room import ToolRoom
 from parley.policy.rules import Rules
 from parley.policy.turn_limits import Limits
+from parley.settings.load import merged
 from parley.settings.values import (
     TEXT_TOOLS_MAX_TOKENS,
     TOOLS_SHARE,
     TOOLS_TOKENS,
     Agent,
+    AgentLimits,
     AgentLoop,
     ProviderSettings,
+    Safety,
     Settings,
 )
 from parley.tools.catalogue import Catalogue, Tool
@@ -64,8 +67,10 @@ def chat_settings(
     """
     front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
-    safety, loop, own = settings.safety, settings.loop, agent.loop or AgentLoop()
-    limits = _call_limits(settings.max_tool_calls, front)
+    loop, own, least = settings.loop, agent.loop or AgentLoop(), agent.limits or AgentLimits()
+    safety = _lowered(settings.safety, least)
+    settings = replace(settings, safety=safety)
+    limits = _call_limits(_own_calls(settings.max_tool_calls, least.max_tool_calls), front)
     return ChatSettings(
         agent=agent.name,
         request=_with_tools(
@@ -127,7 +132,13 @@ def _ask(
         max_full_exchanges=keys.get("max_full_exchanges", settings.max_full_exchanges),
         quirks=provider.quirks,
         price=agent.price,
+        parameters=parameters(provider, agent),
     )
+
+
+def parameters(provider: ProviderSettings, agent: Agent) -> Mapping[str, Any]:
+    """The user's own fields for the bodies of an agent's requests."""
+    return merged(provider.parameters, agent.parameters)
 
 
 def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
@@ -182,6 +193,25 @@ def _call_limits(limits: CallLimits, front: FrontMatter) -> CallLimits:
     return CallLimits(
         _lower(limits.per_message, table.get("per_message")),
         _lower(limits.per_session, table.get("per_session")),
+    )
+
+
+def _own_calls(limits: CallLimits, own: CallLimits | None) -> CallLimits:
+    """The limits in the settings, replaced by the agent's own limits."""
+    if own is None:
+        return limits
+    return CallLimits(
+        limits.per_message if own.per_message is None else own.per_message,
+        limits.per_session if own.per_session is None else own.per_session,
+    )
+
+
+def _lowered(safety: Safety, own: AgentLimits) -> Safety:
+    """The limits that an agent can only lower."""
+    calls = _lower(safety.max_tools_per_request, own.max_tools_per_request)
+    tokens = filter(None, (safety.max_tokens_per_request, own.max_tokens_per_request))
+    return replace(
+        safety, max_tools_per_request=calls or 0, max_tokens_per_request=min(tokens, default=None)
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, NewType, Self
+from typing import Annotated, Any, Literal, NewType, Self
 
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.errors import SettingsError
@@ -19,7 +19,7 @@ from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
 from parley.programs import program_name
 from parley.tables import rule
-from parley.tools.server_settings import ServerSettings
+from parley.tools.server_settings import ServerSettings, placeholders
 
 Key = NewType("Key", str)
 """A key in the syntax of `vim.keymap.set`; "" for none."""
@@ -46,8 +46,10 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 class ProviderSettings:
     """A provider of models; `kind` is the wire format. The key comes from a variable or a command.
 
-    `quirks` are the differences between this server and the server of the company that designed the
-    format; `official` marks that company's own server.
+    `headers` are sent with each request; their values may contain `${VAR}`. `parameters` are
+    added to each request's body, but never replace a field that Parley sets. `quirks` are the
+    differences between this server and the server of the company that designed the format;
+    `official` marks that company's own server.
     """
 
     name: str = ""
@@ -62,11 +64,32 @@ class ProviderSettings:
     quirks: tuple[Quirk, ...] = COMPATIBLE
     official: bool = False
     builtin: bool = False
+    headers: Mapping[str, str] = field(
+        default_factory=dict, hash=False, repr=False, metadata=rule(is_secret=True)
+    )
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def key_variable(self) -> str:
         """The name of the key's variable, for display."""
         return variable_name(self.api_key_env or "")
+
+    @property
+    def has_key(self) -> bool:
+        """Whether a variable or a command is set for the key."""
+        return bool(self.api_key_env or self.api_key_command)
+
+    @property
+    def header_variables(self) -> tuple[str, ...]:
+        """The variables that the headers need."""
+        bodies = (body for text in self.headers.values() for body in placeholders(text))
+        needed = (body.removeprefix("env:") for body in bodies if ":-" not in body)
+        return tuple(dict.fromkeys(needed))
+
+    @property
+    def has_key_header(self) -> bool:
+        """Whether a header replaces the key that Parley would send."""
+        return "authorization" in map(str.lower, self.headers)
 
 
 def variable_name(text: str) -> str:
@@ -80,6 +103,8 @@ def key_source(provider: ProviderSettings) -> str:
         return "built in, needs no key"
     if provider.api_key_command:
         return f"the key comes from the command {program_name(provider.api_key_command)}"
+    if not provider.api_key_env and provider.has_key_header:
+        return "the key is in the headers"
     return f"key found in {provider.key_variable}" if provider.key_variable else "needs no key"
 
 
@@ -93,8 +118,23 @@ class AgentLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """More limits for one agent's answers. If a field is None, the setting applies.
+
+    `max_tool_calls` replaces the setting; the others are in `safety`, and only lower its limits.
+    """
+
+    max_tool_calls: CallLimits | None = None
+    max_tools_per_request: int | None = None
+    max_tokens_per_request: int | None = field(default=None, metadata=rule(least=1))
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent that answers chats. If a field is None, the setting with the same name applies."""
+    """An agent that answers chats. If a field is None, the setting with the same name applies.
+
+    `parameters` override the provider's parameters.
+    """
 
     name: str = ""
     provider: str = ""
@@ -107,6 +147,8 @@ class Agent:
     thinking: ThinkingSettings | None = None
     price: Price | None = None
     loop: AgentLoop | None = None
+    limits: AgentLimits | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,14 +437,15 @@ class Settings:
         return next(usable, demo)
 
     def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
-        """The name, for display, of the unset variable for this agent's key; "" if it has a key."""
+        """The name, for display, of the unset variable for this agent's key or headers; "" if none
+        is unset.
+        """
         provider = self.provider(agent.provider)
-        if (
-            provider is None
-            or provider.builtin
-            or provider.api_key_command
-            or not provider.api_key_env
-        ):
+        if provider is None or provider.builtin:
+            return ""
+        if unset := next((name for name in provider.header_variables if name not in environ), ""):
+            return variable_name(unset)
+        if provider.api_key_command or not provider.api_key_env:
             return ""
         return "" if environ.get(provider.api_key_env) else provider.key_variable
 
@@ -411,5 +454,7 @@ class Settings:
         if provider is None or provider.builtin:
             return False
         return bool(
-            provider.api_key_command or (provider.api_key_env and environ.get(provider.api_key_env))
+            provider.api_key_command
+            or (provider.has_key_header and not self.missing_key(agent, environ))
+            or (provider.api_key_env and environ.get(provider.api_key_env))
         )

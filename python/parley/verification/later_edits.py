@@ -168,7 +168,7 @@ def settings_changes(
     if "instructions" not in front:
         sentences += _changes_of_instructions(then, now)
     if is_same_agent and not front and then["parameters"] != now["parameters"]:
-        sentences.append("temperature, max_tokens, thinking or tool_mode has changed")
+        sentences.append("temperature, max_tokens, thinking, tool_mode or parameters have changed")
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
         sentences.append(f"max_full_exchanges was {then['full']} and is now {now['full']}")
     if has_tools:
