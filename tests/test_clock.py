@@ -25,6 +25,7 @@ from parley.runtime.app import App, FrontEnd
 from parley.runtime.asyncio_ports import Callbacks, together
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
+from parley.runtime.reply_retries import ReplyRetries
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.settings.values import ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
@@ -352,4 +353,5 @@ def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], N
         rate,
         TextToolCaller(attempts_with()),
         set(),
+        ReplyRetries(0),
     )

@@ -12,7 +12,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from parley import engine
 from parley.chat.call_lines import proposal_json
 from parley.chat.transcript import Proposal, Result
-from parley.models.events import Finished, TextDelta, ThinkingDelta, Usage
+from parley.models.events import Finished, TextDelta, ThinkingDelta, Usage, Withdrawn
 
 
 class TextChunk(TypedDict):
@@ -69,15 +69,34 @@ class UsageChunk(TypedDict):
     usage: TokenCounts
 
 
+class WithdrawnChunk(TypedDict):
+    """The text and thinking since the last result, or since the start, are void: the reply broke
+    off, and another one replaces it.
+    """
+
+    type: Literal["withdrawn"]
+
+
 class DoneChunk(TypedDict):
     """The last chunk."""
 
     type: Literal["done"]
 
 
-Chunk: TypeAlias = TextChunk | CallChunk | ResultChunk | ErrorChunk | UsageChunk | DoneChunk
+Chunk: TypeAlias = (
+    TextChunk | CallChunk | ResultChunk | ErrorChunk | UsageChunk | WithdrawnChunk | DoneChunk
+)
 ChunkType: TypeAlias = Literal[
-    "thinking", "content", "hint", "status", "tool_start", "tool_result", "error", "usage", "done"
+    "thinking",
+    "content",
+    "hint",
+    "status",
+    "tool_start",
+    "tool_result",
+    "error",
+    "usage",
+    "withdrawn",
+    "done",
 ]
 
 
@@ -128,10 +147,10 @@ class Chunks:
             case engine.CallRefused(proposal, result):
                 yield {"type": "error", "error": result.text, "id": proposal.call.id}
                 yield _result(proposal, result)
-            case engine.Aside(news):
+            case engine.Aside(news) | engine.MissingTools(message=news):
                 yield {"type": "hint", "content": in_python(news)}
-            case engine.MissingTools():
-                yield {"type": "hint", "content": in_python(what.message)}
+            case Withdrawn():
+                yield {"type": "withdrawn"}
             case Usage():
                 self._usage = what
             case Finished() if self._usage:

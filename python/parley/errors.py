@@ -29,7 +29,8 @@ class ModelError(ParleyError):
     The `message` is for the user; `reason` is one short line for the notice in the file.
     `retryable` is true if a retry may help; `retry_after` is the delay in seconds, or None if the
     provider did not give one. `status` is the HTTP status, or None if the connection failed;
-    `words` is the provider's own text about a refusal.
+    `words` is the provider's own text about a refusal. `is_broken` is true if the reply did not
+    arrive as the provider sent it, because the connection or the stream broke off.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ModelError(ParleyError):
         retryable: bool = False,
         retry_after: float | None = None,
         words: str = "",
+        is_broken: bool = False,
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -48,6 +50,7 @@ class ModelError(ParleyError):
         self.retryable = retryable
         self.retry_after = retry_after
         self.words = words
+        self.is_broken = is_broken
 
 
 class GoneError(ParleyError):

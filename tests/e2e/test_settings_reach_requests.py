@@ -219,6 +219,7 @@ IN_NO_REQUEST = {
         "prompt_tools",
         "xml",
         "loop",
+        "retry",
         "safety",
         "status",
         "approval",

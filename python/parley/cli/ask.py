@@ -190,6 +190,8 @@ def work_on(arguments: argparse.Namespace) -> Work:
 class AnswerReport(SilentReport):
     """The report for a pipe: only the answer's text."""
 
+    can_take_back = False
+
     def __init__(self) -> None:
         super().__init__()
         self._text = AnswerText()

@@ -208,6 +208,8 @@ class _Batch:
 class _BatchReport(Report):
     """Reports one of several chats to people: only its status, because the text is in the file."""
 
+    can_take_back = True
+
     def __init__(self, batch: _Batch, file: str) -> None:
         super().__init__()
         self._batch, self._file = batch, file

@@ -14,6 +14,7 @@ from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Broken, Choice, Proposal, Result
 from parley.cli.exits import COMPLETE, FAILED, STOPPED, WAITING
 from parley.cli.terminal import complain, emit, plain, remark, say, say_line, screen, snake_case
+from parley.models.events import Withdrawn
 from parley.policy.doubts import caution
 from parley.policy.status_texts import is_rate_limited, waiting_for
 from parley.text import counted, legible
@@ -79,6 +80,9 @@ def _changes(call: Proposal | Broken, seen: engine.Observation) -> Sequence[File
 
 class Report:
     """The report for a pipe: the answer as in the file, and the calls that run."""
+
+    can_take_back = False
+    """Whether text that was written can be replaced by other text."""
 
     def __init__(self) -> None:
         self._in_line = False
@@ -186,6 +190,8 @@ class Report:
 class SilentReport(Report):
     """The report if standard output has another use: waiting calls go to standard error."""
 
+    can_take_back = True
+
     def text(self, piece: str) -> None:
         """Ignore the text, because the chat is written when it is complete."""
 
@@ -200,6 +206,8 @@ class SilentReport(Report):
 
 class JsonReport(Report):
     """The report for a program: one object per line."""
+
+    can_take_back = True
 
     def text(self, piece: str) -> None:
         """Ignore the text, because the pieces also arrive as events."""
@@ -233,6 +241,8 @@ class JsonReport(Report):
 class TerminalReport(Report):
     """The report for a person: calls as rows, as in the editor, and the start of each result."""
 
+    can_take_back = True
+
     def __init__(self) -> None:
         super().__init__()
         self._drawn = set[tuple[str, str]]()
@@ -245,6 +255,13 @@ class TerminalReport(Report):
         if piece:
             self._apart("text")
             screen().stream(piece)
+
+    def on_event(self, what: engine.TurnEvent) -> None:
+        """Report an event; text that is void stays on the terminal, above a remark."""
+        if isinstance(what, Withdrawn):
+            screen().end_text()
+            screen().complain("parley: the text above is void, because the reply broke off")
+        super().on_event(what)
 
     def _on_call(self, what: engine.TurnEvent) -> None:
         match what:

@@ -228,7 +228,8 @@ async def open_chat(
         app.confirm(transcript, path)
     _agree_to_hidden(app, path, getattr(arguments, "hidden", ()))
     document.anchor = _line(transcript, document.anchor, arguments)
-    ports = app.ports(document, path, Callbacks(report.status, report.on_event))
+    observer = Callbacks(report.status, report.on_event)
+    ports = app.ports(document, path, observer, can_take_back=report.can_take_back)
     return engine.regenerating(ports, name) if arguments.again else ports
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.engine.ports import End, Ports, Resolve, closing
 from parley.errors import ModelError
-from parley.models.events import Finished, RateLimits, TextDelta, Usage
+from parley.models.events import Finished, RateLimits, TextDelta, Usage, Withdrawn
 from parley.models.request import Request
 from parley.policy import status_texts
 from parley.policy.summaries import put_summary, summary_line, summary_prompt, unsummed
@@ -79,6 +79,8 @@ async def _reply(ports: Ports, request: Request) -> str:
             match event:
                 case TextDelta(text):
                     pieces.append(text)
+                case Withdrawn():
+                    pieces.clear()
                 case Finished(reason) if reason != "complete":
                     pieces.clear()
                 case Usage() | RateLimits():

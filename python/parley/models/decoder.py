@@ -117,6 +117,7 @@ class Decoder(ABC):
             self._failure = ModelError(
                 f"{self.provider} sent an event that cannot be read: {error}",
                 reason="a malformed event",
+                is_broken=True,
             )
             raise self._failure from error
 
@@ -203,6 +204,7 @@ def ended_early(provider: str) -> ModelError:
     return ModelError(
         f"{provider} ended the stream before the reply was complete.",
         reason="the stream ended early",
+        is_broken=True,
     )
 
 

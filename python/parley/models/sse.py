@@ -121,10 +121,14 @@ def decode_payload(payload: str) -> Mapping[str, Any]:
             raise ValueError("more than one value")  # noqa: TRY301 - it is one of the errors of JSON
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            "The provider sent an event that is not JSON.", reason="an unreadable event"
+            "The provider sent an event that is not JSON.",
+            reason="an unreadable event",
+            is_broken=True,
         ) from error
     if not isinstance(value, dict):
         raise ModelError(
-            "The provider sent an event that is not a JSON object.", reason="an unreadable event"
+            "The provider sent an event that is not a JSON object.",
+            reason="an unreadable event",
+            is_broken=True,
         )
     return value

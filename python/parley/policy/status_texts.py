@@ -71,6 +71,11 @@ def failed(name: str) -> str:
     return f"Tool {format_tool_name(name)} failed, trying alternative approach..."
 
 
+def asking_again(reason: str) -> str:
+    """The text while a question is asked again, because its reply broke off."""
+    return f"{reason}: asking again..."
+
+
 def stopped(reason: str) -> str:
     """The text after a limit ended the loop."""
     return f"Stopped: {reason}"

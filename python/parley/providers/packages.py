@@ -108,7 +108,12 @@ class PackageProviders:
             await self._replace_if_blocked(worker)
             what = f"sent nothing for {self._idle_s:g} s"
             raise _fault(
-                worker.offer, what, "did not answer in time", _AGAIN, retryable=True
+                worker.offer,
+                what,
+                "did not answer in time",
+                _AGAIN,
+                retryable=True,
+                is_broken=True,
             ) from error
 
     async def _replace_if_blocked(self, worker: _Worker) -> None:
@@ -340,6 +345,7 @@ def _failed(offer: PackageOffer, error: BaseException, *secrets: str) -> ModelEr
                 if isinstance(error.retry_after, int | float)
                 else None,
                 words=bounded(error.words or str(error), *secrets),
+                is_broken=error.retryable is True and error.status is None,
             )
         case _:
             return _fault(offer, f"failed: {_words(error)}", "failed", secrets=secrets)

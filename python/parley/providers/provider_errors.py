@@ -133,6 +133,7 @@ def broken_off(
         f"{provider.name} {what} ({bounded(str(error), *secrets) or kind}). What to do: {hint}",
         reason=f"{provider.name} {what}",
         retryable=kind not in _LASTING,
+        is_broken=kind not in _LASTING and not isinstance(error, TimeoutError),
     )
 
 
@@ -148,6 +149,7 @@ def in_stream(error: ModelError, secrets: Sequence[str]) -> ModelError:
         reason=TOO_LONG if is_too_long else bounded(error.reason, *secrets),
         retryable=error.retryable,
         words=words,
+        is_broken=error.is_broken,
     )
 
 

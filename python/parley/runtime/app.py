@@ -43,6 +43,7 @@ from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
 from parley.runtime.prompt_list import PromptList
+from parley.runtime.reply_retries import ReplyRetries
 from parley.runtime.reverting import Reverter
 from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.skill_texts import SkillTexts
@@ -419,8 +420,11 @@ class App:
         observer: engine.Observer,
         folder: Callable[[], Path] | None = Path.cwd,
         editor: EditorTexts = no_editor,
+        *,
+        can_take_back: bool = True,
     ) -> engine.Ports:
-        """The ports for a turn in the chat at this path.
+        """The ports for a turn in the chat at this path; `can_take_back` is false if text that was
+        shown cannot be replaced.
 
         `folder` returns the user's working directory, because questions may refer to its files;
         if it is None, references stay plain text. `editor` returns the texts that a question
@@ -430,7 +434,11 @@ class App:
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
         model = ModelPort(
-            self.client, *shared, self._text_tools, self._notices.setdefault(chat, set())
+            self.client,
+            *shared,
+            self._text_tools,
+            self._notices.setdefault(chat, set()),
+            ReplyRetries(self.settings.retry.broken_replies, can_take_back),
         )
         attachments = self.attachments(chat)
         tools = ToolsPort(self.servers, self.client, *shared, self.settings.status, attachments)

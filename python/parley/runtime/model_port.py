@@ -18,6 +18,7 @@ from parley.policy.rate import RateWindow
 from parley.policy.summaries import KEEP, unsummed
 from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog, recorded
+from parley.runtime.reply_retries import ReplyRetries
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.settings.values import ProviderSettings
 from parley.tools.catalogue import canonical
@@ -39,6 +40,7 @@ class ModelPort:
         rate: RateWindow,
         text_tools: TextToolCaller,
         notices: set[str],
+        retries: ReplyRetries,
     ) -> None:
         """`provider` finds a request's provider; `notices` contains the notices that this chat has
         shown so far."""
@@ -50,6 +52,7 @@ class ModelPort:
         self._rate = rate
         self._text_tools = text_tools
         self._notices = notices
+        self._retries = retries
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
         """A reply's events, from as many requests as it takes. The outermost layer is called
@@ -62,9 +65,10 @@ class ModelPort:
             )
             return self._within_rate(recorded(events, one, self._audit))
 
-        return self._with_notices(
-            self._text_tools.stream(send, request, self._observer.status), request
-        )
+        def ask() -> AsyncIterator[Event]:
+            return self._text_tools.stream(send, request, self._observer.status)
+
+        return self._with_notices(self._retries.stream(ask, self._observer.status), request)
 
     async def _within_rate(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """Wait until the rate limit allows another request, then yield the events."""

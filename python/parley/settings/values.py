@@ -163,6 +163,13 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Retry:
+    """`broken_replies`: how many times to ask again if a reply breaks off on its way."""
+
+    broken_replies: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Safety:
     """Limits that neither agents nor files can raise."""
 
@@ -392,6 +399,7 @@ class Settings:
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     tools: Tools = field(default_factory=Tools)
     loop: Loop = field(default_factory=Loop)
+    retry: Retry = field(default_factory=Retry)
     safety: Safety = field(default_factory=Safety)
     status: Status = field(default_factory=Status)
     approval: Approval = field(default_factory=Approval)
