@@ -36,7 +36,7 @@ from parley.settings.values import Mcp, Settings
 from parley.tools.server_settings import ServerSettings
 from tests.forks import forks
 from tests.mcp import resource_server
-from tests.workspace.trees import write
+from tests.workspace.trees import work_tree, write
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
 SLOWLY = {"PARLEY_DEMO_PACE": "0.01"}
@@ -265,6 +265,22 @@ async def test_an_edit_that_no_longer_fits_is_refused_after_its_approval(tmp_pat
         assert "[refused]" in s.transcript
     assert len(asked) == 1
     assert (tmp_path / "a").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("front", ["", "---\ninstructions: []\n---\n\n"])
+async def test_a_session_sends_only_the_instructions_that_the_program_gives(
+    front: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(work_tree(tmp_path, {}), {"AGENTS.md": "of the project", "parley/AGENTS.md": "own"})
+    monkeypatch.chdir(tmp_path)
+    environ = {**ENVIRON, "XDG_CONFIG_HOME": str(tmp_path)}
+    settings = {"instructions": ["AGENTS.md"], "system_prompt": "Be kind."}
+    async with Session(
+        settings, agent="Demo", instructions="Be brief.", transcript=front, environ=environ
+    ) as session:
+        request = session._app.resolve(None)(parse(f"{front}💬: hi\n")).request
+    given = "" if front else "\n\n# Instructions from the program\n\nBe brief."
+    assert request.system == f"Be kind.{given}"
 
 
 async def test_a_session_offers_the_workspace_only_if_the_program_says_so(tmp_path: Path) -> None:

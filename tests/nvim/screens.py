@@ -532,6 +532,38 @@ def trust_rest(neovim: Child) -> None:
     neovim.until_screen("Yes, I trust")
 
 
+def instructions(neovim: Child) -> None:
+    """A project's new instructions, with an import and a hidden character."""
+    root = project(neovim)
+    (root / "AGENTS.md").write_text(AGENTS, encoding="utf-8")
+    (root / "style.md").write_text("Prices are in cents.\u200b\n", encoding="utf-8")
+    ask(neovim, "say: hello", "💬: ")
+    neovim.until_screen("1: No")
+
+
+def instructions_changed(neovim: Child) -> None:
+    """The same instructions after a yes and a change."""
+    instructions(neovim)
+    for answer in ("First show the rest", "Yes, use this text"):
+        neovim.until(
+            lambda: (
+                neovim.nvim.api.get_mode()["mode"] == "c" and f"2: {answer}" in neovim.screen()  # noqa: B023
+            )
+        )
+        neovim.keys("2<CR>")
+    complete(neovim)
+    (neovim.home / "project" / "AGENTS.md").write_text(
+        AGENTS.replace("pytest", "make test"), encoding="utf-8"
+    )
+    neovim.keys("Gosay: again<Esc><C-g><C-g>")
+    neovim.until_screen("has changed")
+
+
+AGENTS = """# Working on the shop
+
+Run `pytest` before each commit.
+See @style.md.
+"""
 CART = """def total(items):
     sum = 0
     for price, n in items:
@@ -614,6 +646,8 @@ SCENES: dict[str, Scene] = {
     "hidden": Scene(hidden, settings=CLAUDE),
     "trust": Scene(trust),
     "trust-rest": Scene(trust_rest),
+    "instructions": Scene(instructions, settings=CLAUDE),
+    "instructions-changed": Scene(instructions_changed, settings=CLAUDE),
     "log": Scene(log, settings=AUTO | TRUSTED),
     "request": Scene(request, settings=AUTO | TRUSTED),
     "health": Scene(health),

@@ -152,7 +152,7 @@ class TrustDialog:
         name = one_line(text.name, _NAMES)
         question = f"Use {text.noun} in {name}, as shown on this page?"
         if before is not None:
-            question = f"{name} has changed. {question}"
+            question = f"{name} has changed. Use {text.noun} in it, as shown on this page?"
         return await self._answer(question, _TEXT_PAGE, page, len(page), [SHOW_MORE, AGREE])
 
     async def _answer(
