@@ -89,6 +89,20 @@ def test_a_missing_file_is_forgotten_but_not_one_on_a_missing_disk(home: Home) -
     assert home.names() == ["disk/chat.md"]
 
 
+def test_nothing_is_kept_of_a_chat_that_leaves_the_chat_folder(home: Home) -> None:
+    chats = [home.chat(f"chats/{name}.md", is_known=name == "a") for name in "ab"]
+    assert len(home.names()) == 2
+    for chat in chats:
+        chat.unlink()
+    assert home.names() == []
+    assert (home.rows("headings"), home.rows("chats")) == (0, 0)
+    home.chat("chats/c.md", is_known=False)
+    assert len(home.names()) == 1
+    home.chats = home.folder / "another"  # the setting chat_dir has changed
+    assert home.names() == []
+    assert home.rows("headings") == 0
+
+
 def test_a_renamed_chat_is_known_again_after_its_next_record(home: Home) -> None:
     path = home.chat("a/old.md")
     path.rename(path.with_name("new.md"))

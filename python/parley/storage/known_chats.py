@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,8 @@ _OTHERS = """
 SELECT path, 1, changed, size, inode, topic, agent, tags
 FROM headings WHERE path NOT IN (SELECT chat FROM chats)
 """
+_FORGET = "DELETE FROM headings WHERE path = ?"
+_LOSE = "DELETE FROM chats WHERE chat = ?"
 Look: TypeAlias = Callable[[str], os.stat_result]
 """Returns the state of a file, without following a link. Raises OSError."""
 
@@ -92,10 +94,10 @@ def known_chats(
     rounds = _Rounds(folder, shelf, look)
     listed, silent = visit_all(rounds.folders(), rounds.visit, patience_s)
     with suppress(ParleyError):  # a list without the ledger's help is still a list
-        shelf.keep(rounds.read, rounds.gone)
+        shelf.keep(rounds.read, rounds.without_file(silent), rounds.gone)
     unique = {chat.identity: chat for chat in reversed(listed)}.values()  # the chat folder wins
     chats = sorted(unique, key=lambda chat: (chat.changed, chat.file), reverse=True)
-    return ChatCensus(chats, silent, rounds.examined, rounds.opened)
+    return ChatCensus(chats, silent, len(rounds.examined), rounds.opened)
 
 
 class _Shelf:
@@ -122,14 +124,13 @@ class _Shelf:
     def keep(
         self,
         read: Mapping[str, tuple[_FileState, ChatHeading]],
-        gone: Mapping[str, bool],
+        without_file: Collection[str],
+        gone: Collection[str],
     ) -> None:
-        """Keep the headings that were read. Forget the files that are gone; a file whose folder is
-        gone may be on a disk that returns, so its path stays known.
+        """Keep the headings that were read, and forget those without a file, and the paths that are
+        gone.
         """
-        paths = [path for path in gone if path in self.headings]
-        unknown = [path for path, is_final in gone.items() if is_final]
-        if self._ledger is None or not (read or paths or unknown):
+        if self._ledger is None or not (read or without_file or gone):
             return
         rows = [
             (_stored(path), *state, heading.topic, heading.agent, "\n".join(heading.tags))
@@ -137,8 +138,8 @@ class _Shelf:
         ]
         with self._ledger.unsynced() as db:
             db.executemany("INSERT OR REPLACE INTO headings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-            db.executemany("DELETE FROM headings WHERE path = ?", ((_stored(p),) for p in paths))
-            db.executemany("DELETE FROM chats WHERE chat = ?", ((_stored(p),) for p in unknown))
+            for query, paths in ((_FORGET, without_file), (_LOSE, gone)):
+                db.executemany(query, ((_stored(path),) for path in paths))
 
 
 class _Rounds:
@@ -155,13 +156,25 @@ class _Rounds:
             place, _, name = path.rpartition("/")
             self._names[place].append(name)
         self.read = dict[str, tuple[_FileState, ChatHeading]]()
-        self.gone = dict[str, bool]()
-        """The files that are gone, and whether their folder is still there."""
-        self.examined = self.opened = 0
+        self.gone = set[str]()
+        """The files that are gone from a folder that is still there; if the folder is gone, too, it
+        may be on a disk that returns.
+        """
+        self.examined = set[str]()
+        self.opened = 0
 
     def folders(self) -> list[str]:
         """The folders to visit, the chat folder first."""
         return [self._folder, *self._names]
+
+    def without_file(self, silent: Collection[Path]) -> list[str]:
+        """The paths whose headings are of no use, unless their folder did not reply."""
+        silent_folders = {str(folder) for folder in silent}
+        return [
+            path
+            for path in self._shelf.headings
+            if path not in self.examined and path.rpartition("/")[0] not in silent_folders
+        ]
 
     def visit(self, folder: str) -> Iterator[KnownChat | None]:
         """The chats in a folder; yields after each file."""
@@ -174,28 +187,32 @@ class _Rounds:
 
     def _visit_chat_folder(self) -> Iterator[KnownChat | None]:
         self._real = os.path.realpath(self._folder)
+        names = set[str]()
         with suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
                 if entry.name.endswith(".md"):
+                    names.add(entry.name)
                     with suppress(OSError):
                         status = self._state(entry.path)
                         if stat.S_ISLNK(status.st_mode):
                             status = Path(entry.path).stat()
                         yield self._chat(entry.path, status)
-        others = [name for name in self._names.get(self._real, ()) if not name.endswith(".md")]
-        for name in others if self._real == self._folder else ():
-            yield self._known(self._real, f"{self._real}/{name}")
+        for name in self._names.get(self._real, ()):
+            if name not in names and (self._real == self._folder or name.endswith(".md")):
+                yield self._known(self._real, f"{self._real}/{name}")
 
     def _state(self, path: str) -> os.stat_result:
-        self.examined += 1
-        return self._look(path)
+        status = self._look(path)
+        self.examined.add(path)
+        return status
 
     def _known(self, folder: str, path: str) -> KnownChat | None:
         """A chat in the ledger, whose path has no links; None if another kind of file is there."""
         try:
             return self._chat(path, self._state(path))
         except (FileNotFoundError, NotADirectoryError):
-            self.gone[path] = os.path.isdir(folder)  # noqa: PTH112 - for a path in bytes' disguise
+            if os.path.isdir(folder):  # noqa: PTH112 - unlike `Path.is_dir`, never raises
+                self.gone.add(path)
         except (OSError, ValueError):
             pass
         return None
