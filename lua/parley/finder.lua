@@ -12,7 +12,7 @@ local names = { "snacks", "telescope", "fzf-lua" }
 ---@field path string
 ---@field when string
 ---@field topic string
----@field details string its tags, agent and folder
+---@field details string its folder, tags and agent
 ---@field line? integer the line that matches the search
 ---@field text? string the line's text
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from parley.chat.heading import ChatHeading
-from parley.display.chat_rows import chat_row, left_out, moment, short_folder
+from parley.display.chat_rows import chat_row, left_out, moment, plain_line, short_folder
+from parley.display.summary import shown_line
 
 HOME = "/home/me"
 
@@ -30,7 +33,7 @@ def test_a_row_has_the_details_in_order_and_leaves_out_the_chat_folder() -> None
     path = "/home/me/notes/chat.md"
     row = chat_row(path, 1e9, heading, "", HOME)
     assert (row.when, row.topic) == (moment(1e9), "a topic")
-    assert row.details == "#a #b #c +1  Claude  ~/notes"
+    assert row.details == "~/notes  #a #b #c +1  Claude"
     assert chat_row(path, 1e9, ChatHeading("a"), "", HOME, "/home/me/notes").details == ""
 
 
@@ -39,7 +42,7 @@ def test_nothing_hides_in_a_row() -> None:
     row = chat_row("/a\x1b/b.md", 1e9, heading, "", HOME)
     assert (row.topic, row.details) == (
         "\\u001b[31mred\\u202e",
-        "#t\\u0007  \\u200bA  /a\\u001b",
+        "/a\\u001b  #t\\u0007  \\u200bA",
     )
 
 
@@ -54,3 +57,8 @@ def test_chats_that_a_list_lacks_are_named() -> None:
         f"the search took too long: chats changed at or before {moment(1e9)} are missing",
         "/mnt/a and 2 other folders: no reply from the disk, so these chats are missing",
     ]
+
+
+@given(st.one_of(st.text(), st.text(st.characters(max_codepoint=127))))
+def test_a_plain_line_is_shown_like_any_other(text: str) -> None:
+    assert plain_line(text) == shown_line(text, None)

@@ -64,8 +64,8 @@ def test_chats_elsewhere_show_their_folder(tmp_path: Path) -> None:
     (tmp_path / "chat.md").write_text("💬: hello\n", encoding="utf-8")
     os.utime(tmp_path / "chat.md", (1, 1))
     assert [chat["details"] for chat in found(tmp_path).rows] == [
-        "#tag-1 #work  Demo  ~/src/project-1/notes",
-        "#tag-0 #work  Demo  ~/src/project-0/notes",
+        "~/src/project-1/notes  #tag-1 #work  Demo",
+        "~/src/project-0/notes  #tag-0 #work  Demo",
         "",
     ]
     assert [chat["topic"] for chat in found(tmp_path, "#tag-1").rows] == ["Topic 1"]

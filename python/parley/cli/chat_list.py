@@ -1,19 +1,25 @@
-"""`parley list`: the known chats by folder, newest first, with topic, tags and agent."""
+"""`parley list`: the known chats by folder, newest first, with topic, tags and agent.
+
+Shells complete paths with it, so it imports the code for rows and settings only if it needs them.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import emit, remark, say_line, screen, settings, status_if_slow
-from parley.display.chat_rows import chat_row, left_out, short_folder
-from parley.display.summary import Chunks, shown_line
+from parley.paths import config_path
 from parley.storage.chat_search import ChatMatch, FoundChats, search, starting_with
 from parley.storage.chats import chat_folder
 from parley.storage.known_chats import ChatCensus, known_chats
 from parley.storage.ledger import shell_ledger
+
+if TYPE_CHECKING:
+    from parley.display.summary import Chunks
 
 MOST_LISTED = 20
 """The default limit for a list that people read."""
@@ -26,6 +32,8 @@ def list_chats(arguments: argparse.Namespace) -> int:
         for path in starting_with(_census(), arguments.start, _MOST_COMPLETED):
             say_line(str(path))
         return COMPLETE
+    from parley.display.chat_rows import left_out
+
     is_for_people = not (arguments.json or arguments.paths)
     most = arguments.most or (MOST_LISTED if is_for_people else None)
     with status_if_slow("searching the chats..."):
@@ -46,7 +54,8 @@ def list_chats(arguments: argparse.Namespace) -> int:
 
 
 def _census() -> ChatCensus:
-    folder = chat_folder(settings().chat_dir, os.environ)
+    has_settings = config_path(os.environ).exists()
+    folder = chat_folder(settings().chat_dir if has_settings else None, os.environ)
     with shell_ledger(os.environ) as ledger:
         return known_chats(ledger, folder)
 
@@ -67,6 +76,8 @@ def _emit(match: ChatMatch) -> None:
 
 
 def _show(outcome: FoundChats) -> None:
+    from parley.display.chat_rows import plain_line, short_folder
+
     if not outcome.matches:
         say_line("No chats.")
     folders = dict[Path, list[ChatMatch]]()
@@ -76,19 +87,21 @@ def _show(outcome: FoundChats) -> None:
     for number, (folder, matches) in enumerate(folders.items()):
         if number:
             say_line("")
-        say_line(shown_line(short_folder(str(folder), home, most=screen().width - 1), None))
+        say_line(plain_line(short_folder(str(folder), home, most=screen().width - 1)))
         for match in matches:
             _show_chat(match, home)
 
 
 def _show_chat(match: ChatMatch, home: str) -> None:
+    from parley.display.chat_rows import chat_row, plain_line
+
     chat = match.chat
     row = chat_row(chat.file, chat.changed, chat.heading, chat.problem, home, str(chat.path.parent))
-    name = shown_line(chat.path.name, None)
+    name = plain_line(chat.path.name)
     ends = [f"  {text}" for text in (row.tags, row.agent) if text]
     _say_row((f"  {row.when}  {name}", f"  {row.topic}", "".join(ends)))
     if match.line:
-        _say_row((f"    {match.line}: ", shown_line(match.text, None), ""))
+        _say_row((f"    {match.line}: ", plain_line(match.text), ""))
 
 
 def _say_row(parts: tuple[str, str, str]) -> None:
