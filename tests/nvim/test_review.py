@@ -74,6 +74,7 @@ def test_an_edit_is_shown_as_a_diff_and_made_as_shown(nvim: Child, project: Path
     text = answered(nvim)
     assert (project / "app.py").read_text() == CODE.replace("a - b", "a + b")
     assert "changed app.py: +1 −1" in text
+    nvim.until_screen(r"edit_file(app.py) +1 −1 → ")
 
 
 def test_the_user_changes_the_edit_in_the_diff_and_approves_that(

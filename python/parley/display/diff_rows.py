@@ -6,8 +6,10 @@ visible escapes, and a cut line is marked.
 
 from __future__ import annotations
 
+from parley.chat.transcript import Proposal
 from parley.display.summary import ChangedFile, Chunks, shown_line
 from parley.policy.previews import CallPreview, FilePreview
+from parley.tools.change_results import made_change
 from parley.tools.line_diff import CONTEXT, Comparison, DiffRow, Sign, counts
 
 _GROUPS: dict[Sign, str] = {
@@ -17,6 +19,8 @@ _GROUPS: dict[Sign, str] = {
     "@": "ParleyHint",
     "\\": "ParleyHint",
 }
+
+_FILE_TOOLS = ("edit_file", "write_file", "delete_file")
 
 
 def rows_of(change: FilePreview, context: int = CONTEXT) -> list[DiffRow]:
@@ -41,6 +45,17 @@ def changed_file(change: FilePreview) -> ChangedFile:
         "new file" if change.before is None else "deletes the file" if change.after is None else ""
     )
     return ChangedFile(change.path, added, removed, kind, change.moved_to)
+
+
+def made_files(call: Proposal) -> tuple[ChangedFile, ...]:
+    """The file that a call of Parley's own tools has changed, as its result says; none for other
+    calls.
+    """
+    if call.call.name not in _FILE_TOOLS or call.result is None or call.result.status != "ok":
+        return ()
+    made = made_change(call.result.body)
+    kind = "new file" if made and made.is_new else ""
+    return (ChangedFile(made.path, made.added, made.removed, kind),) if made else ()
 
 
 def diff_chunks(row: DiffRow, most: int | None = None) -> Chunks:

@@ -24,7 +24,7 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
-from parley.display.diff_rows import changed_files
+from parley.display.diff_rows import changed_files, made_files
 from parley.display.summary import SIGNS, ChangedFile, call_row, length, outcome, shown_line
 from parley.display.view import ChatView
 from parley.text import counted
@@ -124,7 +124,9 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
     end = call.result.span.end if is_beside else end
     if is_beside and isinstance(below, Proposal) and below.span.start - end == 1:
         end = below.span.start
-    return Fold(start, end, CallStart(call), call.result.status == "error", by, call.call.id)
+    changes = made_files(call)
+    row = CallStart(call, changes=changes, is_whole=bool(changes))
+    return Fold(start, end, row, call.result.status == "error", by, call.call.id)
 
 
 class FoldTexts:

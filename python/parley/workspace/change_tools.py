@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import ParleyError
-from parley.text import counted
+from parley.tools.change_results import MadeChange
 from parley.tools.file_edits import file_edits
 from parley.tools.line_diff import counts, diff_rows, unified_diff
 from parley.workspace.boundary import Boundary
@@ -64,11 +64,11 @@ def _report(change: PlannedChange) -> str:
     if change.moved_to:
         return f"moved {change.place} to {change.moved_to}"
     if change.after is None:
-        return f"deleted {change.place}"
+        return MadeChange(change.place, is_deleted=True).head
     before, after = change.texts()
     if before is None:
         lines = (after or "").count("\n") + (not (after or "").endswith("\n"))
-        return f"created {change.place} with {counted(lines, 'line')}"
-    added, removed = counts(diff_rows(before, after))
+        return MadeChange(change.place, lines, is_new=True).head
+    made = MadeChange(change.place, *counts(diff_rows(before, after)))
     diff = "\n".join(unified_diff(before, after, change.place))
-    return f"changed {change.place}: +{added} −{removed}\n{diff}"
+    return f"{made.head}\n{diff}"
