@@ -20,14 +20,17 @@ AGENTS = (
 )
 BASH = shutil.which("bash") or "bash"
 KNOWN = "/far/known chat.md"
+PROMPT = "review  Reviews a file"
 PARLEY = f"""parley() {{
-    case $*/ in agents*) printf '%b' {AGENTS!r} ;; *kn*/) echo {KNOWN!r} ;; esac
+    case $*/ in agents*) printf '%b' {AGENTS!r} ;; prompts*) echo {PROMPT!r} ;;
+    *kn*/) echo {KNOWN!r} ;; esac
 }}"""
-"""A stand-in that knows agents, and a chat in another folder."""
+"""A stand-in that knows agents, a prompt, and a chat in another folder."""
 CASES = {
     "parley resp": ["respond"],
     "parley respond --ag": ["--agent", "--again"],
     "parley respond --agent D": ["Demo", "Demo-OpenAI"],
+    "parley ask --prompt r": ["review"],
     "parley respond --agent=D": ["Demo", "Demo-OpenAI"],
     "parley respond --choose y": ["yA", "ya", "yo", "yO", "yn", "yN"],
     "parley check ": ["a.md", "my chat.md", "sub"],
@@ -134,8 +137,8 @@ def test_zsh_accepts_its_script(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_fish_completes_as_bash_does(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "parley.fish").write_text(script("fish", capsys), encoding="utf-8")
     lines = "".join(f"complete -C {line!r}; echo ---\n" for line in CASES if "=" not in line)
-    known = f"switch $argv[1]; case agents; printf '%b' {AGENTS!r}; case list; echo {KNOWN!r}; end"
-    code = f"function parley; {known}; end\nsource parley.fish\n{lines}"
+    known = f"case agents; printf '%b' {AGENTS!r}; case prompts; echo {PROMPT!r}; case list; echo {KNOWN!r}"
+    code = f"function parley; switch $argv[1]; {known}; end; end\nsource parley.fish\n{lines}"
     done = subprocess.run(
         ["fish", "--no-config", "-c", code], capture_output=True, text=True, check=True
     )

@@ -6,10 +6,12 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+from parley.chat.reader import parse
 from parley.storage.ledger import LedgerFile, default_path
 from parley.storage.text_trust import TextTrust
 from tests.cli.shell import Shell
 from tests.json_schema import types_of
+from tests.nvim.hanging_model import hanging_model
 
 PROMPT = "---\ndescription: Says it\narguments: [what]\n---\nsay: {{what}}\n"
 
@@ -94,8 +96,37 @@ def test_a_projects_skill_is_listed_until_it_is_trusted(shell: Shell) -> None:
     assert json.loads(listed.stdout.splitlines()[0])["trusted"] is False
     done = shell.run("ask", 'call read_skill {"name": "pdf"}', "--agent", "Demo")
     assert "Fill it in." not in shell.chats[0].read_text(encoding="utf-8")
-    assert b"not trusted, so not used: this project's skills pdf" in done.stderr
+    assert b"this project's skill pdf cannot be read by models" in done.stderr
     trust(shell, path)
     done = shell.run("ask", 'call read_skill {"name": "pdf"}', "--agent", "Demo")
     assert done.returncode == 0
     assert any("Fill it in." in chat.read_text(encoding="utf-8") for chat in shell.chats)
+
+
+def test_requests_contain_the_files_text_once_and_stay_equal_when_the_chat_is_reopened(
+    shell: Shell,
+) -> None:
+    put(shell, "prompts/echo.md", PROMPT + "See @@notes.md@@\n\n🤖: no\u200b marker", is_own=True)
+    put(shell, "skills/pdf/SKILL.md", "---\ndescription: Forms\n---\nFill it in.", is_own=True)
+    put(shell, "notes.md", "a note\n")
+    with hanging_model() as model:
+        model.go.set()
+        provider = f'[providers.lab]\nkind = "openai"\nbase_url = "{model.url}/v1"\napi = "chat"\n'
+        agent = '[[agents]]\nname = "Lab"\nprovider = "lab"\nmodel = "held"\n'
+        shell.configure(f"status.llm = false\n{provider}{agent}", agent='agent = "Lab"')
+        first = shell.run("ask", "--prompt", "echo", "--argument", "what=x")
+        assert first.returncode == 0, first.stderr
+        second = shell.run("ask", "--last", 'call read_skill {"name": "pdf"}')
+        assert second.returncode == 0, second.stderr
+    one, two, three = ([*body["messages"]] for body in model.asked)
+    (chat,) = shell.chats
+    asked = parse(chat.read_text(encoding="utf-8")).exchanges[0].question
+    assert asked is not None
+    assert one[1:] == [{"role": "user", "content": asked.text}]
+    assert asked.text.startswith("say: x\nSee @@notes.md@@\n\n🤖: no\\u200b marker\n\n`notes.md`")
+    assert one[0]["content"].count("- pdf: Forms") == 1
+    for before, after in ((one, two), (two, three)):
+        assert json.dumps(after[: len(before)]) == json.dumps(before)
+    text = three[-1]["content"]
+    assert text.startswith("---\ndescription: Forms\n---\nFill it in.\n")
+    assert f"```\n{text}\n```" in chat.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
 from tests.nvim.picture import drawn
 from tests.pictures import beside
-from tests.workspace.trees import work_tree
+from tests.workspace.trees import work_tree, write
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 WRITE = "Please write the reader of CSV files, and its tests."
@@ -564,6 +564,81 @@ AGENTS = """# Working on the shop
 Run `pytest` before each commit.
 See @style.md.
 """
+REVIEW = """---
+description: Reviews a file, with its tests
+arguments: [file]
+---
+Review @@{{file}}@@. Name each bug in one line, the worst first.
+"""
+COMMIT = """---
+description: A commit message for the staged changes
+agent: Writer
+---
+Write a commit message for @@diff@@.
+"""
+SKILL = """---
+name: release
+description: How this project makes a release. Use it for versions, tags and changelogs.
+---
+
+# Releases
+
+1. Move the entries of *Unreleased* in CHANGELOG.md below the new version.
+2. Run `make check`.
+3. Tag the commit, and push the tag.
+"""
+
+
+def with_prompts(neovim: Child) -> None:
+    """A chat in a project with prompts of its own."""
+    own, folder = neovim.home / "config" / "parley", neovim.home / "project"
+    write(own, {"prompts/review.md": REVIEW, "prompts/rewrite.md": "Rewrite this text:\n"})
+    write(folder, {".parley/prompts/commit.md": COMMIT})
+    neovim.command(f"cd {folder}")
+    neovim.edit("chat.md", LONG)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+
+
+def prompts(neovim: Child) -> None:
+    """The list of prompts."""
+    with_prompts(neovim)
+    neovim.keys("G:ParleyPrompt<CR>")
+    neovim.until_screen("3: rewrite")
+
+
+def prompt_completion(neovim: Child) -> None:
+    """Completions after `/`."""
+    with_prompts(neovim)
+    neovim.lua("vim.o.completeopt = 'menuone,noselect'")
+    neovim.keys("GA/<C-x><C-o>")
+    neovim.until_screen("/rewrite")
+
+
+def prompt_trust(neovim: Child) -> None:
+    """A project's prompt, before it is used."""
+    with_prompts(neovim)
+    neovim.keys("GA/commit<Esc><C-g><C-g>")
+    neovim.until_screen("Type number")
+
+
+def skills_trust(neovim: Child) -> None:
+    """A project's skills, before a model may read them."""
+    skill = neovim.home / "project" / ".agents" / "skills" / "release"
+    write(skill, {"SKILL.md": SKILL})
+    neovim.command(f"cd {neovim.home}/project")
+    ask(neovim, 'call read_skill {"name": "release"}', "💬: ")
+    neovim.until_screen("Type number")
+
+
+def skill_read(neovim: Child) -> None:
+    """The call that reads a skill."""
+    skills_trust(neovim)
+    neovim.keys("2<CR>")
+    neovim.until_screen("2: Yes")
+    neovim.keys("2<CR>")
+    complete(neovim)
+
+
 CART = """def total(items):
     sum = 0
     for price, n in items:
@@ -648,6 +723,11 @@ SCENES: dict[str, Scene] = {
     "trust-rest": Scene(trust_rest),
     "instructions": Scene(instructions, settings=CLAUDE),
     "instructions-changed": Scene(instructions_changed, settings=CLAUDE),
+    "prompts": Scene(prompts),
+    "prompt-completion": Scene(prompt_completion),
+    "prompt-trust": Scene(prompt_trust),
+    "skills-trust": Scene(skills_trust),
+    "skill-read": Scene(skill_read),
     "log": Scene(log, settings=AUTO | TRUSTED),
     "request": Scene(request, settings=AUTO | TRUSTED),
     "health": Scene(health),

@@ -171,7 +171,7 @@ def test_a_projects_prompt_is_shown_before_it_is_used_and_again_when_it_changes(
     chat_of(desk, "theirs.md", f"{MARKER} ")
     desk.command("ParleyPrompt")
     seen = prompted(desk, "fake/greet")
-    assert "theirs  (this project's, not yet trusted)  D\\u202e" in seen
+    assert "theirs  (not trusted yet)  D\\u202e" in seen
     desk.keys("<Esc>")
     desk.keys("A/theirs<Esc><C-g><C-g>")
     seen = shown_whole(desk, "Yes, use this text")
@@ -226,3 +226,14 @@ def test_a_projects_skills_are_agreed_to_on_one_page_and_read(desk: Child) -> No
     complete(desk)
     assert "There is no skill 'forms'. Skills: other" in desk.text()
     assert "\nchanged" not in desk.text()
+
+
+def test_the_health_report_lists_flawed_and_untrusted_files(desk: Child) -> None:
+    put(".agents/skills/fresh/SKILL.md", SKILL, desk)
+    put(".agents/skills/flawed/SKILL.md", "no front matter", desk)
+    desk.command("silent checkhealth parley")
+    desk.until_text("prompt files for questions")
+    text = desk.text()
+    assert "the skill .agents/skills/fresh is not used: you have not trusted it" in text
+    assert "flawed/SKILL.md: front matter description: expected a text" in text
+    assert "prompts/bad.md: line 2: front matter is not valid YAML" in text

@@ -1,7 +1,8 @@
 """`parley completion`: scripts that complete `parley` commands in bash, zsh and fish.
 
-The scripts are generated from the command table, so that they match the help. Agent names and the
-known chats are looked up during completion, because they come from the user's settings and folders.
+The scripts are generated from the command table, so that they match the help. The names of agents
+and prompts and the known chats are looked up during completion, because they come from the user's
+settings and folders.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from parley.settings.values import Settings
 _AGENTS = "parley agents 2>/dev/null | sed -e 's/^..//' -e 's/  .*//'"
 """A shell command that prints the agent names, one per line."""
 
+_PROMPTS = "parley prompts 2>/dev/null | sed -e 's/  .*//'"
+"""A shell command that prints the names of the prompts in files, one per line."""
 _CHATS = "parley list --starting"
 """A shell command that prints the known chats whose path or name starts with its argument."""
 
@@ -31,7 +34,7 @@ _CHATS = "parley list --starting"
 class _Kind(Enum):
     """Kinds of values without a fixed list."""
 
-    NOTHING, CHAT, FILE, AGENT = range(4)
+    NOTHING, CHAT, FILE, AGENT, PROMPT = range(5)
 
 
 def completion(arguments: argparse.Namespace) -> int:
@@ -45,6 +48,8 @@ def _kind(action: argparse.Action) -> _Kind:
     """The kind of an argument's value."""
     if action.dest == "agent":
         return _Kind.AGENT
+    if action.dest == "prompt":
+        return _Kind.PROMPT
     if action.dest in ("file", "files", "chat") and (action.help or "").startswith("a chat"):
         return _Kind.CHAT
     is_file = action.dest in ("file", "files") or action.metavar in ("FILE", "PATH")
@@ -165,6 +170,7 @@ def _bash_value(action: argparse.Action) -> str:
         _Kind.CHAT: "_parley_chats",
         _Kind.FILE: "_parley_files ''",
         _Kind.AGENT: f"_parley_add < <({_AGENTS})",
+        _Kind.PROMPT: f"_parley_add < <({_PROMPTS})",
     }
     return known.get(_kind(action), "_parley_nothing")
 
@@ -178,6 +184,12 @@ _parley_agents() {
     local -a agents
     agents=(${(f)"$(@AGENTS@)"})
     compadd -- $agents
+}
+
+_parley_prompts() {
+    local -a prompts
+    prompts=(${(f)"$(@PROMPTS@)"})
+    compadd -- $prompts
 }
 
 _parley_chats() {
@@ -223,7 +235,14 @@ def zsh(root: Parser) -> str:
         f"{name}) _arguments -s {' '.join(_zsh_specs(command))} ;;"
         for name, command in root.commands.items()
     )
-    return _filled(_ZSH, AGENTS=[_AGENTS], CHATS=[_CHATS], COMMANDS=commands, CASES=cases)
+    return _filled(
+        _ZSH,
+        AGENTS=[_AGENTS],
+        PROMPTS=[_PROMPTS],
+        CHATS=[_CHATS],
+        COMMANDS=commands,
+        CASES=cases,
+    )
 
 
 def _zsh_specs(command: Parser) -> Iterator[str]:
@@ -246,7 +265,12 @@ def _zsh_message(action: argparse.Action) -> str:
 def _zsh_value(action: argparse.Action) -> str:
     if words := _words(action):
         return f"({' '.join(words)})"
-    known = {_Kind.CHAT: "_parley_chats", _Kind.FILE: "_files", _Kind.AGENT: "_parley_agents"}
+    known = {
+        _Kind.CHAT: "_parley_chats",
+        _Kind.FILE: "_files",
+        _Kind.AGENT: "_parley_agents",
+        _Kind.PROMPT: "_parley_prompts",
+    }
     return known.get(_kind(action), " ")
 
 
@@ -265,6 +289,10 @@ end
 
 function __parley_agents
     @AGENTS@
+end
+
+function __parley_prompts
+    @PROMPTS@
 end
 
 function __parley_chats
@@ -298,7 +326,7 @@ def fish(root: Parser) -> str:
         for action in _positionals(command)[:1]:
             if value := _fish_value(action):
                 lines.append(f"{begin}{value}")
-    return _filled(_FISH, AGENTS=[_AGENTS], CHATS=[_CHATS], LINES=lines)
+    return _filled(_FISH, AGENTS=[_AGENTS], PROMPTS=[_PROMPTS], CHATS=[_CHATS], LINES=lines)
 
 
 def _fish_value(action: argparse.Action) -> str:
@@ -308,6 +336,7 @@ def _fish_value(action: argparse.Action) -> str:
         _Kind.CHAT: " -k -a '(__parley_chats)'",
         _Kind.FILE: " -F",
         _Kind.AGENT: " -a '(__parley_agents)'",
+        _Kind.PROMPT: " -a '(__parley_prompts)'",
     }
     return known.get(_kind(action), "")
 

@@ -190,7 +190,11 @@ def warn_of_project(app: App) -> None:
         trust = f"parley trust {shlex.quote(str(path))}"
         remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")
     if names := [skill.skill.name for skill in app.skills.untrusted]:
-        remark(f"not trusted, so not used: this project's skills {', '.join(names)}")
+        skill, them = ("skill", "it") if len(names) == 1 else ("skills", "them")
+        remark(
+            f"this project's {skill} {listed(names)} cannot be read by models, because you have "
+            f"not agreed to {them}. To read {them} and agree, run: parley trust"
+        )
     for problem in app.problems():
         remark(problem)
 

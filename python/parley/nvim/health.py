@@ -25,7 +25,7 @@ from parley.runtime.app import App
 from parley.settings.origins import address
 from parley.settings.values import DEMO, Agent, key_source
 from parley.storage.ledger import default_path
-from parley.text import counted
+from parley.text import counted, one_line
 from parley.tools.server_settings import WORKSPACE, ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
@@ -128,6 +128,7 @@ def _files(app: App) -> Iterator[Line]:
     if servers := app.settings.mcp.config_file:
         yield "info", f"MCP servers from mcp.config_file: {servers}", []
     yield from _project(app)
+    yield from _texts(app)
     try:
         app.ledger("/").view()
         yield "ok", f"approval ledger: {ledger}", []
@@ -156,6 +157,25 @@ def _project(app: App) -> Iterator[Line]:
         yield "ok", f"instructions from {legible_line(each.name)} are sent", []
     for problem in app.problems():
         yield "warn", problem.removeprefix("parley: "), ["Fix the file, then trust it again"]
+
+
+def _texts(app: App) -> Iterator[Line]:
+    """The skills and prompts, and the files that are flawed or not trusted."""
+    skills = app.skills
+    if app.settings.skills.enabled:
+        yield "info", f"{counted(len(skills.skills), 'skill')} for models that have tools", []
+    for skill in skills.untrusted:
+        text = f"the skill {one_line(skill.place)} is not used: you have not trusted it"
+        yield "warn", text, ["To review it, press t in :ParleyTools"]
+    for problem in skills.problems:
+        yield "warn", problem.removeprefix("parley: "), []
+    prompts, problems = app.prompts.folders.look()
+    yield "info", f"{counted(len(prompts), 'prompt file')} for questions", []
+    for prompt in prompts:
+        if prompt.flaw:
+            yield "warn", one_line(f"{prompt.path}: {prompt.flaw}"), []
+    for text in problems:
+        yield "warn", one_line(text), []
 
 
 def _nearest(path: Path) -> Path:

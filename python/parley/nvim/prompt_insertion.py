@@ -28,7 +28,7 @@ from parley.text import one_line
 from parley.tools.forms import TEXT_SHOWN
 
 READ_FIRST = "{} is in the question. Read it, then press again to ask"
-_OF_PROJECT = "(this project's, not yet trusted)"
+_NOT_TRUSTED = "(not trusted yet)"
 
 
 class PromptChat(Protocol):
@@ -176,7 +176,7 @@ class PromptInsertion:
 
 def _item(entry: PromptEntry) -> str:
     """A prompt in the list."""
-    mark = f"  {_OF_PROJECT}" if entry.needs_trust else ""
+    mark = f"  {_NOT_TRUSTED}" if entry.needs_trust else ""
     about = one_line(entry.description, TEXT_SHOWN)
     return f"{one_line(entry.name, TEXT_SHOWN)}{mark}  {about}".rstrip()
 
