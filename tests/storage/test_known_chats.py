@@ -152,6 +152,7 @@ def test_a_file_with_two_paths_is_listed_once(home: Home) -> None:
 def test_a_folder_on_a_disk_that_does_not_reply_is_left_out(home: Home) -> None:
     release = threading.Event()
     chat, hung = home.chat("a/chat.md"), home.chat("hung/chat.md")
+    home.chat("hung/another.md")  # it may reply, but a search must not open it
 
     def look(path: str) -> os.stat_result:
         if path == str(hung):
@@ -162,7 +163,14 @@ def test_a_folder_on_a_disk_that_does_not_reply_is_left_out(home: Home) -> None:
     release.set()
     assert [each.path for each in census.chats] == [chat]
     assert census.silent == [hung.parent]
-    assert home.rows("chats") == 2
+    assert home.rows("chats") == 3
+
+
+def test_the_agent_at_the_end_of_a_long_chat_is_the_one_that_answered_last(home: Home) -> None:
+    answer = "\n🤖:[{}]\n\n" + "A long answer.\n" * 20_000
+    home.chat("a/chat.md", f"💬: hello\n{answer.format('First')}\n💬: b\n\n🤖:[Last]\n\nYes.\n")
+    (chat,) = home.census().chats
+    assert (chat.heading.topic, chat.heading.agent) == ("hello", "Last")
 
 
 def test_without_a_ledger_the_chat_folder_is_listed(home: Home) -> None:

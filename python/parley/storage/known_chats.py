@@ -95,7 +95,10 @@ def known_chats(
     listed, silent = visit_all(rounds.folders(), rounds.visit, patience_s)
     with suppress(ParleyError):  # a list without the ledger's help is still a list
         shelf.keep(rounds.read, rounds.without_file(silent), rounds.gone)
-    unique = {chat.identity: chat for chat in reversed(listed)}.values()  # the chat folder wins
+    unique = list({chat.identity: chat for chat in reversed(listed)}.values())  # the first wins
+    if silent:  # a search would wait for their files
+        places = {str(folder) for folder in silent}
+        unique = [chat for chat in unique if chat.file.rpartition("/")[0] not in places]
     chats = sorted(unique, key=lambda chat: (chat.changed, chat.file), reverse=True)
     return ChatCensus(chats, silent, len(rounds.examined), rounds.opened)
 
