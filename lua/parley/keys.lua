@@ -201,7 +201,7 @@ function H.act(choice, plug)
   if H.deciders[buf] then
     M.decided(choice)
   elseif no[choice] and (choice == "yN" or require("parley.view").proposal_at(buf, H.row())) then
-    H.refuse(choice)
+    M.refuse(choice)
   else
     require("parley.chat").ask("choose", { key = choice, rule = "key", reason = "", again = again })
   end
@@ -219,10 +219,13 @@ function M.details()
   require("parley.chat").ask("details", {})
 end
 
---- Ask why the user declines. The choice applies to the calls that are under the cursor then.
-function H.refuse(choice)
+--- Ask why the user declines. The choice applies to the calls that are under the cursor then, or at
+--- the handle.
+---@param choice string
+---@param handle? integer
+function M.refuse(choice, handle)
   local chat, handles = require("parley.chat"), require("parley.handle")
-  local handle = chat.hold()
+  handle = handle or chat.hold()
   local function done(reason)
     if type(reason) == "string" then
       chat.ask("choose", { key = choice, rule = "key", reason = reason }, { handle = handle })

@@ -20,10 +20,6 @@ function M.open(buf, row, number, diff)
     return
   end
   local handle = handles.open(buf, row)
-  local function choose(arguments)
-    arguments.rule, arguments.seen = "key", { { number, read_ms } }
-    chat.ask("choose", arguments, { handle = handle })
-  end
   require("parley.diff_tab").open({
     path = diff.path,
     before = diff.before,
@@ -31,10 +27,16 @@ function M.open(buf, row, number, diff)
     title = "proposed",
     accept = "approve",
     on_accept = function(text, is_edited)
-      choose({ key = "yo", reason = "", edited = is_edited and text or nil })
+      local seen = { { number, read_ms } }
+      local edited = is_edited and text or nil
+      chat.ask(
+        "choose",
+        { key = "yo", rule = "key", reason = "", seen = seen, edited = edited },
+        { handle = handle }
+      )
     end,
     on_decline = function()
-      choose({ key = "yn", reason = "" })
+      require("parley.keys").refuse("yn", handle)
     end,
     on_close = function()
       handles.close(handle)

@@ -95,6 +95,19 @@ def test_the_user_changes_the_edit_in_the_diff_and_approves_that(
     assert "# checked" in next(line for line in nvim.lines() if line.startswith("❓:"))
 
 
+def test_a_decline_in_the_diff_asks_for_a_reason(nvim: Child, project: Path) -> None:
+    propose(nvim, edit("a - b", "a + b"))
+    nvim.keys("K")
+    nvim.until_screen("d opens a diff")
+    nvim.keys("d")
+    nvim.until_screen("yn decline")
+    nvim.keys("yn")
+    nvim.until_screen("Decline this call. Reason (may be empty):")
+    nvim.keys("too short<CR>")
+    assert "The user declined this call. too short" in answered(nvim)
+    assert (project / "app.py").read_text() == CODE
+
+
 def test_a_file_that_changes_after_the_diff_is_asked_about_again(
     nvim: Child, project: Path
 ) -> None:
