@@ -44,7 +44,7 @@ def test_the_users_hunks_go_into_the_file_that_the_block_names(nvim: Child, proj
     apply(nvim, "Some text about `sub/b.py`:", "", "```python a.py", *block, "```")
     assert nvim.name == str(project / "sub" / "a.py")
     assert nvim.cursor[0] == 5
-    assert " a.py" in nvim.until_screen("the code block, lines 4 to 5")
+    assert " a.py" in nvim.until_screen(" block, lines 4 to 5")
     nvim.keys("do")
     nvim.until(lambda: "print" in nvim.text(), "the hunk")
     assert nvim.lines() == CODE.replace("one():", "one():\n    print('x')").splitlines()

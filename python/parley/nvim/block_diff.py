@@ -48,7 +48,7 @@ async def show_block(buffer: ChatBuffer, handle: int, row: int, *, is_whole: boo
             hint = "" if is_whole else ". :ParleyApply! compares the whole file"
             raise ParleyError(f"{name}: {error}{hint}") from None
         replacement = {"start": place.start, "end": place.end, "lines": place.lines}
-        title = "the code block" if is_whole else f"the code block, {place.title}"
+        title = "code block" if is_whole else f"block, {place.title}"
         await buffer.editor.ask("apply_show", handle, file["buf"], file["tick"], replacement, title)
 
     await buffer.at(handle, row, work)
