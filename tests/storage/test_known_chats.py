@@ -166,6 +166,18 @@ def test_a_folder_on_a_disk_that_does_not_reply_is_left_out(home: Home) -> None:
     assert home.rows("chats") == 3
 
 
+def test_an_inode_larger_than_any_number_in_the_ledger_is_kept(home: Home) -> None:
+    home.chat("a/chat.md")
+
+    def look(path: str) -> os.stat_result:
+        status = os.lstat(path)
+        mode, _, *others = status
+        exact = {"st_mtime_ns": status.st_mtime_ns}
+        return os.stat_result((mode, 2**64 - 1, *others), exact)
+
+    assert [known_chats(home.ledger, home.chats, look).opened for _ in range(2)] == [1, 0]
+
+
 def test_the_agent_at_the_end_of_a_long_chat_is_the_one_that_answered_last(home: Home) -> None:
     answer = "\n🤖:[{}]\n\n" + "A long answer.\n" * 20_000
     home.chat("a/chat.md", f"💬: hello\n{answer.format('First')}\n💬: b\n\n🤖:[Last]\n\nYes.\n")

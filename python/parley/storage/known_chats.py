@@ -30,6 +30,8 @@ the question.
 _LAST = 65_536
 """The bytes at the end of a chat in which to look for the agent that answered last."""
 
+_LARGEST = 2**63 - 1
+"""SQLite's largest number; some file systems have larger inodes."""
 _FileState: TypeAlias = tuple[int, int, int]
 """A file's time of change (in nanoseconds), size and inode when its heading was read; the heading
 is valid while they are the same.
@@ -223,7 +225,8 @@ class _Rounds:
     def _chat(self, path: str, status: os.stat_result) -> KnownChat | None:
         if not stat.S_ISREG(status.st_mode):
             return None
-        state, problem = (status.st_mtime_ns, status.st_size, status.st_ino), ""
+        state = status.st_mtime_ns, status.st_size, status.st_ino & _LARGEST
+        problem = ""
         kept = self._shelf.headings.get(path)
         if kept and kept[0] == state:
             heading = kept[1]
