@@ -112,6 +112,15 @@ def test_a_question_goes_without_undecided_instructions_and_verify_names_a_chang
     assert "system prompt" not in said
 
 
+def test_a_file_that_cannot_be_used_is_named_and_nothing_is_sent(shell: Shell) -> None:
+    path = shell.folder / "AGENTS.md"
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    code, _, notes = output(shell.run("respond", "chat.md"))
+    assert (code, notes.count("AGENTS.md is not used: it is outside of")) == (0, 1)
+    assert "root:" not in request(shell)[0]
+
+
 def test_a_prompt_and_a_skill_are_agreed_to_in_the_same_way(shell: Shell) -> None:
     skill = "---\nname: fix\ndescription: Fixes.\n---\nFix it.\n"
     write(shell.folder, {".parley/prompts/ask.md": "Why?\n", ".agents/skills/fix/SKILL.md": skill})

@@ -19,7 +19,7 @@ QUESTION = "\U0001f4ac: "
 TRUST = {
     "lua/parley/pages.lua": "an agent that a file asks for, and one of a list",
     "python/parley/nvim/plugin.py": "a file outside the working directory, and a hidden file",
-    "python/parley/nvim/trust_dialog.py": "a project's servers",
+    "python/parley/nvim/trust_dialog.py": "a project's servers and texts",
     "python/parley/nvim/permission_dialog.py": "a permission to run calls without asking",
     "python/parley/nvim/elicitation.py": "a form of a server, and its fields",
 }

@@ -138,6 +138,10 @@ WRONG: list[tuple[Any, str]] = [
     ({"mcp": {"servers": {"s": 1}}}, "mcp.servers.s: expected a table, got 1"),
     ({"mcp": {"servers": [1]}}, "mcp.servers: expected a table, got [1]"),
     ({"system_prompt": "x\ny" * 99, "zebra": 1}, "zebra: there is no such setting"),
+    (
+        {"instructions": ["AGENTS.md", "../up.md"]},
+        'instructions[2]: expected a file name without .., got "../up.md"',
+    ),
     ({"chat_dir": ["a\nb"]}, "chat_dir: expected a text, got ['a\\nb']"),
     ({"loop": "a\nb"}, 'loop: expected a table, got "a\\nb"'),
     (

@@ -201,11 +201,14 @@ def warn_of_project(app: App) -> None:
 
 def warn_of_instructions(app: App, transcript: Transcript) -> None:
     """Print, once, which instructions for a chat are not sent, and how to agree to them."""
-    if names := [one_line(name) for name in app.instruction_news(transcript)]:
+    names, problems = app.instruction_news(transcript)
+    for problem in problems:
+        remark(problem)
+    if names:
         are, them = ("is", "it") if len(names) == 1 else ("are", "them")
         remark(
-            f"{listed(names)} {are} not sent to the model, because you have not agreed to {them}. "
-            f"To read {them} and agree, run: parley trust"
+            f"{listed(map(one_line, names))} {are} not sent to the model, because you have not "
+            f"agreed to {them}. To read {them} and agree, run: parley trust"
         )
 
 

@@ -247,10 +247,11 @@ class App:
         """The instructions for a chat now; `folder` returns the user's working directory."""
         return self._instructions.look(transcript, self.settings, (folder or self._folder)())
 
-    def instruction_news(self, transcript: Transcript) -> list[str]:
-        """The names of the files for a chat that wait for the user's yes, each content once."""
-        news = self._instructions.news(self.instructions(transcript).offered)
-        return [text.name for text in news]
+    def instruction_news(self, transcript: Transcript) -> tuple[list[str], list[str]]:
+        """The names of the files for a chat that wait for the user's yes, and the problems; each
+        only once.
+        """
+        return self._instructions.news(self.instructions(transcript).offered)
 
     @property
     def has_unreadable_file(self) -> bool:

@@ -56,7 +56,7 @@ class AppInstructions:
         self._trust = trust
         self._of_program = (Instruction(OF_PROGRAM, text),) if text.strip() else ()
         self._files = InstructionFiles(_content)
-        self._reported = set[OfferedText]()
+        self._reported = set[OfferedText | str]()
 
     def look(self, transcript: Transcript, settings: Settings, folder: Path) -> ProjectInstructions:
         """Look at the files for a chat and a working directory; unchanged files are not read
@@ -79,11 +79,14 @@ class AppInstructions:
             tuple(file.path for file in agreed),
         )
 
-    def news(self, offered: Sequence[OfferedText]) -> list[OfferedText]:
-        """The files that wait for the user's yes, each content once."""
-        news = [text for text in offered if text not in self._reported]
-        self._reported.update(news)
-        return news
+    def news(self, offered: Sequence[OfferedText]) -> tuple[list[str], list[str]]:
+        """The names of the files that wait for the user's yes, and the problems; each content and
+        each problem only once.
+        """
+        texts = [text for text in offered if text not in self._reported]
+        problems = [problem for problem in self.problems if problem not in self._reported]
+        self._reported.update(texts, problems)
+        return [text.name for text in texts], problems
 
     def _of_project(
         self, names: Sequence[str], settings: Settings, folder: Path
