@@ -81,6 +81,10 @@ def test_the_list_has_files_and_servers_and_one_undo_removes_the_text(desk: Chil
     desk.command("ParleyPrompt bad")
     desk.until(lambda: "prompts/bad.md: line 2" in desk.messages(), "the problem")
     assert desk.text() == f"{MARKER} "
+    desk.keys("A/bad<Esc><C-g><C-g>")
+    desk.until(lambda: desk.messages().count("prompts/bad.md: line 2") == 2, "the problem")
+    desk.until_idle()
+    assert desk.text() == f"{MARKER} /bad"
 
 
 def test_a_slash_is_completed_and_becomes_the_prompts_text(desk: Child) -> None:

@@ -118,6 +118,17 @@ def test_a_folder_that_leads_out_of_the_project_is_not_read(
     assert not prompt.content
 
 
+def test_the_front_matter_of_a_project_is_read_only_up_to_a_limit(
+    folders: PromptFolders, project: Path
+) -> None:
+    for number in range(30):
+        text = f"---\ndescription: D{number}\nx: [{'a,' * 1_500}]\n---\n"
+        put(project / f".parley/prompts/p{number:02}.md", text)
+    read = [prompt for prompt in folders.look()[0] if not prompt.flaw]
+    assert len(read) == 60_000 // 3_024
+    assert "bytes of front matter: not read" in folders.look()[0][-1].flaw
+
+
 def test_a_folder_with_ten_thousand_files_is_not_used(
     folders: PromptFolders, project: Path, own: Path
 ) -> None:

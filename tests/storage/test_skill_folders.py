@@ -181,10 +181,12 @@ def test_hostile_skills_of_a_project_do_nothing(
     for number in range(200):
         put(many, file=f"{number}.md")
     large = put(place / "large").parent
-    for number in range(6):
+    for number in range(21):
         put(large, "x" * 99_000, f"{number}.md")
+    slow = put(place / "slow")
+    slow.write_text(f"---\ndescription: D\nx: [{'a,' * 5_000}]\n---\n", encoding="utf-8")
     assert names(folders) == ([], [])
-    assert len(folders.problems) == 8
+    assert len(folders.problems) == 9
     assert all(problem.isprintable() and "SECRET" not in problem for problem in folders.problems)
     for number in range(1_001):
         (place / f"s{number}").mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from parley.chat.front_matter import read_yaml
@@ -11,6 +12,12 @@ from parley.chat.page import Page
 from parley.chat.reader import split_lines
 from parley.errors import ParleyError
 from parley.text import visible
+
+MOST_FRONT_MATTER = 8_000
+"""The most characters of front matter. A larger one could keep the YAML library busy for long."""
+
+_table = lru_cache(maxsize=512)(read_yaml)
+"""Front matter is read again before each turn, and the YAML library is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,9 @@ def read_markdown(content: bytes) -> MarkdownFile:
         raise ParleyError("it is not text")
     page = Page(split_lines(text))
     raw, start = page.front_matter()
-    table = read_yaml(raw)
+    if len(raw or "") > MOST_FRONT_MATTER:
+        raise ParleyError(f"its front matter has more than {MOST_FRONT_MATTER} characters")
+    table = _table(raw)
     if table.problem:
         raise ParleyError(f"line {table.problem.line + 1}: {table.problem.message}")
     return MarkdownFile(table.values, visible("\n".join(page.lines[start:])).strip("\n"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from parley.errors import ParleyError
 from parley.instructions.prompt_files import PROMPT_SUFFIXES, PromptFile, prompt_name, read_prompt
 from parley.paths import config_path
-from parley.storage.text_folders import content_of, names_in
+from parley.storage.text_folders import ProjectRoom, content_of, names_in
 from parley.storage.text_trust import OfferedText, TextTrust
 
 MOST_PROMPT_BYTES = 100_000
@@ -60,6 +60,7 @@ class PromptFolders:
     def look(self) -> tuple[list[OfferedPrompt], list[str]]:
         """The prompts, ordered by name, and the folders that cannot be read, with reasons."""
         prompts, problems = dict[str, OfferedPrompt](), list[str]()
+        room = ProjectRoom()
         root = self._project()
         places: list[tuple[Path, Path | None]] = [
             (self._own, None),
@@ -67,24 +68,28 @@ class PromptFolders:
         ]
         for folder, project in places:
             try:
-                for prompt in self._in(folder, project):
+                for prompt in self._in(folder, project, room):
                     prompts.setdefault(prompt.name, prompt)
             except ParleyError as error:
                 problems.append(f"{folder}: {error}")
         return [prompts[name] for name in sorted(prompts)], problems
 
-    def _in(self, folder: Path, project: Path | None) -> Iterator[OfferedPrompt]:
+    def _in(self, folder: Path, project: Path | None, room: ProjectRoom) -> Iterator[OfferedPrompt]:
         is_shared = folder.parent.name == ".github"
         for file in names_in(folder):
             if is_shared and not file.endswith(PROMPT_SUFFIXES[0]):
                 continue
             if name := prompt_name(file):
-                yield self._read(name, folder / file, project)
+                yield self._read(name, folder / file, project, room)
 
-    def _read(self, name: str, path: Path, project: Path | None) -> OfferedPrompt:
+    def _read(
+        self, name: str, path: Path, project: Path | None, room: ProjectRoom
+    ) -> OfferedPrompt:
         of_project = project is not None
         try:
             content = content_of(path, MOST_PROMPT_BYTES, project)
+            if of_project:
+                room.take_front_matter(content)
         except ParleyError as error:
             flawed = PromptFile(name)
             return OfferedPrompt(flawed, path, b"", of_project, not of_project, str(error))

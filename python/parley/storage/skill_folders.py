@@ -15,7 +15,7 @@ from parley.errors import ParleyError
 from parley.instructions.skills import SKILL_FILE, Skill, read_skill_file
 from parley.paths import config_path
 from parley.storage.reference_files import text_of
-from parley.storage.text_folders import content_of, is_inside, names_in
+from parley.storage.text_folders import ProjectRoom, content_of, is_inside, names_in
 from parley.storage.text_trust import OfferedText, TextTrust
 from parley.text import one_line
 
@@ -25,8 +25,7 @@ PROJECT_SKILLS = (".parley/skills", ".agents/skills", ".claude/skills", ".github
 
 _IN_HOME = (".agents/skills", ".claude/skills")
 _MOST_FILES = 100
-_MOST_TOTAL = 500_000
-"""The most files, and bytes in them, for one skill of a project: the user has to read them."""
+"""The most files of a skill: the user has to read them."""
 _DEEPEST = 4
 _MOST_SHOWN = 200
 
@@ -79,12 +78,12 @@ class SkillFolders:
         """Read the folders again."""
         self.skills, self.untrusted, self.problems = {}, [], []
         for folder in self._own:
-            for skill in self._in(folder, None):
+            for skill in self._in(folder, None, None):
                 self.skills.setdefault(skill.skill.name, skill)
-        root = self._project()
+        root, room = self._project(), ProjectRoom()
         for name in PROJECT_SKILLS:
             if not any(_is_same(root / name, own) for own in self._own):
-                for skill in self._in(root / name, root):
+                for skill in self._in(root / name, root, room):
                     self._add(skill)
 
     def _add(self, skill: SkillFolder) -> None:
@@ -98,7 +97,9 @@ class SkillFolders:
         else:
             self.untrusted.append(skill)
 
-    def _in(self, folder: Path, root: Path | None) -> Iterator[SkillFolder]:
+    def _in(
+        self, folder: Path, root: Path | None, room: ProjectRoom | None
+    ) -> Iterator[SkillFolder]:
         try:
             names = names_in(folder)
         except ParleyError as error:
@@ -109,7 +110,7 @@ class SkillFolders:
             try:
                 if name.startswith(".") or not (path / SKILL_FILE).exists():
                     continue
-                yield _skill(path, root)
+                yield _skill(path, root, room)
             except (OSError, ParleyError) as error:
                 self.problems.append(one_line(f"parley: {path / SKILL_FILE}: {error}"))
 
@@ -151,7 +152,7 @@ class SkillFolders:
             )
         if text.place != SKILL_FILE:
             return text_of(content)
-        others = [other for other in _files(skill.folder) if other != SKILL_FILE]
+        others = [other for other in _files(skill.folder, ProjectRoom()) if other != SKILL_FILE]
         more = f" Its other files: {', '.join(map(one_line, others))}." if others else ""
         folder = one_line(skill.place)
         return f"{text_of(content).rstrip()}\n\n[This skill's folder is {folder}.{more}]"
@@ -182,42 +183,44 @@ class SkillText:
         return content
 
 
-def _skill(folder: Path, root: Path | None) -> SkillFolder:
+def _skill(folder: Path, root: Path | None, room: ProjectRoom | None) -> SkillFolder:
     """The skill in a folder. Raises ParleyError or OSError."""
     if root is not None and not is_inside(folder, root):
         raise ParleyError("its folder is a link that leads elsewhere: not read")
     content = content_of(folder / SKILL_FILE, MOST_SKILL_BYTES, folder)
+    if room is not None:
+        room.take_front_matter(content)
     skill = read_skill_file(folder.name, content)
-    texts = {} if root is None else _texts(folder, root)
+    texts = {} if room is None else _texts(folder, room)
     if root is not None and texts.get(SKILL_FILE) != content:
         raise ParleyError("it changed while it was read")
     return SkillFolder(skill, folder, root, texts)
 
 
-def _texts(folder: Path, root: Path | None) -> dict[str, bytes]:
-    """The texts in a skill's folder that a model can read. Raises ParleyError."""
-    texts, total = dict[str, bytes](), 0
-    for place in _files(folder):
+def _texts(folder: Path, room: ProjectRoom) -> dict[str, bytes]:
+    """The texts in a project's skill that a model can read. Raises ParleyError."""
+    texts = dict[str, bytes]()
+    for place in _files(folder, room):
         try:
             content = content_of(folder / place, MOST_SKILL_BYTES, folder)
             text_of(content)
         except ParleyError:
             continue  # a model cannot read it either
-        total += len(content)
-        if total > _MOST_TOTAL:
-            raise ParleyError(f"the skill has more than {_MOST_TOTAL} bytes of text: not read")
+        room.take_text(content)
         texts[place] = content
     return texts
 
 
-def _files(folder: Path) -> list[str]:
+def _files(folder: Path, room: ProjectRoom) -> list[str]:
     """The files in a skill's folder, sorted, without hidden ones; links count only if they lead to
     files in this folder. Raises ParleyError if there are too many.
     """
     files, folders = list[str](), [("", 1)]
     while folders:
         inner, depth = folders.pop()
-        for name in names_in(folder / inner):
+        names = names_in(folder / inner)
+        room.take_names(len(names))
+        for name in names:
             place, path = f"{inner}{name}", folder / inner / name
             if name.startswith("."):
                 continue

@@ -11,9 +11,12 @@ from pathlib import Path
 
 from parley.bounded_files import whole
 from parley.errors import ParleyError
+from parley.instructions.markdown_files import MOST_FRONT_MATTER
 
 MOST_ENTRIES = 1_000
 """The most entries of a folder; a folder with more is not used, because no order would be fair."""
+MOST_FRONT_MATTERS, MOST_TEXT, MOST_NAMES = 60_000, 2_000_000, 10_000
+"""The most bytes and names that a project offers."""
 
 
 def names_in(folder: Path) -> list[str]:
@@ -41,6 +44,36 @@ def content_of(path: Path, most: int, root: Path | None = None) -> bytes:
         return whole(path, most)
     except OSError as error:
         raise ParleyError(f"{error.strerror or error}: not read") from error
+
+
+class ProjectRoom:
+    """The room for all files that a project offers, because each turn looks at them: for front
+    matter, which is slow to read, for other text, and for names of files.
+    """
+
+    def __init__(self) -> None:
+        self._front, self._text, self._names = MOST_FRONT_MATTERS, MOST_TEXT, MOST_NAMES
+
+    def take_front_matter(self, content: bytes) -> None:
+        """Take the room for a file's front matter. Raises ParleyError, as the others do."""
+        end = content.find(b"\n---", 3) if content.startswith(b"---") else 0
+        self._front -= min(len(content) if end < 0 else end, MOST_FRONT_MATTER + 1)
+        _check(self._front, f"{MOST_FRONT_MATTERS} bytes of front matter")
+
+    def take_text(self, content: bytes) -> None:
+        """Take the room for a text."""
+        self._text -= len(content)
+        _check(self._text, f"{MOST_TEXT} bytes of text")
+
+    def take_names(self, count: int) -> None:
+        """Take the room for some names."""
+        self._names -= count
+        _check(self._names, f"{MOST_NAMES} files and folders")
+
+
+def _check(left: int, most: str) -> None:
+    if left < 0:
+        raise ParleyError(f"the project's files have more than {most}: not read")
 
 
 def is_inside(path: Path, root: Path) -> bool:
