@@ -35,7 +35,8 @@ from parley.chat.transcript import (
 )
 from parley.cli.exits import EXITS
 from parley.cli.terminal import snake_case
-from parley.models.events import Usage
+from parley.models.events import Price, Usage
+from parley.models.model_list import Lifecycle
 from parley.policy.approval import Rule
 from parley.policy.facts import What
 from parley.policy.permissions import Permission
@@ -176,6 +177,7 @@ def record(schemas: Schemas) -> Schema:
         "tokens": schemas.object(tokens),
         "for": TEXT,
         "cost": NUMBER,
+        "answered": TEXT,
     }
     call = {**about, "outcome": TEXT, "rule": TEXT, "seconds": NUMBER, "bytes": COUNT}
     decided = {
@@ -185,7 +187,7 @@ def record(schemas: Schemas) -> Schema:
         "because": TEXT,
     }
     kinds: list[tuple[Schema, dict[str, Schema], tuple[str, ...]]] = [
-        ({"const": "request"}, request, ("for", "cost")),
+        ({"const": "request"}, request, ("for", "cost", "answered")),
         ({"const": "call"}, call, ()),
         ({"const": "decided"}, decided, ("because",)),
         ({"enum": list(get_args(What))}, {**about, "because": TEXT}, ()),
@@ -257,6 +259,31 @@ def prompt(schemas: Schemas) -> Schema:
     )
 
 
+def models(schemas: Schemas) -> dict[str, Schema]:
+    """A provider's list, and a model in it."""
+    none: Schema = {"type": "null"}
+    listed = {
+        "provider": TEXT,
+        "models": COUNT,
+        "listed": {"anyOf": [NUMBER, none]},
+        "problem": TEXT,
+    }
+    limit = {"anyOf": [PLACE, none]}
+    price = {"anyOf": [schemas.of(Price), none]}
+    stages = {"enum": list(get_args(Lifecycle))}
+    facts = {
+        "window": limit,
+        "max_output": limit,
+        "price": price,
+        "lifecycle": stages,
+        "ends": TEXT,
+    }
+    return {
+        "model_list": schemas.line("model_list", listed),
+        "model": schemas.line("model", {"provider": TEXT, "name": TEXT, **facts}),
+    }
+
+
 def chat(schemas: Schemas) -> Schema:
     """The tree that `parley parse` prints."""
     properties = schemas.fields_of(Transcript, schemas.part)["properties"]
@@ -310,6 +337,7 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "chat": schemas.line("chat", {"file": TEXT}),
         "agent": agent(schemas),
         "known_chat": known_chat(schemas),
+        **models(schemas),
         "permission": schemas.line(
             "permission",
             {

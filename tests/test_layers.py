@@ -41,7 +41,7 @@ BELOW: dict[str, set[str]] = {
     "policy": {"chat", "tools"},
     "engine": {"chat", "tools", "models", "policy"},
     "settings": {"chat", "tools", "models", "policy", "engine", "instructions"},
-    "display": {"chat", "tools", "policy", "settings"},
+    "display": {"chat", "tools", "models", "policy", "settings"},
     "storage": {"chat", "tools", "policy", "engine", "instructions"},
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},
     "workspace": {"tools"},

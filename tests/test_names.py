@@ -28,6 +28,7 @@ ENDS_OF_A_WIRE = {
         "context",
         "folds",
         "health",
+        "models_page",
         "pages",
         "pictures",
         "queue",

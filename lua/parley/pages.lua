@@ -218,16 +218,17 @@ function M.keys(buf)
 end
 
 --- Let the user pick an agent, and choose whether to write it into the chat's file.
----@param agents { name: string, model: string, state: string }[]
+---@param agents { name: string, model: string, state: string }[] the last one stands for all models
 function M.pick_agent(buf, agents, current)
   local widest = { name = 0, model = 0 }
   for _, agent in ipairs(agents) do
     agent.title = agent.name .. (agent.name == current and " (now)" or "")
-    widest.name = math.max(widest.name, api.nvim_strwidth(agent.title))
+    local width = api.nvim_strwidth(agent.title)
+    widest.name = math.max(widest.name, width <= 24 and width or 0)
     widest.model = math.max(widest.model, api.nvim_strwidth(agent.model))
   end
   local function padded(text, width)
-    return text .. (" "):rep(width + 2 - api.nvim_strwidth(text))
+    return text .. (" "):rep(math.max(2, width + 2 - api.nvim_strwidth(text)))
   end
   require("parley.dialogs").pick(agents, {
     prompt = "Agent",
@@ -235,7 +236,12 @@ function M.pick_agent(buf, agents, current)
       return padded(agent.title, widest.name) .. padded(agent.model, widest.model) .. agent.state
     end,
   }, function(agent)
-    if agent then
+    if agent and agent == agents[#agents] then
+      if api.nvim_buf_is_loaded(buf) then
+        local name = api.nvim_buf_get_name(buf)
+        require("parley.host").notify("models", { buf = buf, name = name })
+      end
+    elseif agent then
       H.keep_agent(buf, agent.name)
     end
   end)

@@ -36,6 +36,7 @@ local routes = {
   scratch = { "pages", "scratch" },
   tools_page = { "servers_page", "draw" },
   permissions_page = { "permissions_page", "draw" },
+  models_page = { "models_page", "draw" },
   changes_page = { "changes_page", "draw" },
   changes_diff = { "changes_page", "diff" },
   changes_hunks = { "changes_page", "hunks" },

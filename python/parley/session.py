@@ -416,6 +416,8 @@ class Session:
         return engine.regenerating(ports, name)
 
     async def _run(self, ports: engine.Ports, chosen: str | None) -> engine.End:
+        transcript = (await self._document.read()).transcript
+        await self._app.prepare_list(transcript, chosen)
         resolve = self._app.resolve(chosen)
         while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
             await self._decide(ports, resolve)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from parley.cli import main
+from tests.json_schema import types_of
+from tests.model_servers import served
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +69,52 @@ def test_agents_are_listed_with_the_place_of_their_key_and_the_default_is_marked
     facts = {"name": "Mine", "provider": "corp", "model": "m1", "has_key": False, "key": key}
     assert first == {"type": "agent", **facts, "is_default": False}
     assert (third["has_key"], third["is_default"], end["type"]) == (True, True, "end")
+
+
+def test_the_models_of_each_provider_are_printed_and_used(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-5678")
+    with served("openrouter", "openai") as (router, openai):
+        monkeypatch.setenv("OPENAI_BASE_URL", openai)
+        off = "".join(f'[providers.{name}]\nmodel_list = "off"\n' for name in ("gemini", "ollama"))
+        config.write_text(f'{off}[providers.router]\nbase_url = "{router}"\n')
+        printed = lines(capsys, "agents", "--models")
+    assert printed[:6] == [
+        "gemini: not listed: model_list is off",
+        "ollama: not listed: model_list is off",
+        "router: 2 models, listed just now",
+        "  model            window  output  $ in/out  per million tokens",
+        "  openrouter/auto      2M",
+        "  qwen/qwen4-max     262k   32.8k      2/10",
+    ]
+    assert "anthropic: no key. To list its models, set ANTHROPIC_API_KEY" in printed
+    # The servers are gone, but the lists are known.
+    rows = objects(capsys, "agents", "--models")
+    types_of(json.dumps(row) for row in rows)  # checks the schema
+    models = [row["name"] for row in rows if row["type"] == "model"]
+    assert models[:2] == ["openrouter/auto", "qwen/qwen4-max"]
+    assert "gpt-6.2-sol" in models
+    chatgpt = next(row for row in objects(capsys, "agents") if row.get("name") == "ChatGPT")
+    assert (chatgpt["model"], chatgpt["is_default"]) == ("gpt-6.2-sol", True)
+    failed = lines(capsys, "agents", "--refresh")
+    assert any(
+        line.startswith("router: 2 models, listed ") and "cannot be" in line for line in failed
+    )
+    chat, problem = tmp_path / "chat.md", "the provider does not list this model"
+    for front, text in (
+        ("", ""),
+        ("agent: openai/gpt-5", "the provider stops serving this model on 2026-12-11"),
+        ("agent: router/none", problem),
+        ("model: gpt-7", problem),
+    ):
+        chat.write_text(f"---\n{front}\n---\n\n💬: hello\n", encoding="utf-8")
+        printed = lines(capsys, "check", str(chat))
+        assert [text in line for line in printed] == [True] * bool(text), front
 
 
 def test_settings_are_printed_with_their_origins(

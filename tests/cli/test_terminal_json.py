@@ -17,6 +17,7 @@ from parley.cli import main
 from parley.cli.exits import EXITS
 from parley.cli.terminal import emit, open_screen, plain, snake_case
 from parley.models.events import (
+    Answered,
     Aside,
     Call,
     Finished,
@@ -63,6 +64,7 @@ COMMANDS = {
     "agents": ("agents", 0),
     "prompts": ("prompts", 0),
     "skills": ("skills", 0),
+    "models": ("agents --models", 0),
     "settings": ("config", 0),
     "permissions": ("allow", 0),
     "the known chats": ("list", 0),
@@ -82,6 +84,7 @@ EXAMPLES: tuple[engine.TurnEvent, ...] = (
     Finished("refusal", "no"),
     Withdrawn(),
     RateLimits((("requests-remaining", "1"),)),
+    Answered("another"),
     Aside("not told as a line of its own"),
     engine.ServerWait(("a", "b")),
     engine.MissingTools(("a",)),
@@ -156,7 +159,7 @@ def test_every_command_prints_lines_of_the_schema_and_each_type_occurs(
         assert lines[-1] == {"type": "end", "code": code, "kind": EXITS[code][0]}
         assert [line["type"] for line in lines].count("end") == 1
         assert any(line["type"] in ("error", "problem") for line in lines) == (code in (1, 2)), name
-    types |= types_of(verified(shell).splitlines()) | {"changed_file", "revert"}
+    types |= types_of(verified(shell).splitlines()) | {"changed_file", "revert", "model"}
     assert types == set(rows())
 
 

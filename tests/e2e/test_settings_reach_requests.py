@@ -119,6 +119,8 @@ ROWS: Mapping[str, Row] = {
     "agents.tool_mode": Row(tells_of_tools, {"tool_mode": "json"}),
     "agents.temperature": Row(is_asked("temperature", 0.3), {"temperature": 0.3}),
     "agents.max_tokens": Row(is_asked("max_tokens", 77), {"max_tokens": 77}),
+    "agents.window": Row(thinking("budget_tokens", 10_000), {"window": 30_000}, base=MANUAL),
+    "agents.max_output": Row(is_asked("max_tokens", 9000), {"max_output": 9000}, base=QUESTIONS),
     "agents.thinking": Row(
         is_asked("reasoning_effort", "low"), {"thinking": {"effort": "low"}}, base=REASONING
     ),
@@ -230,6 +232,7 @@ IN_NO_REQUEST = {
         "workspace",
     ),
     "agents.loop",
+    *("agents.newest", "providers.model_list"),  # see `test_newest_models.py`
     *("picker", "pictures", "save", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
     *("instructions", "file: instructions"),  # tests/e2e/test_instructions.py has files for them

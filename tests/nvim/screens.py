@@ -19,6 +19,7 @@ from parley.chat.attachments import link
 from parley.mock_server import PIXEL
 from tests.ledgers import close_all, open_ledger
 from tests.many_chats import many_chats
+from tests.model_servers import served
 from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
 from tests.nvim.picture import drawn
@@ -431,6 +432,23 @@ def picture_row(neovim: Child) -> None:
     complete(neovim)
 
 
+def all_models(neovim: Child) -> None:
+    """The page with the models of four providers, of which one needs a key and one is broken."""
+    kinds = {"claude": "anthropic", "openrouter": "openrouter", "broken": "other"}
+    with served(*kinds.values()) as urls:
+        providers: dict[str, Any] = {"locked": {"api_key_env": "LOCKED_KEY"}}
+        for name, url in zip(kinds, urls, strict=True):
+            kind = "anthropic" if name == "claude" else "openai"
+            providers[name] = {"kind": kind, "base_url": url.removesuffix("/v1")}
+        for name in ("anthropic", "openai", "gemini", "ollama"):
+            providers[name] = {"model_list": "off"}
+        neovim.lua("require('parley').setup(...)", {"providers": providers, "agent": "Demo"})
+        neovim.edit("chat.md", "💬: ")
+        neovim.lua("vim.ui.select = function(items, _, done) done(items[#items], #items) end")
+        neovim.command("ParleyAgent")
+        neovim.until_screen("qwen/qwen4-max")
+
+
 def long_result(neovim: Child) -> None:
     """The row for a call that returned 5 MB of text."""
     ask(neovim, 'call long {"bytes": 5000000}')
@@ -692,6 +710,7 @@ SCENES: dict[str, Scene] = {
     "command": Scene(command),
     "command-running": Scene(command_running),
     "command-failed": Scene(command_failed),
+    "models": Scene(all_models),
     "session": Scene(session, height=16, init=README, settings={"mcp": {}, "agent": "Demo"}),
     "waiting": Scene(waiting),
     "write-file": Scene(write_file, settings=WRITER),

@@ -100,7 +100,7 @@ OF_EDITS = {"edit.apply", "handle.cover"}
 # Arguments that count rows, or contain a line's text instead of its number.
 NO_ROWS = {
     "chat.is_question", "commands.complete", "context.text", "folds.rows", "health.heard", "keys.is_choice",
-    "known.is", "open_files.replace", "pages.fill", "pages.float", "pages.scratch",
+    "known.is", "models_page.draw", "open_files.replace", "pages.fill", "pages.float", "pages.scratch",
     "permissions_page.draw", "servers_page.draw", "stream.fit", "view.drawn",
 }  # fmt: skip
 ROWS = st.one_of(

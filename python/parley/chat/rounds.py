@@ -15,12 +15,14 @@ from parley.chat.grammar import SUMMARY
 from parley.chat.transcript import (
     Answer,
     Broken,
+    Exchange,
     Note,
     Proposal,
     RoundStarts,
     Segment,
     Text,
     Thinking,
+    Transcript,
 )
 from parley.text import one_line
 
@@ -83,6 +85,25 @@ def is_resumption(segment: Segment) -> bool:
     return isinstance(segment, Note) and segment.text.startswith("[Resumed after: ")
 
 
+_ANSWERED_BY = "[Answered by "
+
+
+def answered_by(model: str, requested: str) -> str:
+    """The text of the note that another model than the requested one wrote a reply."""
+    return f"{_ANSWERED_BY}{_as_reason(model)}, for {_as_reason(requested)}]"
+
+
+def is_answered_by(note: Note) -> bool:
+    """Whether a note says which model wrote a reply."""
+    return note.text.startswith(_ANSWERED_BY)
+
+
+def notes_of(transcript: Transcript) -> Iterator[Note]:
+    """The notes in all answers, in file order."""
+    answers = (answer for exchange in transcript.exchanges for answer in exchange.answers)
+    return (s for answer in answers for s in answer.segments if isinstance(s, Note))
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """One of the model's replies: its segments in file order, with results inside proposals."""
@@ -127,6 +148,11 @@ def _parts(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
         part.append(segment)
     if part:
         yield part
+
+
+def has_begun(exchange: Exchange) -> bool:
+    """Whether an answer to a question has begun."""
+    return any(answer.segments for answer in exchange.answers)
 
 
 def last_notice(answer: Answer) -> Notice | None:

@@ -408,6 +408,18 @@ def _json(command: Parser) -> None:
     command.add_argument("--json", action="store_true", help=_JSON)
 
 
+def _agents(command: Parser) -> None:
+    command.add_argument(
+        "--models",
+        action="store_true",
+        help="list the models that your providers serve instead; PROVIDER/MODEL is an agent, too",
+    )
+    command.add_argument(
+        "--refresh", action="store_true", help="with --models, ask the providers again"
+    )
+    _json(command)
+
+
 def _config(command: Parser) -> None:
     command.add_argument(
         "key",
@@ -603,7 +615,7 @@ COMMANDS: dict[str, Command] = {
     "agents": Command(
         "config:agents",
         "List the agents, whether each has a key, and which one answers by default.",
-        _json,
+        _agents,
     ),
     "prompts": Command(
         "prompts:prompts",

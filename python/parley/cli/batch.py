@@ -161,6 +161,7 @@ class _Batch:
         document = FileDocument(Path(file), on_append=report.text, on_note=remark)
         arguments = argparse.Namespace(**{**vars(self._arguments), "file": file})
         ports = await open_chat(app, arguments, document, file, report)
+        await app.prepare_list((await document.read()).transcript, self._arguments.agent)
         resolve = app.resolve(self._arguments.agent)
         try:
             if not await check_tools(ports, resolve, self._arguments):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from typing import Any
 
 from parley.chat.front_matter import read_front_matter
@@ -11,12 +12,23 @@ from parley.chat.grammar import MARKERS
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Transcript
 from parley.cli.exits import COMPLETE
-from parley.cli.terminal import chat_path, complain, emit, plain, read, say_line, screen
+from parley.cli.terminal import (
+    chat_path,
+    complain,
+    emit,
+    model_lists,
+    plain,
+    read,
+    say_line,
+    screen,
+)
 from parley.errors import ParleyError
+from parley.paths import state_folder
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
 from parley.policy.doubts import cautions
 from parley.storage.attachment_files import ChatAttachments
+from parley.text import one_line
 from parley.tools.catalogue import Catalogue
 
 _NO_QUESTION = Problem(0, 0, "warning", f"no question: no line begins with {MARKERS['question']}")
@@ -38,6 +50,7 @@ def check(arguments: argparse.Namespace) -> int:
         front = read_front_matter(transcript.front_matter)
         attached = ChatAttachments(chat_path(path)).problems(transcript)
         problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
+        problems += _model_problems(transcript)
         if not transcript.exchanges:
             problems.append(_NO_QUESTION)
         for problem in problems:
@@ -50,6 +63,32 @@ def check(arguments: argparse.Namespace) -> int:
                 f"{problem.message}"
             )
     return COMPLETE
+
+
+def _model_problems(transcript: Transcript) -> list[Problem]:
+    """A warning about the model of the chat's agent, from its provider's list if that is known.
+
+    Without any list, the settings are not even read: editors run this command at every save.
+    """
+    if not any((state_folder(os.environ) / "models").glob("*.json")):
+        return []
+    from parley.display.model_rows import day
+    from parley.models.model_choice import model_problem
+    from parley.settings.load import load_settings
+    from parley.settings.resolve import agent_of, listed_agent
+
+    known, _ = load_settings(os.environ)
+    agent = agent_of(transcript, known, os.environ, None)
+    provider = known.provider(agent.provider)
+    if provider is None:
+        return []
+    listed = model_lists().known(provider)
+    model = listed_agent(agent, listed).model
+    if not (why := model_problem(model, listed, day(time.time()))):
+        return []
+    remedy = "parley agents --models lists others"
+    text = f"{model} of {agent.provider}: {why}. {remedy}"
+    return [Problem(0, 0, "warning", one_line(text))]
 
 
 def _cautions(path: str, transcript: Transcript) -> list[Problem]:

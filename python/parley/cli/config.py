@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from parley.cli.exits import COMPLETE
-from parley.cli.terminal import emit, remark, say, say_line, settings
+from parley.cli.terminal import (
+    emit,
+    in_the_shell,
+    model_lists,
+    plain,
+    remark,
+    say,
+    say_line,
+    settings,
+)
+from parley.display.model_rows import day, rows, title
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE
+from parley.models.model_list import ListedModel, ProviderModels
 from parley.settings.load import settings_file
 from parley.settings.origins import SettingOrigin, entries
+from parley.settings.resolve import listed_agent
 from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 from parley.tables import did_you_mean
 from parley.text import one_line
@@ -24,9 +38,17 @@ _IN_NEOVIM = "in Neovim, setup() overrides these values, but the shell cannot se
 
 def agents(arguments: argparse.Namespace) -> int:
     """List the agents, whether each has a key, and which one answers by default."""
+    if arguments.models or arguments.refresh:
+        return asyncio.run(_models(anew=arguments.refresh, as_json=arguments.json))
     known = settings()
     default = known.default_agent(os.environ).name
-    every = known.all_agents()
+    lists = model_lists()
+    every = [
+        listed_agent(
+            agent, lists.known(known.provider(agent.provider) or ProviderSettings(agent.provider))
+        )
+        for agent in known.all_agents()
+    ]
     widths = [max(map(len, column)) for column in zip(*map(_cells, every), strict=True)]
     for agent in every:
         has_key, key = _key(agent, known)
@@ -40,6 +62,49 @@ def agents(arguments: argparse.Namespace) -> int:
         )
         say_line(f"{'*' if is_default else ' '} {cells}  {key}")
     return COMPLETE
+
+
+async def _models(*, anew: bool, as_json: bool) -> int:
+    """List each provider's models, with their facts as far as the provider lists them."""
+    from parley.runtime.app import App
+
+    app, now = App(settings(), os.environ), time.time()
+    try:
+        every = await app.list_models(anew=anew)
+    finally:
+        await app.close()
+    for models in every:
+        if as_json:
+            emit("model_list", **_list_facts(models))
+            for model in models.listed.models:
+                emit("model", provider=models.provider, **_model_facts(model))
+            continue
+        say_line(in_the_shell(title(models, now)))
+        for row in rows(models.listed, day(now)):
+            say_line(f"  {row}")
+    return COMPLETE
+
+
+def _list_facts(models: ProviderModels) -> dict[str, Any]:
+    listed = models.listed
+    return {
+        "provider": models.provider,
+        "models": len(listed.models),
+        "listed": listed.at or None,
+        "problem": one_line(models.problem),
+    }
+
+
+def _model_facts(model: ListedModel) -> dict[str, Any]:
+    facts, price = model.facts, model.facts.price
+    return {
+        "name": model.id,
+        "window": facts.window,
+        "max_output": facts.max_output,
+        "price": plain(price) if price else None,
+        "lifecycle": model.lifecycle,
+        "ends": model.ends,
+    }
 
 
 def _cells(agent: Agent) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from parley.text import one_line, visible
 
 if TYPE_CHECKING:
     from parley.chat.transcript import Transcript
+    from parley.providers.model_lists import ModelLists
     from parley.runtime.app import App
     from parley.settings.load import SettingsFile
     from parley.settings.values import Settings
@@ -172,6 +173,17 @@ def settings(file: SettingsFile | None = None) -> Settings:
     for problem in problems:
         remark(problem)
     return loaded
+
+
+def model_lists() -> ModelLists:
+    """The providers' lists of models, as last fetched."""
+    from parley.providers.client import ProviderClient
+    from parley.providers.model_lists import ModelLists
+
+    async def no_demo() -> str:
+        raise ParleyError("the demo model lists no models")
+
+    return ModelLists(ProviderClient(os.environ, no_demo), os.environ)
 
 
 def check_agent(name: str | None, known: Settings) -> None:

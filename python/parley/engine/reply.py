@@ -8,12 +8,14 @@ from typing import NamedTuple
 from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.reply_writer import ReplyWriter, thinker
-from parley.chat.transcript import Proposal, Thinking, ToolCall
+from parley.chat.rounds import answered_by, is_answered_by, notes_of
+from parley.chat.transcript import Note, Proposal, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
 from parley.engine.ports import End, Ports, Snapshot, closing
 from parley.engine.request_pictures import with_pictures
 from parley.errors import ModelError
 from parley.models.events import (
+    Answered,
     Aside,
     Call,
     Event,
@@ -26,6 +28,7 @@ from parley.models.events import (
     Usage,
     Withdrawn,
 )
+from parley.models.model_list import is_same_model
 from parley.models.refusals import TOO_LONG
 from parley.models.request import Request
 from parley.policy import status_texts
@@ -111,6 +114,7 @@ class _Reply:
         self.calls = list[ToolCall]()
         self.has_text = False
         self.finished: Finished | None = None
+        self._requested, self._answered = request.model, ""
         self._block = False
         self._shows = request.thinking.show
         self._is_last = bool(_results(request)) or not (
@@ -150,6 +154,8 @@ class _Reply:
                 self.finished = event
             case Withdrawn():
                 await self._withdraw()
+            case Answered(model):
+                self._answered = model
             case Usage() | RateLimits() | Aside():
                 pass
 
@@ -204,7 +210,19 @@ class _Reply:
         if self.calls:
             await self._propose()
         else:
-            await self.ports.document.change(lambda s: edits.end_reply(s.lines, s.answer))
+            await self.ports.document.change(
+                lambda s: edits.end_reply(s.lines, s.answer, self._notes(s))
+            )
+
+    def _notes(self, shot: Snapshot) -> list[Note]:
+        """A note with the model that answered, if it is not the requested one, unless the last such
+        note in the chat says the same.
+        """
+        if not self._answered or is_same_model(self._requested, self._answered):
+            return []
+        text = answered_by(self._answered, self._requested)
+        earlier = [note for note in notes_of(shot.transcript) if is_answered_by(note)]
+        return [] if earlier and earlier[-1].text == text else [Note(text)]
 
     async def _propose(self) -> None:
         """Write the calls to the document, and record that Parley wrote them."""
@@ -213,7 +231,7 @@ class _Reply:
         def change(shot: Snapshot) -> list[Edit]:
             calls = edits.written_calls(self.calls, departed(shot.transcript, view))
             proposals[:] = map(Proposal, calls)
-            return edits.end_reply(shot.lines, shot.answer, proposals)
+            return edits.end_reply(shot.lines, shot.answer, [*self._notes(shot), *proposals])
 
         await self.ports.document.change(change)
         tools = [(p, tool) for p in proposals if (tool := self.catalogue.get(p.call.name))]

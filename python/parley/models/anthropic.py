@@ -34,7 +34,7 @@ from parley.models.fields import mapping, number, sequence, text
 from parley.models.picture_limits import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
-from parley.models.thinking import claude_thinking
+from parley.models.thinking import ThinkingFields, claude_thinking
 from parley.tools.convert import Definition, shape
 from parley.tools.convert import definition as mcp_definition
 
@@ -46,7 +46,7 @@ def request_body(request: Request) -> Body:
     """The body of a streaming request, in the client's form; equal requests give equal bytes."""
     turns = request.turns()
     messages = _messages(turns, request)
-    mode = claude_thinking(request.model, request.thinking, request.max_tokens)
+    mode = _thinking(request)
     body: Body = {
         "model": request.model,
         "max_tokens": mode.max_tokens,
@@ -62,6 +62,10 @@ def request_body(request: Request) -> Body:
         body["output_config"] = {"effort": mode.effort}
     _mark_cached(body, is_long=request.may_wait and "short_cache" not in request.quirks)
     return fit_body(body)
+
+
+def _thinking(request: Request) -> ThinkingFields:
+    return claude_thinking(request.model, request.thinking, request.max_tokens, request.facts)
 
 
 def tool(name: str, definition: Definition) -> Body:
@@ -178,7 +182,7 @@ def _content(outcome: CallOutcome, images: Mapping[str, bytes]) -> str | list[Bl
 
 def thinking_paused(request: Request) -> str:
     """The notice that thinking pauses during an open tool loop; "" if thinking does not pause."""
-    mode = claude_thinking(request.model, request.thinking, request.max_tokens)
+    mode = _thinking(request)
     if not mode.config or _may_think(mode.config, _messages(request.turns(), request)):
         return ""
     return (
@@ -259,6 +263,7 @@ class Decoder(decoder.Decoder):
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         match raw.get("type"):
             case "message_start":
+                self._note_model(mapping(raw, "message"))
                 yield from self._count(mapping(mapping(raw, "message"), "usage"))
             case "content_block_start":
                 yield from self._open(number(raw, "index"), mapping(raw, "content_block"))

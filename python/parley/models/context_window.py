@@ -1,6 +1,7 @@
-"""Models' context windows and output limits by name, and the size of texts in tokens.
+"""Models' context windows and output limits, and the size of texts in tokens.
 
-For unknown models, these are cautious guesses. Knows nothing about requests.
+The provider's list decides. The names decide only if no list states a model's limits; for unknown
+names, these are cautious guesses. Knows nothing about requests.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from parley.models.model_facts import NO_FACTS, ModelFacts
 
 Version: TypeAlias = tuple[int, int]
 
@@ -61,20 +64,24 @@ _ASSUMED_WINDOW = 128_000
 ASSUMED_OUTPUT = 8_192
 
 
-def context_window(model: str) -> int:
+def context_window(model: str, facts: ModelFacts = NO_FACTS) -> int:
     """How many tokens the prompt and the reply can have together; a guess for unknown models."""
-    return known_window(model) or _ASSUMED_WINDOW
+    return known_window(model, facts) or _ASSUMED_WINDOW
 
 
-def known_window(model: str) -> int | None:
+def known_window(model: str, facts: ModelFacts = NO_FACTS) -> int | None:
     """How many tokens the prompt and the reply can have together; None for unknown models."""
+    if facts.window is not None:
+        return facts.window
     if (version := claude_version(model)) is not None:
         return next(window for least, window, _ in _CLAUDE_REACH if version >= least)
     return next((window for pattern, window in _WINDOWS if pattern.search(model)), None)
 
 
-def max_output(model: str) -> int:
+def max_output(model: str, facts: ModelFacts = NO_FACTS) -> int:
     """How many tokens a Claude model's reply can have, including thinking."""
+    if facts.max_output is not None:
+        return facts.max_output
     version = claude_version(model)
     if version is None:
         return ASSUMED_OUTPUT

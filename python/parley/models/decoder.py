@@ -24,6 +24,7 @@ from parley.models.events import (
     ThinkingDelta,
     ThinkingEnd,
 )
+from parley.models.model_list import is_model_name
 from parley.models.quirks import Quirk
 from parley.text import one_line
 
@@ -51,6 +52,7 @@ class Decoder(ABC):
         has to close the stream."""
         self.own_call: Callable[[ToolCall], ToolCall] = lambda call: call
         """Translates a call from the wire into the parameter names that the tool's server uses."""
+        self._answered = ""
         self._failure: ModelError | None = None
         self.is_over = False
         """Whether the reply is complete, so that later payloads are ignored."""
@@ -62,6 +64,11 @@ class Decoder(ABC):
         self._has_said = False
         """Whether prose has arrived since the last thinking; more prose is appended to it."""
         self._gap = ""
+
+    @property
+    def answered(self) -> str:
+        """The model that writes the reply, according to the provider; "" if it does not say."""
+        return self._answered
 
     @property
     def pending_call(self) -> PendingCall | None:
@@ -120,6 +127,12 @@ class Decoder(ABC):
                 is_broken=True,
             )
             raise self._failure from error
+
+    def _note_model(self, raw: Mapping[str, Any]) -> None:
+        """Note the model that a payload names; an unusable name is ignored."""
+        name = raw.get("model")
+        if not self._answered and isinstance(name, str) and is_model_name(name):
+            self._answered = name
 
     @abstractmethod
     def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:

@@ -1,7 +1,7 @@
 """Events in a model's reply, which decoders create from any provider's stream.
 
 A reply is text and thinking in order of arrival, then its calls, then `Finished`. `Usage`,
-`Withdrawn`, `RateLimits` and `Aside` may come at any time. Knows nothing about streams or
+`Withdrawn`, `RateLimits`, `Answered` and `Aside` may come at any time. Knows nothing about streams or
 providers.
 """
 
@@ -119,6 +119,15 @@ class RateLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """The model that wrote the reply, according to the provider, if its name is not the requested
+    one.
+    """
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class Aside:
     """A message for the user about the request; not part of the reply."""
 
@@ -134,6 +143,7 @@ Event: TypeAlias = (
     | Finished
     | Withdrawn
     | RateLimits
+    | Answered
     | Aside
 )
 

@@ -103,7 +103,7 @@ def _effort(request: Request, *, has_tools: bool) -> str | None:
         # "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
         # (github.com/BerriAI/litellm/pull/34569, of 2026-07-24, read 2026-11-22)
         return "none"
-    return openai_effort(request.model, request.thinking)
+    return openai_effort(request.model, request.thinking, request.facts)
 
 
 def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
@@ -285,6 +285,7 @@ class Decoder(decoder.Decoder):
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         if raw.get("error"):
             raise decoder.stream_failed(self.provider, raw["error"])
+        self._note_model(raw)
         for choice in sequence(raw, "choices")[:1]:
             yield from self._delta(mapping(choice, "delta"))
             self._stop = text(choice, "finish_reason").lower() or self._stop

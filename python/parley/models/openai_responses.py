@@ -68,7 +68,7 @@ def request_body(request: Request) -> Body:
 
 
 def _reasoning(request: Request) -> Body:
-    effort = openai_effort(request.model, request.thinking)
+    effort = openai_effort(request.model, request.thinking, request.facts)
     is_shown = request.thinking.enabled and request.thinking.show
     fields = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
     # "The `encrypted_content` in `response.output_item.added` may be incomplete. This is especially
@@ -238,6 +238,7 @@ class Decoder(decoder.Decoder):
             case "response.output_item.done":
                 yield from self._close(at, mapping(raw, "item"))
             case "response.completed" | "response.incomplete":
+                self._note_model(mapping(raw, "response"))
                 yield from self._over(mapping(raw, "response"))
             case "response.failed" | "error" | None as kind:
                 self._fail(kind, raw)

@@ -1,7 +1,8 @@
 """Pictures for models: which models can see them, and how many, of what size, a request may have.
 
-Models are recognized by name. Parley sends pictures to an unknown model until a refusal, which
-`models/refusals.py` recognizes. Knows neither wire formats nor files.
+The provider's list decides which models can see, else the model's name. Parley sends pictures to an
+unknown model until a refusal, which `models/refusals.py` recognizes. Knows neither wire formats nor
+files.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from parley.chat.history import ModelTurn, Turn
 from parley.chat.transcript import Attachment
 from parley.media import PDF
 from parley.models.context_window import claude_version
+from parley.models.model_facts import NO_FACTS, ModelFacts
 from parley.text import one_line, size_text
 
 # "You can obtain this error message by sending an image request to GPT 3.5, which does not support
@@ -34,8 +36,11 @@ _VISION, _PDFS = (3, 0), (3, 5)
 (app.unpkg.com/@langchain/anthropic@1.3.3/files/dist/profiles.cjs.map); read 2026-11-23."""
 
 
-def sees(model: str, media_type: str) -> bool:
+def sees(model: str, media_type: str, facts: ModelFacts = NO_FACTS) -> bool:
     """Whether to send attachments of this type to a model; pictures are sent to unknown models."""
+    listed = facts.reads_pdfs if media_type == PDF else facts.sees_pictures
+    if listed is not None:
+        return listed
     if (version := claude_version(model)) is not None:
         return version >= (_PDFS if media_type == PDF else _VISION)
     return not _BLIND.search(model) and (media_type != PDF or bool(_READERS.search(model)))

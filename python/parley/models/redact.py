@@ -36,6 +36,11 @@ class Redacting(Decoder):
         """The wrapped decoder's pending call."""
         return self._decoder.pending_call
 
+    @property
+    def answered(self) -> str:
+        """The model that the wrapped decoder names."""
+        return self._decoder.answered
+
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         """Decode payloads that arrived together, and remove the key. Raises ModelError."""
         for event in self._decoder.read(payloads):

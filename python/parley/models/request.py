@@ -18,6 +18,7 @@ from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, Limit,
 from parley.models.encode import wire_name
 from parley.models.events import Price
 from parley.models.memory import Memory, memory
+from parley.models.model_facts import NO_FACTS, ModelFacts
 from parley.models.picture_limits import attachments_of, room, sees, selection, short_name
 from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template
@@ -66,8 +67,10 @@ class Request:
     no longer in the catalogue. `parameters` are the user's own fields for the body, and
     `refused_fields` the fields of the body that the provider refused. `price` is the price of
     the model's tokens, if known. `tool_room` limits the tools' schemas; if it is None, all
-    schemas are sent. `may_wait` means that the next request may be late, because calls of this
-    one's reply may wait for the user. `instructions` are the texts that `system` contains.
+    schemas are sent. `may_wait` means that the next
+    request may be late, because calls of this one's reply may wait for the user. `instructions` are
+    the texts that `system` contains. The provider's list, or the settings, state the `facts` about
+    the model.
     """
 
     transcript: Transcript
@@ -97,6 +100,7 @@ class Request:
     refused_fields: frozenset[str] = frozenset()
     tool_room: ToolRoom | None = None
     may_wait: bool = False
+    facts: ModelFacts = NO_FACTS
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
     """Computed once from the other fields."""
 
@@ -127,9 +131,9 @@ class Request:
 
     @property
     def reach(self) -> int:
-        """The tokens that the model accepts for prompt and reply together, as learnt or according
-        to its name."""
-        return self.window or context_window(self.model)
+        """The tokens that the model accepts for prompt and reply together: as learnt, as listed, or
+        according to its name."""
+        return self.window or context_window(self.model, self.facts)
 
     def tokens(self) -> int:
         """The estimated number of tokens to send."""
@@ -192,7 +196,7 @@ class Request:
 
     def _takes(self, attachment: Attachment) -> bool:
         is_fit = not self.is_blind and attachment.path not in self.refused
-        return is_fit and sees(self.model, attachment.media_type)
+        return is_fit and sees(self.model, attachment.media_type, self.facts)
 
     def _selection(self, turns: Sequence[Turn]) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
         fit = {

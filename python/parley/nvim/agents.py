@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from parley.addresses import flaw
+from parley.display.model_rows import price, tokens
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.models.formats import PACKAGE
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.runtime.app import App
+from parley.settings.resolve import ListedAgent
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 
 _LISTENS_S = 1.0
@@ -26,13 +29,23 @@ async def offer_agents(buffer: ChatBuffer) -> None:
     The list contains at most one demo agent, at the end.
     """
     app, current = buffer.app, buffer.agent.name
-    agents = app.settings.all_agents()
+    agents = [app.listed(agent) for agent in app.settings.all_agents()]
     here = await listeners(app, agents)
     demos = [agent for agent in agents if app.provider(agent.provider).builtin]
-    demo = next((a for a in demos if a.name == current), app.settings.named_agent(DEMO))
+    own = [agent for agent in demos if agent.name == current]
+    demo = next((agent for agent in [*own, *demos] if agent.name in (current, DEMO)), None)
     shown = [*(agent for agent in agents if agent not in demos), *([demo] if demo else [])]
-    rows = [{"name": a.name, "model": a.model, "state": _state(app, a, here)} for a in shown]
-    buffer.editor.tell("pick_agent", buffer.buf, rows, current)
+    if current not in [agent.name for agent in [*agents, *shown]]:
+        shown.insert(0, replace(buffer.agent, model=""))  # its name contains the model
+    rows = [{"name": a.name, "model": _model(a), "state": _state(app, a, here)} for a in shown]
+    more = {"name": "Other models", "model": "", "state": "all that your providers list"}
+    buffer.editor.tell("pick_agent", buffer.buf, [*rows, more], current)
+
+
+def _model(agent: ListedAgent) -> str:
+    """An agent's model, with its window and price if the provider lists these."""
+    facts = [tokens(agent.facts.window), price(agent.price)]
+    return " ".join(filter(None, (agent.model, *facts)))
 
 
 async def show_welcome(buffer: ChatBuffer) -> None:

@@ -9,13 +9,14 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from parley.chat.rounds import has_begun
 from parley.chat.transcript import Transcript
 from parley.engine import Change, Resolve, Snapshot
 from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import UNKNOWN_TICK, Mirror
 from parley.runtime.app import App
-from parley.settings.values import Agent
+from parley.settings.resolve import ListedAgent
 
 
 class ChatBuffer:
@@ -36,6 +37,8 @@ class ChatBuffer:
         """
         self.once: str | None = None
         """The agent that the user chose for one answer, instead of the chat's agent."""
+        self._answering: ListedAgent | None = None
+        """The agent, with its model, of the last answer that began in this process."""
         self.mirror = Mirror(editor.loop.time)
         """The text as Neovim last reported it."""
 
@@ -50,7 +53,7 @@ class ChatBuffer:
         return self.mirror.text.transcript
 
     @property
-    def agent(self) -> Agent:
+    def agent(self) -> ListedAgent:
         """The chat's agent, from the text that Neovim last reported."""
         return self.app.agent(self.transcript, self.chosen)
 
@@ -66,10 +69,19 @@ class ChatBuffer:
         is_once = self.once and answers and answers[-1].agent == self.once
         return self.once if is_once else self.chosen
 
-    def resolve_for(self, shot: Snapshot, chosen: str | None) -> Resolve:
-        """A turn's settings: the agent accepted at the start answers until the end."""
-        agent = self.app.agent(shot.transcript, chosen)
-        return self.app.resolve(chosen, agent, lambda: self.folder)
+    def resolve_for(self, shot: Snapshot, chosen: str | None, *, is_new: bool = False) -> Resolve:
+        """A turn's settings: the agent accepted at the start answers until the end.
+
+        An answer keeps its agent's model also in later turns, although a new list may arrive;
+        `is_new` means that the turn begins another answer instead.
+        """
+        agent, last = self.app.agent(shot.transcript, chosen), self._answering
+        is_same = last is not None and (last.name, last.provider, last.newest) == (
+            *(agent.name, agent.provider, agent.newest),
+        )
+        if is_new or not (last and is_same and agent.newest and has_begun(shot.exchange)):
+            self._answering = last = agent
+        return self.app.resolve(chosen, last, lambda: self.folder)
 
     @property
     def resolve_to_ask(self) -> Resolve:

@@ -36,14 +36,14 @@ PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonsc
 
 async def report(app: App) -> list[dict[str, Any]]:
     """The report's lines for Lua. Starts the servers."""
-    here, _ = await asyncio.gather(
-        listeners(app, app.settings.all_agents()), app.servers.catalogue()
-    )
+    agents = app.settings.all_agents()
+    here, _ = await asyncio.gather(listeners(app, agents), app.servers.catalogue())
+    await app.list_for(agent for agent in agents if _may_list(app, agent, here))
     lines = [
         *_packages(),
         ("start", "parley: agents", []),
         _new_chats(app),
-        *(_agent(app, agent, here) for agent in app.settings.all_agents()),
+        *(_agent(app, app.listed(agent), here) for agent in agents),
         ("start", "parley: MCP servers", []),
         *(_server(status) for status in app.servers.status()),
         _workspace(app),
@@ -81,6 +81,16 @@ def _new_chats(app: App) -> Line:
     return "ok", f"{text}: it is the first agent below with a key; to use another, set `agent`", []
 
 
+def _may_list(app: App, agent: Agent, here: Mapping[str, bool]) -> bool:
+    """Whether a provider may be asked for its models: if the user set a key for it, or it is on
+    this machine.
+    """
+    provider = app.provider(agent.provider)
+    has_key = bool(provider.api_key_env or provider.api_key_command)
+    is_usable = has_key and not app.settings.missing_key(agent, app.environ)
+    return is_usable or here.get(base_url(app, provider), False)
+
+
 def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
     provider = app.provider(agent.provider)
     where = f"{agent.name}: {agent.model} of {agent.provider}"
@@ -95,6 +105,8 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
         return "info", f"{where}: no key. To use the agent: export {missing}=...", []
     if not here.get(base, True):
         return "info", f"{where}: nothing is listening there; start the server to use the agent", []
+    if why := app.model_problem(agent):
+        return "warn", f"{where}: {why}", ["Choose another: :ParleyAgent lists the models"]
     listens = ", and a server is listening there" if base in here else ""
     return "ok", f"{where}: {key_source(provider)}{listens}", []
 

@@ -19,7 +19,6 @@ from parley.conversion import html_page
 from parley.display.offered_text_rows import HIDDEN_SHOWN, has_hidden, offered_text_rows
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
-from parley.models.context_window import context_window
 from parley.models.request import Request, instruction_tokens
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
@@ -57,7 +56,7 @@ def request_page(
     in_words = " in words" if request.text_tools and request.text_tools.syntax else ""
     left = len(request.catalogue.names_only) if request.offers_tools else 0
     names_only = f"; and the names of {counted(left, 'more tool')}" if left else ""
-    window = request.window or context_window(request.model)
+    window = request.reach
     left_out = [f"{each.name} (not sent: you have not agreed to it)" for each in offered]
     texts = [f"{name} ({about})" for name, about in instruction_tokens(request)]
     facts = {

@@ -35,6 +35,7 @@ from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
 from parley.nvim.log import log_to
 from parley.nvim.lookups import show_details, show_request, show_review
+from parley.nvim.models_page import show_models
 from parley.nvim.open_files import BufferFiles
 from parley.nvim.pages import log_page
 from parley.nvim.permission_dialog import PermissionDialog
@@ -330,11 +331,14 @@ class Plugin:
             self.editor.spawn(offer_agents(chat.buffer))
             return
         agent = agent or chat.buffer.agent.name
-        if agent not in self.app.agents():
+        if self.app.settings.named_agent(agent) is None:
             raise ParleyError(no_such_agent(agent, self.app.settings))
         if name:
             self._chosen[name] = agent
         chat.choose_agent(agent, stays=stays)
+
+    def _on_models(self, buf: int, name: str, anew: bool = False) -> None:
+        self.editor.spawn(show_models(self._chat(buf, name).buffer, anew=anew))
 
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         show_details(self._chat(buf, name), handle, row)

@@ -48,7 +48,7 @@ class Capabilities:
 
     def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
         """Notices for the user before a request in this format; each is shown once."""
-        yield from self._once(unsupported_thinking(request.model, request.thinking))
+        yield from self._once(unsupported_thinking(request.model, request.thinking, request.facts))
         yield from self._once(_unsupported_temperature(request, wire_format))
         for name in wire_format.ignored(request):
             words = f"the parameter {name} is ignored: Parley sets it itself"

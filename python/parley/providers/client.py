@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias
@@ -22,8 +23,9 @@ from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
 from parley.models.accumulate import PendingCall
+from parley.models.decoder import Decoder
 from parley.models.encode import encoded
-from parley.models.events import Aside, Event, RateLimits, joined
+from parley.models.events import Answered, Aside, Event, RateLimits, joined
 from parley.models.formats import PACKAGE, Format, of_kind, sdk
 from parley.models.package import EVENT, Provider, provider_request
 from parley.models.request import Request
@@ -44,6 +46,7 @@ from parley.providers.provider_errors import (
     no_sdk,
     no_stream,
     rate_limits,
+    too_long,
 )
 from parley.settings.values import ProviderSettings
 
@@ -174,6 +177,50 @@ class ProviderClient:
             else:
                 return
 
+    async def read(
+        self,
+        provider: ProviderSettings,
+        path: str,
+        most: int,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """The response to a small request, never retried: GET, or POST if there is a body.
+
+        `path` may be a whole address of the provider. With `headers`, the key is not sent in its
+        usual header. Raises ModelError, also for a response of more than `most` bytes.
+        """
+        client, keys, library = await self._client(provider)
+        httpx2, content = import_module("httpx2"), bytearray()
+        usual = {name: library.Omit() for name in ("Authorization",) if headers}
+        options: dict[str, Any] = {"headers": {**usual, **headers}}
+        send = client.get if body is None else partial(client.post, body=dict(body))
+        try:
+            stream = await send(
+                path,
+                cast_to=object,
+                options=options,
+                stream=True,
+                stream_cls=library.AsyncStream[object],
+            )
+            try:
+                async for piece in stream.response.aiter_bytes():
+                    content += piece
+                    if len(content) > most:
+                        raise too_long(provider, most)
+            finally:
+                await stream.close()
+        except library.APIError as error:
+            raise failure(provider, "", error, keys.all) from error
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:
+            raise broken_off(provider, "", error, keys.all) from error
+        return bytes(content)
+
+    async def key(self, provider: ProviderSettings) -> str:
+        """The provider's key, as its client uses it."""
+        return (await self._client(provider))[1].all[0]
+
     async def once(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
         """An unstreamed reply's events; never retried, because these replies are optional."""
         async with closing(
@@ -256,7 +303,7 @@ class ProviderClient:
                             break
                         patience.check(decoder.pending_call)
                         _tell_call(decoder.pending_call, tell)
-                for event in decoder.end():
+                for event in (*decoder.end(), *_by_another(decoder, request)):
                     yield event
                 await _read_on(pieces, 0 if decoder.wants_no_more else REST_S)
         except library.APIError as error:
@@ -342,6 +389,12 @@ def _with(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
         request.headers.update(headers)
 
     return put
+
+
+def _by_another(decoder: Decoder, request: Request) -> Iterator[Answered]:
+    """The name of the model that wrote a complete reply, if it is not the requested one."""
+    if decoder.answered not in ("", request.model):
+        yield Answered(decoder.answered)
 
 
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:

@@ -13,7 +13,7 @@ from parley.http.error_pages import MOST_READ, without_tags
 from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings.values import ProviderSettings
-from parley.text import one_line
+from parley.text import one_line, size_text
 
 LONGEST_MESSAGE = 300
 _SHORTEST_KEY = 6
@@ -166,6 +166,14 @@ def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
             "the base URL"
         ),
         reason=f"{provider.name} did not send an event stream",
+    )
+
+
+def too_long(provider: ProviderSettings, most: int) -> ModelError:
+    """The error for a response of more bytes than anyone needs."""
+    what = f"sent more than {size_text(most)}"
+    return ModelError(
+        f"{provider.name} {what}. What to do: check the base URL", reason=f"{provider.name} {what}"
     )
 
 

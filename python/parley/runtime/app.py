@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
 from parley.chat.front_matter import read_front_matter
+from parley.chat.rounds import has_begun
 from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
 from parley.demo import PACE_HEADER
@@ -28,6 +30,9 @@ from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
+from parley.models.formats import PACKAGE
+from parley.models.model_choice import model_problem
+from parley.models.model_list import ModelList, ProviderModels
 from parley.models.package import Provider
 from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
@@ -36,6 +41,7 @@ from parley.policy.doubts import LEAST_SEEN_S
 from parley.policy.permissions import Permission, in_any_folder
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
+from parley.providers.model_lists import ListFailure, ModelLists
 from parley.providers.sampling_requests import Sampler
 from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
 from parley.runtime.app_workspace import AppWorkspace
@@ -53,6 +59,7 @@ from parley.runtime.totals import FOR_TOPIC
 from parley.settings import resolve
 from parley.settings.load import ConfigFile
 from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent
+from parley.settings.resolve import ListedAgent, listed_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from parley.storage.changed_files import ChangedFiles
@@ -148,6 +155,7 @@ class App:
             builtin_headers={PACE_HEADER: pace} if pace else {},
             in_process=objects.provider,
         )
+        self.models = ModelLists(self.client, environ)
         self._rate = RateWindow(settings.safety.rate_limit_per_minute, objects.request_times)
         sample = Sampler(self.client, self._rate, self._sampled).sample
         self._closes_servers = True
@@ -285,9 +293,33 @@ class App:
         """The names of all agents."""
         return [agent.name for agent in self.settings.all_agents()]
 
-    def agent(self, transcript: Transcript, chosen: str | None) -> Agent:
+    def agent(self, transcript: Transcript, chosen: str | None) -> ListedAgent:
         """A chat's agent; `chosen` is the user's choice in this session."""
-        return resolve.agent_of(transcript, self.settings, self.environ, chosen)
+        return self.listed(resolve.agent_of(transcript, self.settings, self.environ, chosen))
+
+    def listed(self, agent: Agent) -> ListedAgent:
+        """An agent with its model, and the facts about it, from its provider's list as last
+        fetched.
+        """
+        return listed_agent(agent, self.models.known(self.provider(agent.provider)))
+
+    async def prepare_list(
+        self, transcript: Transcript, chosen: str | None, *, is_new: bool = False
+    ) -> None:
+        """Before a new question, fetch its provider's list of models if it is missing or too old.
+
+        The question waits, for a short time, only if its agent's model depends on a missing list.
+        In the middle of an answer, nothing is fetched, so the answer keeps its model; `is_new` means
+        that the question gets a new answer.
+        """
+        agent = resolve.agent_of(transcript, self.settings, self.environ, chosen)
+        provider, last = self.provider(agent.provider), transcript.exchanges[-1:]
+        is_known = bool(self.models.known(provider).at)
+        is_open = not is_new and any(has_begun(exchange) for exchange in last)
+        if is_open or self.settings.missing_key(agent, self.environ):
+            return
+        if agent.newest or provider.official or is_known:
+            await self.models.prepare(provider, waits=bool(agent.newest))
 
     def agent_name(self, transcript: Transcript, chosen: str | None) -> str:
         """The name of a chat's agent."""
@@ -332,8 +364,8 @@ class App:
         """The function that makes a chat's settings from its text; a `fixed` agent overrides the
         agent in the text.
 
-        The instructions of the project in `folder` stay the same for as long as the function is
-        used, so a file that changes during a turn does not change the turn.
+        The instructions of the project in `folder`, and each provider's list of models, stay the
+        same for as long as the function is used, so their changes do not change the turn.
         """
         known = dict[tuple[str, ...] | None, Instructions]()
 
@@ -355,8 +387,15 @@ class App:
         fixed: Agent | None,
         instructions_of: Callable[[Transcript], Instructions],
     ) -> engine.Resolve:
+        lists: dict[str, ModelList] = {}
+
+        def agent_of(transcript: Transcript) -> ListedAgent:
+            agent = resolve.agent_of(transcript, self.settings, self.environ, chosen)
+            known = self.models.known(self.provider(agent.provider))
+            return listed_agent(agent, lists.setdefault(agent.provider, known))
+
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
-            agent = fixed or self.agent(transcript, chosen)
+            agent = fixed or agent_of(transcript)
             settings = resolve.chat_settings(
                 transcript,
                 self.settings,
@@ -392,6 +431,58 @@ class App:
         """
         place = Path(os.path.realpath((folder or self._folder)()))
         return str(work_tree(place) or place)
+
+    def model_problem(self, agent: Agent) -> str:
+        """What the provider's list, as last fetched, says against an agent's model; "" for
+        nothing.
+        """
+        known = self.models.known(self.provider(agent.provider))
+        today = datetime.now(UTC).date().isoformat()
+        return model_problem(self.listed(agent).model, known, today)
+
+    async def list_for(self, agents: Iterable[Agent]) -> None:
+        """Fetch the lists of these agents' providers that are missing or too old; failures are not
+        reported.
+        """
+        providers = {agent.provider: self.provider(agent.provider) for agent in agents}
+        stale = [
+            provider
+            for provider in providers.values()
+            if self.models.lists(provider) and not self.models.is_fresh(provider)
+        ]
+        await asyncio.gather(*map(self.models.fetch, stale))
+
+    async def list_models(self, *, anew: bool = False) -> list[ProviderModels]:
+        """What each provider in the settings serves. Fetches lists that are too old; all lists, if
+        `anew`.
+        """
+        names = self.listing_providers()
+        return await asyncio.gather(*(self.provider_models(name, anew=anew) for name in names))
+
+    def listing_providers(self) -> list[str]:
+        """The names of the providers that a list of models is about: all but the demo model's."""
+        return [name for name, own in self.settings.all_providers().items() if not own.builtin]
+
+    def known_models(self, name: str) -> ModelList:
+        """A provider's list as last fetched."""
+        return self.models.known(self.provider(name))
+
+    async def provider_models(self, name: str, *, anew: bool) -> ProviderModels:
+        """What a provider serves, from a list of at most a day; from a new one, if `anew`."""
+        provider = self.provider(name)
+        if not self.models.lists(provider):
+            why = "it comes from a package" if provider.kind == PACKAGE else "model_list is off"
+            return ProviderModels(name, problem=f"not listed: {why}")
+        if missing := self.settings.missing_key(Agent(provider=name), self.environ):
+            return ProviderModels(name, problem=f"no key. To list its models, set {missing}")
+        known = self.models.known(provider)
+        if self.models.is_fresh(provider) and not anew:
+            return ProviderModels(name, known, known.problem)
+        match await self.models.fetch(provider):
+            case ListFailure() as failure:
+                return ProviderModels(name, known, f"not listed: {failure}")
+            case listed:
+                return ProviderModels(name, listed, listed.problem)
 
     def permissions(self) -> list[tuple[Permission, float]]:
         """The user's permissions, oldest first, with their times."""
@@ -513,7 +604,7 @@ class App:
         """The agent that replies to servers: the default agent, because servers' requests do not
         belong to a chat.
         """
-        agent = self.settings.default_agent(self.environ)
+        agent = self.listed(self.settings.default_agent(self.environ))
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
@@ -549,7 +640,8 @@ class App:
         return (await asyncio.shield(self._demo)).url  # the caller may be cancelled first
 
     def _closings(self) -> list[Coroutine[Any, Any, None]]:
-        return [self.servers.close(), self.workspace.close()] if self._closes_servers else []
+        servers = [self.servers.close(), self.workspace.close()] if self._closes_servers else []
+        return [self.models.close(), *servers]
 
     async def close(self) -> None:
         """Close connections, and end the servers that no other app has taken over."""

@@ -14,7 +14,7 @@ from parley.chat.transcript import Result, ToolCall
 from parley.engine import CallBegan, CallEnded, Observer, TurnEvent
 from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
-from parley.models.events import Event, Finished, Usage
+from parley.models.events import Answered, Event, Finished, Usage
 from parley.models.request import Request
 from parley.policy.approval import LedgerView
 
@@ -97,7 +97,7 @@ async def recorded(
     events: AsyncIterator[Event], request: Request, audit: AuditLog, purpose: str = ""
 ) -> AsyncIterator[Event]:
     """Yield a request's events; record the request and its purpose when it ends in any way."""
-    began, usage, outcome = _Began(request.provider), Usage(), "cut"
+    began, usage, outcome, answered = _Began(request.provider), Usage(), "cut", ""
     try:
         async with closing(events) as stream:
             async for event in stream:
@@ -106,6 +106,8 @@ async def recorded(
                         usage = event
                     case Finished(reason):
                         outcome = reason
+                    case Answered(model):
+                        answered = model
                     case _:
                         pass
                 yield event
@@ -119,6 +121,7 @@ async def recorded(
         facts = {
             "provider": began.what,
             "model": request.model,
+            **({"answered": answered} if answered else {}),
             "outcome": outcome,
             "seconds": began.seconds(),
         }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.errors import ParleyError
 from parley.models.events import TextDelta
+from parley.models.model_facts import NO_FACTS
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
@@ -35,6 +36,7 @@ def short_request(
         tools_on=False,
         quirks=request.quirks,
         parameters=request.parameters if not model else provider.parameters,
+        facts=NO_FACTS if model else request.facts,
     )
 
 

@@ -42,8 +42,12 @@ def read_settings(
     return settings, tuple(one_line(f"parley: {place(flaw.path)}{flaw}") for flaw in reader.flaws)
 
 
+_OF_THE_SERVER = ("quirks", "model_list")
+
+
 def _with_quirks(settings: Settings, table: Any) -> Settings:
-    """The settings, with quirks for providers that replace built-in ones and do not set `quirks`.
+    """The settings, with quirks and the way of listing models for providers that replace built-in
+    ones and do not set these.
 
     A provider with another address does not keep the official host's quirks.
     """
@@ -51,12 +55,10 @@ def _with_quirks(settings: Settings, table: Any) -> Settings:
     for name, provider in settings.providers.items():
         builtin = PROVIDERS.get(name)
         is_elsewhere = provider.base_url is not None or provider.base_url_env is not None
-        if (
-            builtin
-            and "quirks" not in table["providers"][name]
-            and not (builtin.official and is_elsewhere)
-        ):
-            providers[name] = replace(provider, quirks=builtin.quirks)
+        if builtin and not (builtin.official and is_elsewhere):
+            unset = [key for key in _OF_THE_SERVER if key not in table["providers"][name]]
+            own = {key: getattr(builtin, key) for key in unset}
+            providers[name] = replace(provider, **own)
     return replace(settings, providers=providers)
 
 

@@ -6,7 +6,7 @@ The front matter selects and restricts; it never allows more than the settings d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from parley.chat.front_matter import FrontMatter, read_front_matter
@@ -16,6 +16,9 @@ from parley.engine import ChatSettings
 from parley.instructions.project import Instructions, instruction_block
 from parley.models.context_window import known_window
 from parley.models.formats import of_kind
+from parley.models.model_choice import newest_model
+from parley.models.model_facts import NO_FACTS, ModelFacts
+from parley.models.model_list import ModelList
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.models.tool_room import ToolRoom
@@ -38,6 +41,23 @@ from parley.tools.selection import may_take, takes
 from parley.tools.server_settings import MOCK
 
 
+@dataclass(frozen=True, slots=True)
+class ListedAgent(Agent):
+    """An agent with the model that it uses, and what its provider's list states about the model."""
+
+    facts: ModelFacts = NO_FACTS
+
+
+def listed_agent(agent: Agent, models: ModelList) -> ListedAgent:
+    """The agent with its model and the facts about it, from its provider's list."""
+    model = newest_model(agent.newest, models.models) or agent.model
+    entry = models.find(model)
+    facts = entry.facts if entry else NO_FACTS
+    own = {each.name: getattr(agent, each.name) for each in fields(Agent)}
+    own |= {"model": model, "price": agent.price or facts.price}
+    return ListedAgent(**own, facts=facts)
+
+
 def agent_of(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> Agent:
@@ -49,7 +69,13 @@ def agent_of(
         return agent
     provider = keys.get("provider", agent.provider)
     known = provider if settings.provider(provider) else agent.provider
-    return replace(agent, provider=known, model=keys.get("model", agent.model))
+    is_same = known == agent.provider and "model" not in keys
+    return replace(
+        agent,
+        provider=known,
+        model=keys.get("model", agent.model),
+        newest=agent.newest if is_same else (),
+    )
 
 
 def chat_settings(
@@ -133,6 +159,17 @@ def _ask(
         quirks=provider.quirks,
         price=agent.price,
         parameters=parameters(provider, agent),
+        facts=_facts(agent),
+    )
+
+
+def _facts(agent: Agent) -> ModelFacts:
+    """The facts about the agent's model; the agent's own settings win."""
+    facts = agent.facts if isinstance(agent, ListedAgent) else NO_FACTS
+    return replace(
+        facts,
+        window=agent.window or facts.window,
+        max_output=agent.max_output or facts.max_output,
     )
 
 
@@ -162,7 +199,8 @@ def _with_tools(
     Even with tools off, earlier calls may have to be text, because providers without tools do not
     understand calls.
     """
-    request = replace(request, tool_room=_tool_room(request.model, settings, provider, mode))
+    window = known_window(request.model, request.facts)
+    request = replace(request, tool_room=_tool_room(window, settings, provider, mode))
     if mode == "native":
         return request
     text_tools = TextTools(
@@ -175,10 +213,10 @@ def _with_tools(
 
 
 def _tool_room(
-    model: str, settings: Settings, provider: ProviderSettings, mode: ToolMode
+    window: int | None, settings: Settings, provider: ProviderSettings, mode: ToolMode
 ) -> ToolRoom:
-    """The room that tools may take; it depends only on the model's name, so it does not change."""
-    tokens, window = settings.tools.budget_tokens, known_window(model)
+    """The room that tools may take in a model's window."""
+    tokens = settings.tools.budget_tokens
     if tokens is None:
         tokens = int(window * TOOLS_SHARE) if window else TOOLS_TOKENS
     most = min(

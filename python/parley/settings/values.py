@@ -14,6 +14,7 @@ from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.errors import SettingsError
 from parley.models.events import Price
 from parley.models.formats import apis, kinds
+from parley.models.model_list import is_model_name
 from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
@@ -49,7 +50,8 @@ class ProviderSettings:
     `headers` are sent with each request; their values may contain `${VAR}`. `parameters` are
     added to each request's body, but never replace a field that Parley sets. `quirks` are the
     differences between this server and the server of the company that designed the format;
-    `official` marks that company's own server.
+    `official` marks that company's own server. `model_list` says how the server lists its models:
+    in the format's usual way, in Gemini's or Ollama's own, or not at all.
     """
 
     name: str = ""
@@ -61,6 +63,7 @@ class ProviderSettings:
         default=None, repr=False, metadata=rule(is_secret=True)
     )
     api: Annotated[str, apis] = "auto"
+    model_list: Literal["auto", "gemini", "ollama", "off"] = "auto"
     quirks: tuple[Quirk, ...] = COMPATIBLE
     official: bool = False
     builtin: bool = False
@@ -134,11 +137,15 @@ class Agent:
     """An agent that answers chats. If a field is None, the setting with the same name applies.
 
     `parameters` override the provider's parameters.
+    `newest` chooses the model from the provider's list, as `model_choice` describes; without a
+    list, and if no model fits, `model` is used. `window` and `max_output` replace the list's
+    values.
     """
 
     name: str = ""
     provider: str = ""
     model: str = ""
+    newest: tuple[str, ...] = ()
     system_prompt: str | None = None
     tools: tuple[str, ...] | None = None
     tool_mode: ToolMode | None = None
@@ -146,6 +153,8 @@ class Agent:
     max_tokens: int | None = None
     thinking: ThinkingSettings | None = None
     price: Price | None = None
+    window: int | None = field(default=None, metadata=rule(least=1))
+    max_output: int | None = field(default=None, metadata=rule(least=1))
     loop: AgentLoop | None = None
     limits: AgentLimits | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -354,9 +363,16 @@ PROVIDERS: Mapping[str, ProviderSettings] = {
             "https://generativelanguage.googleapis.com/v1beta/openai/",
             None,
             "GEMINI_API_KEY",
+            model_list="gemini",
             quirks=(*COMPATIBLE, "thought_signatures"),
         ),
-        ProviderSettings("ollama", "openai", "http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL"),
+        ProviderSettings(
+            "ollama",
+            "openai",
+            "http://127.0.0.1:11434/v1",
+            "OLLAMA_BASE_URL",
+            model_list="ollama",
+        ),
         ProviderSettings("demo", "anthropic", quirks=(), official=True, builtin=True),
         ProviderSettings(
             "demo-openai", "openai", api="chat", quirks=("think_tags",), official=True, builtin=True
@@ -365,10 +381,10 @@ PROVIDERS: Mapping[str, ProviderSettings] = {
 }
 
 AGENTS: tuple[Agent, ...] = (
-    Agent("Claude", "anthropic", "claude-sonnet-5-5"),
-    Agent("ChatGPT", "openai", "gpt-5.6"),
+    Agent("Claude", "anthropic", "claude-sonnet-5-5", ("sonnet", "claude-sonnet-*")),
+    Agent("ChatGPT", "openai", "gpt-5.6", ("gpt-*-sol", "gpt-*")),
     Agent("Gemini", "gemini", "gemini-pro-latest"),
-    Agent("Ollama", "ollama", "llama3.1"),
+    Agent("Ollama", "ollama", "llama3.1", ("*",)),
     Agent("Demo", "demo", "demo"),
     Agent("Demo-OpenAI", "demo-openai", "demo"),
     Agent("Demo-Text", "demo-openai", "demo-text"),
@@ -426,14 +442,25 @@ class Settings:
         """
         return self.providers.get(name) or PROVIDERS.get(name)
 
+    def all_providers(self) -> dict[str, ProviderSettings]:
+        """The user's providers, then the built-in providers with other names, by name."""
+        return {**self.providers, **{n: p for n, p in PROVIDERS.items() if n not in self.providers}}
+
     def all_agents(self) -> tuple[Agent, ...]:
         """The user's agents, then the built-in agents with other names."""
         own = {agent.name for agent in self.agents}
         return (*self.agents, *(agent for agent in AGENTS if agent.name not in own))
 
     def named_agent(self, name: str) -> Agent | None:
-        """The agent with this name; None if there is none."""
-        return next((agent for agent in self.all_agents() if agent.name == name), None)
+        """The agent with this name; None if there is none.
+
+        `PROVIDER/MODEL` is the name of an agent that every provider has.
+        """
+        named = next((agent for agent in self.all_agents() if agent.name == name), None)
+        provider, slash, model = name.partition("/")
+        if named or not (slash and self.provider(provider) and is_model_name(model)):
+            return named
+        return Agent(name, provider, model)
 
     def default_agent(self, environ: Mapping[str, str]) -> Agent:
         """The agent in the settings, else the first agent with a key, else the demo agent."""

@@ -147,6 +147,11 @@ class TextToolDecoder(decoder.Decoder):
         """The text that is held back, if it contains a tool's name."""
         return PendingCall(self._name, self._size) if self._name else None
 
+    @property
+    def answered(self) -> str:
+        """The model that the wrapped decoder names."""
+        return self._inner.answered
+
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         return self._translated(self._inner.feed(raw))
 
