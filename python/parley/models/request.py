@@ -67,10 +67,9 @@ class Request:
     no longer in the catalogue. `parameters` are the user's own fields for the body, and
     `refused_fields` the fields of the body that the provider refused. `price` is the price of
     the model's tokens, if known. `tool_room` limits the tools' schemas; if it is None, all
-    schemas are sent. `may_wait` means that the next
-    request may be late, because calls of this one's reply may wait for the user. `instructions` are
-    the texts that `system` contains. The provider's list, or the settings, state the `facts` about
-    the model.
+    schemas are sent. `may_wait` means that the next request may be late, because calls of this
+    one's reply may wait for the user. `instructions` are the texts that `system` contains. The
+    provider's list, or the settings, state the `facts` about the model.
     """
 
     transcript: Transcript
