@@ -31,11 +31,12 @@ function M.go(buf, mods)
   H.beside_swap(H.open, mods, "buffer", "sbuffer", buf)
 end
 
---- Load a listed buffer for a file, as |:edit| does.
----@param path string
+--- Load a listed buffer for a file, as |:edit| does, with a relative name for the status line.
+---@param path string an absolute path
 ---@return integer buf
 function M.load(path)
-  local buf = vim.fn.bufadd(vim.fn.fnamemodify(path, ":.")) -- the name that a status line shows
+  local name = vim.fn.fnamemodify(path, ":.")
+  local buf = vim.fn.bufadd(vim.startswith(name, "~") and path or name) -- "~" is a home directory
   vim.bo[buf].buflisted = true
   H.beside_swap(vim.fn.bufload, buf)
   return buf

@@ -123,6 +123,14 @@ def test_every_way_to_close_cleans_up_and_is_not_a_decision(plain: Child) -> Non
     assert plain.lua(STATE)[:3] == [1, 0, 0]
 
 
+def test_two_diffs_of_a_file_have_different_names(plain: Child) -> None:
+    show(plain)
+    show(plain)
+    assert plain.lua(STATE)[:3:2] == [3, 4]
+    plain.keys("qq")
+    plain.until(lambda: plain.lua(STATE)[:3:2] == [1, 0], "the end of both diffs")
+
+
 def test_a_live_file_takes_single_changes_and_is_not_written(plain: Child, tmp_path: Path) -> None:
     plain.command("set nohidden diffopt=internal,filler")  # a change has one hunk
     path = tmp_path / "code.py"
