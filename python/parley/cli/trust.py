@@ -110,21 +110,27 @@ def _command(path: Path) -> str:
 
 
 def _agree(text: OfferedText, trust: TextTrust, digests: Sequence[str]) -> None:
-    """Show a text, or how it has changed, and record the user's yes. Raises ParleyError."""
+    """Show a text, or how it has changed, and record the user's yes; report a no.
+
+    Raises ParleyError if the text cannot be shown.
+    """
     for line in _description(text, trust.previous(text.path)):
         say_line(line)
     if not screen().has_shown_all:
         raise ParleyError(_UNSEEN)
     name = text.name
-    if text.digest in digests:
-        pass
-    elif not screen().can_ask:
+    if text.digest in digests or (screen().can_ask and _wants(text)):
+        trust.trust(text.path, text.content)
+        say_line(f"{name} is used from now on: Parley asks again if it changes")
+    elif screen().can_ask:
+        complain(f"{name} is not used")
+    else:
         command = f"{_command(text.path)} --digest {text.digest}"
-        raise ParleyError(f"{name} is not used. To agree to exactly this text, run: {command}")
-    elif screen().line(f"Use {text.noun} in {name}? (y/N) ").lower() not in _YES:
-        raise ParleyError(f"{name} is not used")
-    trust.trust(text.path, text.content)
-    say_line(f"{name} is used from now on: Parley asks again if it changes")
+        complain(f"{name} is not used. To agree to exactly this text, run: {command}")
+
+
+def _wants(text: OfferedText) -> bool:
+    return screen().line(f"Use {text.noun} in {text.name}? (y/N) ").lower() in _YES
 
 
 def _description(text: OfferedText, before: str | None) -> Iterator[str]:
