@@ -32,13 +32,17 @@ def test_the_diff_shows_each_changed_line_and_nothing_hides(before: str, text: s
 
 
 def test_a_diff_has_both_texts_and_the_context() -> None:
-    assert lines("one\n2\nthree\n", "one\ntwo\nthree\n") == [
+    assert lines("one\n2\nthree", "one\ntwo\nthree") == [
         "  @@ -1,3 +1,3 @@",
         "    one",
         "  - two",
         "  + 2",
         "    three",
     ]
+
+
+def test_a_changed_end_of_the_text_is_an_empty_line() -> None:
+    assert lines("one\n", "one") == ["  @@ -1 +1,2 @@", "    one", "  + "]
 
 
 def test_hidden_characters_are_noticed_but_emoji_are_not() -> None:

@@ -138,6 +138,7 @@ def _description(text: OfferedText, before: str | None) -> Iterator[str]:
     yield f"{text.name} has changed:" if before is not None else f"{text.name}:"
     for row in offered_text_rows(content, before):
         yield "".join(chunk[0] for chunk in row)
+    yield ""
     if has_hidden(content):
         yield HIDDEN_SHOWN
     yield text.effect

@@ -21,7 +21,8 @@ def offered_text_rows(text: str, before: str | None) -> Sequence[Chunks]:
     """All lines of a text; if the user agreed to the text `before`, the diff to it."""
     if before is None:
         return [[("  ", ""), (shown_line(line, None), "", "")] for line in text.split("\n")]
-    return [diff_chunks(row) for row in diff_rows(before, text)]
+    both = f"{before}\n", f"{text}\n"  # so that no remark about a missing newline is needed
+    return [diff_chunks(row) for row in diff_rows(*both)]
 
 
 def has_hidden(text: str) -> bool:
