@@ -883,3 +883,14 @@ async def test_an_answer_is_regenerated_and_kept_until_the_new_one_begins() -> N
         assert session.transcript == before.replace("[Demo]", "[Demo-OpenAI]")
         await session.process_message("say: bye")
         assert session.transcript.count("🤖:[Demo]") == 1
+
+
+async def test_a_session_offers_no_skills(tmp_path: Path) -> None:
+    skill = tmp_path / ".claude/skills/pdf/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: Forms\n---\n", encoding="utf-8")
+    table = {"skills": {"enabled": True}}
+    environ = {**ENVIRON, "HOME": str(tmp_path)}
+    async with Session(table, agent="Demo", environ=environ) as session:
+        text = await session.process_message('call read_skill {"name": "pdf"}')
+    assert text.startswith("I have no tool named read_skill")

@@ -261,3 +261,19 @@ def test_a_conversation_needs_a_terminal_and_an_existing_chat(shell: Shell, chat
         assert glass.end() == 1
         assert glass.rows() == ["parley: cannot read none.md: No such file or directory"]
     assert shell.chats == []
+
+
+def test_a_prompt_is_asked_by_its_name_and_its_missing_arguments_are_asked_for(
+    shell: Shell, chat: Chat
+) -> None:
+    path = Path(shell.environ["XDG_CONFIG_HOME"]) / "parley/prompts/echo.md"
+    path.parent.mkdir()
+    path.write_text("---\narguments: [what]\n---\nsay: {{what}}", encoding="utf-8")
+    with chat() as glass:
+        until_prompt(glass, 1)
+        glass.press("/echo and more\r")
+        glass.until(lambda text: text.endswith("what:"), "the argument")
+        glass.press("one two\r")
+        assert until_prompt(glass, 2)[-5:] == ["one two", "", "and more", "", "💬:"]
+        end(glass)
+    assert questions(shell.chats[0]) == ["say: one two\n\nand more"]
