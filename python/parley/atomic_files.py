@@ -138,14 +138,14 @@ def _keep(old: int, new: int) -> list[str]:
         try:
             os.fchown(new, *owner)
         except OSError:
-            losses.append(f"it belonged to user {owner[0]}, group {owner[1]}, and is yours now")
+            losses.append(f"it belonged to user {owner[0]}, group {owner[1]}, and is now yours")
             mode &= (
                 ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
             )  # the new group is given no more permissions than other users had
     os.fchmod(new, mode)
     missing = [name for name in attributes(old) if not _copy_attribute(old, new, name)]
     if missing:
-        losses.append(f"its attributes {', '.join(missing)} could not be kept")
+        losses.append(f"these attributes could not be kept: {', '.join(missing)}")
     return losses
 
 

@@ -60,7 +60,7 @@ def sha256(path: Path, most: int) -> str:
 
 
 def _too_large(path: Path, most: int) -> OSError:
-    return OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return OSError(errno.EFBIG, f"it is larger than {most} bytes", str(path))
 
 
 def _check(path: Path, status: os.stat_result) -> None:

@@ -254,7 +254,7 @@ def test_oversized_front_matter_is_not_read_to_its_end(raw: str) -> None:
     read = read_front_matter(raw)
     assert read.keys == {}
     assert [p.message for p in read.problems] == [
-        "front matter is too large or too deeply nested, or has aliases (*name): not read"
+        "front matter is too large or too deeply nested, or has aliases (*name), so it was not read"
     ]
 
 

@@ -116,8 +116,8 @@ def test_standard_input_alone_is_the_question(shell: Shell) -> None:
     [
         (b"\xff\xfe\x80", "standard input: it is not text"),
         (b"a\0b", "standard input: it is not text"),
-        (b"x" * 1_100_000, "standard input: too large (1.1 MB): not read"),
-        (png(more=33_000_000), "standard input: too large (33.0 MB): not read"),
+        (b"x" * 1_100_000, "standard input: too large (1.1 MB), so not read"),
+        (png(more=33_000_000), "standard input: too large (33.0 MB), so not read"),
     ],
 )
 def test_unusable_context_is_an_error_and_creates_no_chat(
@@ -171,7 +171,7 @@ def test_files_from_any_folder_are_context(shell: Shell) -> None:
     [
         ("none.txt", "none.txt: No such file or directory"),
         ("chat.md:7-9", "chat.md:7-9: it has no such lines"),
-        (".", ".: a folder: not read"),
+        (".", ".: a folder, so not read"),
         ("*.none", "*.none: no file matches"),
         ("binary", "binary: it is not text"),
     ],

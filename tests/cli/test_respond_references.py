@@ -40,7 +40,7 @@ def test_a_program_reads_which_reference_stops_the_question(shell: Shell) -> Non
     error, end = map(json.loads, stopped.stdout.splitlines()[-2:])
     assert end == {"type": "end", "code": 1, "kind": "failed"}
     assert error["type"] == "error"
-    assert "@@../out.txt@@: outside the working directory: not read" in error["message"]
+    assert "@@../out.txt@@: outside the working directory, so not read" in error["message"]
 
 
 def test_a_hidden_file_is_included_only_after_the_user_has_named_it(shell: Shell) -> None:
@@ -48,7 +48,7 @@ def test_a_hidden_file_is_included_only_after_the_user_has_named_it(shell: Shell
     (shell.folder / ".github" / "ci.yml").write_text("on: push\n", encoding="utf-8")
     shell.ask("say: hello @@.github/ci.yml@@")
     stopped = shell.run("respond", "chat.md")
-    assert "hidden: not read (--hidden PATH includes it)" in stopped.stderr.decode()
+    assert "hidden, so not read (--hidden PATH includes it)" in stopped.stderr.decode()
     assert shell.run("respond", "chat.md", "--hidden", ".github/ci.yml").returncode == 0
     assert "`.github/ci.yml` (1 line)\n\n```yml\non: push\n```" in shell.text
     shell.ask("say: again @@.github/ci.yml@@")  # the agreement counts for this chat

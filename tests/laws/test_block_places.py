@@ -90,8 +90,8 @@ def test_of_several_places_the_one_with_the_fewest_changes_is_taken() -> None:
     [
         (["", " "], "the code block is empty"),
         (FILE, "already has the lines"),
-        (["def h():", "    return 1"], "its first line is not there: def h():"),
-        (["class A:", "    end"], "its last line is not there: end"),
+        (["def h():", "    return 1"], "its first line is missing: 'def h():'"),
+        (["class A:", "    end"], "its last line is missing: 'end'"),
         (["return 1", "class A:"], "its first line is not above its last line"),
         (["        return 1"], "fits 2 places in the file equally well: line 3, line 7"),
         ([*FILE[:4], "    def h(self):", FILE[6]], "lines 1 to 3, lines 1 to 7"),

@@ -205,7 +205,10 @@ def test_a_file_that_is_no_longer_open_is_named(nvim: Child, work: Path) -> None
         ("enew | file scp://host/KEY | call setline(1, 'x')", "scp://host/KEY is not a file"),
         ("edit empty.py", "empty.py is empty"),
         ('edit nul.py | call setline(1, "a\\nb")', "nul.py is not text"),
-        ("edit huge.py | call setline(1, repeat(['x'], 200000))", "too large (400 kB): not read"),
+        (
+            "edit huge.py | call setline(1, repeat(['x'], 200000))",
+            "too large (400 kB), so not read",
+        ),
     ],
 )
 def test_a_file_that_may_not_be_read_is_not_read_from_the_editor(
@@ -230,7 +233,7 @@ def test_a_file_outside_the_working_directory_needs_the_users_approval(
         complete(nvim)
         assert "`~/outside.txt` (1 line)\n\n```text\nfrom outside\n```" in nvim.text()
     else:
-        stopped(nvim, "@@buffer@@: outside the working directory: not read")
+        stopped(nvim, "@@buffer@@: outside the working directory, so not read")
 
 
 def test_a_buffer_without_a_name_is_included_unchanged(nvim: Child, work: Path) -> None:

@@ -456,7 +456,7 @@ def test_a_file_outside_neovims_folder_is_included_after_approval(
     """)
     ask(nvim, f"say: see @@{tmp_path}/far.txt@@")
     nvim.until(
-        lambda: "outside the working directory: not read" in nvim.messages().replace("\n", ""),
+        lambda: "outside the working directory, so not read" in nvim.messages().replace("\n", ""),
         "the no",
     )
     nvim.until_idle()

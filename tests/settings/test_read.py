@@ -640,7 +640,7 @@ def test_an_endless_settings_file_is_not_read(tmp_path: Path, place: str) -> Non
         file.truncate(MOST_SETTINGS + 1)
     _, problems = load_settings(environ)
     assert [
-        problem.endswith(f"it has more than {MOST_SETTINGS} bytes") for problem in problems
+        problem.endswith(f"it is larger than {MOST_SETTINGS} bytes") for problem in problems
     ] == [True]
 
 

@@ -397,7 +397,7 @@ def test_the_owner_is_kept_or_the_loss_is_reported() -> None:
         finally:
             os.seteuid(0)
             os.setegid(0)
-        assert notes == [f"{path}: it belonged to user 1, group 2, and is yours now"]
+        assert notes == [f"{path}: it belonged to user 1, group 2, and is now yours"]
         assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (
             3,
             3,

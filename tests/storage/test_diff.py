@@ -90,7 +90,7 @@ async def test_a_folder_without_a_repository_has_no_diff(tree: Repository, tmp_p
 
 async def test_a_diff_that_is_too_large_is_not_read(tree: Repository) -> None:
     tree.write("a.py", "two\n" * 100_000)
-    with pytest.raises(ParleyError, match=r"too large \(more than 20 kB\): not read"):
+    with pytest.raises(ParleyError, match=r"too large \(more than 20 kB\), so not read"):
         await tree.diff()
 
 

@@ -97,14 +97,16 @@ async def test_a_link_changed_while_the_user_decides_is_not_followed(tmp_path: P
 
     directory.meanwhile = change
     assert await directory.bring("../beside.txt") == [
-        ReferenceText("../beside.txt", "another file has replaced it: not read", "missing")
+        ReferenceText(
+            "../beside.txt", "another file has replaced it, so it was not read", "missing"
+        )
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        (".hidden", "hidden: not read"),
+        (".hidden", "hidden, so not read"),
         ("none.txt", "No such file or directory"),
         ("../none.txt", OUTSIDE),
         ("..", OUTSIDE),
@@ -114,13 +116,13 @@ async def test_a_link_changed_while_the_user_decides_is_not_followed(tmp_path: P
         ("**/" * 20 + "*.zzz", "no file matches"),
         (".hidden*", NO_HIDDEN),
         ("./.git/**/config", NO_HIDDEN),
-        (".", "a folder: not read. A pattern such as ./* includes its files"),
+        (".", "a folder, so not read. A pattern such as ./* includes its files"),
         ("x" * 5000, "File name too long"),
         ("../" + "x" * 5000, "cannot be read"),
         ("loop", "no such file"),
         ("loop*", "no file matches"),
         ("~nobody-of-this-name/*", "no file matches"),
-        ("pipe", "not a regular file: not read"),
+        ("pipe", "not a regular file, so not read"),
         ("binary", "it is not text"),
         ("~nobody-of-this-name/x", "no such file"),
         ("a\0b", "no such file"),
@@ -239,8 +241,8 @@ async def test_special_files_stop_nothing(tree: Tree) -> None:
         ("well.py", ""),
         ("*.py", "left out: 2 files (no text), 1 file (too large)"),
         ("zero.py", OUTSIDE),
-        ("socket.py", "not a regular file: not read"),
-        ("sparse.py", "too large (1000.0 MB): not read"),
+        ("socket.py", "not a regular file, so not read"),
+        ("sparse.py", "too large (1000.0 MB), so not read"),
     ]
 
 
@@ -346,7 +348,7 @@ async def test_a_questions_references_share_its_bounds(tree: Tree) -> None:
 async def test_a_folder_is_named_with_a_pattern_for_its_files(tree: Tree) -> None:
     tree.file("src/a.py")
     assert await tree.bring("src") == [
-        ("src", "a folder: not read. A pattern such as src/* includes its files")
+        ("src", "a folder, so not read. A pattern such as src/* includes its files")
     ]
 
 
@@ -399,13 +401,13 @@ NO_LINES = "it has no such lines"
         ("ten.py:1-2-3", "No such file or directory"),
         ("ten.py:1111111111-2", "No such file or directory"),
         ("ten.py:-5", "No such file or directory"),
-        (".hidden:1-2", "hidden: not read"),
-        ("sub/.hidden:1", "hidden: not read"),
+        (".hidden:1-2", "hidden, so not read"),
+        ("sub/.hidden:1", "hidden, so not read"),
         ("../beside.txt:1-2", OUTSIDE),
         ("link.txt:1-2", OUTSIDE),
         ("picture.png:1-2", "it is not text"),
-        ("pipe:1-2", "not a regular file: not read"),
-        ("sub:1-2", "a folder: not read. A pattern such as sub/* includes its files"),
+        ("pipe:1-2", "not a regular file, so not read"),
+        ("sub:1-2", "a folder, so not read. A pattern such as sub/* includes its files"),
         ("*.py:1-2", "no file matches"),
         ("ten.py:\u0663-\u0664", "No such file or directory"),
     ],
@@ -437,13 +439,13 @@ async def test_a_large_files_lines_are_included_within_the_text_limits(tree: Tre
     bounds = Bounds(file_bytes=1000, all_bytes=1500)
     names = ["log.txt", "log.txt:1-10", "log.txt:1-11", "log.txt:20-29", "log.txt:900-904"]
     (whole, why), one, (more, too_large), (_, left), other = await tree.bring(*names, bounds=bounds)
-    assert (whole, why) == ("log.txt", "too large (100 kB): not read")
+    assert (whole, why) == ("log.txt", "too large (100 kB), so not read")
     assert (one, other) == (("log.txt:1-10", ""), ("log.txt:900-904", ""))
-    assert (more, too_large) == ("log.txt:1-11", "too large (1 kB): not read")
+    assert (more, too_large) == ("log.txt:1-11", "too large (1 kB), so not read")
     assert left.startswith("left out: ")
     bounds = Bounds(bytes_for_lines=50_000)
     assert await tree.bring("log.txt:1-2", bounds=bounds) == [
-        ("log.txt:1-2", "too large (100 kB): not read")
+        ("log.txt:1-2", "too large (100 kB), so not read")
     ]
 
 
@@ -539,7 +541,7 @@ async def test_excess_pictures_are_left_out_and_reported(album: Album) -> None:
 
 async def test_an_oversized_picture_is_reported(album: Album) -> None:
     (large,) = await album.bring("0.png", picture_bytes=10)
-    assert large == ReferenceText("0.png", "too large (69 B): not read", "missing")
+    assert large == ReferenceText("0.png", "too large (69 B), so not read", "missing")
 
 
 async def test_a_picture_outside_is_not_read_without_approval(album: Album) -> None:
@@ -609,7 +611,7 @@ async def test_an_editors_text_for_a_file_outside_is_asked_about(
 async def test_an_editors_text_for_a_hidden_file_is_not_read(tmp_path: Path, place: str) -> None:
     directory = WorkingDirectory(tmp_path, True)
     text = await in_editor(directory, FileInEditor(directory.work / place))
-    assert text == ReferenceText("buffer", "hidden: not read", "missing")
+    assert text == ReferenceText("buffer", "hidden, so not read", "missing")
     assert directory.questions == []
 
 
@@ -646,7 +648,7 @@ async def test_a_hidden_file_is_asked_about_by_its_real_path(tmp_path: Path, ans
         (directory.work / name.split(":")[0]).resolve() for name in names
     ]
     contents = (
-        [*HIDDEN.values(), "on: push\n", "on: push\n"] if answer else ["hidden: not read"] * 4
+        [*HIDDEN.values(), "on: push\n", "on: push\n"] if answer else ["hidden, so not read"] * 4
     )
     assert [text.text for text in texts] == contents
 
@@ -689,7 +691,7 @@ async def test_a_hidden_file_in_the_editor_is_asked_about(tmp_path: Path) -> Non
 async def test_an_editors_text_is_bounded_like_a_file(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     text = await in_editor(directory, FileInEditor("", "é" * 200_000))
-    assert text == ReferenceText("buffer", "too large (400 kB): not read", "missing")
+    assert text == ReferenceText("buffer", "too large (400 kB), so not read", "missing")
 
 
 @pytest.mark.parametrize("name", IN_EDITOR)
@@ -723,11 +725,11 @@ def test_a_file_that_the_user_names_is_included_from_anywhere(tmp_path: Path) ->
         ("none.txt", "none.txt: No such file or directory"),
         ("inside.txt:7", "inside.txt:7: it has no such lines"),
         ("loop", "loop: no such file"),
-        ("socket", "socket: not a regular file: not read"),
+        ("socket", "socket: not a regular file, so not read"),
         ("binary", "binary: it is not text"),
         ("none*", "none*: no file matches"),
         ("a\0b", r"a\x00b: no such file"),
-        (".", ".: a folder: not read. A pattern such as ./* includes its files"),
+        (".", ".: a folder, so not read. A pattern such as ./* includes its files"),
     ],
 )
 def test_a_named_file_that_cannot_be_included_is_an_error(
@@ -756,7 +758,7 @@ def test_piped_content_is_a_text_or_a_picture() -> None:
     for content, why in (
         (b"\xff", "it is not text"),
         (b"\0", "it is not text"),
-        (b"x" * 2_000_000, "too large (2.0 MB): not read"),
+        (b"x" * 2_000_000, "too large (2.0 MB), so not read"),
     ):
         with pytest.raises(ParleyError) as error:
             piped_content(content)

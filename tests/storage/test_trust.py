@@ -189,7 +189,8 @@ def test_the_shell_trusts_an_editors_file_from_any_folder(
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
     assert main(["trust", "--pin", name]) == 0
     assert capsys.readouterr().out.endswith(
-        f"{name} is trusted: Parley asks again if this file or serve.sh changes\n"
+        f"{name} is trusted. Parley asks again if this file or a project program that it uses "
+        "changes (serve.sh)\n"
     )
     app = App(Settings(), os.environ, folder=lambda: tmp_path)
     assert (app.untrusted(), names(app)) == ([], ["own", "mock"])
@@ -248,7 +249,7 @@ def test_the_shell_reports_an_unused_file_and_can_trust_it(
         f"fake:\n  starts the program {shlex.join([sys.executable, str(FAKE)])}\n"
         f"  in the folder {tmp_path}\n"
         "web:\n  connects to http://127.0.0.1:9/mcp\n  is switched off in this file\n"
-        ".mcp.json is trusted: Parley asks again if this file changes\n"
+        ".mcp.json is trusted. Parley asks again if this file changes\n"
     )
     assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"
     assert main(["tools"]) == 0
@@ -309,7 +310,7 @@ async def test_an_endless_program_is_not_pinned(tmp_path: Path) -> None:
         with (tmp_path / "serve.sh").open("wb") as program:
             program.truncate(10**12)
         with pytest.raises(
-            ParleyError, match=r"serve\.sh cannot be pinned: it has more than 200000000 bytes"
+            ParleyError, match=r"serve\.sh cannot be pinned: it is larger than 200000000 bytes"
         ):
             app.trust(path, app.seen(path), pinned=True)
         assert app.untrusted() == [path]
@@ -337,7 +338,8 @@ def test_the_shell_pins_and_names_programs_and_variables(
         f"  ./serve.sh was not found here\n  in the folder {tmp_path}\n  sets B='${{B}}${{B}}'\n"
         "  uses files from the project, whose content may change: serve.sh\n"
         "  receives your variables ANTHROPIC_API_KEY, B\n"
-        ".mcp.json is trusted: Parley asks again if this file or serve.sh changes\n"
+        ".mcp.json is trusted. Parley asks again if this file or a project program that it uses "
+        "changes (serve.sh)\n"
     )
 
 

@@ -139,7 +139,7 @@ def test_a_file_is_opened_and_read(root: Path) -> None:
     boundary = Boundary(root)
     assert boundary.content(boundary.place("inner/app.py"), 100) == b"x = 1\n"
     assert boundary.content("src/app.py", 3, is_cut=True) == b"x ="
-    with pytest.raises(BoundaryError, match="has more than 3 bytes"):
+    with pytest.raises(BoundaryError, match="is larger than 3 bytes"):
         boundary.content("src/app.py", 3)
     with boundary.folder("src") as folder:
         assert os.stat("app.py", dir_fd=folder).st_size == len("x = 1\n")

@@ -21,7 +21,9 @@ _MOST_CHARACTERS = 64_000
 _MOST_EVENTS = 2_000
 _DEEPEST = 8
 """A hostile file could keep the YAML library busy for seconds."""
-_IMMODEST = "front matter is too large or too deeply nested, or has aliases (*name): not read"
+_IMMODEST = (
+    "front matter is too large or too deeply nested, or has aliases (*name), so it was not read"
+)
 
 
 @dataclass(frozen=True, slots=True)

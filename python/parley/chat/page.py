@@ -50,7 +50,7 @@ class Page:
                     number,
                     match.start(),
                     "warning",
-                    f"{what}: a replacement character is sent instead",
+                    f"a replacement character is sent instead of {what}",
                 )
                 self.lines[number] = grammar.fit(line)
 

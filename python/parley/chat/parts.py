@@ -189,7 +189,7 @@ class AnswerParts(Parts):
         choice, column = _CHOICE_OF.get(mark), block.column + max(offset, 0)
         if mark is not None and choice is None:
             message = (
-                f"unknown choice [{mark}] (known: {', '.join(CHOICES)}): this call is undecided"
+                f"unknown choice [{mark}] (known: {', '.join(CHOICES)}), so this call is undecided"
             )
             self.page.problem(block.start, block.column, "warning", message)
         try:
@@ -256,7 +256,7 @@ class AnswerParts(Parts):
         self._end_text()
         at = self._proposal_for(call_id)
         if at is None:
-            message = f"no unanswered call {call_id} above: this result is kept but not sent"
+            message = f"no unanswered call {call_id} above, so this result is kept but not sent"
             self.page.problem(result.span.start, 0, "warning", message)
             self.push(Orphan(name, call_id, result))
             return
@@ -268,8 +268,8 @@ class AnswerParts(Parts):
         proposal = None if at is None else self._noted(at, name, task.span)
         if at is None or proposal is None or proposal.task is not None:
             message = (
-                f"no call {call_id} above is waiting for a task: "
-                "this task is kept, but its result is not collected"
+                f"no call {call_id} above is waiting for a task, "
+                "so this task is kept, but its result is not collected"
             )
             self._push_broken(block, "result", task.span.end, message, severity="warning")
         else:
@@ -281,7 +281,7 @@ class AnswerParts(Parts):
         assert isinstance(proposal, Proposal)
         if name != (expected := result_bodies.header_name(proposal.call.name)):
             message = (
-                f"this result is for {name}, but the call is for {expected}: "
+                f"this result is for {name}, but the call is for {expected}; "
                 "the call's name is used"
             )
             self.page.problem(span.start, 0, "warning", message)

@@ -47,7 +47,7 @@ async def editor_text(editor: Editor, buf: int, name: str, most: int) -> EditorT
 def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
     """The file's text, or the selected part."""
     if size := context.get("size"):
-        raise ParleyError(f"too large ({size_text(size)}): not read")
+        raise ParleyError(f"too large ({size_text(size)}), so not read")
     lines = context.get("lines") or []
     if any("\0" in line or "\n" in line for line in lines):  # a NUL, from Vim's functions
         raise ParleyError(f"{file} is not text")

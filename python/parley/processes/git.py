@@ -83,7 +83,7 @@ class Git:
         while piece := await process.stdout.read(65_536):
             content += piece
             if len(content) > self._most:
-                raise ParleyError(f"too large (more than {size_text(self._most)}): not read")
+                raise ParleyError(f"too large (more than {size_text(self._most)}), so not read")
         return bytes(content)
 
 

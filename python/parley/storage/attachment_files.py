@@ -222,7 +222,7 @@ def _folder(parent: Path, name: str) -> Iterator[int]:
     outer = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if stat.S_ISLNK(os.stat(name, dir_fd=outer, follow_symlinks=False).st_mode):
-            raise _NotReadError("its folder is a link: not read")
+            raise _NotReadError("its folder is a link, so not read")
         inner = os.open(name, _FOLDER, dir_fd=outer)
     finally:
         os.close(outer)
@@ -263,12 +263,14 @@ def _write(folder: int, name: str, content: bytes) -> None:
 
 def _check(status: os.stat_result, most: int) -> None:
     if stat.S_ISLNK(status.st_mode):
-        raise _NotReadError("a link: not read")
+        raise _NotReadError("a link, so not read")
     if not stat.S_ISREG(status.st_mode):
-        raise _NotReadError("not a regular file: not read")
+        raise _NotReadError("not a regular file, so not read")
     if status.st_nlink > 1:
-        raise _NotReadError("it has a second name (a hard link): not read. Replace it with a copy")
+        raise _NotReadError(
+            "it has a second name (a hard link), so it is not read. Replace it with a copy"
+        )
     if status.st_size > most:
         raise _NotReadError(
-            f"too large ({size_text(status.st_size)}, at most {size_text(most)}): not read"
+            f"too large ({size_text(status.st_size)}, at most {size_text(most)}), so not read"
         )

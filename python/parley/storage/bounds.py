@@ -79,4 +79,4 @@ class RoomLeft:
 
 
 def too_large(size: int, about: str = "") -> LeftOutError:
-    return LeftOutError(f"too large ({about}{size_text(size)}): not read", "too large")
+    return LeftOutError(f"too large ({about}{size_text(size)}), so not read", "too large")

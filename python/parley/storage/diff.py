@@ -41,9 +41,7 @@ _PLACES = (
 _WORKTREE = ("config", "--local", "--get", "core.worktree")
 """This setting is in a submodule's repository, which is inside the outer repository."""
 _ELSEWHERE = "not read: its repository is elsewhere and does not refer to this folder"
-_BORROWS = (
-    "not read: its repository borrows objects from another one, which may not belong to this folder"
-)
+_BORROWS = "not read: its repository borrows objects from another one, which might not belong to this folder"
 _MOST_BORROWED = 5
 """The longest chain of repositories that borrow objects; git does not follow longer ones."""
 _OWN_SCOPES = ("system", "global", "command")

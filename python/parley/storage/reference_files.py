@@ -66,7 +66,7 @@ def _text(path: Path, name: str, room: RoomLeft) -> str:
 def _decoded(path: Path, name: str, most: int) -> str:
     """The text at a real path; does not follow a link that has replaced the file."""
     if path.resolve() != path:
-        raise LeftOutError("another file has replaced it: not read")
+        raise LeftOutError("another file has replaced it, so it was not read")
     try:
         content = _content(path, name, most)
     except OSError as error:
@@ -106,12 +106,12 @@ def _content(path: Path, name: str, most: int) -> bytes:
 def _regular(status: os.stat_result, name: str, most: int) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise LeftOutError(
-            f"a folder: not read. A pattern such as {name.rstrip('/')}/* includes its files"
+            f"a folder, so not read. A pattern such as {name.rstrip('/')}/* includes its files"
         )
     if stat.S_ISLNK(status.st_mode):  # a circular link, which Python 3.13 resolves to itself
         raise LeftOutError("no such file")
     if not stat.S_ISREG(status.st_mode):
-        raise LeftOutError("not a regular file: not read")
+        raise LeftOutError("not a regular file, so not read")
     if status.st_size > most:
         raise too_large(status.st_size)
 

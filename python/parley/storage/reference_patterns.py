@@ -24,7 +24,7 @@ from parley.storage.reference_files import (
 from parley.text import counted, visible
 
 INSIDE = "only patterns inside the working directory are read"
-IS_HIDDEN = "hidden: not read"
+IS_HIDDEN = "hidden, so not read"
 NO_HIDDEN = "a pattern does not match hidden files. Name each of them"
 _PICTURES = (*(f".{kind}" for kind in TYPES), ".jpeg")
 

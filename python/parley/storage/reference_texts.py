@@ -43,7 +43,7 @@ from parley.storage.reference_files import (
 from parley.storage.reference_patterns import IS_HIDDEN, matching, missing
 from parley.text import one_line, visible
 
-OUTSIDE = "outside the working directory: not read"
+OUTSIDE = "outside the working directory, so not read"
 
 
 async def nobody_asked(_: Path) -> bool:

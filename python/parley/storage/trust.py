@@ -102,7 +102,7 @@ def offered(path: Path) -> tuple[ServersFile, str]:
     file = read_servers(content, str(path), str(project_of(place)))
     if not file.servers:
         problems = (problem.removeprefix("parley: ") for problem in file.problems)
-        raise ParleyError(next(problems, f"{path} has no servers: there is nothing to trust"))
+        raise ParleyError(next(problems, f"{path} has no servers, so there is nothing to trust"))
     return file, digest(content)
 
 

@@ -94,7 +94,7 @@ def content_below(root: Path, place: str, most: int, *, is_cut: bool = False) ->
         while piece := file.read(most + 1 - len(content)):  # the file may grow in between
             content += piece
     if len(content) > most and not is_cut:
-        raise BoundaryError(f"{legible_path(place)} has more than {most} bytes")
+        raise BoundaryError(f"{legible_path(place)} is larger than {most} bytes")
     return bytes(content[:most])
 
 
