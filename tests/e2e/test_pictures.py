@@ -99,7 +99,7 @@ async def test_a_model_that_cannot_see_gets_words_and_the_user_is_told_once(
     where, path = machine(tmp_path)
     async with where.start(replace(SETTINGS, agent="Demo-Text", tool_mode="off")) as process:
         assert await respond(process, path) == [
-            "demo-text cannot see pictures: Parley sends text instead"
+            "demo-text cannot see pictures, so Parley sends text instead"
         ]
         text = path.read_text(encoding="utf-8")
         assert "I have no rule for that question" in text
@@ -167,8 +167,8 @@ async def test_a_model_without_tools_or_vision_is_told_about_the_picture(
         told = await respond(process, path)
         *_, last = map(json.dumps, requests(demo))
     assert told == [
-        "demo-text does not support tools: Parley describes them in the prompt",
-        "demo-text cannot see pictures: Parley sends text instead",
+        "demo-text does not support tools, so Parley describes them in the prompt",
+        "demo-text cannot see pictures, so Parley sends text instead",
     ]
     assert b64encode(PIXEL).decode() not in last
     assert "[image image/png, 68 B]" in last

@@ -400,7 +400,7 @@ def test_a_model_that_sees_no_pictures_is_sent_words_from_then_on(words: str, st
     other = amended(SHOWING, "chat", status, words)
     assert other
     assert other.request == replace(SHOWING, is_blind=True)
-    assert other.aside == "qwen3 cannot see pictures: Parley sends text instead"
+    assert other.aside == "qwen3 cannot see pictures, so Parley sends text instead"
     assert amended(other.request, "", status, words) is None
 
 
@@ -467,7 +467,7 @@ def test_a_tool_refused_by_name_is_left_out(words: str, named: list[str], status
     assert {tool.name for tool in other.request.refused_tools} == set(named)
     tools = f"the tool{'s' if len(named) > 1 else ''} {', '.join(named)}"
     them = "them" if len(named) > 1 else "it"
-    assert other.aside == f"acme refused {tools} ({words}): Parley asks m without {them}"
+    assert other.aside == f"acme refused {tools} ({words}), so Parley asks m without {them}"
     assert other.status == f"Asking again without {tools}..."
     assert other.request.without(other.request.refused_tools) is other.request
     assert (

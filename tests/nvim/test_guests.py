@@ -290,7 +290,7 @@ def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_othe
     desk.command("normal! G$")
     desk.command("ParleyRespond")
     desk.until(
-        lambda: "demo-text cannot see pictures: Parley sends text instead" in desk.messages(),
+        lambda: "demo-text cannot see pictures, so Parley sends text instead" in desk.messages(),
         "the reason",
     )
     complete(desk)

@@ -7,7 +7,7 @@ import json
 from tests.nvim.harness import Child
 from tests.nvim.test_turn import MARKER, STOCKS, complete, proposals
 
-NOTICE = "demo-text does not support tools: Parley describes them in the prompt"
+NOTICE = "demo-text does not support tools, so Parley describes them in the prompt"
 
 
 def ask(nvim: Child, question: str) -> None:

@@ -187,7 +187,7 @@ async def test_unsupported_thinking_is_left_out_and_reported_once(
     client = fresh(faulty)
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
-    words = f"Parley cannot control the thinking of {model}: the setting thinking is ignored"
+    words = f"Parley cannot control the thinking of {model}, so the setting thinking is ignored"
     assert await events_of(client, faulty.provider(kind), request) == [
         *([Aside(words)] if has_notice else []),
         TextDelta("Whole"),

@@ -55,7 +55,7 @@ class Fault:
 AGAIN = ":ParleyRespond asks again"
 OTHERWISE = f"rephrase the question; {AGAIN}"
 WAIT = "then try :ParleyRespond again"
-ASK_AGAIN = "wait, then :ParleyRespond asks again"
+ASK_AGAIN = "wait, then try :ParleyRespond again"
 RETRY = "try :ParleyRespond again"
 SEE = ":ParleyRequest shows"
 TOO_LONG = "the chat is larger than the model's context window"
@@ -230,8 +230,8 @@ def faults(kind: str) -> Mapping[str, Fault]:
     no_stream = "faulty did not send an event stream"
     return {
         "400 wrong request": refused(400, SEE),
-        "401 wrong key": refused(401, "check FAULTY_KEY: the key was not accepted"),
-        "402 no credit": refused(402, "check the account: no credit is left"),
+        "401 wrong key": refused(401, "check FAULTY_KEY (the key was not accepted)"),
+        "402 no credit": refused(402, "check the account (no credit is left)"),
         "403 not allowed": refused(403, "check FAULTY_KEY and the account"),
         "404 unknown model": refused(404, "check the agent's model 'some-model'"),
         "407 the proxy requires a password": refused(407, "check HTTPS_PROXY"),
@@ -255,7 +255,7 @@ def faults(kind: str) -> Mapping[str, Fault]:
         "504 nothing": page(
             504, b"", "faulty answered 504. What to do", RETRY, "faulty answered 504", tries=4
         ),
-        "529 overloaded": refused(529, f"wait, {WAIT}: the provider is overloaded", tries=4),
+        "529 overloaded": refused(529, f"wait, {WAIT} (the provider is overloaded)", tries=4),
         "too long for the model": too_long(kind),
         "a proxy's page": page(
             200,

@@ -436,6 +436,4 @@ async def test_a_silent_stream_ends_after_a_while(faulty: FaultyProviders) -> No
 
     asked = [failing(kind, piece) for kind, pieces in ALIVE.items() for piece in pieces]
     for error in await asyncio.gather(*asked):
-        check_message(
-            error, "faulty did not answer in time", "wait, then :ParleyRespond asks again"
-        )
+        check_message(error, "faulty did not answer in time", "wait, then try :ParleyRespond again")

@@ -456,7 +456,7 @@ MESSAGES = {
     "coroutine": "failed: TypeError: stream returned a list, not an async iterator",
     "exits": "failed: SystemExit: 3",
     "cancels": "failed: CancelledError",
-    "masked": "cannot be used: its name is 'openai', not its entry point's",
+    "masked": "cannot be used: its name is 'openai', but its entry point is called 'masked'",
     "broken": "cannot be loaded: RuntimeError: no licence",
     "missing": "cannot be loaded: AttributeError: module 'faulty' has no attribute 'Missing'",
     "unimportable": "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'",

@@ -92,7 +92,7 @@ async def test_each_call_is_on_top_of_the_earlier_ones_that_are_not_declined(roo
 
 
 async def test_a_guarded_path_needs_an_approval_to_read_and_to_write(root: Path) -> None:
-    why = ".env is named like a secret: this path needs your approval each time"
+    why = ".env is named like a secret, so it needs your approval each time"
     for name, arguments in (
         ("read_file", {"path": ".env"}),
         ("write_file", {"path": ".env", "content": "x"}),
@@ -113,7 +113,7 @@ async def test_unsaved_changes_are_named(root: Path) -> None:
     found = (await source.of([(proposal, tool)]))[written_key(proposal)]
     assert found.changes == (FilePreview("a.py", "one\nmine\n", "one\nm\n"),)
     assert found.notes == (
-        "a.py has unsaved changes in the editor: the edit goes into its buffer, and is not saved",
+        "a.py has unsaved changes in the editor, so the edit goes into its buffer and is not saved",
     )
 
 

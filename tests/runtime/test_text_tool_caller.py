@@ -283,7 +283,7 @@ async def test_a_model_without_tools_is_asked_in_words_and_remembered() -> None:
         "json",
     ]
     told = [event.text for event in chat.observer.events if isinstance(event, Aside)]
-    assert told == ["tiny does not support tools: Parley describes them in the prompt"]
+    assert told == ["tiny does not support tools, so Parley describes them in the prompt"]
 
 
 async def test_other_refusals_are_reported() -> None:
@@ -351,7 +351,7 @@ async def test_unwritable_records_cause_a_notice_but_cost_no_answer(
     assert await chat.run() == End("waiting")
     assert chat.text == PROPOSED
     (aside,) = [event.text for event in chat.observer.events if isinstance(event, Aside)]
-    assert aside.startswith(f"prompt_tools.records: {place}: cannot be written: ")
+    assert aside.startswith(f"prompt_tools.records: {place} cannot be written: ")
     assert why in aside
 
 

@@ -76,7 +76,7 @@ def definition(tool: Mapping[str, Any]) -> Body:
     function = tool.get("function")
     if tool.get("type", "function") != "function" or not isinstance(function, Mapping):
         raise ValueError(
-            'a Chat Completions tool is {"type": "function", "function": {"name": …, '
+            'expected a Chat Completions tool, {"type": "function", "function": {"name": …, '
             '"parameters": …}}'
         )
     return mcp_definition(function, "parameters")

@@ -86,7 +86,9 @@ def tool(name: str, definition: Definition) -> Body:
 def definition(tool: Mapping[str, Any]) -> Body:
     """A tool's MCP definition; raises ValueError if the tool is not a function."""
     if tool.get("type", "function") != "function":
-        raise ValueError('a Responses tool is {"type": "function", "name": …, "parameters": …}')
+        raise ValueError(
+            'expected a Responses tool, {"type": "function", "name": …, "parameters": …}'
+        )
     return mcp_definition(tool, "parameters")
 
 

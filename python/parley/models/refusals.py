@@ -204,10 +204,10 @@ def _without_pictures(request: Request, images: frozenset[str], words: str) -> A
     """
     status = "Asking again with words instead of pictures..."
     if _BLIND.search(words):
-        aside = f"{request.model} cannot see pictures: Parley sends text instead"
+        aside = f"{request.model} cannot see pictures, so Parley sends text instead"
         return Amendment(replace(request, is_blind=True), status, aside)
     refused = f"{request.provider} refused a picture ({words})"
-    aside = f"{refused}: Parley sends {request.model} text instead of the pictures so far"
+    aside = f"{refused}, so Parley sends {request.model} text instead of the pictures so far"
     return Amendment(replace(request, refused=request.refused | images), status, aside)
 
 
@@ -243,7 +243,7 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
     is_one = len(refused) == 1
     named = f"the tool{'' if is_one else 's'} {', '.join(refused)}"
     refusal = f"{request.provider} refused {named} ({words})"
-    aside = f"{refusal}: Parley asks {request.model} without {'it' if is_one else 'them'}"
+    aside = f"{refusal}, so Parley asks {request.model} without {'it' if is_one else 'them'}"
     return Amendment(
         request.without(frozenset(refused.values())), f"Asking again without {named}...", aside
     )

@@ -188,7 +188,7 @@ class Request:
             not self._takes(attachment) and attachment.path not in self.refused
             for attachment in every
         ):
-            yield f"{self.model} cannot read some pictures or PDFs: Parley sends text instead"
+            yield f"{self.model} cannot read some pictures or PDFs, so Parley sends text instead"
         if self.pictures:
             for path, why in self._selection(self.turns())[1].items():
                 yield f"{short_name(path)}: {why}. Parley sends text instead"

@@ -40,7 +40,7 @@ CLOSE_S = 1.0
 """How many seconds a provider has to finish when it is closed."""
 _THIS_PROGRAM = "this program"
 """Replaces the package's name if the provider is an object that was passed in."""
-_AGAIN = "wait, then :ParleyRespond asks again"
+_AGAIN = "wait, then try :ParleyRespond again"
 
 
 class PackageProviders:
@@ -248,7 +248,10 @@ class _Worker:
                     self.offer, f"cannot be loaded: {_words(error)}", "cannot be loaded"
                 ) from error
             if name != self.offer.name:
-                what = f"cannot be used: its name is {bounded(repr(name))}, not its entry point's"
+                what = (
+                    f"cannot be used: its name is {bounded(repr(name))}, "
+                    f"but its entry point is called {self.offer.name!r}"
+                )
                 raise _fault(self.offer, what, "has another name")
             self._provider = provider
         return self._provider

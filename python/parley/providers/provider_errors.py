@@ -25,16 +25,16 @@ LONGEST_WAIT_S = 60.0
 # 2026-11-22; 413 is Anthropic's `request_too_large`, 529 its `overloaded_error`
 # (docs.anthropic.com/zh-CN/api/errors).
 _WHAT_TO_DO: dict[int, str] = {
-    401: "check {key}: the key was not accepted",
-    402: "check the account: no credit is left",
-    403: "check {key} and the account: the key does not have permission for this",
-    404: "check the agent's model {model!r} and the base URL: one of them does not exist",
-    407: "check HTTPS_PROXY: the proxy requires a password",
+    401: "check {key} (the key was not accepted)",
+    402: "check the account (no credit is left)",
+    403: "check {key} and the account (the key does not have permission for this)",
+    404: "check the agent's model {model!r} and the base URL (one of them does not exist)",
+    407: "check HTTPS_PROXY (the proxy requires a password)",
     408: "try :ParleyRespond again",
     409: "try :ParleyRespond again",
-    413: f"{SHORTEN}: the request is too large",
-    429: "wait or add credit, then try :ParleyRespond again: too many requests, or no credit left",
-    529: "wait, then try :ParleyRespond again: the provider is overloaded",
+    413: f"{SHORTEN} (the request is too large)",
+    429: "wait or add credit, then try :ParleyRespond again (too many requests, or no credit left)",
+    529: "wait, then try :ParleyRespond again (the provider is overloaded)",
 }
 _PASSING = frozenset({408, 409, 429})
 """Statuses below 500 that the request did not cause; all statuses from 500 are treated alike."""
@@ -112,7 +112,7 @@ def broken_off(
     if kind == "ProxyError" and (match := _TUNNEL_REFUSED.match(str(error))):
         return _refused(provider, model, int(match[1]), bounded(match[2], *secrets), {})
     if "Timeout" in kind:
-        what, hint = "did not answer in time", "wait, then :ParleyRespond asks again"
+        what, hint = "did not answer in time", "wait, then try :ParleyRespond again"
     elif kind == "ProxyError":
         what, hint = "cannot be reached through the proxy", "check HTTPS_PROXY"
     elif "Connect" in kind:
@@ -139,9 +139,7 @@ def broken_off(
 
 def in_stream(error: ModelError, secrets: Sequence[str]) -> ModelError:
     """A decoder's error with a remedy."""
-    hint = (
-        "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
-    )
+    hint = "wait, then try :ParleyRespond again" if error.retryable else ":ParleyRespond asks again"
     words = bounded(str(error), *secrets)
     is_too_long = says_too_long(words)
     return ModelError(

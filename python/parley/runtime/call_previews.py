@@ -28,8 +28,8 @@ from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import EditorFiles
 from parley.workspace.planning import LARGEST_FILE, Overlay, Plan, PlanError, after, plan_of
 
-_UNSAVED = "{} has unsaved changes in the editor: the edit goes into its buffer, and is not saved"
-_GUARDED = "{} is {}: this path needs your approval each time"
+_UNSAVED = "{} has unsaved changes in the editor, so the edit goes into its buffer and is not saved"
+_GUARDED = "{} is {}, so it needs your approval each time"
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,9 @@ class TextToolCaller:
             else:
                 return
         self._without_tools.add((request.provider, request.model))
-        yield Aside(f"{request.model} does not support tools: Parley describes them in the prompt")
+        yield Aside(
+            f"{request.model} does not support tools, so Parley describes them in the prompt"
+        )
         async with closing(
             self._tries(send, request, replace(text_tools, mode="json"), tell)
         ) as events:
@@ -171,7 +173,7 @@ class TextToolCaller:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no such home directory
             why = getattr(error, "strerror", None) or error
-            return f"prompt_tools.records: {self._records}: cannot be written: {why}"
+            return f"prompt_tools.records: {self._records} cannot be written: {why}"
         return ""
 
 
