@@ -263,7 +263,7 @@ def test_an_endless_task_can_be_collected_later_if_its_server_outlives_the_turn(
     near = ServerSettings("fake", timeout_s=10)
     assert run(work(near)) == Outcome("error", NO_ANSWER.format(600))
     with pytest.raises(
-        PendingError, match=r"within 600 s\. Its result is collected when the turn continues"
+        PendingError, match=r"within 600 s\. Its result will be collected when the turn continues"
     ):
         run(work(replace(near, url="http://127.0.0.1:9/mcp")))
 

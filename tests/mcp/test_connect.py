@@ -135,7 +135,7 @@ async def test_a_local_server_gets_proxies_and_certificates_but_no_key(
         await servers.catalogue()
         assert only(servers).error == (
             "MCP server 's' ended while starting. "
-            "If it needs variables from your environment, set them in mcp.servers.s.env"
+            "If the server needs variables from your environment, set them in mcp.servers.s.env"
         )
     environment = dict(line.split("=", 1) for line in place.read_text().splitlines() if "=" in line)
     assert PASSED_ON.items() <= environment.items()

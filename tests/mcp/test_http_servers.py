@@ -230,7 +230,7 @@ async def test_an_expired_token_is_printed_again_and_the_call_runs_once(tmp_path
         "error",
         "Tool 'add' of MCP server 'web' failed: HTTP 401 Unauthorized: The token … has\\x1b[31m "
         "expired. "
-        "What to do: mcp.servers.web.token_command must print a token that the server accepts",
+        "What to do: make mcp.servers.web.token_command print a token that the server accepts",
     )
 
 

@@ -48,7 +48,7 @@ async def test_a_tool_with_an_invalid_header_parameter_is_reported() -> None:
     listed = {"tools/list": {"tools": [{**ODD, "inputSchema": schema}, ECHO]}}
     async with servers_of(table(listed, protocol="2026-07-28")) as servers:
         assert (await servers.catalogue()).names() == ("echo",)
-        assert only(servers).error == "left out: tools with a broken definition: 1 (odd)"
+        assert only(servers).error == "left out: tools with a broken definition (1: odd)"
 
 
 @pytest.mark.parametrize("protocol", REVISIONS)
@@ -60,7 +60,7 @@ async def test_a_broken_definition_costs_only_itself_and_is_reported(
     server = table({"tools/list": {"tools": [definition, ECHO]}}, protocol=protocol)
     async with servers_of(server) as servers:
         assert (await servers.catalogue()).names() == ("echo",)
-        told = f"left out: tools with a broken definition: 1 ({name})"
+        told = f"left out: tools with a broken definition (1: {name})"
         assert (only(servers).state, only(servers).error) == ("ready", told)
         assert servers.news(()) == {"table": f"MCP server 'table': {told}. See :ParleyTools"}
 

@@ -50,7 +50,7 @@ async def test_a_resource_is_bounded_like_a_result() -> None:
         (
             "lost",
             "note://a",
-            "mcp.servers.lost.command: not found or not executable: no-such-command",
+            "mcp.servers.lost.command: no-such-command was not found or is not executable",
         ),
     ],
 )

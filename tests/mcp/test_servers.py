@@ -187,17 +187,17 @@ async def test_a_server_with_an_older_revision_works() -> None:
     [
         (
             ServerSettings(name="s", command="no-such-command"),
-            "mcp.servers.s.command: not found or not executable: no-such-command",
+            "mcp.servers.s.command: no-such-command was not found or is not executable",
         ),
         (
             ServerSettings(name="s", command="./x", cwd="/no/such"),
-            "mcp.servers.s.cwd: no such directory: /no/such",
+            "mcp.servers.s.cwd: there is no directory /no/such",
         ),
         (
             ServerSettings(name="s", command="./x", cwd="~nobody-at-all/x"),
-            "mcp.servers.s.cwd: no such directory: ~nobody-at-all/x",
+            "mcp.servers.s.cwd: there is no directory ~nobody-at-all/x",
         ),
-        (ServerSettings(name="s"), "mcp.servers.s: needs a command or a url"),
+        (ServerSettings(name="s"), "mcp.servers.s needs a command or a url"),
         (
             ServerSettings(name="s", command="${NO_SUCH_VARIABLE}"),
             "mcp.servers.s.command: the environment variable NO_SUCH_VARIABLE",
@@ -205,9 +205,8 @@ async def test_a_server_with_an_older_revision_works() -> None:
         (
             fake("--die", name="s"),
             (
-                "MCP server 's' ended while starting; its last output: no licence found. If it "
-                "needs "
-                "var"
+                "MCP server 's' ended while starting; its last output: no licence found. If the "
+                "server needs var"
             ),
         ),
         (
@@ -366,7 +365,7 @@ async def test_a_tool_that_only_runs_as_a_task_is_reported_and_not_offered() -> 
     async with servers_of(fake("--odd")) as servers:
         names = (await servers.catalogue()).names()
         assert [name for name in names if name.startswith("task")] == ["task_optional"]
-        assert only(servers).error == "left out: tools that run only as tasks: 1 (task_required)"
+        assert only(servers).error == "left out: tools that run only as tasks (1: task_required)"
 
 
 async def test_a_servers_instructions_are_bounded_visible_and_part_of_each_tool() -> None:

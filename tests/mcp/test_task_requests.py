@@ -23,7 +23,7 @@ from tests.mcp_servers import only, servers_of, tool_of, until
 
 SERVER = str(Path(__file__).with_name("task_server.py"))
 SHAPES = pytest.mark.parametrize("newest", [False, True], ids=["2025-11-25", "2026-07-28"])
-RAN = "The call ran as a task of MCP server 'web': "
+RAN = "The call was started as a task on MCP server 'web': "
 
 
 @contextmanager
@@ -93,7 +93,7 @@ async def test_at_a_local_server_calls_run_as_tasks_only_if_they_must() -> None:
         servers.restart("near")  # its tasks end with it
         lost = await dug(servers, began, task="task-1")
         assert lost.status == "error"
-        assert "Task not found: task-1. It may have run" in lost.text
+        assert "Task not found: task-1. The call may have run" in lost.text
 
 
 async def test_a_tool_that_must_run_as_a_task_is_dropped_if_the_server_has_no_tasks() -> None:
@@ -112,16 +112,16 @@ async def test_a_tool_that_must_run_as_a_task_is_dropped_if_the_server_has_no_ta
         ({"end": "cancelled"}, "its server cancelled it: step 2"),
         (
             {"end": "gone", "polls": 9},
-            "its server no longer knows it: Task has expired. It may have run",
+            "its server no longer knows the task: Task has expired. The call may have run",
         ),
         ({"end": "stranger"}, "its server sent an invalid task state: it is another task"),
         (
             {"id": "x" * 1_000_000},
-            "its server returned an invalid task: its id is 1.0 MB long. It may have run",
+            "its server returned an invalid task: its id is 1.0 MB long. The call may have run",
         ),
         (
             {"id": ""},
-            "its server returned an invalid task: it has no id, or no status. It may have run",
+            "its server returned an invalid task: it has no id, or no status. The call may have run",
         ),
     ],
 )
@@ -169,7 +169,7 @@ async def test_a_silent_task_is_left_to_be_collected(newest: bool) -> None:
     with serving(newest=newest) as (tasks, url):
         async with servers_of(ServerSettings("web", url=url, timeout_s=0.5)) as servers:
             with pytest.raises(
-                PendingError, match=r"did not answer within 0.5 s\. Its result is collected"
+                PendingError, match=r"did not answer within 0.5 s\. Its result will be collected"
             ):
                 await dug(servers, Began(), polls=1, end="paused")
             assert "tasks/cancel" not in tasks.methods
@@ -184,7 +184,7 @@ async def test_a_server_that_is_gone_leaves_its_task_to_be_collected(newest: boo
             await until(lambda: tasks.methods.count("tasks/get") > 1)
             tasks.answer = lambda _: 1 / 0  # type: ignore[assignment,return-value]
             with pytest.raises(
-                PendingError, match="Its result is collected when the turn continues"
+                PendingError, match="Its result will be collected when the turn continues"
             ):
                 await call
 
@@ -213,12 +213,12 @@ async def test_a_task_in_an_ended_session_is_polled_in_a_new_one(collects: bool)
 
 @SHAPES
 async def test_a_server_that_reports_no_task_state_is_polled_again_then_later(newest: bool) -> None:
-    why = r"does not report its state: database is locked\. "
+    why = r"whose state its server does not report: database is locked\. "
     with serving(newest=newest) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             began = Began()
             assert await dug(servers, began, polls=4, locked=[1]) == Outcome("ok", "dug")
-            with pytest.raises(PendingError, match=f"{why}Its result is collected"):
+            with pytest.raises(PendingError, match=f"{why}Its result will be collected"):
                 await dug(servers, began, polls=4, locked=[1, 2])
             assert await dug(servers, began, task="task-2") == Outcome("ok", "dug")
 
@@ -353,5 +353,5 @@ async def test_a_task_whose_session_is_gone_is_polled_in_the_current_session(
         async with process(url, tmp_path) as servers:
             lost = await dug(servers, Began(), task="task-1")
         assert lost.status == "error"
-        assert "Task not found: task-1. It may have run" in lost.text
+        assert "Task not found: task-1. The call may have run" in lost.text
         assert "session" not in (tmp_path / "parley" / "sessions.json").read_text(encoding="utf-8")

@@ -37,8 +37,8 @@ def test_a_whole_file_is_replaced_whole(lines: list[str]) -> None:
     [
         (FILE, ["", ""], "the code block is empty"),
         (FILE, ["def a():", "    # ... existing code ...", "    two()"], "leaves out lines"),
-        (FILE, ["no()", "    two()"], "its first line is not there: no()"),
-        (FILE, ["def a():", "no()"], "its last line is not there: no()"),
+        (FILE, ["no()", "    two()"], "its first line is missing: 'no()'"),
+        (FILE, ["def a():", "no()"], "its last line is missing: 'no()'"),
         (FILE, ["    two()", "def a():"], "its first line is not above its last line"),
         (FILE, FILE[:3], "already has the lines"),
         (["a", "b", "a", "b"], ["a", "x", "b"], "fits 2 places"),

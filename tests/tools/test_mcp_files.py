@@ -118,7 +118,7 @@ def test_the_last_value_of_a_repeated_name_counts_and_is_reported() -> None:
     found = read_text('{"mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "b")}
     assert found.problems == (
-        "parley: f.json: s: occurs twice in one table: the last value is used",
+        "parley: f.json: s: occurs twice in one table, so the last value is used",
     )
     found = read_text('{"mcpServers": {"s": {"command": "a"}}, "servers": {"s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "a")}

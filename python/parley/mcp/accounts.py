@@ -53,7 +53,7 @@ class Accounts:
         settings = settings.expanded(self._environ)
         if settings.url is None or not settings.takes_logins:
             why = "has a token in the settings" if settings.url else "has no url"
-            raise ServerError(f"'{name}' {why}: there is nothing to sign in to")
+            raise ServerError(f"'{name}' {why}, so there is nothing to sign in to")
         from parley.mcp.sign_in import sign_in
 
         def show(page: Visit) -> None:

@@ -140,8 +140,8 @@ class Connector:
         def note_end() -> None:
             if wire.is_flooded:
                 stderr.lines.append(
-                    f"(more than {MOST_QUESTIONS} requests without reading a reply: connection "
-                    "closed)"
+                    f"(connection closed: the server sent more than {MOST_QUESTIONS} requests without "
+                    "reading a reply)"
                 )
             if settings.url is None or way == "events":
                 signals.connection_lost()
@@ -248,7 +248,9 @@ class Connector:
             return None
         place = start_folder(settings.cwd, self._folder())
         if place is None or not place.is_dir():
-            raise ServerError(f"mcp.servers.{settings.name}.cwd: no such directory: {settings.cwd}")
+            raise ServerError(
+                f"mcp.servers.{settings.name}.cwd: there is no directory {settings.cwd}"
+            )
         return place
 
 
@@ -351,11 +353,11 @@ def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
     """
     where, command = f"mcp.servers.{settings.name}", settings.command
     if not command:
-        raise ServerError(f"{where}: needs a command or a url")
+        raise ServerError(f"{where} needs a command or a url")
     if path := program(command, settings.env.get("PATH"), cwd):
         return path
-    hint = "; set cwd, or write the full path" if "/" in command and cwd is None else ""
-    raise ServerError(f"{where}.command: not found or not executable: {command}{hint}")
+    hint = ". Set cwd, or write the full path" if "/" in command and cwd is None else ""
+    raise ServerError(f"{where}.command: {command} was not found or is not executable{hint}")
 
 
 async def _listen(client: "Client", signals: Signals) -> None:

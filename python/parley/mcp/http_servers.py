@@ -213,11 +213,9 @@ def _what_to_do(response: httpx2.Response, settings: ServerSettings) -> str:
     if status == 407:
         return PROXY_HINT
     if status == 401 and settings.token_command:
-        return f". What to do: {where}.token_command must print a token that the server accepts"
+        return f". What to do: make {where}.token_command print a token that the server accepts"
     if status == 401 and not settings.takes_logins:
-        return (
-            f". What to do: {where}.headers.Authorization must be a value that the server accepts"
-        )
+        return f". What to do: set {where}.headers.Authorization to a value that the server accepts"
     if status == 401:
         by_hand = f"{where}.headers.Authorization or {where}.token_command"
         return f". What to do: :ParleyLogin {settings.name}, or set {by_hand}"

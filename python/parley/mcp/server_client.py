@@ -136,13 +136,13 @@ class SdkSession:
                         as_tasks.add(tool.name)
         if self._broken:
             names = ", ".join(dict.fromkeys(self._broken[:_NAMED]))
-            self._leave_out(f"tools with a broken definition: {len(self._broken)} ({names})")
+            self._leave_out(f"tools with a broken definition ({len(self._broken)}: {names})")
         if tasks:
             names = ", ".join(tasks[:_NAMED])
-            self._leave_out(f"tools that run only as tasks: {len(tasks)} ({names})")
+            self._leave_out(f"tools that run only as tasks ({len(tasks)}: {names})")
         if too_large:
             self._leave_out(
-                f"tools whose definitions are too large: {too_large} (more than "
+                f"tools whose definitions are too large ({too_large}: more than "
                 f"{size_text(MOST_OF_A_TOOL)} "
                 f"each or {size_text(MOST_OF_TOOLS)} in all)"
             )
@@ -258,7 +258,8 @@ class SdkSession:
             self._sessions.end(task.id)
             why = one_line(str(error), _MOST_SAID)
             return Outcome(
-                "error", f"The call ran as a task of MCP server '{self._settings.name}': {why}"
+                "error",
+                f"The call was started as a task on MCP server '{self._settings.name}': {why}",
             )
 
     async def cancel(self, task_id: str) -> None:
@@ -432,7 +433,9 @@ def _begun(result: Mapping[str, Any]) -> TaskState | None:
     try:
         return task_in(result)
     except ValueError as error:
-        raise TaskError(f"its server returned an invalid task: {error}. It may have run") from error
+        raise TaskError(
+            f"its server returned an invalid task: {error}. The call may have run"
+        ) from error
 
 
 def _opened(hosts: Sequence[str]) -> str:

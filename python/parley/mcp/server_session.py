@@ -26,7 +26,7 @@ from parley.tools.visits import VISIT_ID_LENGTH
 
 CONNECTION_CLOSED = -32000
 """The SDK uses this code for the end of a connection, and many servers for any error."""
-PROXY_HINT = ". What to do: check HTTPS_PROXY: the proxy requires a password"
+PROXY_HINT = ". What to do: check HTTPS_PROXY (the proxy requires a password)"
 _FINAL = (401, 403, 407, 429)
 _LOGGED = 20
 _LOG_LENGTH = 300

@@ -192,16 +192,15 @@ class _Attempt:
         for place in (page, str(metadata.token_endpoint) if metadata else page):
             if visit(place, "").is_open:
                 raise ServerError(
-                    f"{visit(place, '').host} does not use https: others could intercept the sign-in"
+                    f"{visit(place, '').host} does not use https, so others could intercept the sign-in"
                 )
         if metadata and "S256" not in (metadata.code_challenge_methods_supported or ()):
             # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code
             # Protection).
             raise ServerError(
                 f"{visit(page, '').host} does not declare that it checks sign-in codes with PKCE "
-                "(S256), so another program could use your sign-in code. Set `headers` or "
-                "`token_command` with a token from "
-                "the site"
+                "(S256), so another program could use your sign-in code. Supply a token from the "
+                "site through `headers` or `token_command`"
             )
         if self._client and self._client.client_secret and metadata:
             ways = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]

@@ -357,7 +357,7 @@ class Supervisor:
             limit = most if clock.now() - start >= most else seconds
             raise ServerError(f"{what} did not answer within {limit:g} s") from error
         except SilentError as error:
-            why = f"runs as a task, and its server does not report its state: {_words(error)}"
+            why = f"is running as a task whose state its server does not report: {_words(error)}"
             raise ServerError(f"{what} {why}") from error
         except LostError as error:
             raise ServerError(self._ended(str(error) if self.settings.url else "")) from error
@@ -401,7 +401,7 @@ def _change(tool: Tool, tools: Sequence[Tool]) -> str:
 def _hint(settings: ServerSettings) -> str:
     """A possible reason why a program does not start outside your shell."""
     return (
-        f". If it needs variables from your environment, set them in mcp.servers.{settings.name}.env"
+        f". If the server needs variables from your environment, set them in mcp.servers.{settings.name}.env"
         if settings.command
         else ""
     )

@@ -158,7 +158,9 @@ class TaskRequests:
                 raise SilentError(str(error)) from error
             if method == "tasks/result" and error.code != _NO_SUCH_TASK:
                 raise TaskError(f"it failed: {error}") from error
-            raise TaskError(f"its server no longer knows it: {error}. It may have run") from error
+            raise TaskError(
+                f"its server no longer knows the task: {error}. The call may have run"
+            ) from error
 
     async def _send(
         self, method: str, parameters: dict[str, Any], progress: Any = None

@@ -90,13 +90,13 @@ def _only(lines: Sequence[str], places: Sequence[BlockPlace], block: Sequence[st
     if not places:
         missing = next(
             (
-                f"its {name} line is not there: {_excerpt(line)}"
+                f"its {name} line is missing: {_excerpt(line)!r}"
                 for name, line in (("first", block[0]), ("last", block[-1]))
                 if all(_bare(each) != _bare(line) for each in lines)
             ),
             "its first line is not above its last line there",
         )
-        raise EditError(f"the code block does not fit anywhere in the file: {missing}")
+        raise EditError(f"the code block does not fit anywhere in the file, because {missing}")
     costs = [_cost(lines[place.start : place.end], place.lines) for place in places]
     best = [place for place, cost in zip(places, costs, strict=True) if cost == min(costs)]
     if len(best) > 1:

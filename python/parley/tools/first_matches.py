@@ -34,9 +34,7 @@ def with_first_matches(text: str, replacements: Sequence[Replacement]) -> tuple[
             text = text[:at] + new + text[at + len(old) :]
         else:
             text = _with_trimmed_match(text, old, new)
-            doubt = (
-                "the server ignores blanks around lines, and changes the first place that matches"
-            )
+            doubt = "the server ignores whitespace around lines, and changes the first place that matches"
     return text, doubt
 
 

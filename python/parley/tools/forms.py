@@ -88,7 +88,7 @@ _FORMATS = {
     "date": (r"\d{4}-\d\d-\d\d", "a date, such as 2026-11-23"),
     "date-time": (
         r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)",
-        "a date and a time with its zone, such as 2026-11-23T09:30:00Z",
+        "a date and time with a time zone, such as 2026-11-23T09:30:00Z",
     ),
 }
 

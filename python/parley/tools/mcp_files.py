@@ -158,7 +158,7 @@ def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping
         table = dict[str, Any]()
         for key, value in pairs:
             if key in table and len(flaws) <= _MOST_PROBLEMS:
-                flaws.append(Flaw(key, "occurs twice in one table: the last value is used"))
+                flaws.append(Flaw(key, "occurs twice in one table, so the last value is used"))
             table[key] = value
         return table
 

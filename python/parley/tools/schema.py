@@ -335,7 +335,7 @@ def _unique_items(_validator: Any, rule: Any, instance: Any, _schema: Any) -> It
     for item in instance:
         key = _key_of(item)
         if key in keys:
-            yield ValidationError(f"{_as_json(item)} is in it twice, and each has to be another")
+            yield ValidationError(f"{_as_json(item)} occurs twice, but the items must be unique")
             return
         keys.add(key)
 

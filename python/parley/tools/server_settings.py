@@ -160,7 +160,7 @@ class ServerStatus:
 
 def again(server: str, scope: str) -> str:
     """The remedy if a server requires a further scope."""
-    return f"sign in again for the scope {scope}: :ParleyLogin {server}"
+    return f"sign in again for the scope {scope} with :ParleyLogin {server}"
 
 
 def placeholders(text: str) -> list[str]:

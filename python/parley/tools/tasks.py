@@ -16,7 +16,7 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 LONGEST_ID = 4_096
 ORIGIN = "parley/origin"
 """The key for a call's origin in a request's `_meta`."""
-COLLECT = "Its result is collected when the turn continues"
+COLLECT = "Its result will be collected when the turn continues"
 """Appended to messages about a call that is still running on its server when a turn ends."""
 _LEAST_PAUSE_S = 0.05
 _PAUSE_S = 1.0

@@ -137,7 +137,7 @@ class InsertedLines:
         lines = _with_endings(text)
         if self.line > len(lines):
             raise EditError(
-                f"the file has {counted(len(lines), 'line')}. Choose a line of the file, or 0"
+                f"the file has {counted(len(lines), 'line')}. Choose a line in the file, or 0"
             )
         ending = "\r\n" if "\r\n" in text else "\n"
         above, below = "".join(lines[: self.line]), "".join(lines[self.line :])
@@ -166,7 +166,7 @@ class PatchHunks:
     def doubt(self, text: str | None) -> str:
         if self._result(text)[1]:
             return ""
-        return "the patch fits several places or none exactly, so the server may change another one"
+        return "the patch fits several places or none exactly, so the server may change a different place"
 
     def _result(self, text: str | None) -> tuple[str, bool]:
         if text is None:
