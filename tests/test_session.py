@@ -148,7 +148,7 @@ async def test_a_question_reads_files_from_the_folder_that_the_program_names(
     async with Session(agent="Demo", references=folder, environ=ENVIRON) as session:
         await session.process_message("say: @@note.txt@@")
         assert "in the folder" in session.transcript
-        with pytest.raises(ParleyError, match="outside the working directory: not read"):
+        with pytest.raises(ParleyError, match="outside the working directory, so not read"):
             await session.process_message("say: @@../key.txt@@")
     with pytest.raises(SettingsError, match=r"^references: no such folder: .*/none$"):
         Session(references=tmp_path / "none")
@@ -659,7 +659,7 @@ def test_a_call_limit_is_a_number_or_a_table(limit: Any) -> None:
         SettingsError, match=r"max_tool_calls(\.per_message)?: expected an integer ≥ 0"
     ):
         Session({"max_tool_calls": limit})
-    with pytest.raises(SettingsError, match="max_tool_calls: expected a number or a table"):
+    with pytest.raises(SettingsError, match="max_tool_calls: expected CallLimits"):
         Settings(max_tool_calls=limit)
     with pytest.raises(
         SettingsError, match=r"max_tool_calls\.per_session: expected an integer ≥ 0"

@@ -1,7 +1,7 @@
 --- Knows which buffers are chats, and sets them up.
 local M = {}
 
-local no_chat = "this is not a chat: :ParleyChatNew opens one"
+local no_chat = "this is not a chat. :ParleyChatNew opens one"
 local H = { attached = {}, on_disk = {}, leaving = {} }
 
 --- The requests about the exchange at the cursor.

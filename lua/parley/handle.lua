@@ -11,9 +11,9 @@ local longest_character = 64 -- bytes, with its combining marks
 local H = { handles = {}, last = 0 }
 
 -- The messages that the host shows if the buffer is gone.
-M.closed = "the buffer was closed: its turn has ended"
-M.reread = "the buffer was reloaded: its turn has ended"
-M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
+M.closed = "the buffer was closed, so its turn has ended"
+M.reread = "the buffer was reloaded, so its turn has ended"
+M.removed = "the answer was removed, so its turn has ended. :ParleyRespond asks again"
 
 ---@class parley.Handle
 ---@field id integer

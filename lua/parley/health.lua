@@ -31,7 +31,7 @@ function H.editor()
   if ok and parser then
     health.ok("the Treesitter parser for Markdown is installed")
   else
-    health.info("no Treesitter parser for Markdown: chats use the regex syntax")
+    health.info("no Treesitter parser for Markdown, so chats use the regex syntax")
   end
   for _, marker in pairs(require("parley.known").markers) do
     if vim.fn.strdisplaywidth(marker) ~= 2 then
@@ -47,7 +47,7 @@ function H.environment()
   health.start("parley: Python environment")
   local install = require("parley.install")
   if vim.g.parley_host == "python3" then
-    health.info("vim.g.parley_host is 'python3': Parley uses the shared host and its packages")
+    health.info("vim.g.parley_host is 'python3', so Parley uses the shared host and its packages")
     if vim.fn.exists("*_ParleyAttach") == 0 then
       health.error(
         "the remote plugin is not registered",
@@ -103,10 +103,10 @@ function H.host()
     health.error("the host does not answer", { "See " .. host.log(), "Run :ParleyInstall!" })
     return false
   end
-  local ms = state.started_in_ms and (", was ready after %d ms"):format(state.started_in_ms) or ""
+  local ms = state.started_in_ms and (" and was ready after %d ms"):format(state.started_in_ms) or ""
   health.ok("the host answers" .. ms)
   local log = host.log()
-  health.info("its log: " .. log .. (vim.uv.fs_stat(log) and "" or " (nothing was logged yet)"))
+  health.info("its log: " .. log .. (vim.uv.fs_stat(log) and "" or " (nothing has been logged yet)"))
   if vim.g.parley_last_error then
     health.warn("the last drawing error: " .. vim.g.parley_last_error)
   end

@@ -102,7 +102,7 @@ function M.run(opts)
     say(why, "error")
     return H.finish(false)
   end
-  say("making the Python environment in " .. M.dir() .. " (once; up to a minute)...", "info")
+  say("creating the Python environment in " .. M.dir() .. " (once; up to a minute)...", "info")
   vim.fn.delete(M.dir(), "rf")
   H.step(commands, 1, say)
 end
@@ -128,10 +128,10 @@ function M.commands()
   end
   local python, flaw = H.find_python()
   if not python then
-    local advice = "install it (Debian: apt install python3 python3-venv; macOS: brew install python) or uv, "
-      .. "then :ParleyInstall"
+    local advice = ". Install Python (Debian: apt install python3 python3-venv; macOS: brew install python) or uv, "
+      .. "then run :ParleyInstall"
     return nil,
-      ("Parley needs Python %d.%d or newer; %s: "):format(H.least[1], H.least[2], flaw) .. advice
+      ("Parley needs Python %d.%d or newer; %s"):format(H.least[1], H.least[2], flaw) .. advice
   end
   local pip =
     { H.python_in(dir), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }
@@ -150,7 +150,7 @@ function H.find_python()
     end
     flaw = flaw or M.flaw(path, ran)
   end
-  return nil, flaw or "none was found"
+  return nil, flaw or "no Python was found"
 end
 
 --- Arguments for any Python version: Python prints its version, and fails if it is too old or lacks

@@ -305,7 +305,7 @@ function H.given_back(buf, lhs)
     local map = H.map_of_the_user(buf, lhs:sub(1, length))
     if map then
       map.lhs, map.lhsraw, map.lhsrawalt = H.native, vim.keycode(H.native), nil
-      map.desc = "Parley: use these keys as outside chats"
+      map.desc = "Parley: do what these keys do outside chats"
       vim.fn.mapset(map)
       return map.lhsraw .. lhs:sub(length + 1)
     end

@@ -63,7 +63,7 @@ function M.reload()
   local parts = {}
   if #unsaved > 0 then
     local text =
-      "not reloaded, because of unsaved changes: %s (:e! loads the file, :w! keeps yours)"
+      "not reloaded, because of unsaved changes: %s (:e! loads the file, :w! keeps your text)"
     table.insert(parts, text:format(H.names(unsaved)))
   end
   if #deleted > 0 then
@@ -128,7 +128,7 @@ function M.apply(path, digest, text, saves)
   local lines, has_end = H.lines(text, options.fileformat)
   if not lines then
     return {
-      problem = ("not all its line ends are those of 'fileformat' %s"):format(options.fileformat),
+      problem = ("its line ends do not all match 'fileformat' %s"):format(options.fileformat),
     }
   end
   local is_clean = not options.modified and not difference -- else `:write` would ask
@@ -171,7 +171,7 @@ function M.move(path, target)
     end
   end
   if is_modified then
-    local text = "%s was moved, and its unsaved changes are only in the buffer: :w! writes them"
+    local text = "%s was moved, and its unsaved changes are only in the buffer. :w! writes them"
     require("parley.host").message(text:format(require("parley.context").name(buf)), "warn")
   elseif not vim.bo[buf].readonly then
     H.write(buf, "noautocmd", "!") -- otherwise `:w` would ask for its `!`

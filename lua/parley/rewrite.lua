@@ -107,7 +107,7 @@ function M.receive(id, reply)
     H.message(reply.problem, "warn")
   elseif reply.state ~= "complete" then
     local words = reply.state == "waiting" and "a tool call is waiting in the chat"
-      or "not answered yet: :ParleyRespond in the chat continues"
+      or "not answered yet. To continue, run :ParleyRespond in the chat"
     H.mark(one, words)
   elseif not (one.is_shown and vim.deep_equal(one.new, reply.lines)) then
     one.new, one.visible = reply.lines, reply.visible
@@ -139,7 +139,7 @@ function H.new(buf, first, last)
   one.range = api.nvim_buf_set_extmark(buf, H.ns, first - 1, 0, H.range(one, last))
   one.group = api.nvim_create_augroup("parley.rewrite." .. one.id, {})
   H.all[one.id] = one
-  H.mark(one, "the model rewrites these lines")
+  H.mark(one, "the model is rewriting these lines")
   api.nvim_create_autocmd("BufUnload", {
     group = one.group,
     buffer = buf,

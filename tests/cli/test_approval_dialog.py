@@ -119,7 +119,7 @@ def test_a_cancelled_reason_decides_nothing_and_leaving_keeps_the_calls_waiting(
             assert glass.terminal.is_by_lines()
         assert rows.rstrip().endswith(
             f"❓ {GOOGLE}\n❓ {MICROSOFT}\n"
-            "parley: these calls are waiting: parley respond chat.md asks about them again"
+            "parley: these calls are waiting. parley respond chat.md asks about them again"
         )
     assert shell.text.count("❓: `") == 2
 
@@ -260,7 +260,7 @@ def test_a_diff_longer_than_the_terminal_counts_when_the_pager_reached_its_end(
         glass.until_row(CHOOSE)
         glass.press("ya")
         if not pages:
-            glass.until_row("write_file was not fully shown as it is: press K or ya again")
+            glass.until_row("write_file was not fully shown as it is now: press K or ya again")
             assert file.read_text().startswith("old 0\n")
             glass.press("ya")
         assert glass.end() == 0

@@ -94,7 +94,7 @@ def test_chats_share_the_rate_limit_and_stay_valid_after_ctrl_c(shell: Shell) ->
         terminal.wait_for(lambda output: b"2 of 4" in output and b"ate limit" in output)
         os.kill(terminal.process.pid, signal.SIGINT)
         assert terminal.end() == 130
-    assert "parley: stopped: 2 of 4 chats are done" in terminal.text
+    assert "parley: stopped with 2 of 4 chats done" in terminal.text
     texts = [(shell.folder / f"{name}.md").read_text(encoding="utf-8") for name in "abcd"]
     assert sum(text.count("\n🤖:") for text in texts) <= 4
     assert sum("\n\none\n" in text or "\n\ntwo\n" in text for text in texts) == 2

@@ -123,12 +123,13 @@ def test_the_user_is_asked_about_calls_and_can_leave_them_waiting(shell: Shell, 
     shell.ask(STOCKS)
     with chat("chat.md") as glass:
         assert (
-            until_prompt(glass, 1)[-2] == "parley: the last question has no answer: /go continues"
+            until_prompt(glass, 1)[-2]
+            == "parley: the last question has no answer. /go continues the chat"
         )
         glass.press("/go\r")
         glass.until_row("Please choose")
         glass.press("q")
-        assert "parley: these calls are waiting: /go asks about them again" in until_prompt(
+        assert "parley: these calls are waiting. /go asks about them again" in until_prompt(
             glass, 2
         )
         glass.press("and?\r")
@@ -158,7 +159,7 @@ def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(
         glass.until_row("the file is the")
         glass.press("\x03")
         rows = until_prompt(glass, 3)
-        assert rows[-3:] == ["parley: stopped: /go continues", "", "💬:"]
+        assert rows[-3:] == ["parley: stopped. /go continues the answer", "", "💬:"]
         (path,) = shell.chats
         assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
         assert questions(path) == ["write 2000 words"]

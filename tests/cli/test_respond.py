@@ -65,8 +65,10 @@ def test_no_question_is_sent_if_the_settings_file_is_unreadable(shell: Shell, co
     done = shell.run("respond", "chat.md")
     said = done.stderr.decode()
     assert done.returncode == 1
-    assert ("Parley does not send questions until it can be read" in said) == ("[loop" in content)
-    assert ("there is no agent 'Mine'" in said) == ("[loop" not in content)
+    assert ("Parley does not send questions until the file can be read" in said) == (
+        "[loop" in content
+    )
+    assert ("the agent 'Mine', which does not exist" in said) == ("[loop" not in content)
     assert "🤖:" not in shell.text
 
 

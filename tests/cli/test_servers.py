@@ -57,7 +57,7 @@ def test_the_tool_list_shows_the_workspaces_folder_or_why_it_is_not_offered(
     assert f"workspace: ready\n  folder: {tree}\n" in capsys.readouterr().out
     monkeypatch.chdir(tmp_path)
     assert main(["tools"]) == 0
-    reason = "workspace: not offered: the working directory is not in a Git work tree\n"
+    reason = "workspace is not offered: the working directory is not in a Git work tree\n"
     assert capsys.readouterr().out.endswith(reason)
 
 
@@ -162,7 +162,7 @@ def test_the_list_of_resources_is_limited(tmp_path: Path, forks: ForkServer) -> 
     assert lines[1:3] == ["  echo: Says it.", "  resource a:0: first\\x1b[2J (text/plain): one two"]
     assert lines[21:24] == [
         "  resource a:19: 19",
-        "  and 5 more resources: --json lists them",
+        "  and 5 more resources: --json lists all of them",
         "  template a:{b}: page",
     ]
     _, said, _ = output(shell.run("tools", "--json"))
@@ -191,7 +191,7 @@ def test_declining_trust_is_reported(tmp_path: Path, forks: ForkServer) -> None:
     [
         ("# no list of servers\n", "invalid JSON: Expecting value"),
         ("{}", "mcpServers: expected a server table, got null"),
-        ('{"mcpServers": {}}', ".mcp.json has no servers: there is nothing to trust"),
+        ('{"mcpServers": {}}', ".mcp.json has no servers, so there is nothing to trust"),
         ('{"mcpServers": {"a": {}}}', "mcpServers.a: needs a command or a url"),
         (
             '{"mcpServers": {"a": {}, "b": {"command": "b"}}}',

@@ -95,7 +95,7 @@ def test_a_waiting_call_is_shown_without_disguise(shell: Shell) -> None:
     code, text = shows(shell, "respond", "chat.md", keys=b"q")
     assert code == 3
     assert text.rstrip().endswith(
-        "these calls are waiting: parley respond chat.md asks about them again"
+        "these calls are waiting. parley respond chat.md asks about them again"
     )
     assert "owned" in text
 
@@ -243,7 +243,7 @@ def test_ctrl_c_before_anything_was_sent_says_so(shell: Shell) -> None:
         started.read_bytes()
         terminal.press(b"\x03")
         assert terminal.end() == 130
-    assert "parley: stopped before a request was sent: chat.md is unchanged" in terminal.text
+    assert "parley: stopped before a request was sent, so chat.md is unchanged" in terminal.text
     assert shell.text == before
 
 

@@ -46,7 +46,7 @@ def verify(chat: Shell) -> Callable[..., tuple[int, list[str]]]:
 def test_an_unedited_chat_verifies(
     verify: Callable[..., tuple[int, list[str]]],
 ) -> None:
-    assert verify() == (0, ["2 of 2 requests still match the chat"])
+    assert verify() == (0, ["requests that still match the chat: 2 of 2"])
     assert verify(lambda text: text, "--tools")[0] == 0
 
 
@@ -55,7 +55,7 @@ def test_an_edit_is_reported_with_its_line(verify: Callable[..., tuple[int, list
         1,
         [
             "chat.md:1: exchange 1: the question was reworded (different in 2 requests)",
-            "0 of 2 requests still match the chat",
+            "requests that still match the chat: 0 of 2",
         ],
     )
 
@@ -75,7 +75,7 @@ def test_programs_read_edits_unknown_replies_and_settings(
         code, lines = verify()
         assert code == 0
         assert re.fullmatch(r"settings, since [-+0-9: ]+: the system prompt has changed", lines[0])
-        assert lines[1:] == ["2 of 2 requests still match the chat"]
+        assert lines[1:] == ["requests that still match the chat: 2 of 2"]
     finally:
         chat.configure("")
 
@@ -98,7 +98,7 @@ def test_an_agent_chosen_for_one_answer_is_not_compared_with_the_default(
     for name, front in (("one.md", ""), ("two.md", "---\nmodel: mine\n---\n\n")):
         (tmp_path / name).write_text(f"{front}💬: hello\n", encoding="utf-8")
         assert shell.run("respond", name, "--agent", "Other").returncode == 0
-        assert shell.run("verify", name).stdout == b"1 of 1 requests still match the chat\n"
+        assert shell.run("verify", name).stdout == b"requests that still match the chat: 1 of 1\n"
     shell.configure(OTHER.replace("Be another.", "Be yourself."))
     assert b": the system prompt has changed\n" in shell.run("verify", "one.md").stdout
 

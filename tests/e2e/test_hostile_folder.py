@@ -256,7 +256,8 @@ def check_started(user: User, there: Hostile, stderr: str) -> None:
         assert all(element.startswith("/") for element in path.split(os.pathsep))
     assert "No module named server" in stderr
     assert (
-        "command: not found or not executable: ./server; set cwd, or write the full path" in stderr
+        "command: ./server was not found or is not executable. Set cwd, or write the full path"
+        in stderr
     )
 
 

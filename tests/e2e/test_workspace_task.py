@@ -105,7 +105,7 @@ def test_a_script_has_a_bug_fixed_and_takes_the_fix_back(task: Task) -> None:
     task.source.write_text(f"# mine\n{BUG}")  # the printed diff does not show this line
     found = task.run("respond", task.file, "--choose", "ya", code=3)
     assert [note["message"] for note in found["note"]] == [
-        "the file has changed: look at the new diff of edit_file, then --choose ya again"
+        "the file has changed: look at the new diff of edit_file, then pass --choose ya again"
     ]
     assert " # mine" in waiting(found)[1][0]["diff"].splitlines()
     assert task.source.read_text() == f"# mine\n{BUG}"

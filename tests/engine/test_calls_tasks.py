@@ -156,7 +156,7 @@ async def test_an_unreachable_server_keeps_the_task_and_the_other_results() -> N
     assert "🛠️: [read_file][call_2]\n\n`fine`" in turns.text
     assert NOTICE in turns.text
     tools.offered = Catalogue(missing=("demo",))
-    missing = "web_search runs as a task of MCP server 'demo', which is missing."
+    missing = "web_search is running as a task on MCP server 'demo', which is missing."
     end = await turns.run()
     assert (end.kind, missing in end.message) == ("interrupted", True)
     assert PENDING in turns.text

@@ -140,7 +140,7 @@ async def test_the_next_question_continues_with_the_whole_conversation() -> None
     assert await turns.run() == End("complete")
     assert turns.text.endswith("💬: thanks\n\n🤖:[Demo]\n\nYou are welcome.\n\n💬: \n")
     turns.document.anchor = 10**6
-    assert await turns.run() == End("nothing", "no question here: write it after 💬: first")
+    assert await turns.run() == End("nothing", "no question here: write one after 💬: first")
     assert [len(request.turns()) for request in model.asks] == [1, 2, 4]
 
 

@@ -421,7 +421,7 @@ async def test_a_registered_client_signs_in_without_registering(state: Path, met
 async def test_a_call_that_lacks_a_scope_says_so_and_the_next_sign_in_asks_for_it(
     state: Path,
 ) -> None:
-    wish = "sign in again for the scope admin: :ParleyLogin tracker"
+    wish = "sign in again for the scope admin with :ParleyLogin tracker"
     person = Person()
     async with guarded(Provider()) as provider:
         await signed_in(provider, state)

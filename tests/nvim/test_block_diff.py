@@ -49,7 +49,9 @@ def test_the_users_hunks_go_into_the_file_that_the_block_names(nvim: Child, proj
     nvim.until(lambda: "print" in nvim.text(), "the hunk")
     assert nvim.lines() == CODE.replace("one():", "one():\n    print('x')").splitlines()
     nvim.keys("<C-w>lq")
-    nvim.until(lambda: "unsaved changes: :w in it writes them" in nvim.messages(), "the message")
+    nvim.until(
+        lambda: "unsaved changes: use :w there to save them" in nvim.messages(), "the message"
+    )
     assert "apply-" in nvim.name
     assert (project / "sub" / "a.py").read_text(encoding="utf-8") == CODE
 
@@ -87,8 +89,8 @@ def test_a_block_without_a_place_is_refused_with_the_reason(nvim: Child, project
 
     text = refusal("```python a.py", "def three():", "    return 1", "```")
     assert text.endswith(
-        "a.py: the code block does not fit anywhere in the file: its first line is not there: def three():. "
-        ":ParleyApply! compares the whole file"
+        "a.py: the code block does not fit anywhere in the file, because its first line is "
+        "missing: 'def three():'. :ParleyApply! compares the whole file"
     )
     nvim.command("ParleyApply!")
     nvim.until(lambda: nvim.lua("return vim.wo.diff"), "the diff")

@@ -329,7 +329,7 @@ def test_a_handle_leaves_no_marks(plain: Child) -> None:
     namespace = plain.nvim.api.get_namespaces()["parley.handle"]
     assert plain.nvim.api.buf_get_extmarks(0, namespace, 0, -1, {}) == []
     assert remote(plain, "read", handle, -1) == {
-        "gone": "the buffer was closed: its turn has ended"
+        "gone": "the buffer was closed, so its turn has ended"
     }
 
 

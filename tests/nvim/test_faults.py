@@ -65,13 +65,12 @@ def desk(neovim: Child) -> Child:
     "shown",
     [
         (
-            "gone: failed, 0 tools\n\nError: mcp.servers.gone.command: not found or not "
-            "executable: "
-            "no-such-p"
+            "gone: failed, 0 tools\n\nError: mcp.servers.gone.command: no-such-program was not "
+            "found or is not executable"
         ),
         "variable NO_SUCH_VARIABLE (in ${NO_SUCH_VARIABLE}) is not set",
         (
-            "no licence found. If it needs variables from your environment, set them in "
+            "no licence found. If the server needs variables from your environment, set them in "
             "mcp.servers.dies."
         ),
         "Error: MCP server 'mute' was not ready within 0.2 s",

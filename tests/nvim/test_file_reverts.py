@@ -169,7 +169,7 @@ def test_an_exchange_is_reverted_after_a_restart_and_repeated(
         later.until_screen("reverted new.py")
         later.keys("Anever mind<Esc>")
         later.command("ParleyRevert")
-        later.until_screen("the calls of this exchange changed no files")
+        later.until_screen("no call in this exchange changed a file")
         later.command("ParleyLog")
         log = later.until_text("repeated")
         assert re.search(r"reverted  workspace/edit_file .*  app\.py", log), log
@@ -183,7 +183,7 @@ def test_a_file_that_has_changed_since_is_shown_with_both_other_texts(
     (project / "app.py").write_text(mine)
     nvim.command("1")
     nvim.command("ParleyRevert")
-    nvim.until_screen("changed since, so not reverted: app.py")
+    nvim.until_screen("not reverted, because of later changes: app.py")
     bars = nvim.until_screen("after call   dp take").split("\n")[1]
     assert nvim.lua("return vim.fn.tabpagenr('$')") == 2
     now, left, restored = windows(nvim)

@@ -103,7 +103,7 @@ def test_a_remote_model_is_not_contacted_and_its_address_shows_no_password(
     ("root", "line"),
     [
         ("notes", "- workspace: its tools work in {}/notes"),
-        ("gone", "- workspace: not offered: workspace.root is not a folder: {}/gone"),
+        ("gone", "- workspace is not offered: workspace.root is not a folder: {}/gone"),
     ],
 )
 def test_it_names_the_workspaces_folder_or_why_there_is_none(

@@ -11,7 +11,7 @@ import pytest
 from tests.nvim.counting import Chat, furnish, is_complete, opened, problems, until, waits
 from tests.nvim.harness import Child, child
 
-CHANGED = "the definition of count/note changed since you"
+CHANGED = "the definition of count/note has changed since you"
 
 
 def define(nvim: Child, home: Path, definition: str) -> None:

@@ -156,7 +156,7 @@ def test_a_wider_scope_is_named_on_the_page_and_the_next_key_asks_for_it(
         nvim.keys("R")
         seen = shown(nvim, "tracker: failed, signed in")
         assert "HTTP 403 Forbidden: not for you. What to do: sign" in seen
-        assert nvim.text().count("sign in again for the scope admin: :ParleyLogin tracker") == 1
+        assert nvim.text().count("sign in again for the scope admin with :ParleyLogin tracker") == 1
         on_the_server(nvim)
         nvim.keys("s")
         shown(nvim, "tracker: ready, signed in, protocol")

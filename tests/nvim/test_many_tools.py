@@ -79,7 +79,6 @@ def test_the_page_shows_the_tools_cost_and_that_they_are_too_many(
     assert "- [x] tool_7 ~20  To tool_7." in text
     assert "\nIn use: 308 tools, ~6," in text
     assert (
-        "There is room for only ~500 tokens,\nso a model receives only tool names, and finds the"
-        in text
+        "There is room for only ~500 tokens,\nso a model receives only tool names, and uses" in text
     )
     assert offered_to(nvim, chat) == ["find_tools"]

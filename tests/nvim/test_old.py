@@ -103,7 +103,7 @@ def fresh(tmp_path: Path) -> Iterator[Child]:
 @pytest.mark.parametrize(
     ("script", "what"),
     [
-        (None, "none was found"),
+        (None, "no Python was found"),
         (OLD, "{}/python3 is Python 3.9.2: too old"),
         (
             WITHOUT_VENV,
@@ -119,7 +119,7 @@ def test_the_command_and_the_health_check_name_a_missing_or_old_python(
         (programs / "python3").write_text(script, encoding="utf-8")
         (programs / "python3").chmod(0o755)
     wanted = (
-        f"Parley needs Python 3.11 or newer; {what.format(programs)}: install it (Debian: apt "
+        f"Parley needs Python 3.11 or newer; {what.format(programs)}. Install Python (Debian: apt "
         "install"
     )
     fresh.edit("chat.md", "💬: hello\n")

@@ -90,7 +90,7 @@ def test_questions_below_a_running_answer_are_marked_as_queued_and_asked_in_orde
     nvim.keys("kkO<CR>💬: say: two<CR><Esc>k<C-g><C-g>")
     nvim.until_screen("queued 💬: say: two")
     assert "queued 💬: say: three" in nvim.screen()
-    assert "Parley asks it when the answer above is complete" in nvim.messages()
+    assert "Parley will ask it when the answer above is complete" in nvim.messages()
     model.go.set()
     nvim.until(lambda: len(questions(nvim)) == 7, "all answers")
     nvim.until_idle()

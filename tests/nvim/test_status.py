@@ -181,7 +181,7 @@ def test_reloading_a_buffer_in_a_turn_is_not_reported_as_closing(
     neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
     neovim.command("messages clear | edit!")
     neovim.until(lambda: "its turn has ended" in neovim.messages(), "the message")
-    assert neovim.messages() == "Parley: the buffer was reloaded: its turn has ended"
+    assert neovim.messages() == "Parley: the buffer was reloaded, so its turn has ended"
     neovim.until_idle()
     assert neovim.lines() == [f"💬: {QUESTION}"]
     go(tmp_path)

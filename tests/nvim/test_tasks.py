@@ -186,7 +186,7 @@ def test_a_stop_cancels_the_task_but_a_server_that_ends_leaves_it(digging: Diggi
         digging.server.kill()
         until(nvim, lambda: has_ended(nvim), "the end")
         assert "[pending]\n\n`task-2`" in nvim.text()
-        nvim.until_screen("Its result is")
+        nvim.until_screen("Its result will be")
 
 
 def test_a_question_right_after_a_reload_waits_for_the_ending_turn(

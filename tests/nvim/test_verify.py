@@ -31,7 +31,7 @@ def test_a_neovim_chat_verifies_until_it_is_edited(
     nvim.command("silent write")
     assert (main(["verify", str(path)]), capsys.readouterr().out.splitlines()[-1]) == (
         0,
-        "3 of 3 requests still match the chat",
+        "requests that still match the chat: 3 of 3",
     )
     nvim.command("%s/of google$/of apple/")
     nvim.command("silent write")

@@ -127,7 +127,7 @@ def test_a_removed_answer_is_announced_as_a_stop(nvim: Child) -> None:
     nvim.until(lambda: heard(nvim)[-1][0] == "ParleyStopped", "the event")
     assert (
         heard(nvim)[-1][1]
-        == "the answer was removed, so its turn has ended: :ParleyRespond asks again"
+        == "the answer was removed, so its turn has ended. :ParleyRespond asks again"
     )
     assert nvim.variable("parley_status") == ""
 

@@ -147,7 +147,7 @@ def test_a_capital_mark_given_here_decides_later_calls_of_the_tool(
     known = view(yes(asked(1), choice=mark, rule=rule, state=state), wrote=(asked(2),))
     made = step(remembering(mark), view=known)
     assert made == Decide(
-        (Decision(asked(2), "memory", f"it is remembered from {mark} on call_1"),)
+        (Decision(asked(2), "memory", f"you remembered it with {mark} on call_1"),)
     )
 
 

@@ -252,7 +252,7 @@ def test_a_tool_that_destroys_is_asked_about_even_if_a_chat_remembers_it() -> No
     why = why_asked(asked(2), Approvals(transcript, only(DESTROYS), known), Rules())
     assert (
         why
-        == "no rule allows it, and no capital letter remembers a call that may destroy something"
+        == "no rule allows it, and no choice is remembered for a call that may destroy something"
     )
     exactly = knowing(allows(DESTROYS, arguments='{"query":"x"}'), known=known)
     assert isinstance(step(transcript, only(DESTROYS), view=exactly), Decide)

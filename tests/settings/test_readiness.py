@@ -12,7 +12,7 @@ from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 KEYS = {"OPENAI_API_KEY": "k"}
 AGENTS = "Claude, ChatGPT, Gemini, Ollama, Demo, Demo-OpenAI, Demo-Text"
 HINT = (
-    "no key is set: this is the demo model. "
+    "no key is set, so this is the demo model. "
     "To use another model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"
 )
 BROKEN = "front matter is not valid YAML: expected ',' or ']', but got '<stream end>'"
@@ -104,7 +104,7 @@ def test_if_the_settings_name_no_agent_no_other_provider_is_asked(
     assert (outcome == Ready("")) is begins
     if isinstance(outcome, Refusal):
         assert outcome.problem.startswith(
-            "your settings refer to an unknown agent: there is no agent 'Mine'"
+            "your settings refer to the agent 'Mine', which does not exist: choose one of "
         )
 
 

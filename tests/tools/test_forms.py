@@ -108,7 +108,7 @@ def test_a_typed_line_is_a_valid_value_or_gets_a_complaint(
             "date-time",
             ["2026-11-23T09:30:00Z", "2026-11-23t09:30:00.5+01:00"],
             ["2026-11-23", "2026-11-23T09:30:00", "2026-11-23 09:30:00Z", "2026-11-23T25:00:00Z"],
-            "a date and a time",
+            "a date and time",
         ),
     ],
 )

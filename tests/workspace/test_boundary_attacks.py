@@ -112,7 +112,7 @@ async def test_a_guarded_file_is_recognized_by_any_path(target: Target, attack: 
     for name, more in (("read_file", {}), ("list_files", {}), ("search_text", {"pattern": "x"})):
         found = await target.preview(name, {"path": path, **more})
         assert found
-        assert found.guard == f"{path} is {why}: this path needs your approval each time"
+        assert found.guard == f"{path} is {why}, so it needs your approval each time"
         assert found.is_binding
         assert found.base
     written = await target.preview("write_file", {"path": path, **WRITE})

@@ -12,7 +12,7 @@ from parley.policy.permissions import listing
 
 
 def allow(arguments: argparse.Namespace) -> int:
-    """List the calls that you have allowed beyond one call, or remove such permissions."""
+    """List the permissions that you gave in Neovim, or remove some of them."""
     from parley.storage.ledger import shell_ledger
 
     with shell_ledger(os.environ) as ledger:

@@ -242,9 +242,9 @@ def _respond(command: Parser) -> None:
         default=[],
         type=_choice,
         metavar="CHOICE",
-        help="for scripts: decide on waiting calls that an earlier run printed: "
-        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; may be repeated: each "
-        "applies to the calls that earlier choices left undecided",
+        help="for scripts: decide on waiting calls that an earlier run printed, with "
+        f"{', '.join(CHOICES)}, or ID=CHOICE for the call with this id; may be repeated, and then "
+        "each applies to the calls that earlier choices left undecided",
     )
     command.add_argument(
         "--reason", default="", metavar="TEXT", help="the reason for declining, for the model"
@@ -666,7 +666,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "allow": Command(
         "allow:allow",
-        "List the calls that you have allowed beyond one call, or remove such permissions.",
+        "List the permissions that you gave in Neovim, or remove some of them.",
         _allow,
     ),
     "completion": Command(

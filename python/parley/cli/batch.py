@@ -203,7 +203,7 @@ class _Batch:
     def _tell_of_those_left(self) -> None:
         files = ", ".join(self._unfinished)
         unfinished = f"; the text so far is in {files}" if files else ""
-        complain(f"stopped: {len(self._outcomes)} of {len(self._files)} chats are done{unfinished}")
+        complain(f"stopped with {len(self._outcomes)} of {len(self._files)} chats done{unfinished}")
 
 
 class _BatchReport(Report):

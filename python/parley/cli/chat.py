@@ -107,7 +107,7 @@ class _Conversation:
         remark(f"{agent} answers; the chat is {path}")
         remark("/help lists the commands; Ctrl-D ends the conversation")
         if rest := _unfinished(self._transcript()):
-            remark(f"{rest}: /go continues")
+            remark(f"{rest}. /go continues the chat")
 
     def _transcript(self) -> Transcript:
         """The chat, as its file is now. Raises ParleyError."""
@@ -195,7 +195,7 @@ class _Conversation:
 
 async def _stopped(ports: engine.Ports) -> str:
     await engine.stopped(ports)
-    return "stopped: /go continues"
+    return "stopped. /go continues the answer"
 
 
 def _typed() -> tuple[str, bool]:

@@ -137,9 +137,7 @@ def _line(option: str, path: str, transcript: Transcript) -> Iterator[str]:
 EXPORTS = {
     HTML: Form("one self-contained page", _html),
     "md": Form("plain Markdown", _markdown),
-    "jsonl-openai": Form("messages of Chat Completions", partial(_line, "openai"), is_line=True),
-    "jsonl-anthropic": Form(
-        "messages of the Messages API", partial(_line, "anthropic"), is_line=True
-    ),
+    "jsonl-openai": Form("Chat Completions messages", partial(_line, "openai"), is_line=True),
+    "jsonl-anthropic": Form("Messages API messages", partial(_line, "anthropic"), is_line=True),
 }
 """The forms for `parley export --to`."""

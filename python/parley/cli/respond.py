@@ -78,7 +78,7 @@ def answering(arguments: argparse.Namespace) -> Work:
                 report.left(seen)
                 end = replace(
                     end,
-                    message=f"these calls are waiting: {go_on(arguments)} asks about them again",
+                    message=f"these calls are waiting. {go_on(arguments)} asks about them again",
                 )
             else:
                 write_waiting(ports, seen, report)
@@ -118,7 +118,7 @@ def stopping(arguments: argparse.Namespace) -> OnStop:
         if await engine.stopped(ports):
             return f"stopped: the answer so far is in {arguments.file}"
         before = "the new answer began" if arguments.again else "a request was sent"
-        return f"stopped before {before}: {arguments.file} is unchanged"
+        return f"stopped before {before}, so {arguments.file} is unchanged"
 
     return stopped
 

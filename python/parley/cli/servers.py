@@ -28,7 +28,7 @@ from parley.cli.terminal import (
 )
 from parley.errors import ParleyError
 from parley.programs import program, working_folder
-from parley.text import one_line
+from parley.text import counted, one_line
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.server_settings import MOCK, WORKSPACE
 from parley.tools.visits import Visit
@@ -86,7 +86,7 @@ async def _tools(arguments: argparse.Namespace) -> int:
     async with _application() as app:
         code = await _list(app, as_json=arguments.json)
         if app.workspace.root.reason and not (arguments.json or app.has_unreadable_file):
-            say_line(f"{WORKSPACE}: not offered: {app.workspace.root.reason}")
+            say_line(f"{WORKSPACE} is not offered: {app.workspace.root.reason}")
         return code
 
 
@@ -156,7 +156,7 @@ def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
     for resource in resources[:RESOURCES_SHOWN]:
         say_line(f"  {kind} {one_line(resource.uri)}: {resource.about[:90]}")
     if (more := len(resources) - RESOURCES_SHOWN) > 0:
-        say_line(f"  and {more} more {kind}s: --json lists them")
+        say_line(f"  and {counted(more, f'more {kind}')}: --json lists all of them")
 
 
 def login(arguments: argparse.Namespace) -> int:

@@ -200,7 +200,7 @@ def warn_of_project(app: App) -> None:
     """
     for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
-        remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")
+        remark(f"the servers in {path} are not used yet. Read the file, then run: {trust}")
     if names := [skill.skill.name for skill in app.skills.untrusted]:
         skill, them = ("skill", "it") if len(names) == 1 else ("skills", "them")
         remark(

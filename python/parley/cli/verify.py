@@ -127,4 +127,4 @@ def _conclude(outcome: Verification, *, as_json: bool) -> None:
             unknown=len(outcome.unknown),
         )
     else:
-        say_line(f"{outcome.same} of {outcome.requests} requests still match the chat")
+        say_line(f"requests that still match the chat: {outcome.same} of {outcome.requests}")

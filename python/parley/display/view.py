@@ -68,11 +68,9 @@ _LONGEST_ROW = 600
 """The most characters of a diff's row."""
 PREVIEW = "a preview: the server decides what it writes"
 TAKEN_BACK = "is marked [{}], but that approval was undone: choose again"
-NOT_HERE = (
-    "is marked [{}], but that choice was not made here for this exact call: it counts as undecided"
-)
-CHANGED = "the definition of {} changed since {}: K shows the changes"
-COLLECTED = "it runs as a task on its server: :ParleyRespond collects the result"
+NOT_HERE = "is marked [{}], but that choice was not made here for this exact call, so it counts as undecided"
+CHANGED = "the definition of {} has changed since {}: K shows the changes"
+COLLECTED = "it runs as a task on its server. :ParleyRespond collects the result"
 _SINCE = {
     "approved": "you approved this call",
     "remembered": "you remembered it",
@@ -432,10 +430,10 @@ def _language(values: Iterable[Any]) -> str:
 def changes(before: str, now: str) -> list[str]:
     """The changes to a tool's definition, as a diff without hidden characters."""
     if not before:
-        return ["**The definition changed; the old definition is no longer known**", ""]
+        return ["**The definition has changed; the old definition is no longer known**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
     diff = [line for line in delta if not line.startswith(("---", "+++", "@@"))]
-    return ["**The definition changed (- old, + new)**", "```diff", *diff, "```"]
+    return ["**The definition has changed (- old, + new)**", "```diff", *diff, "```"]
 
 
 def _definition(canonical: str) -> list[str]:

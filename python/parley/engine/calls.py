@@ -236,7 +236,7 @@ async def _is_unchanged(ports: Ports, proposal: Proposal, tool: Tool, approvals:
 
 def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:
     return PendingError(
-        f"{proposal.call.name} runs as a task of MCP server '{key.server}', which is missing. "
+        f"{proposal.call.name} is running as a task on MCP server '{key.server}', which is missing. "
         f"{COLLECT}"
     )
 

@@ -186,7 +186,7 @@ async def _reword(
     tool = observation.catalogue.get(call.call.name) if call else None
     preview = approvals.preview(call) if call else None
     if call is None or tool is None or preview is None or not preview.changes:
-        return ChoiceMade(False, "this call is not waiting any more")
+        return ChoiceMade(False, "this call is no longer waiting")
     if left := doubts([call], approvals, press.seen):
         return _held_back(ports, observation, left, press.name or press.key)
     before = preview.changes[0].before

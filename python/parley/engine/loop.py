@@ -73,7 +73,7 @@ async def _take(  # noqa: C901  one case for each step
     """Carry out one step; returns an End if the user has to act next."""
     match step:
         case plan.AwaitQuestion():
-            return End("nothing", "no question here: write it after 💬: first")
+            return End("nothing", "no question here: write one after 💬: first")
         case plan.AwaitChoices(calls):
             readable = [call for call in calls if isinstance(call, Proposal)]
             if refused := await refused_calls(ports, observation, readable):

@@ -42,7 +42,7 @@ from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle
 
 NOTHING_ASKED = "no question here: a chat starts with a 💬: line and your question"
-REMOVED = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
+REMOVED = "the answer was removed, so its turn has ended. :ParleyRespond asks again"
 
 T = TypeVar("T")
 

@@ -171,7 +171,7 @@ class Chat:
             self.buffer.editor.spawn(self._write_agent(name))
         else:
             self.buffer.editor.message(
-                f"this chat now uses {name}; :ParleyAgent! writes that into its file"
+                f"this chat now uses {name}; :ParleyAgent! writes the agent into its file"
             )
 
     async def _write_agent(self, name: str) -> None:

@@ -163,7 +163,7 @@ def _file(histories: Sequence[ChangeHistory], number: int) -> FileChanges:
 
 def _nothing(chosen: Sequence[ChangeHistory]) -> str:
     if not chosen:
-        return "the calls of this exchange changed no files"
+        return "no call in this exchange changed a file"
     if chosen[0].is_reverted:
         return "already reverted. :ParleyRevert! repeats the changes"
     return "nothing to repeat. :ParleyRevert reverts the changes"
@@ -173,7 +173,7 @@ def _report(outcome: RevertOutcome, root: Path, word: str) -> str:
     parts = [f"{word} {_names(outcome.reverted, root)}"] if outcome.reverted else []
     if outcome.conflicts:
         paths = [conflict.path for conflict in outcome.conflicts]
-        parts.append(f"changed since, so not {word}: {_names(paths, root)}")
+        parts.append(f"not {word}, because of later changes: {_names(paths, root)}")
     texts = map(legible_line, (*outcome.remarks, *outcome.problems))
     return "; ".join([*parts, *texts]) or f"nothing to do: no file was {word}"
 

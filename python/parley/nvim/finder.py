@@ -78,7 +78,7 @@ async def offer_chats(editor: Editor, folder: str, words: str, cwd: Path) -> Non
     elif words:
         editor.message(f"no chat contains all of these words: {words}{_because(chats)}", "warn")
     else:
-        editor.message(f"there are no chats: :ParleyChatNew creates one{_because(chats)}")
+        editor.message(f"there are no chats. :ParleyChatNew creates one{_because(chats)}")
 
 
 def _because(chats: ChatList) -> str:

@@ -127,7 +127,7 @@ def _workspace(app: App) -> Line:
     """The folder of Parley's own file tools, or why they are not offered."""
     if app.workspace.root.path:
         return "info", f"{WORKSPACE}: its tools work in {app.workspace.root.path}", []
-    return "info", f"{WORKSPACE}: not offered: {app.workspace.root.reason}", []
+    return "info", f"{WORKSPACE} is not offered: {app.workspace.root.reason}", []
 
 
 def _files(app: App) -> Iterator[Line]:

@@ -45,7 +45,7 @@ async def bring(
     def change(shot: engine.Snapshot) -> list[Edit]:
         nonlocal below
         if not shot.transcript.exchanges:
-            raise ParleyError("there is no question in this chat: :ParleyQuestion adds one")
+            raise ParleyError("there is no question in this chat. :ParleyQuestion adds one")
         *_, last = shot.transcript.exchanges
         if is_first and last.question and not last.answers:
             edit = begin_question(shot.lines, last.question, fit(text))

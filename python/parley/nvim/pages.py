@@ -238,6 +238,6 @@ def write_page(
         with path.open("w", encoding="utf-8", errors="replace") as file:
             file.write(html_page(transcript, path.stem, attachments.pictures(transcript)))
     except FileExistsError as error:
-        raise ParleyError(f"{path} already exists: :ParleyExport! overwrites it") from error
+        raise ParleyError(f"{path} already exists. :ParleyExport! overwrites it") from error
     except OSError as error:
         raise ParleyError(f"cannot write {path}: {error.strerror}") from error

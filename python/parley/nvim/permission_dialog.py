@@ -91,7 +91,7 @@ class PermissionDialog:
         if not number:
             return
         given = buffer.app.allow(choices[number - 1].permission, tool)
-        more = ". :ParleyRespond continues" if observation.undecided() else ""
+        more = ". :ParleyRespond continues the answer" if observation.undecided() else ""
         self._editor.message(f"permission {legible_line(listing(given))}{more}")
         self.show(opening=False)
 
@@ -114,8 +114,8 @@ def _check(observation: engine.Observation, call: Proposal, tool: Tool) -> None:
         raise ParleyError(f"approval.ask has {pattern}, so Parley always asks about this call")
     if not observation.situation.approvals.was_approved(call, tool):
         raise ParleyError(
-            "approve this call first, with its tool as it is now: :ParleyAllow only extends an "
-            "approval that you gave here"
+            "approve this call first, with its tool's current definition. :ParleyAllow only extends "
+            "an approval that you gave here"
         )
 
 

@@ -65,8 +65,8 @@ class ServersPage:
             boxes = {"": offer.box(status), **{t.name: offer.tool_box(t) for t in status.tools}}
             if boxes.get(tool, NEVER) == NEVER:
                 raise ParleyError(
-                    f"{server}/{tool or '*'} is not offered here: the settings or the agent "
-                    "exclude it"
+                    f"{server}/{tool or '*'} is not offered here: it is excluded by the "
+                    "settings or the agent"
                 )
             await chat.change(
                 handle, lambda shot: _switched(shot, server, tool, boxes[tool] == NONE)
@@ -96,8 +96,8 @@ class ServersPage:
         await self._draw()
         if failure := await self._editor.ask("open_url", page.url):
             self._editor.message(
-                f"no browser opened the page on {page.host}. :ParleyTools shows its address: "
-                f"{legible_line(failure)}",
+                f"no browser opened the page on {page.host}: {legible_line(failure)}. "
+                ":ParleyTools shows the address",
                 "warn",
             )
 

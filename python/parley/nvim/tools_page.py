@@ -119,7 +119,7 @@ def _excess(offer: ServerOffer) -> list[str]:
     return [
         "",
         f"In use: {_sum(tools)}. There is room for only {most},",
-        "so a model receives only tool names, and finds the tools that it needs with find_tools.",
+        "so a model receives only tool names, and uses find_tools to find the tools that it needs.",
     ]
 
 

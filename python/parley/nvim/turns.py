@@ -100,7 +100,9 @@ class Turns:
             self._buffer.editor.message("removed from the queue: this question will not be asked")
         elif place and place.is_below and turn and (self._next or not turn.ending):
             self._queue.put(handle, place.up)
-            self._buffer.editor.message("queued: Parley asks it when the answer above is complete")
+            self._buffer.editor.message(
+                "question queued: Parley will ask it when the answer above is complete"
+            )
         else:
             self.start(handle, None, work)
 

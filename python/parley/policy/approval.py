@@ -426,7 +426,7 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
         return Decision(proposal, "auto", tool.unasked)
     if entry := approvals.remembered(proposal, tool).get(tool.digest):
         return Decision(
-            proposal, "memory", f"it is remembered from {entry.choice} on {entry.key.id}"
+            proposal, "memory", f"you remembered it with {entry.choice} on {entry.key.id}"
         )
     if permission := approvals.permission(proposal, tool):
         return Decision(proposal, "permission", reason(permission))

@@ -26,9 +26,9 @@ else."""
 
 _SAYS: dict[Kind, str] = {
     "started": "{} may have run: no result in the file. {} reruns it",
-    "redefined": "{} is not the tool that was shown: look at it, then {} again",
-    "changed": "the file has changed: look at the new diff of {}, then {} again",
-    "unseen": "{} was not fully shown as it is: press K or {} again",
+    "redefined": "{} is not the tool that was shown: look at it, then press {} again",
+    "changed": "the file has changed: look at the new diff of {}, then press {} again",
+    "unseen": "{} was not fully shown as it is now: press K or {} again",
     "early": "{} has just appeared: read it, then press {} again",
 }
 _LONGEST_NAME = 40
@@ -144,7 +144,7 @@ _SINCE = {
 _UNREMEMBERED: dict[Memory, str] = {
     "tool": "no choice is remembered for the tool",
     "arguments": "no choice is remembered for this command",
-    "nothing": "no capital letter remembers a call that may destroy something",
+    "nothing": "no choice is remembered for a call that may destroy something",
 }
 
 

@@ -52,8 +52,8 @@ class SettingsFile:
         if not self.problems:
             return ""
         return (
-            f"{self.problems[0].removeprefix('parley: ')}: Parley does not send questions until "
-            "it can be read"
+            f"{self.problems[0].removeprefix('parley: ')}. Parley does not send questions until "
+            "the file can be read"
         )
 
     def value(self, path: str) -> Any:

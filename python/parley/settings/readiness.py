@@ -147,7 +147,10 @@ def _misnamed_default(transcript: Transcript, settings: Settings) -> str:
     is_named = "agent" in read_front_matter(transcript.front_matter).keys
     if is_named or not settings.agent or settings.named_agent(settings.agent):
         return ""
-    return f"your settings refer to an unknown agent: {no_such_agent(settings.agent, settings)}"
+    return (
+        f"your settings refer to the agent {settings.agent!r}, which does not exist: "
+        f"choose one of {_agents(settings)}"
+    )
 
 
 def _agents(settings: Settings) -> str:
@@ -167,4 +170,6 @@ def _no_key(
         return ""
     providers = (settings.provider(a.provider) for a in settings.all_agents())
     variables = dict.fromkeys(p.key_variable for p in providers if p and p.key_variable)
-    return f"no key is set: this is the demo model. To use another model, set {any_of(*variables)}"
+    return (
+        f"no key is set, so this is the demo model. To use another model, set {any_of(*variables)}"
+    )

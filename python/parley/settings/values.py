@@ -428,9 +428,7 @@ class Settings:
     def __post_init__(self) -> None:
         limits: object = self.max_tool_calls
         if not isinstance(limits, CallLimits):
-            raise SettingsError(
-                f"max_tool_calls: expected a number or a table, as CallLimits, got {limits!r}"
-            )
+            raise SettingsError(f"max_tool_calls: expected CallLimits, got {limits!r}")
 
     def with_servers(self, more: Mapping[str, ServerSettings]) -> Self:
         """These settings with more servers; existing servers stay unchanged."""

@@ -247,7 +247,7 @@ async def _update(trees: _Trees, kind: str, lines: list[bytes]) -> None:
     for at in range(0, len(lines), _AT_ONCE):
         stdin = b"".join(line + b"\0" for line in lines[at : at + _AT_ONCE])
         if (await trees.own(*options, stdin=stdin))[1]:
-            raise ParleyError("git cannot store the files; some may have changed meanwhile")
+            raise ParleyError("git cannot store the files; some may have changed in the meantime")
 
 
 def _removals(trees: _Trees, names: Iterable[bytes]) -> list[bytes]:

@@ -34,12 +34,12 @@ WRONG = {
     '{"messages": 1}': "expected an array of messages",
     '{"messages": [1]}': "message 1: expected an object",
     '[{"role": 1}]': "message 1: expected an object",
-    '[{"role": "user", "content": "a"}, {"role": "narrator"}]': "message 2: expected one of",
+    '[{"role": "user", "content": "a"}, {"role": "narrator"}]': 'message 2: expected "role" to be one of',
     '[{"role": "user", "content": 1}]': "message 1: expected a string or a list of parts",
     '[{"role": "user", "content": [1]}]': "message 1: expected objects",
     '[{"role": "assistant", "tool_calls": 1}]': "message 1: expected a list",
     '[{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}]': (
-        "message 1: expected a call as"
+        "message 1: expected a call of the form"
     ),
     '[{"role": "assistant", "content": [{"type": "tool_use"}]}]': 'message 1: expected a "name"',
     '[{"role": "user", "role": "system"}]': "a key appears twice",
@@ -88,7 +88,9 @@ def test_unreadable_content_is_reported_with_its_place(text: str) -> None:
 def test_a_named_format_is_used() -> None:
     (chat,) = imported_chats("💬: a\n\n🤖:\n\n❓: `{}`\n\n🔧: x id=y\n", "gp")
     assert "\n\\❓: `{}`\n\n🔧: x id=y\n" in chat.text
-    with pytest.raises(ValueError, match="message 1: expected one of system, user, assistant as"):
+    with pytest.raises(
+        ValueError, match='message 1: expected "role" to be one of system, user, assistant'
+    ):
         imported_chats('[{"role": "developer", "content": "a"}]', "anthropic")
     with pytest.raises(ValueError, match="invalid JSON"):
         imported_chats("💬: a\n", "openai")

@@ -34,11 +34,11 @@ class ImportFormat:
 
 
 IMPORT_FORMATS = {
-    "gp": ImportFormat("a chat of gp.nvim", markdown_chats.gp),
-    "parley.nvim": ImportFormat("a chat of parley.nvim", markdown_chats.parley_nvim),
+    "gp": ImportFormat("a gp.nvim chat", markdown_chats.gp),
+    "parley.nvim": ImportFormat("a parley.nvim chat", markdown_chats.parley_nvim),
     "codecompanion": ImportFormat("a chat that CodeCompanion saved", markdown_chats.codecompanion),
     "openai": ImportFormat("Chat Completions messages, as JSON or JSON lines"),
-    "anthropic": ImportFormat("messages of the Messages API, as JSON or JSON lines"),
+    "anthropic": ImportFormat("Messages API messages, as JSON or JSON lines"),
     "chatgpt": ImportFormat(
         "a ChatGPT export, conversations.json",
         program=Program(chat_exports.is_chatgpt, chat_exports.chatgpt),

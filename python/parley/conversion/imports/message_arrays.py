@@ -180,7 +180,7 @@ class _Reader:
             case "result":
                 self._result(message)
             case None:
-                raise ValueError(f'expected one of {", ".join(self._roles)} as "role"')
+                raise ValueError(f'expected "role" to be one of {", ".join(self._roles)}')
 
     def _user(self, message: Message) -> None:
         content = message.get("content")
@@ -235,7 +235,7 @@ class _Reader:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise ValueError(
-                'expected a call as {"id": …, "function": {"name": …, "arguments": …}}'
+                'expected a call of the form {"id": …, "function": {"name": …, "arguments": …}}'
             )
         arguments = function.get("arguments")
         if arguments is not None and not isinstance(arguments, str):
