@@ -169,13 +169,13 @@ async def test_a_hidden_file_is_read_only_if_the_program_agrees_to_it(tmp_path: 
         await session.process_message("say: @@.hidden@@")
         assert "the text of .hidden" in session.transcript
         await session.process_message("say: again @@.hidden@@")
-        with pytest.raises(ParleyError, match="hidden: not read"):
+        with pytest.raises(ParleyError, match="hidden, so not read"):
             await session.process_message("say: @@.other@@")
-        with pytest.raises(ParleyError, match="named like a secret: not read"):
+        with pytest.raises(ParleyError, match="named like a secret, so not read"):
             await session.process_message("say: @@.env@@")
     assert asked == [".hidden", ".other"]
     async with Session(agent="Demo", references=tmp_path, environ=ENVIRON) as session:
-        with pytest.raises(ParleyError, match="hidden: not read"):
+        with pytest.raises(ParleyError, match="hidden, so not read"):
             await session.process_message("say: @@.hidden@@")
 
 

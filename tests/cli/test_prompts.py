@@ -47,7 +47,7 @@ def test_a_prompt_begins_the_question(shell: Shell) -> None:
     assert done.stdout == b"one two\n\nthree\n"
     assert question(shell) == "say: one two\n\nthree"
     unknown = shell.run("ask", "--prompt", "ech")
-    assert b"there is no prompt ech: echo" in unknown.stderr
+    assert b"there is no prompt ech: choose one of echo" in unknown.stderr
 
 
 def test_a_projects_prompt_is_used_only_when_trusted(shell: Shell) -> None:

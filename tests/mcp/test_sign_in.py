@@ -325,7 +325,7 @@ async def test_no_sign_in_happens_without_a_challenge_that_the_server_checks(
         text = await failing(provider, state, person)
     assert not person.pages
     assert "does not declare that it checks sign-in codes with PKCE (S256)" in text
-    assert text.endswith("Set `headers` or `token_command` with a token from the site")
+    assert text.endswith("Supply a token from the site through `headers` or `token_command`")
 
 
 async def test_a_second_key_cancels_the_sign_in_and_closes_its_port(state: Path) -> None:

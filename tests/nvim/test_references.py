@@ -84,7 +84,7 @@ def test_a_hidden_file_is_asked_about_once_in_a_chat(nvim: Child) -> None:
     nvim.until_screen("Read the hidden file")
     nvim.keys("<CR>")  # leaving the dialog declines
     nvim.until(lambda: problems(nvim), "the problem")
-    assert problems(nvim)[0][1].startswith("@@.github/ci.yml@@: hidden: not read")
+    assert problems(nvim)[0][1].startswith("@@.github/ci.yml@@: hidden, so not read")
     nvim.until_idle()
     nvim.keys("A<BS><BS>@@<Esc><C-g><C-g>")
     nvim.until_screen("Read the hidden file")

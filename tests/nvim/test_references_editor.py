@@ -193,10 +193,10 @@ def test_a_file_that_is_no_longer_open_is_named(nvim: Child, work: Path) -> None
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        ("edit .env | call setline(1, 'KEY=secret')", "named like a secret: not read"),
+        ("edit .env | call setline(1, 'KEY=secret')", "named like a secret, so not read"),
         (
             "edit .git/config | call setline(1, 'KEY=secret')",
-            "part of Git's own data: not read",
+            "part of Git's own data, so not read",
         ),
         (
             "enew | setlocal buftype=nofile | call setline(1, 'KEY=secret')",

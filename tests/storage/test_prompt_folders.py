@@ -98,7 +98,7 @@ def test_a_hostile_folder_is_listed_without_its_content(
     assert sorted(flaws) == ["folder", "huge", "link", "pipe", "yaml"]
     assert "leads elsewhere" in flaws["link"]
     assert "a pipe" in flaws["pipe"]
-    assert "more than 100000 bytes" in flaws["huge"]
+    assert "larger than 100000 bytes" in flaws["huge"]
     assert "not valid YAML" in flaws["yaml"]
     assert not any("SECRET" in repr(prompt) or prompt.is_trusted for prompt in prompts)
     for prompt in prompts:
@@ -137,4 +137,4 @@ def test_a_folder_with_ten_thousand_files_is_not_used(
         (project / f".parley/prompts/p{number}.md").touch()
     prompts, problems = folders.look()
     assert [prompt.name for prompt in prompts] == ["mine"]
-    assert "has more than 1000 entries: not read" in problems[0]
+    assert "has more than 1000 entries, so it is not read" in problems[0]

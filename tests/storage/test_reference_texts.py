@@ -659,7 +659,7 @@ async def test_a_secret_and_gits_data_are_refused_without_a_question(
 ) -> None:
     directory = furnished(tmp_path, True)
     assert await hidden(directory, name) == [
-        ReferenceText(name, f"{SEALED[name]}: not read", "missing")
+        ReferenceText(name, f"{SEALED[name]}, so not read", "missing")
     ]
     assert directory.questions == []
 

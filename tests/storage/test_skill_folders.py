@@ -154,7 +154,7 @@ def test_links_pipes_and_huge_files_are_not_read(folders: SkillFolders, tmp_path
     assert "leads elsewhere" in refusal(folders, "a", "link.md")
     assert "leads elsewhere" in refusal(folders, "a", "folder/secret.md")
     assert "a pipe" in refusal(folders, "a", "pipe")
-    assert "more than 100000 bytes" in refusal(folders, "a", "huge.md")
+    assert "larger than 100000 bytes" in refusal(folders, "a", "huge.md")
     for path in ("loop", "none.md"):
         assert "not read" in refusal(folders, "a", path)
 
@@ -191,7 +191,7 @@ def test_hostile_skills_of_a_project_do_nothing(
     for number in range(1_001):
         (place / f"s{number}").mkdir()
     assert names(folders) == ([], [])
-    assert "has more than 1000 entries: not read" in folders.problems[0]
+    assert "has more than 1000 entries, so it is not read" in folders.problems[0]
 
 
 def test_in_the_home_folder_own_skills_are_not_the_projects(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ _IN_THE_SHELL = {
     ":ParleyInstall": "reinstall Parley",
     " before you start Neovim": " in this shell",
     "then press --choose": "then pass --choose",
-    "hidden: not read": "hidden: not read (--hidden PATH includes it)",
+    "hidden, so not read": "hidden, so not read (--hidden PATH includes it)",
 }
 """The shell's wording of remedies in messages that the editor also shows."""
 _IN_A_CONVERSATION = {

@@ -50,8 +50,10 @@ class PromptEntry:
         known = [argument.name for argument in self.arguments]
         pairs = [word.partition("=") for word in words]
         if wrong := [name for name, sign, _ in pairs if not sign or name not in known]:
-            takes = ", ".join(f"{name}=..." for name in known) or "nothing"
-            raise ParleyError(f"the prompt {self.name} accepts {takes}, not {wrong[0]}")
+            takes = ", ".join(f"{name}=..." for name in known) or "no arguments"
+            raise ParleyError(
+                f"the prompt {self.name} does not accept {wrong[0]}. It accepts {takes}"
+            )
         return {name: value for name, _, value in pairs}
 
 
@@ -83,9 +85,10 @@ class PromptList:
         ]
         if len(matches) == 1:
             return matches[0]
-        known = ", ".join(entry.name for entry in matches or entries) or "none is offered"
+        known = ", ".join(entry.name for entry in matches or entries)
+        hint = f"choose one of {known}" if known else "none is offered"
         raise ParleyError(
-            f"there {'are several prompts' if matches else 'is no prompt'} {name}: {known}"
+            f"there {'are several prompts' if matches else 'is no prompt'} {name}: {hint}"
         )
 
     async def at_slash(self, name: str) -> PromptEntry | None:

@@ -69,7 +69,7 @@ class HiddenFiles:
     async def refusal(self, folder: Path, path: Path) -> str:
         """Why a question may not include a hidden file below the working directory; "" if it may."""
         if why := self.guard(path.relative_to(folder).as_posix()):
-            return f"{why}: not read"
+            return f"{why}, so not read"
         return "" if await self.may_read(path) else IS_HIDDEN
 
 

@@ -148,7 +148,7 @@ class SkillFolders:
         if skill.root is not None and not self._trust.trusts(skill.folder / text.place, content):
             raise ParleyError(
                 f"{text.legible} of the skill {skill.skill.name} has changed, or was added, since "
-                "the user agreed to this skill: not read"
+                "the user agreed to this skill, so it was not read"
             )
         if text.place != SKILL_FILE:
             return text_of(content)
@@ -186,7 +186,7 @@ class SkillText:
 def _skill(folder: Path, root: Path | None, room: ProjectRoom | None) -> SkillFolder:
     """The skill in a folder. Raises ParleyError or OSError."""
     if root is not None and not is_inside(folder, root):
-        raise ParleyError("its folder is a link that leads elsewhere: not read")
+        raise ParleyError("its folder is a link that leads elsewhere, so it is not read")
     content = content_of(folder / SKILL_FILE, MOST_SKILL_BYTES, folder)
     if room is not None:
         room.take_front_matter(content)
@@ -230,7 +230,7 @@ def _files(folder: Path, room: ProjectRoom) -> list[str]:
             elif path.is_file() and is_inside(path, folder):
                 files.append(place)
             if len(files) + len(folders) > _MOST_FILES:
-                raise ParleyError(f"the skill has more than {_MOST_FILES} files: not read")
+                raise ParleyError(f"the skill has more than {_MOST_FILES} files, so it is not read")
     return sorted(files)
 
 

@@ -27,9 +27,9 @@ def names_in(folder: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise ParleyError(f"{error.strerror}: not read") from error
+        raise ParleyError(f"{error.strerror}, so not read") from error
     if len(names) > MOST_ENTRIES:
-        raise ParleyError(f"it has more than {MOST_ENTRIES} entries: not read")
+        raise ParleyError(f"it has more than {MOST_ENTRIES} entries, so it is not read")
     return sorted(names)
 
 
@@ -40,10 +40,10 @@ def content_of(path: Path, most: int, root: Path | None = None) -> bytes:
     """
     try:
         if root is not None and not is_inside(path, root):
-            raise ParleyError("it is a link that leads elsewhere: not read")
+            raise ParleyError("it is a link that leads elsewhere, so it is not read")
         return whole(path, most)
     except OSError as error:
-        raise ParleyError(f"{error.strerror or error}: not read") from error
+        raise ParleyError(f"{error.strerror or error}, so not read") from error
 
 
 class ProjectRoom:
