@@ -59,7 +59,7 @@ def test_a_text_is_used_after_a_yes_for_its_digest(shell: Shell) -> None:
     )
     code, said, complaint = output(shell.run("trust", "--digest", DIGEST))
     assert (code, complaint) == (0, "")
-    assert said.endswith("AGENTS.md is used from now on: Parley asks again if it changes\n")
+    assert said.endswith("AGENTS.md is used from now on. Parley asks again if it changes\n")
     body, notes = request(shell)
     assert body.count("Never spaces.") == 1
     assert "instructions from style.md, about 3 tokens" in notes

@@ -121,7 +121,7 @@ def _agree(text: OfferedText, trust: TextTrust, digests: Sequence[str]) -> None:
     name = text.name
     if text.digest in digests or (screen().can_ask and _wants(text)):
         trust.trust(text.path, text.content)
-        say_line(f"{name} is used from now on: Parley asks again if it changes")
+        say_line(f"{name} is used from now on. Parley asks again if it changes")
     elif screen().can_ask:
         complain(f"{name} is not used")
     else:
@@ -185,9 +185,12 @@ def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
     if names := programs(file, project_of(path.absolute())):
         listed = ", ".join(map(str, names))
         if is_pinned:
-            binding = f"Parley asks again if this file or {listed} changes"
+            binding = f"Parley asks again if this file or a project program that it uses changes ({listed})"
         else:
-            binding += f", but not if {listed} changes. To pin it, pass --pin"
+            binding += (
+                f", but not if a project program that it uses changes ({listed}). To pin programs, "
+                "too, pass --pin"
+            )
     elif is_pinned:
         binding += "; the file mentions no project programs to pin"
-    return f"{path} is trusted: {binding}"
+    return f"{path} is trusted. {binding}"
