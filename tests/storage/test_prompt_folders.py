@@ -126,7 +126,7 @@ def test_the_front_matter_of_a_project_is_read_only_up_to_a_limit(
         put(project / f".parley/prompts/p{number:02}.md", text)
     read = [prompt for prompt in folders.look()[0] if not prompt.flaw]
     assert len(read) == 60_000 // 3_024
-    assert "bytes of front matter: not read" in folders.look()[0][-1].flaw
+    assert "bytes of front matter, so the rest is not read" in folders.look()[0][-1].flaw
 
 
 def test_a_folder_with_ten_thousand_files_is_not_used(

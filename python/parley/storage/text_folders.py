@@ -73,7 +73,7 @@ class ProjectRoom:
 
 def _check(left: int, most: str) -> None:
     if left < 0:
-        raise ParleyError(f"the project's files have more than {most}: not read")
+        raise ParleyError(f"the project's files have more than {most}, so the rest is not read")
 
 
 def is_inside(path: Path, root: Path) -> bool:
