@@ -269,9 +269,10 @@ function M.followers(handle)
   return vim.list_extend(at_tip, covered and M.at(handle.buf, below) or {})
 end
 
---- Put the cursors in some windows at the tip.
+--- Put the cursors in some windows at the tip, or at the end of the text if its line is removed.
 function M.follow(handle, windows)
   local row, col = M.row(handle, "tip")
+  row = row and math.min(row, api.nvim_buf_line_count(handle.buf) - 1)
   for _, win in ipairs(row and windows or {}) do
     api.nvim_win_set_cursor(win, { row + 1, vim.wo[win].wrap and col or 0 })
     if win == handle.win then

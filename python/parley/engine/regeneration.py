@@ -172,14 +172,14 @@ class _NewAnswer:
         self._ledger.release(*([Removed(calls)] if answers else []))
 
     def _emptied(self, shot: Snapshot) -> Snapshot:
-        return _after(shot, [edits.empty_answer(shot.lines, shot.answer, self._agent)])
+        return edited(shot, [edits.empty_answer(shot.lines, shot.answer, self._agent)])
 
     def _replaced(self, shot: Snapshot, change: Change) -> Snapshot:
         empty = self._emptied(shot)
-        return _after(empty, list(change(empty)))
+        return edited(empty, list(change(empty)))
 
 
-def _after(shot: Snapshot, edited: Sequence[Edit]) -> Snapshot:
+def edited(shot: Snapshot, edited: Sequence[Edit]) -> Snapshot:
     """The document after edits below the current answer's first line."""
 
     def read(lines: list[str]) -> Transcript:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from parley.chat import edits
-from parley.chat.edits import Edit
+from parley.chat.edits import Edit, apply_edits
 from parley.chat.reply_writer import ReplyWriter, thinker
 from parley.chat.rounds import answered_by, is_answered_by, notes_of
 from parley.chat.transcript import Note, Proposal, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
 from parley.engine.ports import End, Ports, Snapshot, closing
+from parley.engine.regeneration import edited
 from parley.engine.request_pictures import with_pictures
 from parley.errors import ModelError
 from parley.models.events import (
@@ -126,6 +127,8 @@ class _Reply:
         self._status = ""
         """The status for the current text or thinking."""
         self._unshown = ""
+        self._is_void = False
+        """Whether the text in the document is void, so that the next text replaces it."""
 
     async def begin(self) -> None:
         """Add an empty line for the reply."""
@@ -173,8 +176,13 @@ class _Reply:
             self.ports.observer.status(now)
 
     async def _append(self, text: str) -> None:
-        if text:
-            self.has_text = True
+        if not text:
+            return
+        self.has_text = True
+        if self._is_void:
+            self._is_void = False
+            await self.ports.document.open_stream(_replacing, text)
+        else:
             await self.ports.document.append(text)
 
     async def _end_thinking(self, signature: str, redacted: bool) -> None:
@@ -195,12 +203,10 @@ class _Reply:
             await self.ports.document.change(lambda s: edits.sign_thinking(s.answer, signature))
 
     async def _withdraw(self) -> None:
-        """Remove everything written so far."""
+        """Everything written so far is void. The next text replaces it in a single change."""
         await self.ports.document.settle()
-        await self.ports.document.change(lambda s: edits.withdraw(s.lines, s.answer))
         self.writer, self.has_text, self._block, self._unshown = ReplyWriter(), False, False, ""
-        self._status = ""
-        await self.begin()
+        self._status, self._is_void = "", True
 
     async def end(self) -> None:
         """End a complete reply: write the held-back text and the calls, and remove the notice."""
@@ -245,6 +251,11 @@ class _Reply:
         """End the reply here: its text stays, and its calls are dropped."""
         await self._append(self.writer.end())
         await self.ports.document.settle()
+        if self._is_void:  # no text has replaced it
+            self._is_void = False
+            await self.ports.document.change(lambda s: edits.withdraw(s.lines, s.answer))
+            await self.begin()
+            await self.ports.document.settle()
 
     def trouble(self) -> _Trouble | None:
         """Why the reply is incomplete; None if it is complete."""
@@ -260,6 +271,15 @@ class _Reply:
         """The provider's remark about the end of a complete reply; "" if there is none."""
         said = "" if self.finished is None or self.trouble() else self.finished.detail
         return f"{self.provider} explained why it ended the reply: {said}" if said else ""
+
+
+def _replacing(shot: Snapshot) -> tuple[Edit, int]:
+    """The edit that replaces the reply so far by an empty line for a reply, and this line."""
+    bare, span = edited(shot, edits.withdraw(shot.lines, shot.answer)), shot.answer.span
+    edit, row = edits.open_tip(bare.lines, bare.answer)
+    lines = apply_edits(bare.lines, [edit])
+    end = len(lines) - (len(shot.lines) - span.end)
+    return Edit(span.start, span.end, tuple(lines[span.start : end])), row
 
 
 def _explanation(finished: Finished) -> str:
