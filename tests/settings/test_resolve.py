@@ -29,6 +29,7 @@ from parley.settings.values import (
 )
 from parley.tools.catalogue import Catalogue
 from parley.tools.server_settings import MOCK, ServerSettings
+from parley.tools.skill_tool import skill_tool
 from tests.chats import tool
 from tests.examples import examples
 
@@ -310,3 +311,17 @@ def test_an_agents_parameters_override_its_providers() -> None:
     agent = replace(AGENT, provider="lab", parameters={"a": {"x": 3}, "b": [2], "c": None})
     found = look("", Settings(providers={"lab": provider}), agent)
     assert found.request.parameters == {"a": {"x": 3, "y": 2}, "b": [2], "c": None}
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_offered"),
+    [("", True), ("tools: [web_*]", False), ("tools: []", False), ("tools: [read_*]", True)],
+)
+def test_skills_are_offered_if_the_chats_tools_include_their_tool(
+    keys: str, is_offered: bool
+) -> None:
+    transcript = parse(f"---\n{keys}\n---\n\n\U0001f4ac: hi\n")
+    settings = Settings()
+    skills = skill_tool("Skills")
+    found = chat_settings(transcript, settings, settings.all_agents()[0], skills=skills).skills
+    assert (found == skills) == is_offered

@@ -147,7 +147,7 @@ def _take_agent(app: App, entry: PromptEntry, arguments: argparse.Namespace) -> 
     if not wish or file is None or arguments.agent:
         return
     if wish not in app.agents():
-        if file.path.parent.parent.name != ".github":  # other programs' agents
+        if not file.is_shared:
             remark(f"the prompt {entry.name} asks for the agent {one_line(wish)}, which is unknown")
         return
     if file.of_project:

@@ -27,7 +27,7 @@ from parley.settings.readiness import no_such_agent
 from parley.text import one_line
 from parley.tools.forms import TEXT_SHOWN
 
-READ_FIRST = "{} is in the question. Read it, then press again to ask"
+READ_FIRST = "the text of {} is in the question. Read it, then press again to ask"
 _NOT_TRUSTED = "(not trusted yet)"
 
 
@@ -91,7 +91,7 @@ class PromptInsertion:
         await document.change(lambda now: _replaced(now, command, whole))
         await self._offer_agent(chat, entry)
         if entry.file is None:
-            return engine.End("nothing", READ_FIRST.format(f"{entry.name} of the server"))
+            return engine.End("nothing", READ_FIRST.format(entry.name))
         return None
 
     async def list(self, *, starting: bool) -> None:
@@ -162,7 +162,7 @@ class PromptInsertion:
         if not wish or file is None or wish == chat.buffer.agent.name:
             return
         if wish not in self._app().agents():
-            if file.path.parent.parent.name != ".github":  # other programs' agents
+            if not file.is_shared:
                 problem = no_such_agent(wish, self._app().settings)
                 self._editor.message(f"{entry.name}: {problem}", "warn")
             return

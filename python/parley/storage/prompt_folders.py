@@ -19,6 +19,7 @@ from parley.storage.text_trust import OfferedText, TextTrust
 MOST_PROMPT_BYTES = 100_000
 PROJECT_PROMPTS = (".parley/prompts", ".github/prompts")
 """A project's folders; in the second, which other programs read too, only `*.prompt.md` counts."""
+_SHARED = ".github"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class OfferedPrompt:
     def name(self) -> str:
         """The name by which the user picks it."""
         return self.prompt.name
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other programs read the file, too, so that its agent may be theirs."""
+        return self.path.parent.parent.name == _SHARED
 
     def usable(self) -> PromptFile:
         """The prompt. Raises ParleyError if its file is flawed."""
@@ -75,7 +81,7 @@ class PromptFolders:
         return [prompts[name] for name in sorted(prompts)], problems
 
     def _in(self, folder: Path, project: Path | None, room: ProjectRoom) -> Iterator[OfferedPrompt]:
-        is_shared = folder.parent.name == ".github"
+        is_shared = folder.parent.name == _SHARED
         for file in names_in(folder):
             if is_shared and not file.endswith(PROMPT_SUFFIXES[0]):
                 continue
