@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.model_servers import served
 from tests.nvim.harness import Child, child
 
 
@@ -85,6 +86,24 @@ def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str
         url = f"http://127.0.0.1:{number}/v1"
         with child(tmp_path, env={"OLLAMA_BASE_URL": url}) as nvim:
             assert line.format(url) in report(nvim)
+
+
+def test_it_warns_of_models_that_their_provider_does_not_list_or_is_about_to_end(
+    tmp_path: Path,
+) -> None:
+    init = (
+        "require('parley').setup({ agents = { { name = 'Old', provider = 'openai', model = "
+        "'gpt-5' }, { name = 'None', provider = 'openai', model = 'gpt-7' } } })"
+    )
+    with served("openai") as (url,):
+        env = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "x"}
+        with child(tmp_path, init=init, env=env, width=300) as nvim:
+            text = report(nvim)
+    place = f"of openai at {url}: the provider"
+    assert f"WARNING Old: gpt-5 {place} stops serving this model on 2026-12-11" in text
+    assert f"WARNING None: gpt-7 {place} does not list this model" in text
+    assert "Choose another: :ParleyAgent lists the models" in text
+    assert f"OK ChatGPT: gpt-6.2-sol of openai at {url}: key found in OPENAI_API_KEY" in text
 
 
 def test_a_remote_model_is_not_contacted_and_its_address_shows_no_password(

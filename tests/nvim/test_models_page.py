@@ -95,9 +95,9 @@ def test_a_model_is_chosen_on_the_page_and_a_silent_provider_delays_nothing(nvim
         nvim.until(lambda: "claude-nova-1" in nvim.text(), "the list")
         page = nvim.text()
         assert "near: 4 models, listed just now\n  model              window  output" in page
-        assert "silent: asking...\n" in page
+        assert page.rstrip().endswith("silent: asking...")
         assert "locked: no key. To list its models, set LOCKED_KEY\n" in page
-        assert "anthropic: not listed: model_list is off\n" in page
+        assert "anthropic" not in page  # its list is off
         nvim.keys("/claude-opus-7<CR><CR>")
         nvim.until(lambda: nvim.variable("parley_agent") == "near/claude-opus-7", "the agent")
         assert "this chat now uses near/claude-opus-7" in nvim.messages()

@@ -30,7 +30,6 @@ from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
-from parley.models.formats import PACKAGE
 from parley.models.model_choice import model_problem
 from parley.models.model_list import ModelList, ProviderModels
 from parley.models.package import Provider
@@ -460,8 +459,11 @@ class App:
         return await asyncio.gather(*(self.provider_models(name, anew=anew) for name in names))
 
     def listing_providers(self) -> list[str]:
-        """The names of the providers that a list of models is about: all but the demo model's."""
-        return [name for name, own in self.settings.all_providers().items() if not own.builtin]
+        """The names of the providers whose models the user may list, in alphabetical order: all but
+        the demo model's, and those whose `model_list` is off.
+        """
+        every = self.settings.all_providers().items()
+        return sorted(n for n, own in every if not own.builtin and own.model_list != "off")
 
     def known_models(self, name: str) -> ModelList:
         """A provider's list as last fetched."""
@@ -471,8 +473,7 @@ class App:
         """What a provider serves, from a list of at most a day; from a new one, if `anew`."""
         provider = self.provider(name)
         if not self.models.lists(provider):
-            why = "it comes from a package" if provider.kind == PACKAGE else "model_list is off"
-            return ProviderModels(name, problem=f"not listed: {why}")
+            return ProviderModels(name, problem="not listed: it comes from a package")
         if missing := self.settings.missing_key(Agent(provider=name), self.environ):
             return ProviderModels(name, problem=f"no key. To list its models, set {missing}")
         known = self.models.known(provider)
