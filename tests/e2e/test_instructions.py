@@ -202,7 +202,7 @@ HOSTILE: Mapping[str, str] = {
     "import outside": "is outside of",
     "pipe": "is a pipe or a device",
     "device": "is outside of",
-    "huge": f"has more than {MOST_BYTES} bytes",
+    "huge": f"is larger than {MOST_BYTES} bytes",
     "binary": "it is not text",
     "secret": "it may contain secrets",
     "git": "it may contain secrets",
