@@ -82,7 +82,9 @@ end
 --- Say that the changes are not written yet.
 function M.closed(buf, name)
   if api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified then
-    require("parley.host").message(("%s has unsaved changes: use :w there to save them"):format(name))
+    require("parley.host").message(
+      ("%s has unsaved changes: use :w there to save them"):format(name)
+    )
   end
 end
 

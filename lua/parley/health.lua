@@ -103,10 +103,13 @@ function H.host()
     health.error("the host does not answer", { "See " .. host.log(), "Run :ParleyInstall!" })
     return false
   end
-  local ms = state.started_in_ms and (" and was ready after %d ms"):format(state.started_in_ms) or ""
+  local ms = state.started_in_ms and (" and was ready after %d ms"):format(state.started_in_ms)
+    or ""
   health.ok("the host answers" .. ms)
   local log = host.log()
-  health.info("its log: " .. log .. (vim.uv.fs_stat(log) and "" or " (nothing has been logged yet)"))
+  health.info(
+    "its log: " .. log .. (vim.uv.fs_stat(log) and "" or " (nothing has been logged yet)")
+  )
   if vim.g.parley_last_error then
     health.warn("the last drawing error: " .. vim.g.parley_last_error)
   end
