@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from parley.models.broken_replies import ReplyReplacement
 from parley.models.events import (
+    Answered,
     Aside,
     Call,
     Event,
@@ -113,7 +114,8 @@ def test_the_text_stays_while_the_new_reply_thinks() -> None:
 
 def test_a_reply_without_text_replaces_nothing() -> None:
     reply, _ = after_breaks([[TextDelta("half")]])
-    assert fed(reply, [ThinkingDelta("hm"), Finished("complete")]) == []
+    remark = Answered("another-model")
+    assert fed(reply, [ThinkingDelta("hm"), Finished("complete"), remark]) == [remark]
     assert reply.is_missing
 
 

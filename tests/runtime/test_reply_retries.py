@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,9 @@ from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
 from parley.runtime.reply_retries import ReplyRetries
 from parley.settings.read import read_settings
+from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
+from parley.verification import RequestRecord, verify_chat
 from tests.chats import TOOLS, call
 from tests.fakes import LoggedTools, ScriptedModel, ScriptStep, Turns
 from tests.faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
@@ -160,6 +163,24 @@ class Outcome:
     events: list[object]
 
 
+def lab_settings(address: str, kind: str, **more: Any) -> Settings:
+    """Settings with one agent, whose provider has this format and address."""
+    family = "anthropic" if kind == "anthropic" else "openai"
+    url = address + ("" if kind == "anthropic" else "/v1")
+    price = {"input": 1_000_000, "output": 1_000_000}
+    table = {
+        "agents": [{"name": "A", "provider": "lab", "model": "some-model", "price": price}],
+        "providers": {
+            "lab": {"kind": family, "base_url": url, "api": "auto" if family == kind else kind}
+        },
+        "agent": "A",
+        **more,
+    }
+    settings, problems = read_settings(table)
+    assert problems == ()
+    return settings
+
+
 async def outcome(
     server: FaultyServer,
     kind: str,
@@ -168,21 +189,9 @@ async def outcome(
     **settings: Any,
 ) -> Outcome:
     """A question's outcome, if the server responds like this."""
-    family = "anthropic" if kind == "anthropic" else "openai"
-    url = server.url + ("" if kind == "anthropic" else "/v1")
-    price = {"input": 1_000_000, "output": 1_000_000}
-    table = {
-        "agents": [{"name": "A", "provider": "lab", "model": "some-model", "price": price}],
-        "providers": {
-            "lab": {"kind": family, "base_url": url, "api": "auto" if family == kind else kind}
-        },
-        "agent": "A",
-        **settings,
-    }
-    settings_, problems = read_settings(table)
-    assert problems == ()
     server.plan(*script)
-    app, document = App(settings_, {}, open_ledger()), TextDocument(CHAT, 0)
+    app = App(lab_settings(server.url, kind, **settings), {}, open_ledger())
+    document = TextDocument(CHAT, 0)
     statuses, seen = list[str](), list[object]()
 
     def heed(what: object) -> None:
@@ -220,6 +229,10 @@ async def test_a_connection_that_breaks_costs_one_more_request(kind: str, how: s
         total = sum((Usage(**facts["tokens"]) for facts in requests), Usage())
         assert shown in ([], [total])
         assert [each for each in done.events if isinstance(each, Aside)] == []
+        rows = done.app.ledger("").requests()
+        records = [RequestRecord(r.at, json.loads(r.header), r.units, r.reply) for r in rows]
+        checked = verify_chat(parse(done.document.text), records)
+        assert (checked.requests, checked.same, list(checked.unknown)) == (1, 1, [])
         await done.app.close()
 
 
@@ -258,6 +271,23 @@ async def test_the_text_may_be_edited_between_both_requests() -> None:
         done = await outcome(server, "chat", *script, on_event=edit)
         assert done.document.text == "💬: q, edited\n\n🤖:[A]\n\nWhole\n\n💬: next\n"
         await done.app.close()
+
+
+async def test_a_user_who_stops_the_second_request_keeps_the_text() -> None:
+    half: list[Part] = [*SAYS["chat"]("Half", "")[: BEGUN["chat"]], "cut"]
+    document = TextDocument(CHAT, 0)
+    async with FaultyServer() as server:
+        server.plan(Response(half), Response(["silence"]))
+        app = App(lab_settings(server.url, "chat"), {}, open_ledger())
+        ports = app.ports(document, "", Callbacks())
+        turn = asyncio.ensure_future(engine.run_turn(ports, app.resolve(None)))
+        while len(server.requests) < 2:  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.01)
+        turn.cancel()
+        await asyncio.gather(turn, return_exceptions=True)
+        await engine.stopped(ports)
+        assert document.text == (f"{CHAT}\n🤖:[A]\n\nHalf\n\n🔒: [Stopped: by the user]\n\n💬: \n")
+        await app.close()
 
 
 async def test_each_request_counts_for_the_rate_limit() -> None:

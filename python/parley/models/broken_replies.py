@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from parley.models.events import (
+    Answered,
     Aside,
     Call,
     Event,
@@ -65,7 +66,7 @@ class ReplyReplacement:
             case Usage():
                 self._spent = self._before + event
                 yield self._spent
-            case RateLimits() | Aside():
+            case RateLimits() | Aside() | Answered():
                 yield event
             case Withdrawn():
                 self._thoughts = []
