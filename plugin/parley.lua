@@ -28,6 +28,7 @@ local commands = {
   Outline = {},
   Find = { nargs = "*" },
   Fork = {},
+  Compare = { nargs = "+", complete = true },
   Export = { nargs = "?", bang = true, complete = "file" },
   Install = { bang = true },
 }

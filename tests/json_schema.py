@@ -223,6 +223,23 @@ def totals(schemas: Schemas) -> Schema:
     return schemas.line("totals", {**counts, "tokens": tokens, "tools": tools}, ("cost",))
 
 
+def comparison(schemas: Schemas) -> Schema:
+    """One agent's part of a comparison."""
+    tokens = {"type": "object", "additionalProperties": COUNT}
+    facts: dict[str, Schema] = {
+        **dict.fromkeys(("file", "agent", "text"), TEXT),
+        "seconds": NUMBER,
+        "tokens": tokens,
+        "cost": {"anyOf": [NUMBER, {"type": "null"}]},
+    }
+    ends = [(code, kind) for code, (kind, _) in EXITS.items()]
+    shapes = [
+        schemas.line("comparison", {**facts, "code": {"const": c}, "kind": {"const": k}})
+        for c, k in ends
+    ]
+    return {"anyOf": shapes}
+
+
 def problem(schemas: Schemas) -> Schema:
     """A problem in a chat; its line and column count from 1."""
     properties = schemas.fields_of(Problem, schemas.of)["properties"]
@@ -335,6 +352,8 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "record": record(schemas),
         "totals": totals(schemas),
         "chat": schemas.line("chat", {"file": TEXT}),
+        "fork": schemas.line("fork", {"file": TEXT, "agent": TEXT}),
+        "comparison": comparison(schemas),
         "agent": agent(schemas),
         "known_chat": known_chat(schemas),
         **models(schemas),

@@ -6,7 +6,7 @@ local H = { attached = {}, on_disk = {}, leaving = {} }
 
 --- The requests about the exchange at the cursor.
 H.at_the_cursor = vim.split(
-  "respond choose allow compact details revert review request prompt image bring fork apply",
+  "respond choose allow compact details revert review request prompt image bring fork compare apply",
   " "
 )
 

@@ -1,6 +1,8 @@
 --- Runs each command with its arguments, and completes them.
 local M = {}
 
+local H = {}
+
 local run = {
   ChatNew = function(parley, args)
     parley.new(
@@ -29,6 +31,9 @@ local run = {
   end,
   Agent = function(parley, args)
     parley.agent(args.args, { stays = args.bang })
+  end,
+  Compare = function(parley, args)
+    parley.compare(args.fargs)
   end,
   Compact = function(parley, args)
     parley.compact(args.args)
@@ -87,6 +92,11 @@ end
 local candidates = {
   Agent = agents,
   Respond = agents,
+  Compare = function(_, named)
+    return vim.tbl_filter(function(agent)
+      return not vim.list_contains(named, agent)
+    end, vim.tbl_map(H.escaped, agents()))
+  end,
   Approve = function()
     return require("parley.keys").choices
   end,
@@ -104,11 +114,14 @@ local candidates = {
         end, prompt.arguments)
       end
     end
-    return vim.tbl_map(function(word)
-      return vim.fn.escape(word, " \\")
-    end, words)
+    return vim.tbl_map(H.escaped, words)
   end,
 }
+
+--- A word as an argument of a command.
+function H.escaped(word)
+  return vim.fn.escape(word, " \\")
+end
 
 function M.run(name, args)
   local parley = require("parley")
@@ -121,12 +134,12 @@ end
 function M.complete(name, lead, line)
   local words = vim.split(vim.trim(line), "%s+")
   local before = #words - (lead == "" and 0 or 1)
-  if before > 1 and name ~= "Prompt" then
+  if before > 1 and name ~= "Prompt" and name ~= "Compare" then
     return {}
   end
   return vim.tbl_filter(function(candidate)
     return vim.startswith(candidate, lead)
-  end, candidates[name](before > 1 and words[2] or nil))
+  end, candidates[name](before > 1 and words[2] or nil, vim.list_slice(words, 2, before)))
 end
 
 return M

@@ -192,6 +192,14 @@ function M.fork()
   require("parley.chat").ask("fork", { newline = newline })
 end
 
+--- Ask the question under the cursor to several agents at once, each in a fork of this chat, and
+--- show their answers side by side as a diff.
+---@param agents string[]
+function M.compare(agents)
+  local newline = vim.bo.fileformat == "dos" and "\r\n" or "\n"
+  require("parley.chat").ask("compare", { newline = newline, agents = agents })
+end
+
 --- Write this chat as one self-contained HTML page.
 ---@param path? string by default the chat's own, with the extension .html
 ---@param opts? { force?: boolean } force: overwrite an existing file

@@ -53,6 +53,7 @@ local routes = {
   rewritten = { "rewrite", "receive" },
   brought = { "chat", "brought" },
   forked = { "chat", "forked" },
+  compared = { "compare", "open" },
   page_rest = { "pages", "rest" },
   close_page = { "pages", "close" },
   ask_select = { "dialogs", "select" },

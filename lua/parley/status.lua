@@ -97,18 +97,24 @@ function M.line(buf)
   return (H.line(buf):gsub("%%", "%%%%"))
 end
 
+--- A chat's current step, else its waiting calls; "" if there is neither.
+function M.step(buf)
+  local text, calls = vim.b[buf].parley_status or "", vim.b[buf].parley_waiting or 0
+  if text ~= "" or calls == 0 then
+    return text
+  end
+  return calls == 1 and "1 call is waiting" or ("%d calls are waiting"):format(calls)
+end
+
 function H.line(buf)
   buf = (buf == nil or buf == 0) and api.nvim_get_current_buf() or buf
   local variables = vim.b[buf]
-  local text = variables.parley_status
-  if text == nil then
+  if variables.parley_status == nil then
     return ""
-  elseif text ~= "" then
-    return text
   end
-  local calls = variables.parley_waiting or 0
-  if calls > 0 then
-    return calls == 1 and "1 call is waiting" or ("%d calls are waiting"):format(calls)
+  local step = M.step(buf)
+  if step ~= "" then
+    return step
   end
   local agent, usage = variables.parley_agent, variables.parley_usage
   if agent and usage and usage.chat then

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.chat.answer_text import AnswerText
+from parley.chat.answer_text import AnswerText, text_of_answer
+from parley.chat.reader import parse
 
 
 def read(*replies: list[str]) -> str:
@@ -42,6 +43,15 @@ def test_only_blanks_and_a_final_summary_are_left_out(replies: list[str], text: 
 @given(st.lists(st.lists(st.text("a \n📝:", max_size=6), max_size=6), max_size=4))
 def test_the_text_is_the_same_for_every_cut(replies: list[list[str]]) -> None:
     assert read(*replies) == read(*(["".join(pieces)] for pieces in replies))
+
+
+def test_a_written_answer_has_the_text_of_its_stream() -> None:
+    call = '❓:[yn] `{"id":"c","function":{"name":"f","arguments":"{}"}}`'
+    result = "🛠️: [f][c][refused]\n\n`no`"
+    chat = (
+        f"💬: q\n\n🤖:[A]\n\none\n\n{call}\n\n{result}\n\ntwo\n\n🔒: mine\n\n🔒:\n\nthree\n📝: x\n"
+    )
+    assert text_of_answer(parse(chat).exchanges[0].answers[0]) == "one\n\ntwo\n\nthree\n"
 
 
 def test_text_is_returned_immediately() -> None:

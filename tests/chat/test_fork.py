@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.chat.fork import fork_lines
+from parley.chat.fork import fork_for, fork_lines
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse, split_lines
 from parley.chat.rounds import is_unfinished
@@ -60,6 +60,25 @@ def test_front_matter_stays_and_names_the_source_chat() -> None:
 def test_unreadable_front_matter_is_left_to_the_user() -> None:
     with pytest.raises(ValueError, match=r"cannot be read\. Fix it first"):
         fork("---\ntopic: [\n---\n💬: a", 0)
+
+
+@pytest.mark.parametrize(
+    ("head", "answer", "new_head", "rest"),
+    [
+        ("", "", "forked_from: from.md\nagent: B", ""),
+        ("", "\n\n🤖:[A]\n\nold\n\n🔒: mine", "forked_from: from.md\nagent: B", "\n\n🤖:[B]"),
+        ("agent: A", "", "agent: B\nforked_from: from.md", ""),
+        ("agent: A\nmodel: x", "", "agent: A\nmodel: x\nforked_from: from.md", ""),
+    ],
+)
+def test_a_fork_for_an_agent_ends_with_its_question(
+    head: str, answer: str, new_head: str, rest: str
+) -> None:
+    top = f"---\n{head}\n---\n\n" if head else ""
+    lines = split_lines(f"{top}💬: a{answer}\n\n💬: b\n")
+    exchange = parse("\n".join([*lines, ""])).exchanges[0]
+    copy = "\n".join(fork_for(lines, exchange, "from.md", "B"))
+    assert copy == f"---\n{new_head}\n---\n\n💬: a{rest}"
 
 
 @pytest.mark.exhaustive

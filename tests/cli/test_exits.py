@@ -37,6 +37,7 @@ READERS = {
 WITHOUT_FILE = {
     "ask",
     "chat",
+    "compare",  # it also needs agents
     "edit",
     "agents",
     "allow",
@@ -235,6 +236,7 @@ ENDS: dict[str, tuple[tuple[str, ...], int]] = {
     "respond, pipe": (("respond", "-"), 0),
     "ask": (("ask", "hello"), 0),
     "ask, calls": (("ask", "--json", QUESTIONS["waiting"]), 3),
+    "compare": (("compare", "answered.md", "Demo", "Demo-OpenAI"), 0),
     "compact": (("compact", "--json", "answered.md"), 0),
     "chat": (("chat", "answered.md"), 2),
     "edit": (("edit", "answered.md"), 0),

@@ -51,6 +51,7 @@ COMMANDS = {
     "no question": ("respond empty.md", 1),
     "an agent that is not there": ("respond chat.md --agent Nobody", 1),
     "invalid arguments": ("respond", 2),
+    "a comparison": ("compare chat.md Demo Demo-OpenAI", 3),
     "a summary": ("compact chat.md", 0),
     "a summary of nothing": ("compact empty.md", 1),
     "a check": ("check chat.md", 0),

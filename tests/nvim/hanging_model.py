@@ -1,7 +1,8 @@
 """The demo model on its own thread; it never answers requests to the model `hanging`.
 
 It answers the model `held` after the test releases it, and then refuses `refusing`. It can replace
-words in a question before answering, so that the screen need not show its rules' words.
+words in a question before answering, also for a single model, so that the screen need not show its
+rules' words.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ class HangingModel:
 
 
 @contextmanager
-def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingModel]:
+def hanging_model(
+    words: Mapping[str, str] | None = None, of: Mapping[str, Mapping[str, str]] | None = None
+) -> Iterator[HangingModel]:
+    """`words` maps words to their replacements, and `of` maps models to such words."""
     model, app = HangingModel(), create_app(pace=0, check=check)
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
         first = await receive()
-        for word, meaning in (words or {}).items():
+        own = (of or {}).get(json.loads(first["body"])["model"], {})
+        for word, meaning in {**(words or {}), **own}.items():
             text = first["body"].decode().replace(_inside(word), _inside(meaning))
             first = {**first, "body": text.encode()}
         body = json.loads(first["body"])

@@ -35,6 +35,14 @@ CODE = "\n".join(
     for n in range(33)
 )
 FILE = {"path": "src/csv_reader.py", "content": f"from __future__ import annotations\n\n\n{CODE}"}
+COMPARED = "How do I read a file with semicolons?"
+ANSWERS = {
+    "careful": "say: Give the delimiter to the reader:\n\n```python\n"
+    "with open(path, newline='') as file:\n    rows = list(csv.reader(file, delimiter=';'))\n"
+    "```\n\nOpen the file with `newline=''`, else a line break in a cell becomes two.",
+    "brief": "say: Give the delimiter to the reader:\n\n```python\n"
+    "rows = list(csv.reader(open(path), delimiter=';'))\n```",
+}
 WORDS = {WRITE: f"call write_file {json.dumps(FILE)}"}
 
 LONG = """---
@@ -476,6 +484,68 @@ def fork(neovim: Child) -> None:
     neovim.until(lambda: neovim.name.endswith("chat-fork.md"), "the fork")
 
 
+def regenerating(neovim: Child) -> None:
+    """An old answer while another agent is asked for a new one."""
+    neovim.edit("chat.md", LONG)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("normal! G$")
+    neovim.command("ParleyRespond! Hanging")
+    neovim.lua("vim.wait(1500)")
+    neovim.until_screen("Analyzing request...")
+
+
+def regenerated(neovim: Child) -> None:
+    """The same answer, from another agent."""
+    neovim.edit("chat.md", LONG)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("normal! G$")
+    neovim.command("ParleyRespond! Demo")
+    neovim.until_text("🤖:[Demo]")
+    complete(neovim)
+
+
+def comparing(neovim: Child, question: str, *agents: str) -> None:
+    """A question in a chat with an earlier answer, to be compared."""
+    neovim.edit("chat.md", f"{LONG}{question}")
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("normal! G$")
+    neovim.command(f"ParleyCompare {' '.join(agents)}")
+    neovim.until(lambda: len(neovim.nvim.api.list_tabpages()) == 2, "the tab page")
+
+
+def is_compared(neovim: Child) -> bool:
+    """Whether all windows show their answers as a diff."""
+    return bool(
+        neovim.lua("""return vim.iter(vim.api.nvim_tabpage_list_wins(0)):all(function(win)
+      return vim.wo[win].diff
+    end)""")
+    )
+
+
+def compared(neovim: Child) -> None:
+    """The answers of three agents, one of which proposes no tool."""
+    comparing(neovim, COMPARED, "Demo", "Careful", "Brief")
+    neovim.until(lambda: is_compared(neovim), "the diff")
+
+
+def compared_two(neovim: Child) -> None:
+    """The answers of two agents."""
+    comparing(neovim, COMPARED, "Careful", "Brief")
+    neovim.until(lambda: is_compared(neovim), "the diff")
+
+
+def compared_waiting(neovim: Child) -> None:
+    """Calls waiting in two of three forks."""
+    comparing(neovim, QUESTION, "Demo", "Demo-OpenAI", "Brief")
+    neovim.until(lambda: is_compared(neovim), "the diff")
+
+
+def compared_running(neovim: Child) -> None:
+    """Three agents, while they answer."""
+    comparing(neovim, "write 400 words", "Demo", "Demo-OpenAI", "Hanging")
+    neovim.lua("vim.wait(2500)")
+
+
 def completion(neovim: Child) -> None:
     """Completions after `@@`."""
     for name in ("notes.md", "src/csv_reader.py", "tests/test_csv_reader.py"):
@@ -731,6 +801,13 @@ SCENES: dict[str, Scene] = {
     "light-queued": Scene(queued, init=LIGHT, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
     "too-long": Scene(too_long, init=README, settings=CLAUDE),
     "compact": Scene(compact, init=README, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.1"}),
+    "regenerating": Scene(regenerating),
+    "regenerated": Scene(regenerated),
+    "compared": Scene(compared),
+    "compared-two": Scene(compared_two),
+    "compared-wide": Scene(compared, width=140, height=40),
+    "compared-waiting": Scene(compared_waiting),
+    "compared-running": Scene(compared_running, env={"PARLEY_DEMO_PACE": "0.05"}),
     "completion": Scene(completion),
     "context": Scene(context, settings=CLAUDE),
     "attachment": Scene(attachment),
@@ -775,7 +852,8 @@ SCENES: dict[str, Scene] = {
 def main(folder: Path, names: Sequence[str]) -> None:
     """Play scenes and write their pictures."""
     folder.mkdir(parents=True, exist_ok=True)
-    with hanging_model(WORDS) as model:
+    own = {model: {COMPARED: answer} for model, answer in ANSWERS.items()}
+    with hanging_model(WORDS, own) as model:
         for name in names or SCENES:
             path = folder / f"{name}.svg"
             path.write_text(picture(SCENES[name], model.url), encoding="utf-8")
@@ -807,7 +885,7 @@ def models(url: str) -> dict[str, Any]:
     provider = {"kind": "openai", "base_url": f"{url}/v1", "api": "chat"}
     agents = [
         {"name": name, "provider": "scenes", "model": name.lower()}
-        for name in ("Writer", "Hanging")
+        for name in ("Writer", "Hanging", "Careful", "Brief")
     ]
     return {"providers": {"scenes": provider}, "agents": agents}
 

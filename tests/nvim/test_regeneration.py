@@ -81,8 +81,6 @@ def test_the_agent_of_an_answer_continues_after_its_calls(nvim: Child) -> None:
     opened(nvim, "💬: find the stock price of google\n\n🤖:[Other]\n\nold\n")
     regenerated(nvim, "Demo")
     nvim.until_waiting()
-    requests = "return require('parley.status').line(0)"
-    assert "waits" in nvim.lua(requests)
     nvim.keys("ya")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the end")
     nvim.command("ParleyLog")

@@ -17,6 +17,12 @@ def test_forks_and_their_forks_share_one_numbering(tmp_path: Path, name: str) ->
     assert names == ["stocks-fork.md", "stocks-fork-2.md", "stocks-fork-3.md"]
 
 
+def test_a_fork_for_an_agent_has_its_name(tmp_path: Path) -> None:
+    names = [path.name for path in islice(fork_paths(tmp_path / "stocks-fork.md", "A/B c"), 2)]
+    assert names == ["stocks-fork-A_B_c.md", "stocks-fork-A_B_c-2.md"]
+    assert next(fork_paths(tmp_path / "a.md", "x" * 99)).name == f"a-fork-{'x' * 40}.md"
+
+
 def test_a_link_leads_to_the_chat_itself(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link.md").symlink_to(tmp_path / "there" / "chat.md")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from parley.chat.grammar import SUMMARY
+from parley.chat.rounds import rounds
+from parley.chat.transcript import Answer, Text
 
 _PART = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -64,6 +66,17 @@ class AnswerText:
         self._is_between = False
         self._last = text
         return text
+
+
+def text_of_answer(answer: Answer) -> str:
+    """A written answer's text, as from its stream."""
+    text, pieces = AnswerText(), list[str]()
+    for reply in rounds(answer):
+        pieces += [
+            text.feed(f"{part.text}\n\n") for part in reply.segments if isinstance(part, Text)
+        ]
+        text.end_reply()
+    return "".join([*pieces, text.end()])
 
 
 def _may_end(line: str) -> bool:

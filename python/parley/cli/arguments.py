@@ -149,16 +149,7 @@ def _ask(command: Parser) -> None:
     )
     _last(place)
     _conversation(command)
-    command.add_argument(
-        "--with",
-        dest="contents",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a file to include in the question, or PATH:10-40 for some of its lines; - for "
-        "standard input, "
-        "which is included anyway unless it is a terminal",
-    )
+    _with(command)
     command.add_argument(
         "--prompt", default="", metavar="NAME", help="a prompt to begin the question with"
     )
@@ -172,6 +163,19 @@ def _ask(command: Parser) -> None:
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     _json(command)
+
+
+def _with(command: Parser) -> None:
+    command.add_argument(
+        "--with",
+        dest="contents",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a file to include in the question, or PATH:10-40 for some of its lines; - for "
+        "standard input, "
+        "which is included anyway unless it is a terminal",
+    )
 
 
 def _talk(command: Parser) -> None:
@@ -252,6 +256,44 @@ def _respond(command: Parser) -> None:
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     _includes(command)
     command.add_argument("--json", action="store_true", help=_JSON)
+
+
+def _compare(command: Parser) -> None:
+    command.add_argument(
+        "file",
+        metavar="FILE",
+        help="a chat, whose last question is asked; with --ask, name an agent here instead",
+    )
+    command.add_argument(
+        "agents", nargs="+", metavar="AGENT", help="the agents that answer, at least two"
+    )
+    command.add_argument(
+        "--ask",
+        default="",
+        metavar="QUESTION",
+        help="ask this question, in a new chat; - for standard input",
+    )
+    place = command.add_mutually_exclusive_group()
+    place.add_argument(
+        "-c",
+        "--continue",
+        dest="chat",
+        default="",
+        metavar="FILE",
+        help="with --ask: the chat to continue",
+    )
+    _last(place)
+    _with(command)
+    command.add_argument(
+        "--exchange",
+        type=_positive,
+        metavar="N",
+        help="the number of the exchange whose question is asked; default: the last one",
+    )
+    command.add_argument("--quiet", action="store_true", help=_QUIET)
+    _includes(command)
+    command.add_argument("--json", action="store_true", help=_JSON)
+    command.set_defaults(choose=[], reason="", again=False, agent=None, no_tools=False)
 
 
 def _compact(command: Parser) -> None:
@@ -576,6 +618,11 @@ COMMANDS: dict[str, Command] = {
         "batch:respond",
         "Answer the last question in a chat file, as the editor would.",
         _respond,
+    ),
+    "compare": Command(
+        "compare:compare",
+        "Ask several agents the same question, each in a fork of the chat, and print the answers.",
+        _compare,
     ),
     "compact": Command(
         "respond:compact",

@@ -48,7 +48,7 @@ _NOTHING = "no question. Write it after `parley ask`, or pass it on standard inp
 def ask(arguments: argparse.Namespace) -> int:
     """Ask a question in a new or existing chat, and print the answer."""
     screen().is_quiet = arguments.quiet
-    question, pictures = _question(arguments)
+    question, pictures = question_of(arguments)
     if not question and not pictures and not arguments.prompt:
         complain(_NOTHING)
         return USAGE
@@ -56,7 +56,7 @@ def ask(arguments: argparse.Namespace) -> int:
         return asyncio.run(_ask(arguments, question, pictures))
 
 
-def _question(arguments: argparse.Namespace) -> tuple[str, list[NamedPicture]]:
+def question_of(arguments: argparse.Namespace) -> tuple[str, list[NamedPicture]]:
     """The question's text, including its files' text, and its pictures. Raises ParleyError."""
     words = (
         without_blank_edges(" ".join(arguments.question)) if arguments.question != [PIPE] else ""

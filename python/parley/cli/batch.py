@@ -55,7 +55,12 @@ def respond(arguments: argparse.Namespace) -> int:
         return USAGE
     screen().is_quiet = arguments.quiet
     with ended_as_by_ctrl_c():
-        return asyncio.run(_Batch(arguments, files).run())
+        return asyncio.run(_respond(arguments, files))
+
+
+async def _respond(arguments: argparse.Namespace, files: Sequence[str]) -> int:
+    async with application() as app:
+        return await Batch(arguments, files).run(app)
 
 
 def _respond_to_pipe(arguments: argparse.Namespace) -> int:
@@ -78,7 +83,7 @@ def _once(files: Sequence[str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class ChatOutcome:
     """How a chat ended."""
 
     file: str
@@ -86,38 +91,37 @@ class _Outcome:
     message: str = ""
 
 
-class _Batch:
+class Batch:
     """Continues several chats."""
 
     def __init__(self, arguments: argparse.Namespace, files: Sequence[str]) -> None:
-        self._arguments = arguments
+        self.arguments = arguments
         self._files = files
-        self._outcomes = list[_Outcome]()
+        self.outcomes = list[ChatOutcome]()
         self._doing = dict[str, str]()
         """The status of each unfinished chat."""
         self._unfinished = list[str]()
         """The chats whose answer was stopped."""
 
-    async def run(self) -> int:
+    async def run(self, app: App) -> int:
         """Continue all chats; returns the worst exit code."""
         waiting = iter(self._files)
-        async with application() as app:
-            try:
-                with undisturbed():
-                    async with asyncio.TaskGroup() as workers:
-                        for _ in range(min(self._arguments.jobs or 1, len(self._files))):
-                            workers.create_task(self._work(app, waiting))
-            except asyncio.CancelledError:
-                self._tell_of_those_left()
-                raise
+        try:
+            with undisturbed():
+                async with asyncio.TaskGroup() as workers:
+                    for _ in range(min(self.arguments.jobs or 1, len(self._files))):
+                        workers.create_task(self._work(app, waiting))
+        except asyncio.CancelledError:
+            self._tell_of_those_left()
+            raise
         screen().status("")
-        waits = [outcome.file for outcome in self._outcomes if outcome.code == WAITING]
+        waits = [outcome.file for outcome in self.outcomes if outcome.code == WAITING]
         if waits:
             remark(
                 f"calls are waiting in {', '.join(waits)}. Decide on them one chat at a time: "
                 "parley respond FILE"
             )
-        return worst(*(outcome.code for outcome in self._outcomes))
+        return worst(*(outcome.code for outcome in self.outcomes))
 
     async def _work(self, app: App, files: Iterator[str]) -> None:
         """Continue one chat after another until no chat is left."""
@@ -127,8 +131,13 @@ class _Batch:
                 outcome = await self._move_on(app, file)
                 self._forget()
                 del self._doing[file]
-                self._outcomes.append(outcome)
-                self._tell(outcome)
+                self.outcomes.append(outcome)
+                self.tell(outcome)
+
+    def agent(self, file: str) -> str | None:
+        """The agent that the user chose for this chat."""
+        agent: str | None = self.arguments.agent
+        return agent
 
     def _forget(self) -> None:
         """Free a chat's memory; if there is only one chat, its memory is freed when the process
@@ -136,41 +145,42 @@ class _Batch:
 
         After the first chat, exclude the SDKs from garbage collection, because they stay loaded.
         """
-        if not self._outcomes:
+        if not self.outcomes:
             gc.freeze()
         gc.collect()
 
-    async def _move_on(self, app: App, file: str) -> _Outcome:
+    async def _move_on(self, app: App, file: str) -> ChatOutcome:
         try:
             return await self._answer(app, file)
         except MissingError as error:
-            return _Outcome(file, MISSING, str(error))
+            return ChatOutcome(file, MISSING, str(error))
         except ParleyError as error:
-            return _Outcome(file, FAILED, str(error))
+            return ChatOutcome(file, FAILED, str(error))
         except Exception as error:  # noqa: BLE001 - the other chats continue
             from traceback import format_exc
 
             for line in format_exc().splitlines():
                 complain(line)
-            return _Outcome(file, FAILED, f"this is a bug in Parley: {error!r}")
+            return ChatOutcome(file, FAILED, f"this is a bug in Parley: {error!r}")
 
-    async def _answer(self, app: App, file: str) -> _Outcome:
+    async def _answer(self, app: App, file: str) -> ChatOutcome:
         from parley.storage.chat_file import FileDocument
 
-        report = _BatchReport(self, file) if not self._arguments.json else _JsonReport(file)
+        report = _BatchReport(self, file) if not self.arguments.json else _JsonReport(file)
         document = FileDocument(Path(file), on_append=report.text, on_note=remark)
-        arguments = argparse.Namespace(**{**vars(self._arguments), "file": file})
+        chosen = {"file": file, "agent": self.agent(file)}
+        arguments = argparse.Namespace(**{**vars(self.arguments), **chosen})
         ports = await open_chat(app, arguments, document, file, report)
-        await app.prepare_list((await document.read()).transcript, self._arguments.agent)
-        resolve = app.resolve(self._arguments.agent)
+        await app.prepare_list((await document.read()).transcript, arguments.agent)
+        resolve = app.resolve(arguments.agent)
         try:
-            if not await check_tools(ports, resolve, self._arguments):
-                return _Outcome(file, COMPLETE, "nothing to answer")
+            if not await check_tools(ports, resolve, arguments):
+                return ChatOutcome(file, COMPLETE, "nothing to answer")
             end = await engine.run_turn(ports, resolve)
             await name_topic(app, ports, end)
-            if end.kind == "waiting" and self._arguments.json:
+            if end.kind == "waiting" and arguments.json:
                 write_waiting(ports, await engine.observe(ports, resolve), report)
-            return _Outcome(file, CODES[end.kind], end.message)
+            return ChatOutcome(file, CODES[end.kind], end.message)
         except asyncio.CancelledError:
             if await engine.stopped(ports):
                 self._unfinished.append(file)
@@ -182,28 +192,28 @@ class _Batch:
     def show(self, file: str, text: str) -> None:
         """Draw the overall progress, and one chat's status."""
         self._doing[file] = text
-        ends = Counter(kind_of(outcome.code) for outcome in self._outcomes if outcome.code)
-        through, count = len(self._outcomes), len(self._files)
+        ends = Counter(kind_of(outcome.code) for outcome in self.outcomes if outcome.code)
+        through, count = len(self.outcomes), len(self._files)
         filled = _BAR * through // count
         counts = "".join(f", {number} {kind}" for kind, number in ends.items())
         bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] {through} of {count}{counts}"
         screen().status(f"{bar} · {file}{f': {text}' if text else ''}")
 
-    def _tell(self, outcome: _Outcome) -> None:
+    def tell(self, outcome: ChatOutcome) -> None:
         """Report how a chat ended."""
         if outcome.code in (FAILED, STOPPED, MISSING):
             complain(outcome.message)
-        elif self._arguments.json and outcome.message:
+        elif self.arguments.json and outcome.message:
             remark(outcome.message)
-        if self._arguments.json:
+        if self.arguments.json:
             emit("chat_end", code=outcome.code, kind=kind_of(outcome.code))
-        elif outcome.code in (COMPLETE, WAITING) and not self._arguments.quiet:
+        elif outcome.code in (COMPLETE, WAITING) and not self.arguments.quiet:
             say_line(f"{outcome.file}: {outcome.message or kind_of(outcome.code)}")
 
     def _tell_of_those_left(self) -> None:
         files = ", ".join(self._unfinished)
         unfinished = f"; the text so far is in {files}" if files else ""
-        complain(f"stopped with {len(self._outcomes)} of {len(self._files)} chats done{unfinished}")
+        complain(f"stopped with {len(self.outcomes)} of {len(self._files)} chats done{unfinished}")
 
 
 class _BatchReport(Report):
@@ -211,7 +221,7 @@ class _BatchReport(Report):
 
     can_take_back = True
 
-    def __init__(self, batch: _Batch, file: str) -> None:
+    def __init__(self, batch: Batch, file: str) -> None:
         super().__init__()
         self._batch, self._file = batch, file
 

@@ -46,7 +46,7 @@ def completion(arguments: argparse.Namespace) -> int:
 
 def _kind(action: argparse.Action) -> _Kind:
     """The kind of an argument's value."""
-    if action.dest == "agent":
+    if action.dest in ("agent", "agents"):
         return _Kind.AGENT
     if action.dest == "prompt":
         return _Kind.PROMPT

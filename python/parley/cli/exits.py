@@ -17,9 +17,9 @@ EXITS = {
     USAGE: ("wrong_arguments", "invalid arguments"),
     WAITING: (
         "waiting",
-        "`ask`, `respond`: calls are waiting for a choice; continue with `respond`",
+        "`ask`, `respond`, `compare`: calls are waiting for a choice; continue with `respond`",
     ),
-    STOPPED: ("stopped", "`ask`, `respond`, `compact`: stopped by a limit"),
+    STOPPED: ("stopped", "`ask`, `respond`, `compare`, `compact`: stopped by a limit"),
     MISSING: (
         "missing",
         (

@@ -6,6 +6,7 @@ Knows when a copy may be written; `chat.fork` and `export` know its text.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 from parley.chat.fork import fork_lines
@@ -44,13 +45,20 @@ async def fork_chat(chat: Chat, handle: int, row: int, newline: str) -> None:
             lines = fork_lines(shot.lines, shot.exchange, file.name)
         except ValueError as error:
             raise ParleyError(str(error)) from error
-        spelled = (line.replace("\n", "\0") for line in lines)  # a NUL, from Neovim
-        content = encoded(newline.join([*spelled, ""]))
-        for path in fork_paths(file):
-            # A deleted file with this name may have left decisions in the ledger.
-            is_free = not buffer.app.ledger(str(path)).is_known()
-            if is_free and await asyncio.to_thread(write_new, path, content):
-                buffer.editor.tell("forked", handle, str(path))
-                return
+        buffer.editor.tell(
+            "forked", handle, await write_fork(chat, fork_paths(file), lines, newline)
+        )
 
     await buffer.at(handle, row, work)
+
+
+async def write_fork(chat: Chat, paths: Iterable[Path], lines: Iterable[str], newline: str) -> str:
+    """Write a fork's lines into the first free file; returns its path. Raises ParleyError."""
+    spelled = (line.replace("\n", "\0") for line in lines)  # a NUL, from Neovim
+    content = encoded(newline.join([*spelled, ""]))
+    for path in paths:
+        # A deleted file with this name may have left decisions in the ledger.
+        is_free = not chat.buffer.app.ledger(str(path)).is_known()
+        if is_free and await asyncio.to_thread(write_new, path, content):
+            return str(path)
+    raise AssertionError("there is always another path")

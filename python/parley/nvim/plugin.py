@@ -24,6 +24,7 @@ from parley.nvim.block_diff import show_block
 from parley.nvim.chat import Chat
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.code_queries import BufferCode
+from parley.nvim.comparison import ForkPlace, compare
 from parley.nvim.copies import export_chat, fork_chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
@@ -387,6 +388,20 @@ class Plugin:
     def _on_fork(self, buf: int, name: str, row: int, handle: int, cwd: str, newline: str) -> None:
         self._in(cwd)
         self.editor.spawn(fork_chat(self._chat(buf, name), handle, row, newline))
+
+    def _on_compare(
+        self,
+        buf: int,
+        name: str,
+        row: int,
+        handle: int,
+        cwd: str,
+        newline: str,
+        agents: list[str],
+    ) -> None:
+        chat, place = self._chat(buf, name), ForkPlace(handle, row, newline)
+        chat.buffer.folder = self._in(cwd)
+        self.editor.spawn(compare(chat, place, agents, self._chosen.__setitem__))
 
     def _on_tools(self, cwd: str, buf: int | None = None, name: str = "") -> None:
         self._in(cwd)

@@ -15,6 +15,8 @@ from parley.errors import ParleyError
 from parley.text import one_line
 
 _NUMBER = re.compile(r"-fork(-[0-9]+)?$")
+_LONGEST = 40
+"""The most characters of an agent's name in a file name."""
 
 
 def own_path(chat: str) -> Path:
@@ -24,9 +26,10 @@ def own_path(chat: str) -> Path:
     return Path(os.path.realpath(chat))
 
 
-def fork_paths(chat: Path) -> Iterator[Path]:
-    """The possible paths for a fork of a chat, best first."""
-    stem = f"{_NUMBER.sub('', chat.stem)}-fork"
+def fork_paths(chat: Path, agent: str = "") -> Iterator[Path]:
+    """The possible paths for a fork of a chat, or for its fork for this agent, best first."""
+    name = re.sub(r"[^\w.+-]+", "_", agent)[:_LONGEST]
+    stem = f"{_NUMBER.sub('', chat.stem)}-fork{f'-{name}' if name else ''}"
     return (chat.with_name(f"{stem}{f'-{n}' if n > 1 else ''}{chat.suffix}") for n in count(1))
 
 
