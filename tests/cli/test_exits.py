@@ -51,6 +51,9 @@ WITHOUT_FILE = {
     "completion",
     "man",
     "help",
+    "list",
+    "prompts",
+    "skills",
 }
 JSON = {"respond", "compact", "check", "log", "changes", "revert", "verify", "replay"}
 """The commands with `--json`."""
@@ -256,7 +259,10 @@ ENDS: dict[str, tuple[tuple[str, ...], int]] = {
     "login": (("login", "--json", "none"), 2),
     "logout": (("logout", "--json", "none"), 2),
     "demo-server": (("demo-server", "--json", "--port", "none"), 2),
-} | {name: ((name,), 0) for name in ("agents", "allow", "config", "servers", "man", "help")}
+} | {
+    name: ((name,), 0)
+    for name in ("agents", "allow", "config", "servers", "man", "help", "list", "prompts", "skills")
+}
 ENDS["completion"] = (("completion", "bash"), 0)
 
 
