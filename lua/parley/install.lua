@@ -128,8 +128,8 @@ function M.commands()
   end
   local python, flaw = H.find_python()
   if not python then
-    local advice = ". Install Python (Debian: apt install python3 python3-venv; macOS: brew install python) or uv, "
-      .. "then run :ParleyInstall"
+    local advice = ". Install Python (Debian: apt install python3 python3-venv; "
+      .. "macOS: brew install python) or uv, then run :ParleyInstall"
     return nil,
       ("Parley needs Python %d.%d or newer; %s"):format(H.least[1], H.least[2], flaw) .. advice
   end
