@@ -282,7 +282,7 @@ async def test_changed_settings_are_not_edits() -> None:
     assert settings_changes(then, now, has_tools=True) == [
         "the model of Demo was claude-sonnet-5-5 and is now m",
         "the system prompt has changed",
-        "temperature, max_tokens, thinking or tool_mode has changed",
+        "temperature, max_tokens, thinking, tool_mode or parameters have changed",
         "max_full_exchanges was None and is now 2",
         "the tool clock was removed",
         "the tool new was added",
