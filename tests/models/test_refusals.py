@@ -85,7 +85,7 @@ def test_a_chat_that_does_not_fit_shortens_as_few_older_exchanges_as_possible() 
     assert omitted(request) == 3
     assert (
         crowding(request)
-        == "this chat is too long for gpt-4o; not sent: everything except the 📝: line in 3 exchanges"
+        == "this chat is too long for gpt-4o; not sent: all of 3 exchanges except for the 📝: line"
     )
     assert omitted(replace(request, max_full_exchanges=3)) == 8
     assert crowding(replace(request, max_full_exchanges=3)) == ""
@@ -129,17 +129,17 @@ def test_parts_are_left_out_in_this_order() -> None:
         "the results of 1 call",
         "the results of 2 calls",
         "the results of 3 calls",
-        "the results of 2 calls, everything except the 📝: line in 1 exchange",
-        "the results of 1 call, everything except the 📝: line in 2 exchanges",
-        "everything except the 📝: line in 3 exchanges",
-        "the results of 1 call, everything except the 📝: line in 3 exchanges",
-        "the results of 2 calls, everything except the 📝: line in 3 exchanges",
-        "the results of 1 call, everything except the 📝: line in 4 exchanges",
-        "everything except the 📝: line in 5 exchanges",
-        "everything except the 📝: line in 4 exchanges, all of 1 older exchange",
-        "everything except the 📝: line in 3 exchanges, all of 2 older exchanges",
-        "everything except the 📝: line in 2 exchanges, all of 3 older exchanges",
-        "everything except the 📝: line in 1 exchange, all of 4 older exchanges",
+        "the results of 2 calls, all of 1 exchange except for the 📝: line",
+        "the results of 1 call, all of 2 exchanges except for the 📝: line",
+        "all of 3 exchanges except for the 📝: line",
+        "the results of 1 call, all of 3 exchanges except for the 📝: line",
+        "the results of 2 calls, all of 3 exchanges except for the 📝: line",
+        "the results of 1 call, all of 4 exchanges except for the 📝: line",
+        "all of 5 exchanges except for the 📝: line",
+        "all of 4 exchanges except for the 📝: line, all of 1 older exchange",
+        "all of 3 exchanges except for the 📝: line, all of 2 older exchanges",
+        "all of 2 exchanges except for the 📝: line, all of 3 older exchanges",
+        "all of 1 exchange except for the 📝: line, all of 4 older exchanges",
         "all of 5 older exchanges",
     ]
 

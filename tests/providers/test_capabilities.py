@@ -187,7 +187,7 @@ async def test_unsupported_thinking_is_left_out_and_reported_once(
     client = fresh(faulty)
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
-    words = f"Parley cannot control the thinking of {model}, so the setting thinking is ignored"
+    words = f"Parley cannot control the thinking of {model}, so the setting `thinking` is ignored"
     assert await events_of(client, faulty.provider(kind), request) == [
         *([Aside(words)] if has_notice else []),
         TextDelta("Whole"),
@@ -220,7 +220,7 @@ async def test_the_user_is_told_once_about_unsent_parts_of_a_chat(
         assert await run_turn(ports, app.resolve(None)) == End("complete")
         document = TextDocument(f"{document.text}and then?\n", 10**6)
     assert asides == [
-        "this chat is too long for gpt-4o; not sent: everything except the 📝: line in 2 exchanges"
+        "this chat is too long for gpt-4o; not sent: all of 2 exchanges except for the 📝: line"
     ]
     assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
     await app.close()
@@ -263,19 +263,19 @@ def in_stream(kind: str, message: str) -> Response:
 
 
 REFUSED_FIELDS = [
-    ("chat", "temperature", "temperature", "the setting temperature"),
-    ("responses", "temperature", "temperature", "the setting temperature"),
-    ("chat", "reasoning_effort", "reasoning_effort", "the setting thinking"),
-    ("responses", "reasoning.summary", "reasoning", "the setting thinking.show"),
-    ("anthropic", "output_config", "output_config", "the setting thinking"),
-    ("anthropic", "top_k", "top_k", "the parameter top_k"),
-    ("chat", "top_p", "top_p", "the parameter top_p"),
-    ("chat", "stop", "stop", "the parameter stop"),
+    ("chat", "temperature", "temperature", "the setting `temperature`"),
+    ("responses", "temperature", "temperature", "the setting `temperature`"),
+    ("chat", "reasoning_effort", "reasoning_effort", "the setting `thinking`"),
+    ("responses", "reasoning.summary", "reasoning", "the setting `thinking.show`"),
+    ("anthropic", "output_config", "output_config", "the setting `thinking`"),
+    ("anthropic", "top_k", "top_k", "the parameter `top_k`"),
+    ("chat", "top_p", "top_p", "the parameter `top_p`"),
+    ("chat", "stop", "stop", "the parameter `stop`"),
     (
         "responses",
         "parallel_tool_calls",
         "parallel_tool_calls",
-        "the parameter parallel_tool_calls",
+        "the parameter `parallel_tool_calls`",
     ),
 ]
 MODELS = {"temperature": "my-model", "output_config": "claude-sonnet-5-5"}
@@ -298,7 +298,7 @@ async def test_a_refused_field_is_left_out_from_then_on_and_reported_once(
         MODELS.get(field, "gpt-5.1" if kind != "anthropic" else "my-model"),
         temperature=0.5 if field == "temperature" else None,
         thinking=ThinkingSettings(effort="high")
-        if "the setting thinking" in what
+        if "the setting `thinking" in what
         else ThinkingSettings(),
         parameters={field: OF_USER[field], "seed": 7} if field in OF_USER else {"seed": 7},
     )
@@ -389,7 +389,7 @@ async def test_a_temperature_that_no_request_may_have_is_reported_once(
     client, provider = fresh(faulty), faulty.provider(kind)
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, provider.name, model, temperature=0.5)
-    words = f"{model} accepts no temperature: the setting temperature is ignored"
+    words = f"{model} accepts no temperature, so the setting `temperature` is ignored"
     notices = [] if is_sent else [Aside(words)]
     assert await events_of(client, provider, request) == [*notices, TextDelta("Whole")]
     assert await events_of(client, provider, request) == [TextDelta("Whole")]

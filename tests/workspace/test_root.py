@@ -49,7 +49,7 @@ def test_a_folder_without_git_counts_only_if_the_tools_are_switched_on(tmp_path:
 
 def test_the_tools_can_be_switched_off(project: Path) -> None:
     off = find_root(False, str(project), project, HOME)
-    assert reason(off) == "switched off by the setting workspace.enabled"
+    assert reason(off) == "switched off by the setting `workspace.enabled`"
 
 
 Enabled = Literal["project", True]

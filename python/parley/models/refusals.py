@@ -150,7 +150,7 @@ def crowding(request: Request) -> str:
         return ""
     omissions = [
         (memory.results, "the results of {}", "call"),
-        (memory.summaries, "everything except the 📝: line in {}", "exchange"),
+        (memory.summaries, "all of {} except for the 📝: line", "exchange"),
         (memory.questions, "the answers in {} without a 📝: line", "exchange"),
         (memory.missing, "all of {}", "older exchange"),
     ]
@@ -260,7 +260,7 @@ def _without_field(request: Request, field: str, words: str) -> Amendment | None
     name = field.partition("=")[0]
     of_user = name.removeprefix(OF_USER)
     setting = "" if name != of_user else REFUSABLE.get(name, "")
-    what = f"the setting {setting}" if setting else f"the parameter {of_user}"
+    what = f"the setting `{setting}`" if setting else f"the parameter `{of_user}`"
     aside = f"{request.provider} refused {what} ({words}): Parley asks {request.model} without it"
     return Amendment(
         replace(request, refused_fields=request.refused_fields | {field}),

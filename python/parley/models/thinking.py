@@ -64,7 +64,7 @@ def unsupported_thinking(
     is_set = settings.enabled and (settings.budget_tokens, settings.effort) != (None, None)
     if not is_set or supports_thinking(model, facts):
         return ""
-    return f"Parley cannot control the thinking of {model}, so the setting thinking is ignored"
+    return f"Parley cannot control the thinking of {model}, so the setting `thinking` is ignored"
 
 
 def prefers_responses(model: str) -> bool:

@@ -101,4 +101,4 @@ def _unsupported_temperature(request: Request, wire_format: Format) -> str:
     is_retry = request.text_tools is not None and bool(request.text_tools.errors)
     if request.temperature is None or is_retry or wire_format.takes_temperature(request.model):
         return ""
-    return f"{request.model} accepts no temperature: the setting temperature is ignored"
+    return f"{request.model} accepts no temperature, so the setting `temperature` is ignored"

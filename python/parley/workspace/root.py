@@ -37,7 +37,7 @@ def find_root(
 ) -> WorkspaceRoot:
     """The root for these settings and this working directory."""
     if enabled is False:
-        return WorkspaceRoot(None, "switched off by the setting workspace.enabled")
+        return WorkspaceRoot(None, "switched off by the setting `workspace.enabled`")
     if setting:
         named = start_folder(setting, folder)
         if named is None or not named.is_dir():
