@@ -89,7 +89,7 @@ def test_a_projects_skills_need_trust_in_all_their_texts(
     skill = project / ".claude/skills/pdf"
     put(skill)
     put(skill, "guide", "references/guide.md")
-    (skill / "logo.png").write_bytes(b"\x89PNG\0")
+    (skill / "logo.png").write_bytes(b"\x89PNG\0")  # nobody has seen its name
     put(project / ".github/skills/other")
     assert names(folders) == ([], ["pdf", "other"])
     assert "There is no skill 'pdf'. Skills: none" in refusal(folders, "pdf")
@@ -99,7 +99,7 @@ def test_a_projects_skills_need_trust_in_all_their_texts(
         ".github/skills/other/SKILL.md",
     ]
     assert names(folders) == (["other", "pdf"], [])
-    end = "[This skill's folder is .claude/skills/pdf. Its other files: logo.png, references/guide.md.]"
+    end = "[This skill's folder is .claude/skills/pdf. Its other files: references/guide.md.]"
     assert read(folders, "pdf").endswith(end)
     assert read(folders, "pdf", "references/guide.md") == f"{HEAD}guide"
     assert read(folders, "pdf", "./references//guide.md") == f"{HEAD}guide"

@@ -7,7 +7,7 @@ Each read compares the file with that content once more. The user's own skills c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -41,6 +41,17 @@ class SkillFolder:
     root: Path | None = None
     """The project's folder; None for the user's own skill."""
     texts: Mapping[str, bytes] = field(default_factory=dict)
+
+    def files(self) -> Sequence[str]:
+        """The paths of the files that a model is told about; those of a project's skill are the
+        `texts`, because the user has not seen other names. Raises ParleyError.
+        """
+        if self.root is not None:
+            return list(self.texts)
+        try:
+            return _files(self.folder, ProjectRoom())
+        except OSError as error:
+            raise ParleyError(f"{error.strerror or error}, so not read") from error
 
     @property
     def place(self) -> str:
@@ -152,7 +163,7 @@ class SkillFolders:
             )
         if text.place != SKILL_FILE:
             return text_of(content)
-        others = [other for other in _files(skill.folder, ProjectRoom()) if other != SKILL_FILE]
+        others = [other for other in skill.files() if other != SKILL_FILE]
         more = f" Its other files: {', '.join(map(one_line, others))}." if others else ""
         folder = one_line(skill.place)
         return f"{text_of(content).rstrip()}\n\n[This skill's folder is {folder}.{more}]"
