@@ -55,8 +55,10 @@ function M.fit(win)
   end
 end
 
---- How many of a page's rows, down to a line, are still below its window; `onward` first scrolls by
---- a page.
+--- How many of a page's rows, down to a line, are still below its window, or -1 if the page is not in
+--- this tab page; `onward` first scrolls by a page.
+---
+--- Shows each row whole: the user's options may fold lines or cut them off.
 ---@param name string
 ---@param last integer the line, from 1
 ---@param onward boolean
@@ -65,8 +67,10 @@ function M.rest(name, last, onward)
   local buf = M.buffer(name)
   local win = vim.fn.bufwinid(buf)
   if win == -1 then
-    return 0
+    return -1
   end
+  local wo = vim.wo[win][0]
+  wo.wrap, wo.foldenable, wo.conceallevel = true, false, 0
   last = require("parley.buffer_rows").within(buf, last - 1) + 1
   local height = api.nvim_win_get_height(win) - vim.fn.getwininfo(win)[1].winbar
   local shown = height + (vim.w[win].parley_scrolled or 0)
@@ -74,7 +78,7 @@ function M.rest(name, last, onward)
   if onward and rest > 0 then
     local rows = math.min(rest, math.max(1, height - 1))
     api.nvim_win_call(win, function()
-      vim.wo[win][0].smoothscroll = true -- otherwise a long line would scroll away at once
+      wo.smoothscroll = true -- otherwise a long line would scroll away at once
       vim.cmd.normal({ vim.keycode(rows .. "<C-e>"), bang = true })
     end)
     api.nvim_win_set_var(win, "parley_scrolled", shown - height + rows)

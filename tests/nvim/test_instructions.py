@@ -155,6 +155,33 @@ def test_a_yes_is_offered_only_after_the_whole_text_was_on_the_screen(desk: Chil
     answered(desk)
 
 
+def test_no_option_of_the_user_hides_a_part_of_the_text(desk: Child) -> None:
+    write(root(desk), {"AGENTS.md": "".join(f"rule {n}{' ' * 90}evil {n}\n" for n in range(30))})
+    desk.command("set foldmethod=indent shiftwidth=2 foldlevel=0 nowrap")
+    ask(desk)
+    seen = "\n".join(read_all(desk))
+    assert all(f"evil {n}" in seen for n in range(30))
+    desk.keys("1<CR>")
+    answered(desk)
+
+
+def test_a_page_that_is_no_longer_on_the_screen_is_shown_again(desk: Child) -> None:
+    write(root(desk), {"AGENTS.md": "rule\n" * 60})
+    desk.lua(
+        "_G.asked = {} "
+        "vim.ui.select = function(items, _, done) "
+        "  table.insert(_G.asked, { items[2], vim.api.nvim_buf_get_name(0) }) "
+        "  if #_G.asked == 1 then vim.cmd.tabnew() elseif #_G.asked == 2 then vim.cmd.quit() end "
+        "  vim.schedule(function() done(items[#_G.asked < 3 and 2 or 1], #_G.asked < 3 and 2 or 1) end) "
+        "end"
+    )
+    ask(desk)
+    desk.until(lambda: len(desk.lua("return _G.asked")) == 3, "three questions")
+    more, page = "First show the rest of the text", "parley://project-text"
+    assert desk.lua("return _G.asked") == [[more, page]] * 3
+    desk.until_idle()
+
+
 def test_a_file_that_changes_between_the_page_and_the_yes_is_shown_again(desk: Child) -> None:
     ask(desk)
     read_all(desk)

@@ -169,6 +169,9 @@ class TrustDialog:
                 answer = ""
                 while True:
                     rest = await self._editor.ask("page_rest", name, last, answer == show_more)
+                    if rest < 0:  # the user has closed the page, or is in another tab page
+                        self._editor.tell("scratch", name, page, "parley")
+                        rest = await self._editor.ask("page_rest", name, last, False)
                     offered = [NO, show_more] if rest else [NO, *yes]
                     answer = offered[await self._dialogs.select(question, offered) or 0]
                     if answer != show_more:
