@@ -134,6 +134,22 @@ def test_a_prompt_and_a_skill_are_agreed_to_in_the_same_way(shell: Shell) -> Non
     assert said.count("is used from now on") == 3
 
 
+def test_a_text_of_a_skill_is_never_taken_for_a_server_file(shell: Shell) -> None:
+    skill, servers = "---\nname: fix\ndescription: Fixes.\n---\n", '{"mcpServers": {"a": {"command": "b"}}}'
+    places = {".vscode/SKILL.md": skill, ".vscode/run.sh": "echo\n", ".vscode/mcp.json": servers}
+    write(shell.folder, {**places, ".agents/skills/none": ""})
+    (shell.folder / ".agents/skills/fix").symlink_to(shell.folder / ".vscode")
+    complaint = output(shell.run("trust"))[2]
+    for name, text in (("run.sh", "echo\n"), ("mcp.json", servers)):
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        words = f"trust {shell.folder}/.agents/skills/fix/{name} --digest {digest}"
+        assert f"run: parley {words}" in complaint
+        code, said, _ = output(shell.run(*words.split()))
+        assert (code, "is used from now on" in said) == (0, True)
+        assert "is trusted" not in said
+        assert output(shell.run(*words.split()))[0] == 1  # not even if the text needs no yes any more
+
+
 def test_a_file_that_is_no_text_of_the_project_is_refused(shell: Shell) -> None:
     code, said, complaint = output(shell.run("trust", "style.md", "none.md"))
     assert (code, said) == (1, "")

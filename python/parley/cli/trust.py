@@ -30,18 +30,20 @@ if TYPE_CHECKING:
 
 _YES = ("y", "yes")
 _TEXTS = (".md", ".txt")
-"""The endings of texts; a server file has another one."""
+"""The endings of texts; without a digest, a file with another ending is a server file."""
 _UNSEEN = "nothing was trusted, because the description could not be written"
 
 
 def trust(arguments: argparse.Namespace) -> int:
     """Trust a project's server files and texts, with their current content."""
     files = [Path(file) for file in arguments.files]
-    for path in files:
-        if path.suffix not in _TEXTS:
-            _trust_servers(path, is_pinned=arguments.pin)
-    if not files or any(path.suffix in _TEXTS for path in files):
-        asyncio.run(_trust_project(files, arguments))
+    # A yes by digest is for a text, such as a skill's script, and never for servers.
+    servers = [] if arguments.digest else [path for path in files if path.suffix not in _TEXTS]
+    for path in servers:
+        _trust_servers(path, is_pinned=arguments.pin)
+    texts = [path for path in files if path not in servers]
+    if texts or not files:
+        asyncio.run(_trust_project(texts, arguments))
     return COMPLETE
 
 
@@ -57,12 +59,12 @@ async def _application() -> AsyncIterator[App]:
 
 
 async def _trust_project(files: Sequence[Path], arguments: argparse.Namespace) -> None:
-    """Ask about the project's texts that are named, or about all its files if none is named."""
+    """Ask about these texts of the project, or about all its files if none is named."""
     async with _application() as app:
         servers = [] if files else app.untrusted()
         known = app.instructions(Transcript())
         offered = {_place(text.path): text for text in _offered(app)}
-        wanted = [_place(path) for path in files if path.suffix in _TEXTS] or list(offered)
+        wanted = [_place(path) for path in files] or list(offered)
         for place in wanted:
             if text := offered.get(place):
                 _agree(text, app.text_trust, arguments.digest)
