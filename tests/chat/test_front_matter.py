@@ -23,6 +23,7 @@ max_tokens: 100
 thinking: false
 tool_mode: json
 tools: [web_*]
+instructions: [AGENTS.md]
 max_tool_calls: {per_message: 3, per_session: 9}
 max_full_exchanges: 2
 tags: [a, b]

@@ -151,7 +151,8 @@ def editor(home: Path, agent: str, url: str) -> Iterator[Child]:
     _, maker, _, _ = MAKERS[agent]
     where = url if agent == "Claude" else f"{url}/v1"
     env = {f"{maker}_API_KEY": "a-key", f"{maker}_BASE_URL": where}
-    settings = f"agent = '{agent}', status = {{ llm = false }}, mcp = {{ mock = true }}"
+    provider = f"providers = {{ {maker.lower()} = {{ model_list = 'off' }} }}"
+    settings = f"agent = '{agent}', status = {{ llm = false }}, mcp = {{ mock = true }}, {provider}"
     init = f"require('parley').setup({{ {settings} }})"
     with suppress(EOFError, OSError), child(home, init=init, env=env) as nvim:
         yield nvim

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +22,15 @@ from parley.paths import config_path
 from parley.policy.rules import Pattern
 from parley.settings.load import SettingsFile, load_settings, merged
 from parley.settings.read import read_settings
-from parley.settings.values import AGENTS, Agent, ChoiceKeys, Key, Settings, WorkspaceSettings
+from parley.settings.values import (
+    AGENTS,
+    PROVIDERS,
+    Agent,
+    ChoiceKeys,
+    Key,
+    Settings,
+    WorkspaceSettings,
+)
 from parley.tools.server_settings import ServerSettings
 
 NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'
@@ -660,6 +669,20 @@ def test_a_provider_that_replaces_a_built_in_one_has_its_quirks(
     settings, problems = read_settings({"providers": {name: entry}})
     assert problems == ()
     assert settings.providers[name].quirks == quirks
+
+
+def test_an_entry_without_an_address_changes_only_what_it_sets_of_a_built_in_provider() -> None:
+    entry = {"headers": {"x-team": "a"}}
+    settings, problems = read_settings({"providers": {"anthropic": entry, "openai": entry}})
+    assert problems == ()
+    for name in ("anthropic", "openai"):
+        assert settings.providers[name] == replace(PROVIDERS[name], headers=entry["headers"])
+
+
+def test_an_entry_with_an_address_receives_no_key_of_a_built_in_provider() -> None:
+    entry = {"base_url": "https://gateway.example/v1"}
+    settings, _ = read_settings({"providers": dict.fromkeys(PROVIDERS, entry)})
+    assert all(provider.api_key_env is None for provider in settings.providers.values())
 
 
 def test_a_server_from_an_empty_lua_table_knows_its_name() -> None:

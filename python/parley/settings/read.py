@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from parley.addresses import flaw
@@ -45,20 +45,22 @@ def read_settings(
 _OF_THE_SERVER = ("quirks", "model_list")
 
 
-def _with_quirks(settings: Settings, table: Any) -> Settings:
-    """The settings, with quirks and the way of listing models for providers that replace built-in
-    ones and do not set these.
+def _with_builtin(settings: Settings, table: Any) -> Settings:
+    """The settings, with the values of built-in providers that the user's table does not set.
 
-    A provider with another address does not keep the official host's quirks.
+    A provider with another address receives none of the official host's values, such as its key. If
+    the built-in provider is not the official host, it receives those of its server.
     """
     providers = dict(settings.providers)
     for name, provider in settings.providers.items():
         builtin = PROVIDERS.get(name)
+        if builtin is None:
+            continue
         is_elsewhere = provider.base_url is not None or provider.base_url_env is not None
-        if builtin and not (builtin.official and is_elsewhere):
-            unset = [key for key in _OF_THE_SERVER if key not in table["providers"][name]]
-            own = {key: getattr(builtin, key) for key in unset}
-            providers[name] = replace(provider, **own)
+        keys = _OF_THE_SERVER if is_elsewhere else [each.name for each in fields(builtin)]
+        if not (builtin.official and is_elsewhere):
+            unset = [key for key in keys if key not in table["providers"][name]]
+            providers[name] = replace(provider, **{key: getattr(builtin, key) for key in unset})
     return replace(settings, providers=providers)
 
 
@@ -71,7 +73,7 @@ class _Reader(TableReader):
         if values is NO_VALUE:
             self.flaws = [replace(flaw, path="setup") for flaw in self.flaws]
             return Settings()
-        settings = self._with_headers(_with_quirks(Settings(**values), table))
+        settings = self._with_headers(_with_builtin(Settings(**values), table))
         numbered = list(enumerate(settings.agents, 1))
         sound = tuple(a for n, a in numbered if self._is_sound(settings, a, f"agents[{n}]"))
         settings = self._without_reserved(replace(settings, agents=sound))
