@@ -135,7 +135,10 @@ def test_a_prompt_and_a_skill_are_agreed_to_in_the_same_way(shell: Shell) -> Non
 
 
 def test_a_text_of_a_skill_is_never_taken_for_a_server_file(shell: Shell) -> None:
-    skill, servers = "---\nname: fix\ndescription: Fixes.\n---\n", '{"mcpServers": {"a": {"command": "b"}}}'
+    skill, servers = (
+        "---\nname: fix\ndescription: Fixes.\n---\n",
+        '{"mcpServers": {"a": {"command": "b"}}}',
+    )
     places = {".vscode/SKILL.md": skill, ".vscode/run.sh": "echo\n", ".vscode/mcp.json": servers}
     write(shell.folder, {**places, ".agents/skills/none": ""})
     (shell.folder / ".agents/skills/fix").symlink_to(shell.folder / ".vscode")
@@ -147,7 +150,8 @@ def test_a_text_of_a_skill_is_never_taken_for_a_server_file(shell: Shell) -> Non
         code, said, _ = output(shell.run(*words.split()))
         assert (code, "is used from now on" in said) == (0, True)
         assert "is trusted" not in said
-        assert output(shell.run(*words.split()))[0] == 1  # not even if the text needs no yes any more
+        # Not even if the text needs no yes any more.
+        assert output(shell.run(*words.split()))[0] == 1
 
 
 def test_a_file_that_is_no_text_of_the_project_is_refused(shell: Shell) -> None:
