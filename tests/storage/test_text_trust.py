@@ -8,6 +8,8 @@ import pytest
 
 from parley.storage import text_trust
 from parley.storage.ledger import LedgerFile
+from parley.storage.prompt_folders import PromptFolders
+from parley.storage.skill_folders import SkillFolders
 from parley.storage.text_trust import TextTrust
 from tests.ledgers import open_ledger
 
@@ -38,12 +40,21 @@ def test_agreement_survives_the_process_and_a_name_with_odd_bytes(tmp_path: Path
     assert again.previous(path) == "\ufffd"
 
 
-def test_a_folder_has_one_agreement_by_any_way_to_it(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    trust = trust_in()
-    trust.trust(tmp_path / "link" / "AGENTS.md", b"x")
-    assert trust.trusts(tmp_path / "real" / "AGENTS.md", b"x")
+def test_a_yes_to_a_prompt_is_no_yes_to_the_same_file_as_a_skill(tmp_path: Path) -> None:
+    skill = tmp_path / ".agents/skills/fix/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: D\n---\nFix it.\n", encoding="utf-8")
+    (tmp_path / ".parley").mkdir()
+    (tmp_path / ".parley/prompts").symlink_to(skill.parent)
+    trust, environ = trust_in(), {"HOME": str(tmp_path / "home")}
+    prompts = PromptFolders(environ, lambda: tmp_path, trust)
+    skills = SkillFolders(environ, lambda: tmp_path, trust)
+    (prompt,) = prompts.look()[0]
+    trust.trust(prompt.path, prompt.content)
+    assert prompts.look()[0][0].is_trusted
+    skills.look()
+    assert not skills.skills
+    assert [text.content for text in skills.offered()] == [skill.read_bytes()]
 
 
 def test_a_long_text_and_old_texts_are_trusted_but_not_kept(

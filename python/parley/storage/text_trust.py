@@ -76,5 +76,8 @@ class TextTrust:
 
 
 def _key(path: Path) -> bytes:
-    """A file's key: its name in the real folder, even if the file is a link."""
-    return os.fsencode(Path(os.path.realpath(path.parent)) / path.name)
+    """A file's key: its place in the project, with the links below the project's real folder.
+
+    With a link, one file could be a prompt, a skill and instructions: a yes counts for one of them.
+    """
+    return os.fsencode(os.path.abspath(path))  # noqa: PTH100 - `Path.absolute` keeps ".."
