@@ -159,6 +159,18 @@ def test_links_pipes_and_huge_files_are_not_read(folders: SkillFolders, tmp_path
         assert "not read" in refusal(folders, "a", path)
 
 
+def test_an_own_skill_with_too_many_files_to_list_is_read(
+    folders: SkillFolders, tmp_path: Path
+) -> None:
+    for number in range(101):
+        put(tmp_path / ".agents/skills/a", file=f"{number}.md")
+    put(tmp_path / ".agents/skills/a", "Do it.")
+    names(folders)
+    assert read(folders, "a").endswith(
+        "Do it.\n\n[This skill's folder is " + f"{tmp_path}/.agents/skills/a.]"
+    )
+
+
 def test_hostile_skills_of_a_project_do_nothing(
     folders: SkillFolders, project: Path, tmp_path: Path
 ) -> None:

@@ -43,15 +43,16 @@ class SkillFolder:
     texts: Mapping[str, bytes] = field(default_factory=dict)
 
     def files(self) -> Sequence[str]:
-        """The paths of the files that a model is told about; those of a project's skill are the
-        `texts`, because the user has not seen other names. Raises ParleyError.
+        """The paths of the files that a model is told about: of a project's skill the `texts`,
+        because the user has not seen other names, and of the user's own skill all, if they can be
+        listed.
         """
         if self.root is not None:
             return list(self.texts)
         try:
             return _files(self.folder, ProjectRoom())
-        except OSError as error:
-            raise ParleyError(f"{error.strerror or error}, so not read") from error
+        except (OSError, ParleyError):
+            return []
 
     @property
     def place(self) -> str:
