@@ -179,7 +179,9 @@ def test_a_page_that_is_no_longer_on_the_screen_is_shown_again(desk: Child) -> N
     desk.until(lambda: len(desk.lua("return _G.asked")) == 3, "three questions")
     more, page = "First show the rest of the text", "parley://project-text"
     assert desk.lua("return _G.asked") == [[more, page]] * 3
-    desk.until_idle()
+    desk.until(lambda: desk.nvim.funcs.bufexists(page) == 0, "the end of the dialog")
+    desk.command("silent! tabonly | buffer chat.md")
+    answered(desk)
 
 
 def test_a_file_that_changes_between_the_page_and_the_yes_is_shown_again(desk: Child) -> None:
