@@ -87,11 +87,10 @@ function M.rest(name, last, onward)
   return math.max(0, rest)
 end
 
---- Close a page.
+--- Close a page, in all tab pages.
 ---@param name string
 function M.close(name)
-  local win = vim.fn.bufwinid(M.buffer(name))
-  if win ~= -1 then
+  for _, win in ipairs(vim.fn.win_findbuf(M.buffer(name))) do
     M.leave(win)
   end
 end

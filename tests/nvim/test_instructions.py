@@ -168,7 +168,7 @@ def test_no_option_of_the_user_hides_a_part_of_the_text(desk: Child) -> None:
 def test_a_page_that_is_no_longer_on_the_screen_is_shown_again(desk: Child) -> None:
     write(root(desk), {"AGENTS.md": "rule\n" * 60})
     desk.lua(
-        "_G.asked = {} "
+        "_G.asked, _G.own = {}, vim.ui.select "
         "vim.ui.select = function(items, _, done) "
         "  table.insert(_G.asked, { items[2], vim.api.nvim_buf_get_name(0) }) "
         "  if #_G.asked == 1 then vim.cmd.tabnew() elseif #_G.asked == 2 then vim.cmd.quit() end "
@@ -179,6 +179,7 @@ def test_a_page_that_is_no_longer_on_the_screen_is_shown_again(desk: Child) -> N
     desk.until(lambda: len(desk.lua("return _G.asked")) == 3, "three questions")
     more, page = "First show the rest of the text", "parley://project-text"
     assert desk.lua("return _G.asked") == [[more, page]] * 3
+    desk.lua("vim.ui.select = _G.own")
     desk.until(lambda: desk.nvim.funcs.bufexists(page) == 0, "the end of the dialog")
     desk.command("silent! tabonly | buffer chat.md")
     answered(desk)
