@@ -71,7 +71,6 @@ COVERED_BY = {
     "nvim/pages": "tools/test_descriptions.py",
     "nvim/stream": "nvim/test_pieces.py",
     "nvim/tools_page": "nvim/test_resources.py",
-    "paths": "storage/test_ledger.py",
     "policy/expressions": "policy/test_rules.py",
     "policy/facts": "storage/test_ledger.py",
     "policy/plan": "laws/test_plan.py",
