@@ -192,3 +192,17 @@ def test_a_providers_headers_are_shown_without_their_values(environ: dict[str, s
     headers = {"X-Token": "…", "X-App": "${APP}", "X-Or": "…"}
     assert known["providers.lab.headers"] == (headers, "config.toml:3")
     assert known["providers.lab.parameters"] == ({"top_k": 40}, "config.toml:4")
+
+
+def test_parameters_are_shown_without_keys(environ: dict[str, str]) -> None:
+    parameters = (
+        '{ max_tokens = 9, tier = "flex", extra = { api_key = "abc", all = ["Bearer abc"] } }'
+    )
+    table = (
+        f'[providers.lab]\nbase_url = "http://127.0.0.1"\nparameters = {parameters}\n'
+        f'[[agents]]\nname = "A"\nprovider = "lab"\nmodel = "m"\nparameters = {parameters}\n'
+    )
+    known, extra = rows(environ, table), {"api_key": "…", "all": ["Bearer …"]}
+    shown = {"max_tokens": 9, "tier": "flex", "extra": extra}
+    assert known["providers.lab.parameters"] == (shown, "config.toml:3")
+    assert known["agents[1]"][0]["parameters"] == shown

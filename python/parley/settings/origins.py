@@ -129,7 +129,7 @@ def _table(item: Any) -> Any:
         return (
             list(item)
             if isinstance(item, tuple)
-            else dict(item)
+            else _nested("", item)
             if isinstance(item, Mapping)
             else item
         )
@@ -180,7 +180,24 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
         case tuple():
             return list(value)
         case Mapping():
-            return dict(value)
+            return _nested(name, value)
+        case _:
+            return value
+
+
+def _nested(name: str, value: Any) -> Any:
+    """A value of any kind under a name from the user, such as a parameter, without possible
+    secrets.
+    """
+    match value:
+        case Mapping():
+            return {key: _nested(key, inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_nested(name, inner) for inner in value]
+        case str() if re.fullmatch(_SECRETIVE, name, re.IGNORECASE):
+            return _secret(value)
+        case str():
+            return _argument(value)
         case _:
             return value
 
