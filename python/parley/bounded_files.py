@@ -19,10 +19,13 @@ _PIECE = 1_000_000
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
-def beginning(path: Path, size: int) -> bytes:
-    """The first bytes of a regular file, however large."""
+def beginning(path: Path, size: int, *, follows: bool = True) -> bytes:
+    """The first bytes of a regular file, however large; `follows` a link at the path, or refuses
+    it.
+    """
     _check(path, path.stat())  # before opening it: some devices react to that
-    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
+    flags = _READ_ONLY if follows else _READ_ONLY | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
         _check(path, os.fstat(file.fileno()))
         return file.read(size)
 
@@ -37,9 +40,9 @@ def both_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes]:
         return beginning, file.read(last)
 
 
-def whole(path: Path, most: int = MOST_SETTINGS) -> bytes:
+def whole(path: Path, most: int = MOST_SETTINGS, *, follows: bool = True) -> bytes:
     """All bytes of a regular file with at most `most` bytes."""
-    content = beginning(path, most + 1)
+    content = beginning(path, most + 1, follows=follows)
     if len(content) > most:
         raise _too_large(path, most)
     return content

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.bounded_files import whole
 from parley.cli import main
 from parley.errors import ParleyError
 from parley.nvim.pages import project_page
@@ -538,3 +539,11 @@ async def test_a_project_servers_tools_are_its_own_whatever_its_name(tmp_path: P
     assert rules.allowed(theirs, "{}") is None
     assert rules.allowed(reader(theirs), "{}") is None
     assert rules.allowed(own, "{}")
+
+
+def test_a_link_in_a_real_path_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("real")
+    assert whole(tmp_path / "link") == whole(tmp_path / "real", follows=False) == b"x"
+    with pytest.raises(OSError, match="symbolic link"):
+        whole(tmp_path / "link", follows=False)

@@ -39,9 +39,15 @@ def content_of(path: Path, most: int, root: Path | None = None) -> bytes:
     Raises ParleyError.
     """
     try:
-        if root is not None and not is_inside(path, root):
+        if root is None:
+            return whole(path, most)
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(os.path.realpath(root)):
             raise ParleyError("it is a link that leads elsewhere, so it is not read")
-        return whole(path, most)
+        content = whole(real, most, follows=False)
+        if os.path.realpath(real) != str(real):  # a link has replaced one of its folders
+            raise ParleyError("it changed while it was read")
+        return content
     except OSError as error:
         raise ParleyError(f"{error.strerror or error}, so not read") from error
 
