@@ -47,9 +47,9 @@ def content_of(path: Path, most: int, root: Path | None = None) -> bytes:
         content = whole(real, most, follows=False)
         if os.path.realpath(real) != str(real):  # a link has replaced one of its folders
             raise ParleyError("it changed while it was read")
-        return content
     except OSError as error:
         raise ParleyError(f"{error.strerror or error}, so not read") from error
+    return content
 
 
 class ProjectRoom:
