@@ -58,8 +58,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 def settle(nvim: Child) -> None:
     """Return when the host has processed all messages and finished its work."""
-    name = f"/nowhere/{next(_number)}"
-    nvim.lua("require('parley.host').notify('find', { dir = ..., words = '' })", name)
+    name = f"nothing{next(_number)}"
+    find = "require('parley.host').notify('find', { dir = '/nowhere', cwd = '/', words = ... })"
+    nvim.lua(find, name)
     nvim.until(lambda: name in nvim.messages(), "the host", 15)
     nvim.until(lambda: not nvim.lua("return require('parley.handle').busy()"), "the end of it", 15)
 
