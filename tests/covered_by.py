@@ -138,7 +138,6 @@ REACHED_BY = {
     "nvim/changes_page": ("nvim/test_file_reverts.py", "parley://changes"),
     "nvim/main": ("nvim/test_host.py", "os.kill(host_pid(nvim), 9)"),
     "nvim/plugin": ("nvim/test_key_to_wire.py", "ParleyRespond"),
-    "runtime/prompt_list": ("cli/test_prompts.py", "--prompt"),
     "runtime/skill_texts": ("cli/test_prompts.py", "read_skill"),
     "nvim/resource_names": ("nvim/test_completion.py", "resources"),
     "nvim/start_check": ("nvim/test_start.py", "ParleyRespond"),

@@ -16,8 +16,10 @@ from parley.policy.permissions import memory_of
 from parley.runtime.app import App
 from parley.session import Session
 from parley.settings.load import load_settings
+from parley.settings.read import read_settings
 from parley.settings.values import Settings
 from tests.ledgers import open_ledger
+from tests.model_servers import ModelServer, openai
 from tests.workspace.trees import work_tree
 
 
@@ -123,3 +125,38 @@ async def test_a_port_that_is_no_number_is_an_error() -> None:
     async with Session(agent="Demo", environ={"PARLEY_DEMO_PORT": "1@elsewhere"}) as session:
         with pytest.raises(ParleyError, match="PARLEY_DEMO_PORT is not a number"):
             await session.process_message("say: hello")
+
+
+async def test_the_app_lists_the_models_of_each_provider_once_a_day(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    async with ModelServer(openai) as near:
+        url = f"{near.url}/v1"
+        settings, problems = read_settings(
+            {
+                "agents": [{"name": "Near", "provider": "near", "model": "gpt-5"}],
+                "providers": {
+                    "near": {"base_url": url},
+                    "far": {"base_url": url, "api_key_env": "FAR_KEY"},
+                    "gone": {"base_url": "http://127.0.0.1:9/v1"},
+                    "quiet": {"base_url": url, "model_list": "off"},
+                    "ollama": {"model_list": "off"},
+                },
+            }
+        )
+        assert problems == ()
+        app = App(settings, environ, open_ledger())
+        own = ["far", "gone", "near"]
+        assert [name for name in app.listing_providers() if name in settings.providers] == own
+        for anew, requests in ((False, 1), (False, 1), (True, 2)):
+            found = {each.provider: each for each in await app.list_models(anew=anew)}
+            assert found["far"].problem == "no key. To list its models, set FAR_KEY"
+            assert found["gone"].problem.startswith("not listed: ")
+            assert [m.id for m in found["near"].listed.models].count("gpt-6.2-sol") == 1
+            assert near.requests == ["/v1/models"] * requests
+        assert app.known_models("near") == found["near"].listed
+        agent = settings.named_agent("Near")
+        assert agent
+        await app.list_for([agent])
+        assert len(near.requests) == 2
+        assert "2026-12-11" in app.model_problem(agent)
+        await app.close()
