@@ -255,7 +255,7 @@ def _respond(command: Parser) -> None:
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     _includes(command)
-    command.add_argument("--json", action="store_true", help=_JSON)
+    _json(command)
 
 
 def _compare(command: Parser) -> None:
@@ -292,7 +292,7 @@ def _compare(command: Parser) -> None:
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     _includes(command)
-    command.add_argument("--json", action="store_true", help=_JSON)
+    _json(command)
     command.set_defaults(choose=[], reason="", again=False, agent=None, no_tools=False)
 
 
@@ -311,7 +311,7 @@ def _compact(command: Parser) -> None:
     )
     command.set_defaults(again=False, exchange=None)
     command.add_argument("--quiet", action="store_true", help=_QUIET)
-    command.add_argument("--json", action="store_true", help=_JSON)
+    _json(command)
 
 
 def _messages(command: Parser) -> None:
