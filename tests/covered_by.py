@@ -79,6 +79,7 @@ COVERED_BY = {
     "providers/provider_errors": "providers/test_client_faults.py",
     "providers/sampling_requests": "mcp/test_callbacks.py",
     "runtime/app_instructions": "e2e/test_instructions.py",
+    "runtime/app_models": "runtime/test_app.py",
     "runtime/app_workspace": "runtime/test_app.py",
     "runtime/asyncio_ports": "test_clock.py",
     "runtime/audit": "runtime/test_tools_port.py",

@@ -417,7 +417,7 @@ class Session:
 
     async def _run(self, ports: engine.Ports, chosen: str | None) -> engine.End:
         transcript = (await self._document.read()).transcript
-        await self._app.prepare_list(transcript, chosen)
+        await self._app.models.prepare(transcript, chosen)
         resolve = self._app.resolve(chosen)
         while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
             await self._decide(ports, resolve)

@@ -89,11 +89,11 @@ async def test_an_answer_keeps_its_model_although_a_new_list_arrives(tmp_path: P
         env = environ(server, tmp_path)
         app = App(Settings(), env, open_ledger(), folder=lambda: tmp_path)
         buffer = ChatBuffer(Editor(), app, 1, "")  # type: ignore[arg-type]
-        await app.prepare_list(parse(CHAT), None)
+        await app.models.prepare(parse(CHAT), None)
         turn, of_buffer = app.resolve(None), buffer.resolve_for(engine.Snapshot.of(CHAT, 0), None)
         assert turn(parse(CHAT)).request.model == "claude-nova-1"
         model.newer = [claude("claude-nova-2", "sonnet", "2027-03-01T00:00:00Z")]
-        await app.list_models(anew=True)
+        await app.models.all(anew=True)
         begun = f"{CHAT}\n🤖:[Claude]\n\nhm\n"
         later = buffer.resolve_for(engine.Snapshot.of(begun, 0), None)
         following = f"{begun}\n💬: more\n"
@@ -106,7 +106,7 @@ async def test_an_answer_keeps_its_model_although_a_new_list_arrives(tmp_path: P
             )
         ]
         assert models == [*["claude-nova-1"] * 3, *["claude-nova-2"] * 2]
-        await app.prepare_list(parse(begun), None)
+        await app.models.prepare(parse(begun), None)
         await app.close()
 
 

@@ -146,17 +146,17 @@ async def test_the_app_lists_the_models_of_each_provider_once_a_day(tmp_path: Pa
         assert problems == ()
         app = App(settings, environ, open_ledger())
         own = ["far", "gone", "near"]
-        assert [name for name in app.listing_providers() if name in settings.providers] == own
+        assert [name for name in app.models.providers() if name in settings.providers] == own
         for anew, requests in ((False, 1), (False, 1), (True, 2)):
-            found = {each.provider: each for each in await app.list_models(anew=anew)}
+            found = {each.provider: each for each in await app.models.all(anew=anew)}
             assert found["far"].problem == "no key. To list its models, set FAR_KEY"
             assert found["gone"].problem.startswith("not listed: ")
             assert [m.id for m in found["near"].listed.models].count("gpt-6.2-sol") == 1
             assert near.requests == ["/v1/models"] * requests
-        assert app.known_models("near") == found["near"].listed
+        assert app.models.known("near") == found["near"].listed
         agent = settings.named_agent("Near")
         assert agent
-        await app.list_for([agent])
+        await app.models.fetch_for([agent])
         assert len(near.requests) == 2
-        assert "2026-12-11" in app.model_problem(agent)
+        assert "2026-12-11" in app.models.problem(agent)
         await app.close()

@@ -171,7 +171,7 @@ class Batch:
         chosen = {"file": file, "agent": self.agent(file)}
         arguments = argparse.Namespace(**{**vars(self.arguments), **chosen})
         ports = await open_chat(app, arguments, document, file, report)
-        await app.prepare_list((await document.read()).transcript, arguments.agent)
+        await app.models.prepare((await document.read()).transcript, arguments.agent)
         resolve = app.resolve(arguments.agent)
         try:
             if not await check_tools(ports, resolve, arguments):

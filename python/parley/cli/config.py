@@ -70,7 +70,7 @@ async def _models(*, anew: bool, as_json: bool) -> int:
 
     app, now = App(settings(), os.environ), time.time()
     try:
-        every = await app.list_models(anew=anew)
+        every = await app.models.all(anew=anew)
     finally:
         await app.close()
     for models in every:

@@ -64,7 +64,7 @@ def answering(arguments: argparse.Namespace) -> Work:
     """
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
-        await app.prepare_list((await ports.document.read()).transcript, arguments.agent)
+        await app.models.prepare((await ports.document.read()).transcript, arguments.agent)
         resolve = app.resolve(arguments.agent)
         await check_tools(ports, resolve, arguments)
         script = Script(arguments.choose, arguments.reason)

@@ -29,7 +29,7 @@ async def offer_agents(buffer: ChatBuffer) -> None:
     The list contains at most one demo agent, at the end.
     """
     app, current = buffer.app, buffer.agent.name
-    agents = [app.listed(agent) for agent in app.settings.all_agents()]
+    agents = [app.models.listed(agent) for agent in app.settings.all_agents()]
     here = await listeners(app, agents)
     demos = [agent for agent in agents if app.provider(agent.provider).builtin]
     own = [agent for agent in demos if agent.name == current]

@@ -80,7 +80,7 @@ class Chat:
             self.buffer.once = agent or None
             turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
             turn.ports = engine.regenerating(turn.ports, turn.agent)
-            await self.buffer.app.prepare_list(shot.transcript, chosen, is_new=True)
+            await self.buffer.app.models.prepare(shot.transcript, chosen, is_new=True)
             resolve = self.buffer.resolve_for(shot, chosen, is_new=True)
             return await self.turns.run_loop(turn, resolve)
 
@@ -110,7 +110,7 @@ class Chat:
         if (refusal := self.check.refusal(shot.transcript, chosen)) is not None:
             return engine.End("nothing", refusal)
         turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
-        await self.buffer.app.prepare_list(shot.transcript, chosen)
+        await self.buffer.app.models.prepare(shot.transcript, chosen)
         return await self.turns.run_loop(turn, self.buffer.resolve_for(shot, chosen))
 
     def choose(

@@ -38,12 +38,12 @@ async def report(app: App) -> list[dict[str, Any]]:
     """The report's lines for Lua. Starts the servers."""
     agents = app.settings.all_agents()
     here, _ = await asyncio.gather(listeners(app, agents), app.servers.catalogue())
-    await app.list_for(agent for agent in agents if _may_list(app, agent, here))
+    await app.models.fetch_for(agent for agent in agents if _may_list(app, agent, here))
     lines = [
         *_packages(),
         ("start", "parley: agents", []),
         _new_chats(app),
-        *(_agent(app, app.listed(agent), here) for agent in agents),
+        *(_agent(app, app.models.listed(agent), here) for agent in agents),
         ("start", "parley: MCP servers", []),
         *(_server(status) for status in app.servers.status()),
         _workspace(app),
@@ -105,7 +105,7 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
         return "info", f"{where}: no key. To use the agent: export {missing}=...", []
     if not here.get(base, True):
         return "info", f"{where}: nothing is listening there; start the server to use the agent", []
-    if why := app.model_problem(agent):
+    if why := app.models.problem(agent):
         return "warn", f"{where}: {why}", ["Choose another: :ParleyAgent lists the models"]
     listens = ", and a server is listening there" if base in here else ""
     return "ok", f"{where}: {key_source(provider)}{listens}", []

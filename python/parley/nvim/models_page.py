@@ -20,8 +20,8 @@ _ASKING = "asking..."
 
 async def show_models(buffer: ChatBuffer, *, anew: bool) -> None:
     """Show the page at once, and each provider's list when it arrives or fails."""
-    app, names = buffer.app, buffer.app.listing_providers()
-    shown = {name: ProviderModels(name, app.known_models(name), _ASKING) for name in names}
+    app, names = buffer.app, buffer.app.models.providers()
+    shown = {name: ProviderModels(name, app.models.known(name), _ASKING) for name in names}
 
     def draw(*, opening: bool) -> None:
         lines = list(models_page(shown.values(), time.time()))
@@ -29,7 +29,7 @@ async def show_models(buffer: ChatBuffer, *, anew: bool) -> None:
         buffer.editor.tell("models_page", buffer.buf, texts, agents, opening)
 
     draw(opening=not anew)
-    for done in asyncio.as_completed([app.provider_models(name, anew=anew) for name in names]):
+    for done in asyncio.as_completed([app.models.of(name, anew=anew) for name in names]):
         models = await done
         shown[models.provider] = models
         draw(opening=False)

@@ -8,17 +8,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
 from parley.chat.front_matter import read_front_matter
-from parley.chat.rounds import has_begun
 from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
 from parley.demo import PACE_HEADER
@@ -30,8 +28,7 @@ from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
-from parley.models.model_choice import model_problem
-from parley.models.model_list import ModelList, ProviderModels
+from parley.models.model_list import ModelList
 from parley.models.package import Provider
 from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
@@ -40,9 +37,10 @@ from parley.policy.doubts import LEAST_SEEN_S
 from parley.policy.permissions import Permission, in_any_folder
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
-from parley.providers.model_lists import ListFailure, ModelLists
+from parley.providers.model_lists import ModelLists
 from parley.providers.sampling_requests import Sampler
 from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
+from parley.runtime.app_models import AppModels
 from parley.runtime.app_workspace import AppWorkspace
 from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
@@ -154,7 +152,7 @@ class App:
             builtin_headers={PACE_HEADER: pace} if pace else {},
             in_process=objects.provider,
         )
-        self.models = ModelLists(self.client, environ)
+        self.models = AppModels(ModelLists(self.client, environ), lambda: self.settings, environ)
         self._rate = RateWindow(settings.safety.rate_limit_per_minute, objects.request_times)
         sample = Sampler(self.client, self._rate, self._sampled).sample
         self._closes_servers = True
@@ -294,31 +292,7 @@ class App:
 
     def agent(self, transcript: Transcript, chosen: str | None) -> ListedAgent:
         """A chat's agent; `chosen` is the user's choice in this session."""
-        return self.listed(resolve.agent_of(transcript, self.settings, self.environ, chosen))
-
-    def listed(self, agent: Agent) -> ListedAgent:
-        """An agent with its model, and the facts about it, from its provider's list as last
-        fetched.
-        """
-        return listed_agent(agent, self.models.known(self.provider(agent.provider)))
-
-    async def prepare_list(
-        self, transcript: Transcript, chosen: str | None, *, is_new: bool = False
-    ) -> None:
-        """Before a new question, fetch its provider's list of models if it is missing or too old.
-
-        The question waits, for a short time, only if its agent's model depends on a missing list.
-        In the middle of an answer, nothing is fetched, so the answer keeps its model; `is_new` means
-        that the question gets a new answer.
-        """
-        agent = resolve.agent_of(transcript, self.settings, self.environ, chosen)
-        provider, last = self.provider(agent.provider), transcript.exchanges[-1:]
-        is_known = bool(self.models.known(provider).at)
-        is_open = not is_new and any(has_begun(exchange) for exchange in last)
-        if is_open or self.settings.missing_key(agent, self.environ):
-            return
-        if agent.newest or provider.official or is_known:
-            await self.models.prepare(provider, waits=bool(agent.newest))
+        return self.models.listed(resolve.agent_of(transcript, self.settings, self.environ, chosen))
 
     def agent_name(self, transcript: Transcript, chosen: str | None) -> str:
         """The name of a chat's agent."""
@@ -390,7 +364,7 @@ class App:
 
         def agent_of(transcript: Transcript) -> ListedAgent:
             agent = resolve.agent_of(transcript, self.settings, self.environ, chosen)
-            known = self.models.known(self.provider(agent.provider))
+            known = self.models.known(agent.provider)
             return listed_agent(agent, lists.setdefault(agent.provider, known))
 
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
@@ -430,60 +404,6 @@ class App:
         """
         place = Path(os.path.realpath((folder or self._folder)()))
         return str(work_tree(place) or place)
-
-    def model_problem(self, agent: Agent) -> str:
-        """What the provider's list, as last fetched, says against an agent's model; "" for
-        nothing.
-        """
-        known = self.models.known(self.provider(agent.provider))
-        today = datetime.now(UTC).date().isoformat()
-        return model_problem(self.listed(agent).model, known, today)
-
-    async def list_for(self, agents: Iterable[Agent]) -> None:
-        """Fetch the lists of these agents' providers that are missing or too old; failures are not
-        reported.
-        """
-        providers = {agent.provider: self.provider(agent.provider) for agent in agents}
-        stale = [
-            provider
-            for provider in providers.values()
-            if self.models.lists(provider) and not self.models.is_fresh(provider)
-        ]
-        await asyncio.gather(*map(self.models.fetch, stale))
-
-    async def list_models(self, *, anew: bool = False) -> list[ProviderModels]:
-        """What each provider in the settings serves. Fetches lists that are too old; all lists, if
-        `anew`.
-        """
-        names = self.listing_providers()
-        return await asyncio.gather(*(self.provider_models(name, anew=anew) for name in names))
-
-    def listing_providers(self) -> list[str]:
-        """The names of the providers whose models the user may list, in alphabetical order: all but
-        the demo model's, and those whose `model_list` is off.
-        """
-        every = self.settings.all_providers().items()
-        return sorted(n for n, own in every if not own.builtin and own.model_list != "off")
-
-    def known_models(self, name: str) -> ModelList:
-        """A provider's list as last fetched."""
-        return self.models.known(self.provider(name))
-
-    async def provider_models(self, name: str, *, anew: bool) -> ProviderModels:
-        """What a provider serves, from a list of at most a day; from a new one, if `anew`."""
-        provider = self.provider(name)
-        if not self.models.lists(provider):
-            return ProviderModels(name, problem="not listed: it comes from a package")
-        if missing := self.settings.missing_key(Agent(provider=name), self.environ):
-            return ProviderModels(name, problem=f"no key. To list its models, set {missing}")
-        known = self.models.known(provider)
-        if self.models.is_fresh(provider) and not anew:
-            return ProviderModels(name, known, known.problem)
-        match await self.models.fetch(provider):
-            case ListFailure() as failure:
-                return ProviderModels(name, known, f"not listed: {failure}")
-            case listed:
-                return ProviderModels(name, listed, listed.problem)
 
     def permissions(self) -> list[tuple[Permission, float]]:
         """The user's permissions, oldest first, with their times."""
@@ -605,7 +525,7 @@ class App:
         """The agent that replies to servers: the default agent, because servers' requests do not
         belong to a chat.
         """
-        agent = self.listed(self.settings.default_agent(self.environ))
+        agent = self.models.listed(self.settings.default_agent(self.environ))
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
