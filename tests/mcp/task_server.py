@@ -235,6 +235,7 @@ class Handler(BaseHTTPRequestHandler):
         if not session and message["method"] == "initialize":
             session = f"session-{len(sessions) + 1}"
             sessions[session] = TaskServer()
+            sessions[session].pause_ms = self.tasks.pause_ms
         if session not in sessions:
             self.send_error(404 if session else 400)
             return

@@ -314,16 +314,20 @@ def let_end(tasks: TaskServer, session: str) -> None:
 
 async def test_a_task_is_collected_in_its_own_session_by_another_process(tmp_path: Path) -> None:
     with in_sessions() as (tasks, url):
-        # The first process ends no session before the second has the result: as if it had been
-        # killed.
-        async with process(url, tmp_path) as killed, process(url, tmp_path) as servers:
-            call = await begun(killed, tasks)
+        # The first process never polls its task, nor ends its session: it is as good as killed.
+        tasks.pause_ms, began = 3_600_000, Began()
+        async with process(url, tmp_path) as killed:
+            call = asyncio.create_task(dug(killed, began))
+            await until(lambda: began == ["task-1"])
+            tasks.pause_ms = 50
             let_end(tasks, "session-1")
-            assert await dug(servers, Began(), task="task-1") == Outcome("ok", "dug")
-            assert (await dug(servers, Began())).text == "dug"  # its own task
-            assert tasks.sessions is not None
-            assert [len(each.tasks) for each in tasks.sessions.values()] == [1, 1]
-            assert await call == Outcome("ok", "dug")
+            async with process(url, tmp_path) as servers:
+                assert await dug(servers, Began(), task="task-1") == Outcome("ok", "dug")
+                assert (await dug(servers, Began())).text == "dug"  # its own task
+                assert tasks.sessions is not None
+                assert [len(each.tasks) for each in tasks.sessions.values()] == [1, 1]
+        with pytest.raises(PendingError):
+            await call
 
 
 async def test_a_session_with_a_running_task_stays_open_and_others_end(tmp_path: Path) -> None:
