@@ -16,11 +16,11 @@ from parley.chat.reader import parse
 from parley.clock import PausableClock
 from parley.errors import PendingError
 from parley.mcp.server_session import Progress, Signals
-from parley.mcp.stderr import StderrTail
 from parley.mcp.supervisor import Supervisor
 from parley.models.events import Event, Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
+from parley.processes.stderr import StderrTail
 from parley.runtime.app import App, FrontEnd
 from parley.runtime.asyncio_ports import Callbacks, together
 from parley.runtime.audit import AuditedObserver

@@ -23,6 +23,7 @@ GROUND = (
     "errors",
     "entry_points",
     "paths",
+    "hints",
     "programs",
     "processes",
     "secrets",

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import ParleyError, ServerError, SettingsError
-from parley.mcp import line_codec as lines
+from parley.hints import Hints
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import ServerRequests
 from parley.mcp.functions import InProcess, WorkspaceServer
-from parley.mcp.hints import Hints
 from parley.mcp.http_servers import reached
 from parley.mcp.revisions import Way, Ways
 from parley.mcp.server_client import SdkSession
 from parley.mcp.server_session import CONNECTION_CLOSED, HttpRefusal, LostError, Signals, cause
-from parley.mcp.stderr import StderrTail
 from parley.mcp.task_requests import extensions
 from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.transport import MOST_QUESTIONS, Wire
 from parley.paths import state_folder
+from parley.processes import line_codec as lines
 from parley.processes.reaper import Reaper
+from parley.processes.stderr import StderrTail
 from parley.programs import program, search_path, start_folder, surroundings, working_folder
 from parley.text import size_text
 from parley.tools.server_settings import NEWEST, WORKSPACE, ServerSettings, expand

@@ -15,11 +15,11 @@ from parley.addresses import flaw, shown_address
 from parley.errors import ParleyError, ServerError
 from parley.http.error_pages import words
 from parley.http.proxies import ProxyError, client_options
-from parley.mcp import line_codec as lines
 from parley.mcp.server_session import PROXY_HINT, HttpRefusal
-from parley.mcp.stderr import StderrTail
 from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.transport import Wire
+from parley.processes import line_codec as lines
+from parley.processes.stderr import StderrTail
 from parley.secrets import SecretError, command_secret
 from parley.tools.server_settings import ServerSettings, again
 

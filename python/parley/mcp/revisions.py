@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from parley.mcp.hints import Hints
+from parley.hints import Hints
 
 Way: TypeAlias = Literal["newest", "older", "events"]
 """How to connect to a server: ask for its revisions, or use the older or the oldest handshake."""

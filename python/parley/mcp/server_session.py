@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from parley.clock import PausableClock
 from parley.errors import ServerError
-from parley.mcp.stderr import StderrTail
+from parley.processes.stderr import StderrTail
 from parley.text import one_line
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt

@@ -24,7 +24,7 @@ from parley.mcp.server_session import (
     SilentError,
     cause,
 )
-from parley.mcp.stderr import StderrTail
+from parley.processes.stderr import StderrTail
 from parley.text import last_words
 from parley.tools.catalogue import Tool
 from parley.tools.resources import is_reader, reader

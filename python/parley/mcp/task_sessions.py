@@ -5,7 +5,7 @@ So a task outlives its connection, however this process ends. Knows nothing abou
 
 from __future__ import annotations
 
-from parley.mcp.hints import Hints
+from parley.hints import Hints
 
 
 class TaskSessions:

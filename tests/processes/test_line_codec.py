@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.mcp.line_codec import LONG_LINE, NAME, LineDecoder
+from parley.processes.line_codec import LONG_LINE, NAME, LineDecoder
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))

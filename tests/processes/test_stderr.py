@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from parley.mcp.stderr import LINES, StderrTail
+from parley.processes.stderr import LINES, StderrTail
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.mcp.hints import Hints
+from parley.hints import Hints
 
 DAY_S = 24 * 3600.0
 
