@@ -12,6 +12,9 @@
 # make format    format Python and Lua
 # make man       regenerate the manual page, doc/parley.1, from the commands' help
 # make lock      update the pinned versions and hashes of the plugin's packages; needs uv
+# make release   make and check all published files of VERSION=0.2.0, and publish nothing; with
+#                TAG=yes, also tag the commit
+# make address   write the repository's address, URL=https://host/owner/parley, into all its places
 # make bench     measure on this machine; ONLY="requests streams" measures only these parts
 # make screens   draw the picture in doc/ from a real screen; TO=folder draws every scene
 
@@ -89,8 +92,8 @@ $(GUESTS)/.stamp: Makefile | environment
 	@touch $@
 
 lint: environment stylua
-	@$(BIN)/ruff format --quiet --check python rplugin tests examples
-	@$(BIN)/ruff check --quiet python rplugin tests examples
+	@$(BIN)/ruff format --quiet --check python rplugin tests examples .ci/release
+	@$(BIN)/ruff check --quiet python rplugin tests examples .ci/release
 	@$(BIN)/python -m mypy --no-error-summary
 	@$(WITH_STYLUA) --check $(LUA)
 	@if command -v luacheck >/dev/null; then luacheck --quiet $(LUA); \
@@ -99,12 +102,18 @@ lint: environment stylua
 check: lint test branches
 
 format: environment stylua
-	@$(BIN)/ruff check --quiet --fix-only python rplugin tests examples
-	@$(BIN)/ruff format --quiet python rplugin tests examples
+	@$(BIN)/ruff check --quiet --fix-only python rplugin tests examples .ci/release
+	@$(BIN)/ruff format --quiet python rplugin tests examples .ci/release
 	@$(WITH_STYLUA) $(LUA)
 
 bench: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench $(ONLY)
+
+release: environment
+	@nvim=$$(.ci/environment nvim) && PARLEY_NVIM="$$nvim" PYTHONPATH=.ci $(BIN)/python -m release "$(VERSION)" $(if $(TAG),--tag)
+
+address: environment
+	@PYTHONPATH=.ci $(BIN)/python -m release.address "$(URL)"
 
 man: environment
 	@$(BIN)/python -m parley man > doc/parley.1
@@ -134,6 +143,6 @@ lock:
 
 clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
-	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find .ci python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test slow branches neovims fuzz guests lint check format bench man screens lock clean
+.PHONY: environment stylua pyright demo test slow branches neovims fuzz guests lint check format bench man release address screens lock clean

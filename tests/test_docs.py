@@ -37,6 +37,7 @@ from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
 from parley.storage.bounds import Bounds
 from parley.tools.server_settings import ServerSettings
+from release.address import NO_ADDRESS, address, named
 from tests.e2e.test_demo import ANSWER, PROXIES
 from tests.forks import forks
 from tests.nvim.harness import nvim_path
@@ -228,11 +229,9 @@ def test_a_lua_example_is_read_without_complaint(example: str, tmp_path: Path) -
 @pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
 def test_a_page_names_the_projects_address(page: Path) -> None:
     """`[project.urls]` contains the address; without it, the pages say "this repository"."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    address = project.get("urls", {}).get("Repository", "<this repository>")
+    own = address((ROOT / "pyproject.toml").read_text(encoding="utf-8")) or NO_ADDRESS
     text = page.read_text(encoding="utf-8")
-    named = re.findall(r"^(?:git clone |\{ url = \")(<[^>]*>|[^\s\"]+)", text, re.M)
-    assert set(named) <= {address}
+    assert set(named(text)) <= {own}
     assert "URL-OF" not in text
 
 

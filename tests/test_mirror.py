@@ -26,6 +26,7 @@ OF_THE_PROJECT = {
     "mirror",
     "names",
     "package",
+    "release",
     "sources",
     "transcripts",
 }

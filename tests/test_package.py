@@ -7,38 +7,25 @@ import re
 import runpy
 import subprocess
 import sys
-import tarfile
 import tomllib
-import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from email import message_from_bytes
-from email.message import Message
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+import parley
+from release.build import Distributions, distributions
+from release.contents import metadata_problems, sdist_problems, wheel_problems
+
 ROOT = Path(__file__).parent.parent
 ADDRESS = "https://example.org/us/parley"
-BUILD = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
 IMPORT_ALL = """
 import sys; sys.path.insert(0, sys.argv[1])
 from importlib import import_module
 [import_module(name) for name in sys.argv[2:]]
 import parley; print(parley.__file__)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Distributions:
-    """The built distributions: the files in both, and the wheel itself."""
-
-    tracked: frozenset[str]
-    source: frozenset[str]
-    wheel: frozenset[str]
-    page: Message
-    path: Path
 
 
 def tracked() -> frozenset[str]:
@@ -73,8 +60,8 @@ def unignored(root: Path) -> frozenset[str]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     """Sdist and wheel from a fresh clone that already contains build products and caches."""
-    clone, names = tmp_path_factory.mktemp("clone"), tracked()
-    for name in names:
+    clone = tmp_path_factory.mktemp("clone")
+    for name in tracked():
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (clone / name).write_bytes((ROOT / name).read_bytes())
     junk = (
@@ -86,16 +73,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     for name in junk:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (clone / name).touch()
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", BUILD], cwd=clone, capture_output=True, check=True
-    )
-    (sdist,), (wheel,) = (clone / "dist").glob("*.tar.gz"), (clone / "dist").glob("*.whl")
-    with tarfile.open(sdist) as archive:
-        source = frozenset(m.name.partition("/")[2] for m in archive.getmembers() if m.isfile())
-    with zipfile.ZipFile(wheel) as files:
-        (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
-        page = message_from_bytes(files.read(metadata))
-        return Distributions(names, source, frozenset(files.namelist()), page, wheel)
+    return distributions(clone, tmp_path_factory.mktemp("built"), 1_800_000_000)
 
 
 def test_without_git_the_files_are_all_except_ignored_ones(tmp_path: Path) -> None:
@@ -117,46 +95,37 @@ def test_without_git_the_files_are_all_except_ignored_ones(tmp_path: Path) -> No
 
 
 def test_the_sdist_is_the_whole_repository(built: Distributions) -> None:
-    made = {
-        "PKG-INFO",
-        "setup.cfg",
-        *(n for n in built.source if n.startswith("python/parley_nvim.egg-info/")),
-    }
-    assert built.source - made == built.tracked
+    assert list(sdist_problems(tracked(), built.sdist_files)) == []
 
 
 def test_the_wheel_is_the_command_and_the_library(built: Distributions) -> None:
-    files = {name for name in built.wheel if ".dist-info/" not in name}
-    library = {n.removeprefix("python/") for n in built.tracked if n.startswith("python/parley/")}
-    (manual,) = (name for name in files if name.endswith(".data/data/share/man/man1/parley.1"))
-    assert files - {manual} == {name for name in library if not name.startswith("parley/nvim/")}
-    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in built.wheel)
+    assert list(wheel_problems(tracked(), built.wheel_files)) == []
 
 
 def test_every_module_in_the_wheel_can_be_imported_from_the_wheel_alone(
     built: Distributions,
 ) -> None:
     modules = [
-        name.removesuffix(".py") for name in built.wheel if re.fullmatch(r"parley/.*\.py", name)
+        name.removesuffix(".py")
+        for name in built.wheel_files
+        if re.fullmatch(r"parley/.*\.py", name)
     ]
     dotted = [
         m.removesuffix("/__init__").replace("/", ".") for m in modules if not m.endswith("__main__")
     ]
-    command = [sys.executable, "-I", "-W", "ignore", "-c", IMPORT_ALL, str(built.path), *dotted]
+    command = [sys.executable, "-I", "-W", "ignore", "-c", IMPORT_ALL, str(built.wheel), *dotted]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith(str(built.path))
+    assert ran.stdout.startswith(str(built.wheel))
 
 
 def test_the_package_names_its_author_purpose_and_kind(built: Distributions) -> None:
-    assert built.page["Name"] == "parley-nvim"
-    assert built.page["Author"] == "The Parley authors"
-    assert built.page["License-Expression"] == "MIT"
-    assert "Programming Language :: Python :: 3.11" in built.page.get_all("Classifier", [])
-    assert built.page["Description-Content-Type"] == "text/markdown"
-    description = str(built.page.get_payload())
-    assert description.startswith("# Parley\n")
-    assert re.findall(r"\]\((?!https?:|#)[^)]*\)", description) == []
+    assert list(metadata_problems(built.metadata, built.scripts, parley.__version__)) == []
+    assert built.metadata["Author"] == "The Parley authors"
+    assert built.metadata["License-Expression"] == "MIT"
+    assert "Programming Language :: Python :: 3.11" in built.metadata.get_all("Classifier", [])
+    assert built.metadata["Description-Content-Type"] == "text/markdown"
+    assert str(built.metadata.get_payload()).startswith("# Parley\n")
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +173,7 @@ def test_make_clean_removes_all_build_products(tmp_path: Path) -> None:
     kept = {PurePosixPath("Makefile"), PurePosixPath("python/parley/cli.py")}
     for name in [
         *(places.get(name, name) for name in made),
+        ".ci/release/__pycache__",
         "tests/__pycache__",
         "rplugin/a/__pycache__",
     ]:
