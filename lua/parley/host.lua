@@ -12,8 +12,6 @@ local H = {
   ready = nil,
 }
 
-M.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
-
 --- Apply changed settings.
 function M.setup()
   H.settings = nil
@@ -195,8 +193,9 @@ end
 --- Start our own process. Returns the reason if it cannot start.
 ---@return string?
 function H.spawn(python)
-  local main = M.root .. "/python/parley/nvim/main.py"
-  local command = { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" }
+  local root = require("parley.place").root()
+  local main = root .. "/python/parley/nvim/main.py"
+  local command = { python, "-I", main, root .. "/rplugin/python3/parley_rplugin" }
   if not python:match("^/") and not python:match("^%a:") then
     return ("vim.g.parley_python is %s: neither a program in PATH nor an absolute path"):format(
       python

@@ -12,8 +12,9 @@ local M = {}
 
 local H = {}
 
-H.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
-local known = dofile(vim.fs.joinpath(H.root, "lua/parley/known.lua"))
+H.modules = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
+local known = dofile(vim.fs.joinpath(H.modules, "known.lua"))
+local place = dofile(vim.fs.joinpath(H.modules, "place.lua"))
 H.least = { 3, 11 }
 H.separator = vim.fn.has("win32") == 1 and ";" or ":"
 H.candidates = { "python3", "python3.14", "python3.13", "python3.12", "python3.11", "python" }
@@ -31,7 +32,7 @@ function M.python()
   if H.exists(dir .. "/.ok") then
     return H.python_in(dir)
   end
-  local checkout = H.python_in(H.root .. "/.venv")
+  local checkout = H.python_in(place.root() .. "/.venv")
   return H.exists(checkout) and checkout or nil
 end
 
@@ -47,7 +48,7 @@ end
 --- The host's requirements: exact versions and file hashes; `make lock` updates them.
 ---@return string
 function M.lock()
-  return H.root .. "/requirements.lock"
+  return place.file("requirements.lock")
 end
 
 --- The folder where processes start: our own, where only the user can write; if it cannot be
@@ -181,7 +182,7 @@ sys.exit("it has no " + ", ".join(missing) if missing else 0)
 --- The file with Parley's requirements: names and minimum versions.
 ---@return string
 function M.requirements()
-  return H.root .. "/pyproject.toml"
+  return place.file("pyproject.toml")
 end
 
 --- The reason why a Python failed the check.
