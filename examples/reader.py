@@ -38,6 +38,7 @@ SIGNED = rf" (redacted) {SIGNATURE}| (?!redacted(?: |\]\Z)){SIGNATURE}?"
 THINKING = re.compile(rf"\[([^][\s:]+):([^][\s]+)(?:{SIGNED})?\]")
 CHOICE = re.compile(f"(?:\\[([^]]*)\\])?{GAP}(.*)")
 CHOICES = ("ya", "yo", "yA", "yO", "yn", "yN")
+RUNNERS = ("provider", "agent")
 ID = "[A-Za-z0-9_.:-]{1,128}"
 RESULT = re.compile(f"\\[([^]]*)\\]{GAP}\\[({ID})\\]{GAP}(?:\\[(error|refused|pending)\\])?(.*)")
 FENCE = re.compile("(```+)[^`]*")
@@ -279,7 +280,9 @@ class Reader:
         """Proposals: a choice in brackets or nothing, and the call."""
         match = CHOICE.match(head)
         choice = match[1] if match and match[1] in CHOICES else None
-        proposal = {"kind": "proposal", "choice": choice, "result": None, "task": None}
+        ran_by = match[1] if match and match[1] in RUNNERS else None
+        proposal = {"kind": "proposal", "choice": choice, "ran_by": ran_by}
+        proposal |= {"result": None, "task": None}
         try:
             call = read_call(match[2].strip(ENDS).strip("`") if match else "")
             proposal |= {"call": call, "line": at + 1, "end_line": at + 1}
@@ -339,6 +342,8 @@ def match_results(segments: list[Tree]) -> list[Tree]:
     """Results and rounds: each result goes to its call, if it has one."""
     whole: list[Tree] = []
     calls: list[Tree] = []  # of the round
+    numbers: list[int] = []  # of the round's calls
+    is_asked = False  # whether the user decides on a call of the round
     for segment in segments:
         kind = segment["kind"]
         if kind == "orphan":
@@ -350,13 +355,17 @@ def match_results(segments: list[Tree]) -> list[Tree]:
             place_result(segment, mine, whole)
         else:
             whole.append(segment)
-        if kind in ("text", "thinking"):
-            calls = []
-        if kind == "proposal":
-            numbers = [call["call"]["index"] for call in calls if call["call"]["index"] is not None]
+        is_ran = kind == "proposal" and segment["ran_by"]
+        if is_ran or kind in ("text", "thinking"):
+            calls, numbers, is_asked = ([], [], False) if is_asked else (calls, numbers, False)
+            calls = [*calls, segment] if is_ran else calls
+        elif kind == "proposal":
             index = segment["call"]["index"]
             is_first = numbers and index is not None and index <= numbers[-1]
-            calls = [segment] if is_first else [*calls, segment]
+            calls, is_asked = [segment] if is_first else [*calls, segment], True
+            numbers = [*numbers, *([] if index is None else [index])]
+        elif kind == "broken" and segment["marker"] == "proposal":
+            is_asked = True
     return whole
 
 

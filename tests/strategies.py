@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from parley.chat import grammar
 from parley.chat.transcript import (
     CHOICES,
+    RUNNERS,
     Answer,
     Attachment,
     Broken,
@@ -153,6 +154,8 @@ proposals = st.builds(
     result=st.none() | results,
     task=st.none() | st.none() | tasks,
 )
+ran = st.builds(Proposal, call=calls, result=st.none() | results, ran_by=st.sampled_from(RUNNERS))
+"""Calls that the provider or an agent ran."""
 signatures = st.one_of(st.just(""), st.from_regex(r"[A-Za-z0-9+/=\]]{1,30}", fullmatch=True))
 thinkings = st.one_of(
     st.builds(
@@ -194,7 +197,7 @@ question_parts = st.lists(st.one_of(texts, notes, pictures), max_size=4).map(_ap
 questions = st.builds(Question, parts=question_parts)
 agents = st.none() | st.sampled_from(["Claude-Sonnet", "a b", " x ", "💬:"])
 segments = st.lists(
-    st.one_of(texts, notes, thinkings, proposals, proposals, broken), max_size=6
+    st.one_of(texts, notes, thinkings, proposals, proposals, ran, broken), max_size=6
 ).map(_apart)
 answers = st.builds(Answer, agent=agents, segments=segments)
 exchanges = st.builds(

@@ -112,6 +112,8 @@ BITS = [
         "a",
         ",",
         ".assets/",
+        "❓:[provider] ",
+        "❓:[agent] ",
     ],
     *[
         "redacted",

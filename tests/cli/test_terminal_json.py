@@ -21,6 +21,8 @@ from parley.models.events import (
     Aside,
     Call,
     Finished,
+    Ran,
+    RanResult,
     RateLimits,
     TextDelta,
     ThinkingDelta,
@@ -144,7 +146,9 @@ def test_every_command_prints_lines_of_the_schema_and_each_type_occurs(
     assert {type(example) for example in EXAMPLES} == set(get_args(engine.TurnEvent))
     for path in sorted(STREAMS.glob("*/*.sse")):
         if path.parent.name in DECODERS:
-            types |= types_of(printed(capsys, events_of(path, [path.read_bytes()])[0]))
+            events = events_of(path, [path.read_bytes()])[0]
+            told = [event for event in events if not isinstance(event, Ran | RanResult)]
+            types |= types_of(printed(capsys, told))
     with closing(LedgerFile(default_path(shell.environ))) as ledger:
         ledger.allow(Permission("demo", "web_search", "d"), "")
     for file in ("prompts/p.md", "skills/s/SKILL.md"):

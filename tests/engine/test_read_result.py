@@ -13,6 +13,7 @@ from parley.chat.call_lines import proposal_line
 from parley.chat.reader import parse
 from parley.chat.transcript import Attachment, Proposal, Result, ToolCall
 from parley.engine import End, observe, with_own_tools
+from parley.engine.ports import NoAttachments
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue, Tool
@@ -46,7 +47,7 @@ def chat(*more: str, whole: Attachment = WHOLE) -> str:
     )
 
 
-class Beside:
+class Beside(NoAttachments):
     """The files next to a chat, with a record of the requested ones."""
 
     def __init__(self, contents: Mapping[str, bytes | str]) -> None:

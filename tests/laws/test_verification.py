@@ -210,6 +210,6 @@ def test_a_finished_chat_follows_from_its_own_replies_and_results(story: Any) ->
     transcript = parse(turns.text)
     other = open_ledger().chat("")
     result = asyncio.run(
-        replay_chat(transcript, turns.resolve, other, NoAttachments(), lambda *_: None)
+        replay_chat(transcript, turns.resolve, other, NoAttachments().read, lambda *_: None)
     )
     assert result.diff == ""

@@ -80,7 +80,7 @@ def said(form: WireFormat, case: Case, **further: Any) -> list[Said]:
 def proposals(case: Case) -> list[Proposal]:
     transcript, at = case
     answers = [answer for exchange in transcript.exchanges[: at + 1] for answer in exchange.answers]
-    return [proposal for answer in answers for proposal in answer.proposals]
+    return [call for answer in answers for call in answer.calls if call.ran_by != "provider"]
 
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
@@ -126,9 +126,9 @@ def _outcome(proposal: Proposal) -> str:
         body = result.body if result.status == "ok" or result.body.strip() else NO_REASON
         pictures = [attachment.text for attachment in result.attachments if not attachment.is_text]
         return "\n".join([*([body] if body else []), *pictures]) if pictures else body
-    if not proposal.choice:
+    if not proposal.mark:
         return NOT_APPROVED
-    return NO_RESULT if proposal.choice in YES else DECLINED
+    return NO_RESULT if proposal.ran_by or proposal.choice in YES else DECLINED
 
 
 def _secretly(transcript: Transcript) -> Transcript:
@@ -170,7 +170,9 @@ def test_law_2_choices_appear_only_in_stand_ins(form: WireFormat, case: Case) ->
         return replace(
             answer,
             segments=tuple(
-                replace(s, choice=CHOICES[0]) if isinstance(s, Proposal) and s.result else s
+                replace(s, choice=CHOICES[0])
+                if isinstance(s, Proposal) and s.result and not s.ran_by
+                else s
                 for s in answer.segments
             ),
         )

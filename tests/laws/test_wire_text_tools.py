@@ -59,7 +59,7 @@ def said(form: WireFormat, case: Case, mode: Any, **further: Any) -> list[Said]:
 def proposals(case: Case) -> list[Proposal]:
     transcript, at = case
     answers = [answer for exchange in transcript.exchanges[: at + 1] for answer in exchange.answers]
-    return [proposal for answer in answers for proposal in answer.proposals]
+    return [call for answer in answers for call in answer.calls if call.ran_by != "provider"]
 
 
 def calls_in(mode: str, text: str) -> list[str]:

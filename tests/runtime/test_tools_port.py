@@ -24,6 +24,7 @@ from parley.policy.status_texts import sentence_prompt
 from parley.runtime.asyncio_ports import Callbacks
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.tools_port import ToolsPort
+from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings.values import PROVIDERS, ProviderSettings, Settings, Status
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.ledger import ChatLedger
@@ -88,7 +89,8 @@ def ports(
     for _ in range(used):
         rate.take(0.0)
     observer = AuditedObserver(Callbacks(tell, on_event), audit)
-    provider, attachments = PROVIDERS.__getitem__, ChatAttachments(chat)
+    attachments = TurnAttachments(ChatAttachments(chat), observer)
+    provider = PROVIDERS.__getitem__
     return ToolsPort(
         server, talker, provider, observer, clock, audit, rate, settings.status, attachments
     )

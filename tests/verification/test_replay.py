@@ -73,7 +73,7 @@ async def replayed(
             transcript,
             app.resolve(None),
             app.ledger(""),
-            app.attachments(path),
+            app.attachments(path).read,
             lambda number, request: requests.append((number, request)),
         )
     finally:

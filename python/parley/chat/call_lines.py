@@ -32,9 +32,9 @@ def proposal_json(call: ToolCall) -> str:
     return legible(json.dumps(keys, ensure_ascii=False, separators=(",", ":")))
 
 
-def proposal_line(call: ToolCall, choice: str | None = None) -> str:
+def proposal_line(call: ToolCall, mark: str | None = None) -> str:
     """A proposal's line, which shows the user the exact call."""
-    return f"{MARKERS['proposal']}{f'[{choice}]' if choice else ''} `{proposal_json(call)}`"
+    return f"{MARKERS['proposal']}{f'[{mark}]' if mark else ''} `{proposal_json(call)}`"
 
 
 def split_proposal(content: str) -> tuple[str | None, str, int]:

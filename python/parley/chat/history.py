@@ -17,12 +17,12 @@ from parley.chat.transcript import (
     YES,
     Answer,
     Attachment,
-    Choice,
     Exchange,
     Note,
     Proposal,
     Question,
     Result,
+    Segment,
     Status,
     Text,
     Thinking,
@@ -61,6 +61,24 @@ class CallOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderCall:
+    """A call that the model's provider ran while it wrote the reply, for example a search.
+
+    `raw` is the attachment with the parts of the result that only this provider understands; other
+    providers are sent nothing of the call.
+    """
+
+    call: ToolCall
+    status: Status | None
+    """None if the result has not arrived yet, because the reply ended before it."""
+    raw: Attachment | None = None
+
+
+Part: TypeAlias = Text | Thinking | ProviderCall
+"""A part of a model's reply before its calls."""
+
+
+@dataclass(frozen=True, slots=True)
 class UserTurn:
     """The user's text; never blank.
 
@@ -81,10 +99,10 @@ class ModelTurn:
     """One of the model's replies, with the results of its calls; it has text, calls, or both.
 
     `open` marks the replies of an answer whose tool loop continues: only their signed thinking is
-    sent back.
+    sent back. A reply in which an agent ran calls is several turns: each ends with its calls.
     """
 
-    parts: tuple[Text | Thinking, ...]
+    parts: tuple[Part, ...]
     calls: tuple[CallOutcome, ...] = ()
     open: bool = False
     derived: dict[Hashable, Any] = field(
@@ -159,14 +177,22 @@ def shortened(exchange: Exchange) -> tuple[Turn, ...]:
 
 
 def _with_the_user_last(turns: tuple[Turn, ...], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
-    """Add a placeholder from the user if the last answer is empty and does not follow a question.
+    """Add a placeholder from the user if the history would end with text of the model's.
 
-    This happens below another answer, and in a file that starts with an empty answer.
+    This happens if the last answer is empty and does not follow a question, that is, below another
+    answer and in a file that starts with an empty answer. It also happens if a reply continues after
+    a call that the provider ran.
     """
     answers = exchanges[-1].answers if exchanges else ()
-    if not answers or _contents(answers[-1]) or (turns and isinstance(turns[-1], UserTurn)):
+    if not answers or _is_over(answers[-1]) or (turns and isinstance(turns[-1], UserTurn)):
         return turns
     return (*turns, UserTurn(GO_ON if turns else NO_QUESTION))
+
+
+def _is_over(answer: Answer) -> bool:
+    """Whether an answer has contents, and either ends with calls or is complete."""
+    contents = _contents(answer)
+    return bool(contents) and (bool(contents[-1][1]) or rounds(answer)[-1].is_over)
 
 
 def _whole(exchange: Exchange, *, is_answered: bool) -> Iterator[Turn]:
@@ -200,30 +226,51 @@ def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
     return [ModelTurn(parts, tuple(map(_answered, calls)), goes_on) for parts, calls in contents]
 
 
-def _contents(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
-    """The parts and calls of each round to send."""
-    contents = [(_parts(reply), reply.proposals) for reply in rounds(answer)]
+def _contents(answer: Answer) -> list[tuple[tuple[Part, ...], tuple[Proposal, ...]]]:
+    """The parts and calls of each turn to send."""
+    contents = (content for reply in rounds(answer) for content in _pieces(reply))
     return [
-        (parts, calls)
+        (tuple(parts), tuple(calls))
         for parts, calls in contents
         if calls or any(isinstance(p, Text) for p in parts)
     ]
 
 
-def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
-    """The model's text and thinking; text that consists only of unusual whitespace is ignored."""
-    return tuple(
-        part
-        for part in reply.segments
-        if isinstance(part, Thinking) or (isinstance(part, Text) and part.text.strip())
-    )
+def _pieces(reply: Round) -> Iterator[tuple[list[Part], list[Proposal]]]:
+    """The model's parts and the calls that follow them; text that consists only of unusual
+    whitespace is ignored."""
+    parts, calls = list[Part](), list[Proposal]()
+    for segment in reply.segments:
+        part = _part(segment)
+        if part and calls:
+            yield parts, calls
+            parts, calls = [], []
+        if part:
+            parts.append(part)
+        elif isinstance(segment, Proposal):
+            calls.append(segment)
+    yield parts, calls
+
+
+def _part(segment: Segment) -> Part | None:
+    match segment:
+        case Thinking():
+            return segment
+        case Text(text=text) if text.strip():
+            return segment
+        case Proposal(call=call, result=result, ran_by="provider"):
+            attached = result.attachments if result else ()
+            raw = next((attachment for attachment in attached if attachment.is_text), None)
+            return ProviderCall(call, result.status if result else None, raw)
+        case _:
+            return None
 
 
 def _answered(proposal: Proposal) -> CallOutcome:
     call = proposal.call
     if result := proposal.result:
         return _outcome(call, result)
-    status, content = _stand_in(proposal.choice)
+    status, content = _stand_in(proposal)
     return CallOutcome(call, call.id, status, content)
 
 
@@ -245,11 +292,12 @@ def _outcome(call: ToolCall, result: Result) -> CallOutcome:
     return CallOutcome(call, call.id, result.status, content, parts, whole)
 
 
-def _stand_in(choice: Choice | None) -> tuple[Status, str]:
-    """The status and text for a call without a result, which depend only on the choice."""
-    if choice is None:
+def _stand_in(proposal: Proposal) -> tuple[Status, str]:
+    """The status and text for a call without a result, which depend only on its mark."""
+    if proposal.mark is None:
         return "refused", NOT_APPROVED
-    return ("error", NO_RESULT) if choice in YES else ("refused", DECLINED)
+    may_have_run = proposal.ran_by or proposal.choice in YES
+    return ("error", NO_RESULT) if may_have_run else ("refused", DECLINED)
 
 
 class _Ids:

@@ -11,6 +11,7 @@ from parley.chat.page import Block, Page
 from parley.chat.transcript import (
     BLANK,
     CHOICES,
+    RUNNERS,
     SPACING,
     TASK_ID,
     Attachment,
@@ -21,6 +22,7 @@ from parley.chat.transcript import (
     Proposal,
     Result,
     RoundStarts,
+    Runner,
     Segment,
     ServerTask,
     Severity,
@@ -31,6 +33,7 @@ from parley.chat.transcript import (
 )
 
 _CHOICE_OF: dict[str | None, Choice] = {choice: choice for choice in CHOICES}
+_RUNNER_OF: dict[str | None, Runner] = {runner: runner for runner in RUNNERS}
 
 
 class Parts:
@@ -187,7 +190,8 @@ class AnswerParts(Parts):
     def _add_proposal(self, block: Block) -> None:
         mark, json_text, offset = call_lines.split_proposal(block.content)
         choice, column = _CHOICE_OF.get(mark), block.column + max(offset, 0)
-        if mark is not None and choice is None:
+        ran_by = _RUNNER_OF.get(mark)
+        if mark is not None and choice is None and ran_by is None:
             message = (
                 f"unknown choice [{mark}] (known: {', '.join(CHOICES)}), so this call is undecided"
             )
@@ -200,8 +204,8 @@ class AnswerParts(Parts):
             )
             self._push_broken(block, "proposal", block.start + 1, message, choice, column)
         else:
-            span = Span(block.start, block.start + 1)
-            self.push(Proposal(call, choice, spelling=self.page.lines[block.start], span=span))
+            span, spelling = Span(block.start, block.start + 1), self.page.lines[block.start]
+            self.push(Proposal(call, choice, ran_by=ran_by, spelling=spelling, span=span))
         self._add_rest(block, block.start + 1)
 
     def _add_result(self, block: Block) -> None:

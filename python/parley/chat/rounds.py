@@ -112,8 +112,8 @@ class Round:
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
-        """The calls in this reply."""
-        return tuple(segment for segment in self.segments if isinstance(segment, Proposal))
+        """The calls in this reply on which the user decides, or decided."""
+        return tuple(s for s in self.segments if isinstance(s, Proposal) and s.ran_by is None)
 
     @property
     def broken(self) -> tuple[Broken, ...]:
@@ -121,9 +121,20 @@ class Round:
         return tuple(s for s in self.segments if isinstance(s, Broken) and s.kind == "proposal")
 
     @property
-    def has_words(self) -> bool:
-        """Whether the reply has text or thinking in addition to its calls."""
-        return any(isinstance(segment, Text | Thinking) for segment in self.segments)
+    def has_content(self) -> bool:
+        """Whether the model wrote anything here: text, thinking or calls."""
+        return any(isinstance(segment, Text | Thinking | Proposal) for segment in self.segments)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a reply without proposals is complete.
+
+        If it broke off after a call that others ran, only a resumption follows that call.
+        """
+        ran = [n for n, s in enumerate(self.segments) if isinstance(s, Proposal) and s.ran_by]
+        rest = self.segments[ran[-1] + 1 if ran else 0 :]
+        has_words = any(isinstance(segment, Text | Thinking) for segment in rest)
+        return has_words or bool(ran and not any(map(is_resumption, rest)))
 
 
 def rounds(answer: Answer) -> tuple[Round, ...]:

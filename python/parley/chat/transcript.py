@@ -17,9 +17,12 @@ from parley.media import TYPES
 Severity: TypeAlias = Literal["error", "warning", "hint"]
 Choice: TypeAlias = Literal["yA", "ya", "yo", "yO", "yn", "yN"]
 Status: TypeAlias = Literal["ok", "error", "refused"]
+Runner: TypeAlias = Literal["provider", "agent"]
+"""Who ran a call without the user: the model's provider, or the agent by its own rules."""
 
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 YES: frozenset[Choice] = frozenset({"yA", "ya", "yo", "yO"})
+RUNNERS: tuple[Runner, ...] = get_args(Runner)
 REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
 
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
@@ -256,23 +259,36 @@ class ServerTask:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A model's tool call, with its choice and its result; `span` covers only the call's line."""
+    """A model's tool call, with its choice and its result; `span` covers only the call's line.
+
+    A call with `ran_by` has been run by someone else, as part of the reply: it is a record, which
+    has no choice, never waits and never runs.
+    """
 
     call: ToolCall
     choice: Choice | None = None
     result: Result | None = None
     task: ServerTask | None = None
     """The task that runs the call on its server, or ran it."""
+    ran_by: Runner | None = None
     spelling: str = field(default="", compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     diff: str = field(default="", compare=False, repr=False)
     """The unified diff of the files that the call would change, for a program that decides; it is
     never written. "" if there is none."""
 
+    def __post_init__(self) -> None:
+        _require(not (self.ran_by and self.choice), "nobody chooses on a call that others ran")
+
+    @property
+    def mark(self) -> str | None:
+        """The word in the brackets of the call's line; None if there are none."""
+        return self.choice or self.ran_by
+
     @property
     def undecided(self) -> bool:
-        """Whether the file records neither a choice nor a result."""
-        return self.choice is None and self.result is None
+        """Whether the file records neither a choice nor a result, and nobody else ran the call."""
+        return self.mark is None and self.result is None
 
     @property
     def has_run(self) -> bool:
@@ -323,7 +339,7 @@ class RoundStarts:
         """Whether this segment begins a round after an earlier round."""
         begins = False
         match segment:
-            case Text() | Thinking():
+            case Text() | Thinking() | Proposal(ran_by=str()):
                 begins, self._after_call = self._after_call, False
                 self._index = -1 if begins else self._index
             case Proposal(call=ToolCall(index=int(index))):
@@ -384,9 +400,14 @@ class Answer:
         )
 
     @property
-    def proposals(self) -> tuple[Proposal, ...]:
-        """The readable proposals, in order."""
+    def calls(self) -> tuple[Proposal, ...]:
+        """The readable calls, in order, including the calls that others ran."""
         return tuple(segment for segment in self.segments if isinstance(segment, Proposal))
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """The readable calls on which the user decides, or decided, in order."""
+        return tuple(call for call in self.calls if call.ran_by is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,9 +164,9 @@ def proposal_line(proposal: Proposal) -> str:
             same = call_lines.read_call(json_text) == proposal.call
         except ValueError:
             same = False
-        if same and choice == proposal.choice:
+        if same and choice == proposal.mark:
             return proposal.spelling
-    return call_lines.proposal_line(proposal.call, proposal.choice)
+    return call_lines.proposal_line(proposal.call, proposal.mark)
 
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:

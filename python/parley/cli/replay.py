@@ -47,6 +47,6 @@ async def _replay(arguments: argparse.Namespace) -> Replay:
                 body = wire_format(app.provider(request.provider), request).body(request)
                 emit("request", exchange=exchange, provider=request.provider, body=body)
 
-        attachments = app.attachments(chat_path(arguments.file))
+        read_attachments = app.attachments(chat_path(arguments.file)).read
         resolve = app.resolve(arguments.agent)
-        return await replay_chat(transcript, resolve, app.ledger(""), attachments, on_request)
+        return await replay_chat(transcript, resolve, app.ledger(""), read_attachments, on_request)

@@ -29,7 +29,7 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.errors import GoneError, ParleyError
-from parley.models.events import Event
+from parley.models.events import Event, ReplyEvent
 from parley.models.request import Request
 from parley.policy.approval import CallKey, LedgerView
 from parley.policy.choice import Scope, exchange_at
@@ -39,6 +39,7 @@ from parley.policy.rules import Rules
 from parley.policy.status_texts import without
 from parley.policy.turn_limits import Limits
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.results import Outcome
 from parley.tools.tasks import TaskHandle
 
 NOTHING_ASKED = "no question here: a chat starts with a 💬: line and your question"
@@ -204,6 +205,12 @@ class Attachments(Protocol):
         """
         ...
 
+    async def result_of(self, outcome: Outcome) -> Result:
+        """The result for the file; parts that are not text are saved next to the chat, or replaced
+        with a description if that fails.
+        """
+        ...
+
 
 class NoAttachments:
     """Used for a chat without a folder for attachments."""
@@ -211,6 +218,10 @@ class NoAttachments:
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """Always the reason why an attachment is missing."""
         return {attachment.path: "this chat has no file yet" for attachment in attachments}
+
+    async def result_of(self, outcome: Outcome) -> Result:
+        """A result with the outcome's text alone."""
+        return Result(outcome.status, outcome.text)
 
 
 class PreviewSource(Protocol):
@@ -296,7 +307,7 @@ class MissingTools:
 
 @dataclass(frozen=True, slots=True)
 class CallBegan:
-    """A call is being sent to its server."""
+    """A call is being sent to its server, or is run by others."""
 
     proposal: Proposal
     tool: Tool
@@ -335,7 +346,7 @@ class CallRefused:
 
 
 TurnEvent: TypeAlias = (
-    Event
+    ReplyEvent
     | ServerWait
     | MissingTools
     | CallBegan

@@ -44,7 +44,12 @@ async def read_result(
 
 def _has_long_result(exchange: Exchange) -> bool:
     if "long" not in exchange.derived:
-        results = (p.result for answer in exchange.answers for p in answer.proposals if p.result)
+        results = (
+            call.result
+            for answer in exchange.answers
+            for call in answer.calls
+            if call.result and call.ran_by != "provider"  # whose attachments are no texts
+        )
         exchange.derived["long"] = any(a.is_text for result in results for a in result.attachments)
     return bool(exchange.derived["long"])
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from parley.chat import edits
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reply_writer import ReplyWriter, thinker
 from parley.chat.rounds import answered_by, is_answered_by, notes_of
-from parley.chat.transcript import Note, Proposal, Thinking, ToolCall
+from parley.chat.transcript import Note, Proposal, Runner, Segment, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
-from parley.engine.ports import End, Ports, Snapshot, closing
+from parley.engine.ports import CallBegan, CallEnded, End, Ports, Snapshot, closing
 from parley.engine.regeneration import edited
 from parley.engine.request_pictures import with_pictures
 from parley.errors import ModelError
@@ -21,8 +22,11 @@ from parley.models.events import (
     Call,
     Event,
     Finished,
+    Ran,
+    RanResult,
     RateLimits,
     Reason,
+    ReplyEvent,
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
@@ -35,6 +39,8 @@ from parley.models.request import Request
 from parley.policy import status_texts
 from parley.policy.approval import call_key, departed, written_key
 from parley.policy.facts import Proposed
+from parley.tools.catalogue import Tool
+from parley.tools.results import Outcome
 
 
 async def ask_model(ports: Ports, request: Request) -> End | None:
@@ -113,6 +119,8 @@ class _Reply:
         self.catalogue = request.catalogue
         self.writer = ReplyWriter()
         self.calls = list[ToolCall]()
+        self.ran = dict[str, str]()
+        """The ids in the file of the calls that others ran, by the ids in the stream."""
         self.has_text = False
         self.finished: Finished | None = None
         self._requested, self._answered = request.model, ""
@@ -141,7 +149,13 @@ class _Reply:
         if isinstance(event, ThinkingDelta) and not self._shows:
             self._unshown += event.text
             return
-        self.ports.observer.on_event(event)
+        if isinstance(event, Ran | RanResult):
+            await self._take_ran(event)
+        else:
+            self.ports.observer.on_event(event)
+            await self._take_own(event)
+
+    async def _take_own(self, event: ReplyEvent) -> None:
         match event:
             case TextDelta(text):
                 await self._append(self.writer.text(text))
@@ -201,6 +215,48 @@ class _Reply:
         if thinking:
             await self.ports.document.settle()
             await self.ports.document.change(lambda s: edits.sign_thinking(s.answer, signature))
+
+    async def _take_ran(self, event: Ran | RanResult) -> None:
+        """Write a call that others run, or its outcome."""
+        match event:
+            case Ran(call, ran_by):
+                await self._begin_ran(call, ran_by)
+            case RanResult(call_id, outcome):
+                await self._end_ran(self.ran.get(call_id, call_id), outcome)
+
+    async def _begin_ran(self, call: ToolCall, ran_by: Runner) -> None:
+        """Write the call, and an empty line for the rest of the reply."""
+        self.ports.observer.status(status_texts.using([call.name]))
+        await self.cut()
+        written = list[Proposal]()
+
+        def tip(shot: Snapshot) -> tuple[Edit, int]:
+            used_ids = {proposal.call.id for proposal in shot.answer.calls}
+            (unique,) = edits.written_calls([call], used_ids)
+            written[:] = [Proposal(replace(unique, index=None), ran_by=ran_by)]
+            return _with_tip(shot, written)
+
+        await self.ports.document.open_stream(tip)
+        self.ran[call.id] = written[0].call.id
+        self.writer, self.has_text, self._block = ReplyWriter(), True, False
+        self._status = ""
+        tool = Tool(self.provider, call.name)
+        self.ports.observer.on_event(CallBegan(written[0], tool))
+
+    async def _end_ran(self, call_id: str, outcome: Outcome) -> None:
+        """Write the outcome below its call, which may be in an earlier reply; an outcome without a
+        call that waits for it is ignored."""
+        result, ended = await self.ports.attachments.result_of(outcome), list[Proposal]()
+
+        def change(shot: Snapshot) -> list[Edit]:
+            ran = [p for p in shot.answer.calls if p.ran_by and p.call.id == call_id]
+            ended[:] = [p for p in ran if p.result is None]
+            return [edits.put_result(shot.lines, p, result) for p in ended[-1:]]
+
+        await self.ports.document.settle()
+        await self.ports.document.change(change)
+        for proposal in ended[-1:]:
+            self.ports.observer.on_event(CallEnded(proposal, result))
 
     async def _withdraw(self) -> None:
         """Everything written so far is void. The next text replaces it in a single change."""
@@ -275,7 +331,17 @@ class _Reply:
 
 def _replacing(shot: Snapshot) -> tuple[Edit, int]:
     """The edit that replaces the reply so far by an empty line for a reply, and this line."""
-    bare, span = edited(shot, edits.withdraw(shot.lines, shot.answer)), shot.answer.span
+    return _then_tip(shot, edits.withdraw(shot.lines, shot.answer))
+
+
+def _with_tip(shot: Snapshot, segments: Sequence[Segment]) -> tuple[Edit, int]:
+    """The edit that ends the text so far with segments and an empty line, and this line."""
+    return _then_tip(shot, edits.end_reply(shot.lines, shot.answer, segments))
+
+
+def _then_tip(shot: Snapshot, changes: Sequence[Edit]) -> tuple[Edit, int]:
+    """The edit that makes these changes and adds an empty line for a reply, and this line."""
+    bare, span = edited(shot, list(changes)), shot.answer.span
     edit, row = edits.open_tip(bare.lines, bare.answer)
     lines = apply_edits(bare.lines, [edit])
     end = len(lines) - (len(shot.lines) - span.end)

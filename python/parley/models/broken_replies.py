@@ -14,6 +14,8 @@ from parley.models.events import (
     Call,
     Event,
     Finished,
+    Ran,
+    RanResult,
     RateLimits,
     TextDelta,
     ThinkingDelta,
@@ -56,8 +58,8 @@ class ReplyReplacement:
 
     @property
     def has_call(self) -> bool:
-        """Whether a call was shown, which the user or a rule may have approved."""
-        return any(isinstance(event, Call) for event in self._visible)
+        """Whether a call was shown, which the user or a rule may have approved, or others ran."""
+        return any(isinstance(event, Call | Ran | RanResult) for event in self._visible)
 
     def feed(self, event: Event) -> Iterator[Event]:
         """The events that may be shown now."""

@@ -1,8 +1,8 @@
 """Events in a model's reply, which decoders create from any provider's stream.
 
-A reply is text and thinking in order of arrival, then its calls, then `Finished`. `Usage`,
-`Withdrawn`, `RateLimits`, `Answered` and `Aside` may come at any time. Knows nothing about streams or
-providers.
+A reply is text, thinking and the calls that others ran, in order of arrival, then its own calls,
+then `Finished`. `Usage`, `Withdrawn`, `RateLimits`, `Answered` and `Aside` may come at any time.
+Knows nothing about streams or providers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from parley.chat.transcript import ToolCall
+from parley.chat.transcript import Runner, ToolCall
 from parley.errors import ParleyError
+from parley.tools.results import Outcome
 
 Reason: TypeAlias = Literal[
     "complete", "tool_calls", "length", "refusal", "content_filter", "context", "pause"
@@ -50,6 +51,25 @@ class Call:
     """A complete tool call. Calls come when the reply is complete, after all of its text."""
 
     call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A call that the provider, or an agent by its own rules, has begun to run itself."""
+
+    call: ToolCall
+    ran_by: Runner
+
+
+@dataclass(frozen=True, slots=True)
+class RanResult:
+    """The outcome of such a call; it may come in the reply after the one with its call.
+
+    For a provider's call, `whole` of the outcome is what only that provider understands.
+    """
+
+    id: str
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +154,7 @@ class Aside:
     text: str
 
 
-Event: TypeAlias = (
+ReplyEvent: TypeAlias = (
     TextDelta
     | ThinkingDelta
     | ThinkingEnd
@@ -146,6 +166,8 @@ Event: TypeAlias = (
     | Answered
     | Aside
 )
+"""The events that observers of a turn receive as they are."""
+Event: TypeAlias = ReplyEvent | Ran | RanResult
 
 
 def joined(events: Iterable[Event]) -> Iterator[Event]:

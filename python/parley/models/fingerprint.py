@@ -162,7 +162,7 @@ def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
     for part in turn.parts:
         if isinstance(part, Text):
             yield from ((unit, part) for unit in _text_units(part.text))
-        elif is_sent(part, turn):
+        elif isinstance(part, Thinking) and is_sent(part, turn):
             yield _thinking_unit(part), part
     for outcome in turn.calls:
         yield from ((unit, outcome) for unit in _call_units(outcome.call, outcome.id))

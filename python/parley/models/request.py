@@ -242,7 +242,7 @@ def _pictures(exchange: Exchange) -> tuple[Attachment, ...]:
     """The pictures in an exchange, in order."""
     if "pictures" not in exchange.derived:
         parts = exchange.question.parts if exchange.question else ()
-        results = (p.result for answer in exchange.answers for p in answer.proposals if p.result)
+        results = (p.result for answer in exchange.answers for p in answer.calls if p.result)
         returned = (a for result in results for a in result.attachments if not a.is_text)
         exchange.derived["pictures"] = (*(p for p in parts if isinstance(p, Attachment)), *returned)
     pictures: tuple[Attachment, ...] = exchange.derived["pictures"]

@@ -23,7 +23,7 @@ def show_details(chat: Chat, handle: int, row: int) -> None:
 
     async def work(document: BufferDocument) -> None:
         shot = await document.read()
-        calls = (p for a in shot.exchange.answers for p in a.proposals)
+        calls = (p for a in shot.exchange.answers for p in a.calls)
         call = next((p for p in calls if shot.anchor in _first_rows(p)), None)
         if call is None:
             buffer.editor.message(UNREADABLE, "warn")

@@ -148,7 +148,7 @@ def next_step(situation: Situation) -> Step:
     if reply.proposals:
         reason = lim.stop_reason(situation.limits, answer) or _nothing_left(situation, answer)
         return Stop(reason) if reason else _ask(situation)
-    return Complete() if reply.has_words or reply.broken else _ask(situation)
+    return Complete() if reply.is_over or reply.broken else _ask(situation)
 
 
 def unanswered(reply: Round) -> list[Proposal | Broken]:
@@ -156,7 +156,7 @@ def unanswered(reply: Round) -> list[Proposal | Broken]:
     return [
         segment
         for segment in reply.segments
-        if (isinstance(segment, Proposal) and segment.result is None)
+        if (isinstance(segment, Proposal) and segment.result is None and segment.ran_by is None)
         or (
             isinstance(segment, Broken)
             and segment.kind == "proposal"

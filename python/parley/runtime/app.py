@@ -53,6 +53,7 @@ from parley.runtime.skill_texts import SkillTexts
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
+from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings import resolve
 from parley.settings.load import ConfigFile
 from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent
@@ -454,7 +455,8 @@ class App:
             ReplyRetries(self.settings.retry.broken_replies, can_take_back),
         )
         attachments = self.attachments(chat)
-        tools = ToolsPort(self.servers, self.client, *shared, self.settings.status, attachments)
+        kept = TurnAttachments(attachments, audited)
+        tools = ToolsPort(self.servers, self.client, *shared, self.settings.status, kept)
 
         async def may_read(path: Path) -> bool:
             with clock.standing_still():
@@ -480,7 +482,7 @@ class App:
             TurnClock(clock),
             audited,
             references,
-            attachments,
+            kept,
             self.workspace.previews((folder or self._folder)()),
             SkillTexts(self.skills),
         )

@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from parley.chat.attachments import link
-from parley.chat.transcript import Attachment, Result
+from parley.chat.transcript import Result
 from parley.clock import PausableClock
 from parley.engine import CallProgress, MissingTools, Narrow, ServerWait
-from parley.errors import ParleyError
 from parley.mcp.server_session import Progress
 from parley.mcp.servers import Servers
-from parley.media import kind_of
 from parley.models.events import Aside
 from parley.models.request import Request
 from parley.policy import status_texts
@@ -25,11 +23,10 @@ from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog
 from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.totals import FOR_STATUS
+from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings.values import ProviderSettings, Status
-from parley.storage.attachment_files import ChatAttachments
 from parley.text import fence, one_line
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.results import Outcome, described
 from parley.tools.schema import decode_arguments
 from parley.tools.server_settings import WORKSPACE
 from parley.tools.tasks import TaskHandle
@@ -60,7 +57,7 @@ class ToolsPort:
         audit: AuditLog,
         rate: RateWindow,
         settings: Status,
-        attachments: ChatAttachments,
+        attachments: TurnAttachments,
     ) -> None:
         """`client` asks the request's `provider` to describe a call.
 
@@ -174,31 +171,15 @@ class ToolsPort:
             )
         finally:
             words.cancel()
-        result = await self._result_of(outcome)
+        result = await self._attachments.result_of(outcome)
         if outcome.aside is None:
             return result
-        return replace(result, note=_note(tool, await self._result_of(outcome.aside)))
+        return replace(result, note=_note(tool, await self._attachments.result_of(outcome.aside)))
 
     async def resources(self, server: str) -> Sequence[str]:
         """The URIs of a server's current resources; none if the server cannot list them."""
         lists = await self._servers.resources([server])
         return [resource.uri for each in lists.values() for resource in each.resources]
-
-    async def _result_of(self, outcome: Outcome) -> Result:
-        """The result; parts that are not text are saved in files, or replaced with a description if
-        that fails.
-        """
-        attachments, texts = list[Attachment](), [outcome.text]
-        contents = [(picture, kind_of(picture) or "") for picture in outcome.pictures]
-        contents += [(outcome.whole.encode(), "txt")] if outcome.whole else []
-        for content, suffix in contents:
-            try:
-                attachments.append(await self._attachments.save(content, suffix))
-            except ParleyError as error:
-                what = "The full text of a long result" if suffix == "txt" else "A picture"
-                self._observer.on_event(Aside(f"{what} was not kept: {error}"))
-                texts += [] if suffix == "txt" else [described(content)]
-        return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
 
     def _progress_of(self, tool: Tool, arguments: str) -> Progress:
         """The function that shows a call's progress, at readable intervals."""

@@ -476,7 +476,12 @@ def _locations(number: int, exchange: Exchange) -> tuple[tuple[str, _Location], 
 
 
 def _located(number: int, exchange: Exchange) -> Iterator[tuple[str, _Location]]:
-    proposals = deque(p for answer in exchange.answers for p in answer.proposals)
+    proposals = deque(
+        call
+        for answer in exchange.answers
+        for call in answer.calls
+        if call.ran_by != "provider"  # not among a turn's calls
+    )
     question, outcome = exchange.question or Question(), None
     for turn in whole(exchange, is_answered=False):
         for unit, source in sources(turn, lambda *_: True):

@@ -7,9 +7,18 @@ meaning with the outcome from the current engine and settings.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from difflib import unified_diff
+from typing import TypeAlias
 
 from parley import engine
 from parley.chat import edits
@@ -19,6 +28,7 @@ from parley.chat.rounds import Notice, Round, is_resumption, last_notice, read_n
 from parley.chat.transcript import (
     YES,
     Answer,
+    Attachment,
     Choice,
     Note,
     Proposal,
@@ -33,7 +43,16 @@ from parley.chat.writer import answer_line, join_blocks, question_blocks, render
 from parley.clock import PausableClock
 from parley.engine.calls import refuse
 from parley.errors import ModelError
-from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.events import (
+    Call,
+    Event,
+    Finished,
+    Ran,
+    RanResult,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+)
 from parley.models.request import Request
 from parley.policy import turn_limits
 from parley.policy.approval import CallKey
@@ -42,7 +61,10 @@ from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.long_results import READ_RESULT
+from parley.tools.results import Outcome
 from parley.tools.tasks import TaskHandle
+
+ReadAttachments: TypeAlias = Callable[[Sequence[Attachment]], Awaitable[Mapping[str, bytes | str]]]
 
 _SERVER = "recorded"
 _STOPPED = Notice("Stopped", "")
@@ -61,15 +83,15 @@ async def replay_chat(
     transcript: Transcript,
     resolve: engine.Resolve,
     ledger: ChatLedger,
-    attachments: engine.Attachments,
+    read: ReadAttachments,
     on_request: Callable[[int, Request], None],
 ) -> Replay:
     """Ask all of a chat's questions again. The `ledger` must not be stored on disk.
 
-    `on_request` receives each request and its exchange's number, from 1.
+    `read` reads attachments. `on_request` receives each request and its exchange's number, from 1.
     """
     document = TextDocument(render(replace(transcript, exchanges=())), 0)
-    tools, requests = _Tools(transcript), 0
+    tools, attachments, requests = _Tools(transcript), _Attachments(read), 0
 
     def settings(now: Transcript) -> engine.ChatSettings:
         own = resolve(now)
@@ -83,7 +105,7 @@ async def replay_chat(
         for answer in exchange.answers:
             _put(document, [[answer_line(answer.agent)]])
             tools.expect(answer)
-            model = _Model(answer, number, on_request)
+            model = _Model(answer, number, attachments.results, on_request)
             await _answer(
                 _ports(document, model, tools, ledger, attachments), settings, answer, model
             )
@@ -97,7 +119,7 @@ def _ports(
     model: _Model,
     tools: _Tools,
     ledger: ChatLedger,
-    attachments: engine.Attachments,
+    attachments: _Attachments,
 ) -> engine.Ports:
     clock = TurnClock(PausableClock())
     return engine.Ports(document, model, tools, ledger, clock, Callbacks(), attachments=attachments)
@@ -204,7 +226,7 @@ class _Reply:
 def _replies(answer: Answer) -> Iterator[_Reply]:
     resumptions = 0
     for reply in rounds(answer):
-        if reply.has_words or reply.proposals:
+        if reply.has_content:
             yield _Reply(reply, resumptions)
         resumptions += sum(map(is_resumption, reply.segments))
 
@@ -213,9 +235,15 @@ class _Model:
     """Repeats the answer, reply by reply."""
 
     def __init__(
-        self, answer: Answer, number: int, on_request: Callable[[int, Request], None]
+        self,
+        answer: Answer,
+        number: int,
+        results: deque[Result],
+        on_request: Callable[[int, Request], None],
     ) -> None:
+        """`results` receives the results of the calls that others ran."""
         self._replies = deque(_replies(answer))
+        self._results = results
         self.requests = 0
         self.resumptions = 0
         self._end = last_notice(answer)
@@ -232,7 +260,7 @@ class _Model:
         reply = self._replies.popleft().round
         while reply.broken and not reply.proposals and self._replies:  # a broken call
             reply = Round((*reply.segments, *self._replies.popleft().round.segments))
-        for event in _events(reply):
+        for event in _events(reply, self._results):
             yield event
         if self._end and not (self._replies or reply.proposals):
             raise self._failure()
@@ -249,7 +277,7 @@ class _Model:
                 return _OverError()
 
 
-def _events(reply: Round) -> Iterator[Event]:
+def _events(reply: Round, results: deque[Result]) -> Iterator[Event]:
     gap = ""
     for segment in reply.segments:
         match segment:
@@ -261,10 +289,30 @@ def _events(reply: Round) -> Iterator[Event]:
                     yield ThinkingDelta(text)
                 yield ThinkingEnd(signature, redacted)
                 gap = ""
+            case Proposal(call, result=result, ran_by=str(ran_by)):
+                yield Ran(call, ran_by)
+                if result:
+                    results.append(result)
+                    yield RanResult(call.id, Outcome("ok", ""))
+                gap = ""
             case Proposal(call):
                 yield Call(call)
             case _:
                 pass
+
+
+class _Attachments:
+    """The files next to the chat, and the recorded results of the calls that others ran."""
+
+    def __init__(self, read: ReadAttachments) -> None:
+        self._read = read
+        self.results = deque[Result]()
+
+    async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
+        return await self._read(attachments)
+
+    async def result_of(self, outcome: Outcome) -> Result:
+        return self.results.popleft()
 
 
 class _Tools:

@@ -72,7 +72,7 @@ def message_line(transcript: Transcript, option: str) -> str:
 def message_problems(transcript: Transcript) -> Iterator[str]:
     """Notices about content that is not exported, or that providers reject for training."""
     results = (
-        p.result for e in transcript.exchanges for a in e.answers for p in a.proposals if p.result
+        p.result for e in transcript.exchanges for a in e.answers for p in a.calls if p.result
     )
     returned = [attachment for result in results for attachment in result.attachments]
     asked_with = (p for e in transcript.exchanges if e.question for p in e.question.parts)

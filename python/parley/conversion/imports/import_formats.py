@@ -118,7 +118,7 @@ def _record(
 def _recognized(text: str) -> str:
     """The name of the recognized Markdown format; "" for JSON. Raises ValueError."""
     lines, exchanges = split_lines(text), parse(text).exchanges
-    has_calls = any(answer.proposals for exchange in exchanges for answer in exchange.answers)
+    has_calls = any(answer.calls for exchange in exchanges for answer in exchange.answers)
     if has_calls or any(map(is_escaped, lines)):
         raise ValueError("this is already a Parley chat")
     for name, fits in _SIGNS:
