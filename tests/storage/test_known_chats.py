@@ -207,6 +207,7 @@ def test_an_older_ledgers_chats_are_known_even_those_that_an_older_version_adds(
     for statement in ("TRIGGER chat_of_log", "TRIGGER chat_of_confirmed", "TABLE chats"):
         with ledger.transaction() as db:
             db.execute(f"DROP {statement}")
+            db.execute("PRAGMA user_version = 0")
     running = sqlite3.connect(path, isolation_level=None)  # an older version that runs meanwhile
     new = LedgerFile(path)
     running.execute("INSERT INTO log (chat, at, kind, facts) VALUES (x'61', 0, 'request', '{}')")

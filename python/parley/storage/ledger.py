@@ -37,6 +37,7 @@ from parley.policy.facts import (
 )
 from parley.policy.permissions import Permission
 from parley.storage.locks import locked
+from parley.storage.migrations import MIGRATIONS, ledger_version, migrate
 from parley.storage.request_rows import RequestRow, packed, unpacked
 
 TRANSACTION_WAIT_S = 10.0
@@ -114,26 +115,16 @@ CREATE TABLE IF NOT EXISTS headings (
     topic TEXT NOT NULL, agent TEXT NOT NULL, tags TEXT NOT NULL
 ) WITHOUT ROWID;
 """
-"""A new ledger's tables; existing tables stay unchanged, without columns added here.
+"""The ledger's tables; existing tables stay unchanged, without columns added here.
 
-So put new data into a table of its own, which is added to old ledgers when they are opened. A new
-column in an old table needs an `ALTER TABLE` with a default after this script in `Database._open`.
-Check for the column in the same transaction, because two processes may open the ledger at once.
+So put new data into a table of its own, which is added to old ledgers when they are opened, and
+which older versions of Parley ignore. To change a table that exists, append to `MIGRATIONS`; new
+ledgers get these changes, too. From then on, older versions refuse the ledger.
 """
-_TRIGGER = """
-CREATE TRIGGER chat_of_{0} AFTER INSERT ON {0}
-BEGIN INSERT OR IGNORE INTO chats VALUES (NEW.chat); END
-"""
-KNOWN_CHATS = (
-    "CREATE TABLE chats (chat BLOB PRIMARY KEY) WITHOUT ROWID",
-    _TRIGGER.format("log"),
-    _TRIGGER.format("confirmed"),
-    "INSERT INTO chats SELECT chat FROM log UNION SELECT chat FROM confirmed",
+NEWER = (
+    "the approval ledger {} was changed by a newer Parley: its version is {}, this Parley's is {}. "
+    "Update Parley and restart it, or set XDG_STATE_HOME to another folder"
 )
-"""The paths of all chats with a record, and how the table is made from an older ledger's records.
-
-Triggers fill it, so that a running older version, which does not know the table, fills it, too.
-"""
 IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
 UNION ALL SELECT 1 FROM proposed WHERE chat = ? UNION ALL SELECT 1 FROM warnings WHERE chat = ?
@@ -226,12 +217,15 @@ class Database:
             )
             with ExitStack() as failing:
                 failing.callback(self._db.close)
+                self._refuse_newer()  # before anything is written
                 self._use_wal()
                 self._db.execute("PRAGMA synchronous=FULL")
                 self._db.executescript(SCHEMA)
-                self._add_columns()
-                self._add_chats()
+                self._migrate()
                 failing.pop_all()
+        except ParleyError:  # it is newer
+            self._identity = None
+            raise
         except (OSError, sqlite3.Error) as error:
             self._identity = None
             raise ParleyError(
@@ -239,31 +233,22 @@ class Database:
                 "Make its folder writable, or set XDG_STATE_HOME to a writable folder"
             ) from error
 
-    def _add_columns(self) -> None:
-        """Add the columns that a ledger of an older version lacks."""
-        if self._has_base():
+    def _migrate(self) -> None:
+        """Make the changes that a ledger of an older version lacks, all of them or none."""
+        if self._version() == len(MIGRATIONS):
             return
         self._db.execute("BEGIN IMMEDIATE")
-        if not self._has_base():  # another process may have been faster
-            self._db.execute("ALTER TABLE entries ADD COLUMN base TEXT NOT NULL DEFAULT ''")
+        self._refuse_newer()  # another process may have been faster
+        migrate(self._db.execute)
         self._db.execute("COMMIT")
 
-    def _add_chats(self) -> None:
-        """Add the table of known chats to a ledger that lacks it."""
-        if self._has_chats():
-            return
-        self._db.execute("BEGIN IMMEDIATE")
-        if not self._has_chats():
-            for statement in KNOWN_CHATS:
-                self._db.execute(statement)
-        self._db.execute("COMMIT")
+    def _version(self) -> int:
+        return ledger_version(self._db.execute)
 
-    def _has_chats(self) -> bool:
-        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'chats'"
-        return bool(self._db.execute(query).fetchall())
-
-    def _has_base(self) -> bool:
-        return any(row[1] == "base" for row in self._db.execute("PRAGMA table_info(entries)"))
+    def _refuse_newer(self) -> None:
+        """Raise ParleyError if a newer Parley has changed the tables."""
+        if (version := self._version()) > len(MIGRATIONS):
+            raise ParleyError(NEWER.format(self.path, version, len(MIGRATIONS)))
 
     def _place(self) -> tuple[int, int] | None:
         """Device and inode of the file that is now at the path; None if there is no file."""
@@ -336,6 +321,7 @@ class Database:
             while self._renew():  # replaced while this waited for another process
                 self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._refuse_newer()  # a newer Parley may have changed it since it was opened
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
