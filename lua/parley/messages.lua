@@ -8,7 +8,15 @@ local H = { most = 6, patience_ms = 10000, queue = {} }
 ---@param level integer one of vim.log.levels
 function M.show(text, level)
   text = vim.trim(text:gsub("%s+", " ")):gsub("%c", H.escape)
-  table.insert(H.queue, { text, level })
+  local message = { text, level }
+  if
+    vim.tbl_contains(H.queue, function(waiting)
+      return vim.deep_equal(waiting, message)
+    end, { predicate = true })
+  then
+    return -- several parts of Parley report the same failure
+  end
+  table.insert(H.queue, message)
   -- Later, because an error message inside a command would make the command fail; and together.
   if #H.queue == 1 then
     vim.schedule(H.flush)

@@ -104,9 +104,11 @@ def test_if_messages_outnumber_the_rows_the_rest_is_counted(tmp_path: Path) -> N
         assert all(f"number {n} of many" in nvim.messages() for n in range(30))
 
 
-def test_one_message_takes_one_row_and_its_colour(tmp_path: Path) -> None:
+def test_one_message_takes_one_row_and_its_colour_even_if_it_comes_twice_at_once(
+    tmp_path: Path,
+) -> None:
     with child(tmp_path, width=60, height=12) as nvim:
-        say(nvim, "alone", level="error")
+        say(nvim, "alone", "alone", level="error")
         nvim.until_screen("Parley: alone")
         assert nvim.nvim.options["cmdheight"] == 1
         normal = nvim.grid.style("~")
