@@ -58,7 +58,14 @@ def test_a_complete_reply_reports_the_tokens_of_its_request_once() -> None:
     assert chunks(Usage(5, 1), last, Finished("complete"), Finished("complete")) == [
         {
             "type": "usage",
-            "usage": {"input": 5, "output": 7, "cache_read": 0, "cache_write": 0, "thinking": 0},
+            "usage": {
+                "input": 5,
+                "output": 7,
+                "cache_read": 0,
+                "cache_write": 0,
+                "thinking": 0,
+                "searches": 0,
+            },
         }
     ]
 

@@ -60,6 +60,7 @@ class TokenCounts(TypedDict):
     cache_read: int
     cache_write: int
     thinking: int
+    searches: int
 
 
 class UsageChunk(TypedDict):
@@ -167,6 +168,7 @@ def _counts(usage: Usage) -> TokenCounts:
         "cache_read": usage.cache_read,
         "cache_write": usage.cache_write,
         "thinking": usage.thinking,
+        "searches": usage.searches,
     }
 
 

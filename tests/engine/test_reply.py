@@ -11,7 +11,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Text, ToolCall
 from parley.engine import End
 from parley.errors import ModelError
-from parley.models.events import Event, Finished, Ran, RanResult, TextDelta, Withdrawn
+from parley.models.events import Cited, Event, Finished, Ran, RanResult, TextDelta, Withdrawn
 from parley.tools.results import Outcome
 from tests.chats import TOOLS, call
 from tests.fakes import CrashError, LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
@@ -125,3 +125,44 @@ async def test_an_agents_calls_are_sent_as_calls_and_a_providers_are_parts() -> 
         ModelTurn((Text("One."),), (CallOutcome(EDIT, "e1", "ok", "edited"),)),
         ModelTurn((Text("Two."), ProviderCall(FIND, "ok"), Text("Three."))),
     )
+
+
+async def test_sources_become_footnotes_below_the_text_and_before_its_calls() -> None:
+    first: list[ScriptStep] = [
+        TextDelta("It is out."),
+        Cited("https://a.b", "News"),
+        *calls(call(1)),
+    ]
+    again: list[ScriptStep] = [
+        TextDelta("Yes."),
+        Cited("https://a.b", "News"),
+        Cited("no address", ""),
+        ENDED,
+    ]
+    done = turns(first, again)
+    await done.run()
+    notes = "It is out.[^1]\n\n[^1]: [News](https://a.b)\n\n❓: `"
+    assert notes in done.text
+    await done.press("yA")
+    assert await done.run() == End("complete")
+    assert "Yes.[^2]\n\n[^2]: [News](https://a.b)\n\n💬:" in done.text
+    texts = [event.text for event in done.observer.events if isinstance(event, TextDelta)]
+    assert texts[:3] == ["It is out.", "[^1]", "\n\n[^1]: [News](https://a.b)"]
+
+
+async def test_a_reply_that_breaks_off_keeps_its_footnotes() -> None:
+    cut: list[ScriptStep] = [
+        TextDelta("Out."),
+        Cited("https://a.b", "News"),
+        ModelError("x", reason="x"),
+    ]
+    done = turns(cut)
+    await done.run()
+    assert "Out.[^1]\n\n[^1]: [News](https://a.b)\n\n🔒: [Interrupted: x]" in done.text
+
+
+async def test_a_withdrawn_reply_withdraws_its_footnotes() -> None:
+    source = Cited("https://a.b", "News")
+    done = turns([TextDelta("a"), source, Withdrawn(), TextDelta("b"), source, ENDED])
+    await done.run()
+    assert "🤖:[Demo]\n\nb[^1]\n\n[^1]: [News](https://a.b)\n" in done.text

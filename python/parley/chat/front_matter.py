@@ -40,6 +40,7 @@ class _Keys:
     max_tokens: int
     thinking: ThinkingSettings
     tool_mode: ToolMode
+    web_search: bool
     tools: tuple[str, ...] = field(metadata=rule(noun="a list of tool names or globs"))
     max_tool_calls: CallLimits
     instructions: tuple[str, ...] = field(metadata=rule(noun="a list of file names"))

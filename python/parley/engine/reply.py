@@ -20,6 +20,7 @@ from parley.models.events import (
     Answered,
     Aside,
     Call,
+    Cited,
     Event,
     Finished,
     Ran,
@@ -36,6 +37,7 @@ from parley.models.events import (
 from parley.models.model_list import is_same_model
 from parley.models.refusals import TOO_LONG
 from parley.models.request import Request
+from parley.models.searches import Footnotes
 from parley.policy import status_texts
 from parley.policy.approval import call_key, departed, written_key
 from parley.policy.facts import Proposed
@@ -55,7 +57,7 @@ async def ask_model(ports: Ports, request: Request) -> End | None:
                 await reply.take(event)
         await reply.end()
     except ModelError as error:
-        await reply.cut()
+        await reply.close()
         await end_unfinished(ports, "Interrupted", error.reason)
         return End("interrupted", str(error))
     if news := reply.news():
@@ -121,6 +123,7 @@ class _Reply:
         self.calls = list[ToolCall]()
         self.ran = dict[str, str]()
         """The ids in the file of the calls that others ran, by the ids in the stream."""
+        self._footnotes: Footnotes | None = None
         self.has_text = False
         self.finished: Finished | None = None
         self._requested, self._answered = request.model, ""
@@ -149,11 +152,27 @@ class _Reply:
         if isinstance(event, ThinkingDelta) and not self._shows:
             self._unshown += event.text
             return
-        if isinstance(event, Ran | RanResult):
-            await self._take_ran(event)
-        else:
-            self.ports.observer.on_event(event)
-            await self._take_own(event)
+        match event:
+            case Ran() | RanResult():
+                await self._take_ran(event)
+            case Cited(url, title):
+                await self._cite(url, title)
+            case _:
+                self.ports.observer.on_event(event)
+                await self._take_own(event)
+
+    async def _cite(self, url: str, title: str) -> None:
+        """Write a footnote's mark behind the text so far."""
+        if self._footnotes is None:
+            self._footnotes = Footnotes((await self.ports.document.read()).lines)
+        if mark := self._footnotes.mark(url, title):
+            await self.take(TextDelta(mark))
+
+    async def close(self) -> None:
+        """End the reply here: its text and its footnotes stay, and its calls are dropped."""
+        if self._footnotes and (text := self._footnotes.definitions()):
+            await self.take(TextDelta(text))
+        await self.cut()
 
     async def _take_own(self, event: ReplyEvent) -> None:
         match event:
@@ -262,11 +281,12 @@ class _Reply:
         """Everything written so far is void. The next text replaces it in a single change."""
         await self.ports.document.settle()
         self.writer, self.has_text, self._block, self._unshown = ReplyWriter(), False, False, ""
+        self._footnotes = None
         self._status, self._is_void = "", True
 
     async def end(self) -> None:
         """End a complete reply: write the held-back text and the calls, and remove the notice."""
-        await self.cut()
+        await self.close()
         if self.trouble():
             return
         if self.calls:
@@ -304,7 +324,7 @@ class _Reply:
         )
 
     async def cut(self) -> None:
-        """End the reply here: its text stays, and its calls are dropped."""
+        """Write the text that was held back."""
         await self._append(self.writer.end())
         await self.ports.document.settle()
         if self._is_void:  # no text has replaced it

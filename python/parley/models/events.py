@@ -73,11 +73,19 @@ class RanResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Cited:
+    """A source of the text that came last; the address and the title are the provider's."""
+
+    url: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The tokens used by the request so far; each report replaces the previous report.
 
     `input` is the whole prompt, including tokens read from or written to a cache; `output` includes
-    `thinking`.
+    `thinking`. `searches` counts the searches of the web that the provider charges for.
     """
 
     input: int = 0
@@ -85,6 +93,7 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
     thinking: int = 0
+    searches: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """Add the counts."""
@@ -94,6 +103,7 @@ class Usage:
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             self.thinking + other.thinking,
+            self.searches + other.searches,
         )
 
 
@@ -167,7 +177,7 @@ ReplyEvent: TypeAlias = (
     | Aside
 )
 """The events that observers of a turn receive as they are."""
-Event: TypeAlias = ReplyEvent | Ran | RanResult
+Event: TypeAlias = ReplyEvent | Ran | RanResult | Cited
 
 
 def joined(events: Iterable[Event]) -> Iterator[Event]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from parley.chat.history import ModelTurn, Turn
+from parley.chat.history import ModelTurn, ProviderCall, Turn
 from parley.chat.omissions import size
 from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import Attachment, Exchange, Thinking, Transcript
@@ -21,6 +21,7 @@ from parley.models.memory import Memory, memory
 from parley.models.model_facts import NO_FACTS, ModelFacts
 from parley.models.picture_limits import attachments_of, room, sees, selection, short_name
 from parley.models.quirks import Quirk
+from parley.models.searches import opened
 from parley.models.text_tools.template import Template
 from parley.models.tool_room import ToolRoom
 from parley.text import counted
@@ -61,7 +62,7 @@ class Request:
     `text_tools` is set if tools have to, or may have to, be described in the text. `wire_turns` are
     the turns with wire names, if these differ from the names in the file.
 
-    `pictures` maps the attachments' paths to their contents, or to the reasons why these are
+    `pictures` maps the paths of `attachments` to their contents, or to the reasons why these are
     missing. `refused` are the paths of the pictures that the provider refused; `is_blind` means
     that it refused all pictures. `refused_tools` are the tools that the provider refused, which are
     no longer in the catalogue. `parameters` are the user's own fields for the body, and
@@ -69,7 +70,8 @@ class Request:
     the model's tokens, if known. `tool_room` limits the tools' schemas; if it is None, all
     schemas are sent. `may_wait` means that the next request may be late, because calls of this
     one's reply may wait for the user. `instructions` are the texts that `system` contains. The
-    provider's list, or the settings, state the `facts` about the model.
+    provider's list, or the settings, state the `facts` about the model. `web_search` means that the
+    provider may search the web itself.
     """
 
     transcript: Transcript
@@ -100,6 +102,7 @@ class Request:
     tool_room: ToolRoom | None = None
     may_wait: bool = False
     facts: ModelFacts = NO_FACTS
+    web_search: bool = False
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
     """Computed once from the other fields."""
 
@@ -168,12 +171,21 @@ class Request:
         return replace(self, catalogue=catalogue, refused_tools=self.refused_tools | refused)
 
     def attachments(self) -> tuple[Attachment, ...]:
-        """The chat's pictures that may be sent, whose contents have to be read; no duplicates."""
+        """The chat's pictures that may be sent, and what providers stored about the calls that they
+        ran; their contents have to be read. No duplicates.
+        """
         exchanges = self.transcript.exchanges[: self.at + 1]
         unique = {a.path: a for exchange in exchanges for a in _pictures(exchange)}
-        return tuple(a for a in reversed(unique.values()) if self._takes(a))[
-            : room(self.model).count
-        ]
+        pictures = [a for a in reversed(unique.values()) if self._takes(a)]
+        raw = {a.path: a for exchange in exchanges for a in _raw(exchange)}
+        return (*pictures[: room(self.model).count], *raw.values())
+
+    def raw(self, call: ProviderCall, form: str) -> Any:
+        """What a provider with this wire format stored about a call that it ran; None if there is
+        nothing. Its shape is unknown, because anyone may have written it.
+        """
+        content = self.pictures.get(call.raw.path) if call.raw else None
+        return opened(content, form) if isinstance(content, bytes) else None
 
     def images(self, turns: Sequence[Turn]) -> Mapping[str, bytes]:
         """The contents to send with the turns, by attachment path."""
@@ -247,6 +259,20 @@ def _pictures(exchange: Exchange) -> tuple[Attachment, ...]:
         exchange.derived["pictures"] = (*(p for p in parts if isinstance(p, Attachment)), *returned)
     pictures: tuple[Attachment, ...] = exchange.derived["pictures"]
     return pictures
+
+
+def _raw(exchange: Exchange) -> tuple[Attachment, ...]:
+    """The attachments of an exchange that only a provider understands, in order."""
+    if "raw" not in exchange.derived:
+        results = (
+            call.result
+            for answer in exchange.answers
+            for call in answer.calls
+            if call.result and call.ran_by == "provider"
+        )
+        exchange.derived["raw"] = tuple(a for r in results for a in r.attachments if a.is_text)
+    raw: tuple[Attachment, ...] = exchange.derived["raw"]
+    return raw
 
 
 def tool_fields(

@@ -154,6 +154,8 @@ def _ask(
         instructions=instructions,
         max_tokens=min(filter(None, (max_tokens, most)), default=None),
         temperature=keys.get("temperature", agent.temperature),
+        web_search=keys.get("web_search", agent.web_search)
+        and tool_mode(settings, agent, front) != "off",
         thinking=replace(agent.thinking or settings.thinking, **keys.get("thinking", {})),
         max_full_exchanges=keys.get("max_full_exchanges", settings.max_full_exchanges),
         quirks=provider.quirks,

@@ -149,6 +149,7 @@ class Agent:
     system_prompt: str | None = None
     tools: tuple[str, ...] | None = None
     tool_mode: ToolMode | None = None
+    web_search: bool = False
     temperature: float | None = None
     max_tokens: int | None = None
     thinking: ThinkingSettings | None = None

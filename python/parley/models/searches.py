@@ -1,0 +1,91 @@
+"""Searches that a provider ran: their text for people, their JSON for the provider, and footnotes.
+
+Everything comes from servers and from chat files, so nothing here is trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from parley.text import one_line, visible
+
+NOTHING_FOUND = "(nothing was found)"
+_MOST_TITLE = 200
+_MOST_URL = 2_000
+_MOST_SOURCES = 100
+_NOTE = re.compile(r"\[\^(\d{1,9})\]")
+
+
+def web_address(url: object) -> str:
+    """A URL that can stand in a Markdown link; "" unless it is a web address of a usual length."""
+    if not isinstance(url, str) or len(url) > _MOST_URL:
+        return ""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return ""
+    is_web = parts.scheme.lower() in ("http", "https") and parts.netloc
+    return quote(url.strip(), safe="!#$%&*+,-./:;=?@_~'") if is_web else ""
+
+
+def source_line(title: object, url: object) -> str:
+    """A source on one line; "" if it has no web address."""
+    address = web_address(url)
+    name = one_line(visible(title), _MOST_TITLE) if isinstance(title, str) else ""
+    return f"{name}: {address}" if name and address else address
+
+
+def sources_text(sources: Iterable[tuple[object, object]]) -> str:
+    """The result of a search, as text: one line for each source, from titles and URLs."""
+    lines = [line for title, url in sources if (line := source_line(title, url))]
+    more = [f"… and {len(lines) - _MOST_SOURCES} more"] if len(lines) > _MOST_SOURCES else []
+    return "\n".join([*lines[:_MOST_SOURCES], *more]) or NOTHING_FOUND
+
+
+def sealed(form: str, value: object) -> str:
+    """The parts of a result that only the providers with this wire format understand, as text for
+    an attachment; `opened` reads it back.
+    """
+    return json.dumps({"format": form, "value": value}, ensure_ascii=False, separators=(",", ":"))
+
+
+def opened(content: bytes, form: str) -> Any:
+    """The value in an attachment, if it is for this wire format; otherwise None. Its shape is
+    unknown, because anyone may have written it.
+    """
+    try:
+        table = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return table.get("value") if isinstance(table, dict) and table.get("format") == form else None
+
+
+class Footnotes:
+    """The footnotes of one reply, numbered after the footnotes that the chat already has."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        used = (int(number) for line in lines for number in _NOTE.findall(line))
+        self._next = max(used, default=0) + 1
+        self._numbers = dict[str, int]()
+        self._definitions = list[str]()
+
+    def mark(self, url: str, title: str) -> str:
+        """The mark in the text for a source; "" if it has no web address."""
+        address = web_address(url)
+        if not address:
+            return ""
+        if address not in self._numbers:
+            number = self._numbers[address] = self._next
+            self._next += 1
+            name = re.sub(r"[\[\]\\`<>]", " ", one_line(visible(title), _MOST_TITLE)).strip()
+            self._definitions.append(f"[^{number}]: [{name or address}]({address})")
+        return f"[^{self._numbers[address]}]"
+
+    def definitions(self) -> str:
+        """The text below the reply that names the sources; "" if there are none."""
+        lines, self._definitions = self._definitions, []
+        return "\n\n" + "\n".join(lines) if lines else ""
