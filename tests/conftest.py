@@ -18,6 +18,7 @@ from _pytest.runner import runtestprotocol
 from tests import (
     examples,  # noqa: F401  the laws of all folders are tried as examples says
     ledgers,
+    network,
     strict_server,
 )
 from tests.forks import forks
@@ -42,6 +43,9 @@ if (
 # Test servers start in this state folder instead of the user's.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="parley-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+
+# The few tests that install packages get back the variables that the next lines change.
+network.keep(os.environ)
 
 # No test needs the system's TLS authorities, and reading them takes longer than most tests.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
@@ -81,6 +85,7 @@ LONG = frozenset(
         *("e2e/test_demo.py", "e2e/test_hostile_folder.py", "e2e/test_workspace_task.py"),
         *("cli/test_compare.py", "cli/test_screen.py", "cli/test_terminal_output.py"),
         *("mcp/test_servers_floods.py", "mcp/test_task_requests.py", "processes/test_reaper.py"),
+        "test_release_installed.py",
         *("nvim/test_comparison.py", "nvim/test_cut_replies.py", "nvim/test_ends.py"),
         *("nvim/test_faults.py", "nvim/test_regeneration.py", "nvim/test_thinking.py"),
         *("nvim/test_in_view.py", "nvim/test_kill.py", "nvim/test_refusals.py"),
