@@ -13,6 +13,7 @@ COVERED_BY = {
     "chat/reply_writer": "laws/test_reply.py",
     "chat/transcript": "test_transcripts.py",
     "chat/writer": "laws/test_round_trip.py",
+    "conversion/exports/markdown_html": "conversion/exports/test_html.py",
     "conversion/imports/chat_exports": "conversion/imports/test_import_formats.py",
     "conversion/imports/markdown_chats": "conversion/imports/test_import_formats.py",
     "conversion/imports/message_arrays": "conversion/imports/test_import_formats.py",

@@ -198,7 +198,7 @@ def test_no_lexer_begins_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -
         begun.append(language)
         return iter(())
 
-    monkeypatch.setattr("parley.conversion.exports.html._tokens", tokens)
+    monkeypatch.setattr("parley.conversion.exports.markdown_html._tokens", tokens)
     html_page(parse(CODE), "a")
     assert begun == []
 

@@ -1,20 +1,17 @@
 """Exports a chat as a self-contained HTML page, which contains no scripts and fetches nothing.
 
-Knows the transcript and HTML; `markdown-it-py` renders Markdown, and Pygments colours code. Text
-from a model or a tool stays text: HTML in such text is shown as written, and pictures become links.
+Knows the transcript and the page; `markdown_html` renders Markdown. Text from a model or a tool
+stays text: HTML in such text is shown as written, and pictures become links.
 If the page fetched pictures, the author of their address would learn that the page was read.
 Pictures stored next to the chat are embedded in the page.
 """
 
 from __future__ import annotations
 
-import time
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from html import escape
-from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 from parley.chat.front_matter import topic
@@ -34,6 +31,7 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
+from parley.conversion.exports.markdown_html import CODE_COLOURS, markdown_renderer
 from parley.text import visible
 
 if TYPE_CHECKING:
@@ -55,40 +53,9 @@ summary { cursor: pointer; }
 blockquote { border-left: 3px solid var(--line); margin-left: 0; padding-left: 1rem; }
 img { max-width: 100%; }
 table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2rem .6rem; }
-:root { --comment: #57606a; --keyword: #cf222e; --string: #0a3069; --number: #0550ae; --name: #8250df;
-  --minus: #82071e; --plus: #116329; }
-@media (prefers-color-scheme: dark) { :root { --comment: #8b949e; --keyword: #ff7b72; --string: #a5d6ff;
-  --number: #79c0ff; --name: #d2a8ff; --minus: #ffdcd7; --plus: #aff5b4; } }
-.comment { color: var(--comment); } .keyword { color: var(--keyword); } .string { color: var(--string); }
-.number { color: var(--number); } .name { color: var(--name); }
-.minus { color: var(--minus); } .plus { color: var(--plus); }
 """
-_CLASSES = (
-    ("comment", ("Comment",)),
-    ("keyword", ("Keyword", "Generic.Heading", "Generic.Subheading")),
-    ("string", ("Literal.String",)),
-    ("number", ("Literal.Number",)),
-    (
-        "name",
-        (
-            "Name.Function",
-            "Name.Class",
-            "Name.Builtin",
-            "Name.Decorator",
-            "Name.Tag",
-            "Name.Attribute",
-        ),
-    ),
-    ("minus", ("Generic.Deleted",)),
-    ("plus", ("Generic.Inserted",)),
-)
-"""The CSS class for each Pygments token type and its subtypes."""
-_LONGEST_CODE, _LONGEST_LINE, _SECONDS = 16_384, 1000, 2.0
-"""Limits for a code block, a line in it, and the time for the page; code beyond these limits is not
-coloured.
-
-Some of Pygments' regular expressions take quadratic time, and cannot be stopped while they run.
-"""
+_SECONDS = 2.0
+"""The time for colouring the page's code."""
 _NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 
@@ -101,75 +68,16 @@ def html_page(
 
     The user's notes are left out, as in a request.
     """
-    name, page = topic(transcript) or title, _Page(_markdown(), pictures or {})
+    name, page = topic(transcript) or title, _Page(markdown_renderer(_SECONDS), pictures or {})
     parts = (part for exchange in transcript.exchanges for part in page.exchange(exchange))
     body = "\n".join((*page.preamble(transcript), *parts))
     return (
         '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_IS_FETCHED}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{_text(name)}</title>\n<style>{_STYLE}{CODE_COLOURS}</style>\n</head>\n"
         f"<body>\n<h1>{_text(name)}</h1>\n{body}\n</body>\n</html>\n"
     )
-
-
-def _markdown() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    options = {"html": False, "highlight": _highlighter(time.monotonic() + _SECONDS)}
-    return MarkdownIt("commonmark", options).enable("table").disable("image")
-
-
-def _highlighter(end: float) -> Callable[[str, str, str], str]:
-    """A function that turns code and its language into HTML; if it returns "", the code is not
-    coloured.
-
-    Code is not coloured if the language is unknown, if the code or a line is too long, or after the
-    time `end`.
-    """
-
-    def html(code: str, language: str, _: str) -> str:
-        is_long = len(code) > _LONGEST_CODE or any(
-            len(line) > _LONGEST_LINE for line in code.split("\n")
-        )
-        if is_long or time.monotonic() >= end:
-            return ""
-        tokens = list(takewhile(lambda _: time.monotonic() < end, _tokens(code, language)))
-        pieces = [
-            (name, "".join(text for _, text in run))
-            for name, run in groupby(tokens, lambda token: token[0])
-        ]
-        is_whole = "".join(text for _, text in pieces) == code
-        return "".join(_piece(name, text) for name, text in pieces) if is_whole else ""
-
-    return html
-
-
-def _tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
-    """The code's tokens as class and text; empty if Pygments does not know the language."""
-    from pygments.lexers import get_lexer_by_name
-    from pygments.util import ClassNotFound
-
-    try:
-        lexer: Any = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return
-    for kind, text in lexer.get_tokens(code):
-        yield _class_of(kind), text
-
-
-@cache
-def _class_of(kind: Any) -> str:
-    from pygments.token import string_to_tokentype
-
-    known = (
-        (name, string_to_tokentype(parent)) for name, parents in _CLASSES for parent in parents
-    )
-    return next((name for name, parent in known if kind in parent), "")
-
-
-def _piece(name: str, text: str) -> str:
-    return f'<span class="{name}">{escape(text)}</span>' if name else escape(text)
 
 
 @dataclass(frozen=True)
