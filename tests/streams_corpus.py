@@ -69,7 +69,8 @@ def merged(events: Iterable[Event]) -> list[Event]:
 
 def _plain(event: Event) -> list[Any]:
     values = dataclasses.asdict(event)
-    return [type(event).__name__, *values.values()]
+    plain: list[Any] = json.loads(json.dumps([type(event).__name__, *values.values()]))
+    return plain
 
 
 def expected(path: Path) -> list[Any]:

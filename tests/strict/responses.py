@@ -4,7 +4,6 @@ The demo server stores nothing, so reasoning only counts with the encrypted cont
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -61,6 +60,15 @@ _KINDS = {
                 "output": (str, [{"type": str, "text": str, "image_url": str, "file_data": str}]),
                 "summary": [{"type": str, "text": str}],
                 "encrypted_content": str,
+                "status": str,
+                "action": {
+                    "type": str,
+                    "query": str,
+                    "queries": [str],
+                    "url": str,
+                    "pattern": str,
+                    "sources": [{"type": str, "url": str}],
+                },
             }
         ],
     ),
@@ -81,13 +89,36 @@ _ITEM_FIELDS: Mapping[str, frozenset[str]] = {
         ("type", "id", "call_id", "output", "status", "name", "namespace", "caller"),
     ),
     "reasoning": frozenset(("type", "id", "summary", "content", "encrypted_content", "status")),
+    "web_search_call": frozenset(("type", "id", "status", "action")),
 }
 _PREFIXES = {
     "message": "msg",
     "function_call": "fc",
     "function_call_output": "fc",
     "reasoning": "rs",
+    "web_search_call": "ws",
 }
+# `ResponseFunctionWebSearchParam` in openai 3.54: the fields of each action, the required ones first
+_ACTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "search": ((), ("query", "queries", "sources")),
+    "open_page": ((), ("url",)),
+    "find_in_page": (("pattern", "url"), ()),
+}
+_SEARCH_STATUSES = ("in_progress", "searching", "completed", "failed", "incomplete")
+_SEARCH_FIELDS = frozenset(
+    ("type", "filters", "search_context_size", "user_location", "external_web_access")
+)
+_WITHOUT_SEARCH = ("gpt-4.1-nano", "gpt-3.5")
+_INCLUDABLE = (
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+)
 _PARTS = {"assistant": ("output_text", "refusal")}
 _INPUT_PARTS = ("input_text", "input_image", "input_file")
 
@@ -177,11 +208,32 @@ def _reasoning(place: str, item: Mapping[str, Any]) -> Iterator[str]:
             yield f"Missing required parameter: '{place}.{field}'."
 
 
+def _web_search_call(place: str, item: Mapping[str, Any]) -> Iterator[str]:
+    for field in ("id", "status", "action"):
+        if item.get(field) is None:
+            yield f"Missing required parameter: '{place}.{field}'."
+    if item.get("status") not in (None, *_SEARCH_STATUSES):
+        supported = ", ".join(map(repr, _SEARCH_STATUSES))
+        yield f"Invalid value: '{item['status']}'. Supported values are: {supported}."
+    action = item.get("action") or {}
+    if action and action.get("type") not in _ACTIONS:
+        supported = ", ".join(map(repr, _ACTIONS))
+        yield f"Invalid value: '{action.get('type')}'. Supported values are: {supported}."
+        return
+    required, optional = _ACTIONS.get(str(action.get("type")), ((), ()))
+    for field in required:
+        if action.get(field) is None:
+            yield f"Missing required parameter: '{place}.action.{field}'."
+    for field in action.keys() - {"type", *required, *optional}:
+        yield f"Unknown parameter: '{place}.action.{field}'."
+
+
 _ITEM_SHAPES = {
     "message": _message,
     "function_call": _function_call,
     "function_call_output": _function_call_output,
     "reasoning": _reasoning,
+    "web_search_call": _web_search_call,
 }
 
 
@@ -250,13 +302,51 @@ def _reasoning_followed(body: Body) -> Iterator[str]:
             continue
         is_reply = following is not None and (
             following.get("role") == "assistant"
-            or _kind(following) in ("function_call", "reasoning")
+            or _kind(following) in ("function_call", "reasoning", "web_search_call")
         )
         if not is_reply:
             yield (
                 f"Item '{item['id']}' of type 'reasoning' was provided without its required "
                 "following item."
             )
+
+
+def _searches_led_to(body: Body) -> Iterator[str]:
+    """The search of a reasoning model needs the reasoning that led to it, directly above it or
+    above other searches."""
+    if not is_openai_reasoning(str(body["model"])):
+        return
+    for before, item in pairwise([{}, *_items(body)]):
+        is_led_to = _kind(before) in ("reasoning", "web_search_call")
+        if _kind(item) == "web_search_call" and not is_led_to:
+            yield (
+                f"Item '{item['id']}' of type 'web_search_call' was provided without its "
+                "required 'reasoning' item."
+            )
+
+
+def _hosted_tools(body: Body) -> Iterator[str]:
+    hosted = [tool for tool in body.get("tools") or [] if tool.get("type") == "web_search"]
+    for tool in hosted:
+        for field in tool.keys() - _SEARCH_FIELDS:
+            yield f"Unknown parameter: 'tools.{field}'."
+    for _ in hosted[1:]:
+        yield "Invalid 'tools': duplicate tool 'web_search'."
+    if hosted and str(body["model"]).startswith(_WITHOUT_SEARCH):
+        yield f"Hosted tool 'web_search' is not supported with {body['model']}."
+    if hosted and (body.get("reasoning") or {}).get("effort") == "minimal":
+        yield "The following tools cannot be used with reasoning.effort 'minimal': web_search."
+    for value in body.get("include") or []:
+        if value not in _INCLUDABLE:
+            supported = ", ".join(map(repr, _INCLUDABLE))
+            yield f"Invalid value: '{value}'. Supported values are: {supported}."
+
+
+def _functions(body: Body) -> Iterator[str]:
+    tools = body.get("tools")
+    functions = [tool for tool in tools or [] if tool.get("type") != "web_search"]
+    if functions or not tools:
+        yield from function_tools({**body, "tools": functions} if tools else body, nested=False)
 
 
 def _reasoning_is_ours(body: Body) -> Iterator[str]:
@@ -303,8 +393,10 @@ _RULES: tuple[Rule, ...] = (
     _unique_items,
     _reasoning_followed,
     _reasoning_is_ours,
+    _searches_led_to,
     _order,
-    partial(function_tools, nested=False),
+    _hosted_tools,
+    _functions,
     _tools_for_history,
     _limits,
 )

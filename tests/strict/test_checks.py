@@ -607,6 +607,22 @@ CHAT: list[tuple[str, Spoil, str]] = [
     ("lone surrogate", put("messages", 4, "content", "\udc00"), "We could not parse the JSON body"),
 ]
 
+SEARCH: Body = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "find_in_page", "url": "https://a.example/", "pattern": "x"},
+}
+
+
+def search(*path: Any, at: int = 2) -> Spoil:
+    """Insert a search, changed as in `put`, above the first call, which its reasoning led to."""
+    item = deepcopy(SEARCH)
+    if path:
+        put(*path)(item)
+    return all_of(add("tools", {"type": "web_search"}), add("input", item, at=at))
+
+
 RESPONSES: list[tuple[str, Spoil, str]] = [
     ("no input", drop("input"), "Missing required parameter: 'input'."),
     (
@@ -680,6 +696,45 @@ RESPONSES: list[tuple[str, Spoil, str]] = [
         "the last item must be a user",
     ),
     ("lone surrogate", put("input", 5, "output", "\ud800"), "We could not parse the JSON body"),
+    ("search without id", search("id", None), "Missing required parameter: 'input[2].id'."),
+    ("search with a foreign id", search("id", "srv_1"), "Expected an ID that begins with 'ws'."),
+    ("search with a name", search("name", "x"), "Unknown parameter: 'input[2].name'."),
+    ("search with results", search("results", []), "Unknown parameter: 'input[2].results'."),
+    ("unknown status of a search", search("status", "ok"), "Invalid value: 'ok'."),
+    ("unknown action", search("action", "type", "buy"), "Invalid value: 'buy'."),
+    (
+        "action without url",
+        search("action", "url", None),
+        "Missing required parameter: 'input[2].action.url'.",
+    ),
+    (
+        "action with more",
+        search("action", "query", "x"),
+        "Unknown parameter: 'input[2].action.query'.",
+    ),
+    ("queries no list", search("action", {"type": "search", "queries": "x"}), "expected array"),
+    ("search without reasoning", search(at=1), "without its required 'reasoning' item."),
+    (
+        "reasoning without its search",
+        all_of(search(at=1), drop("input", slice(3, 7))),
+        "without its required following item.",
+    ),
+    (
+        "hosted tool with a name",
+        add("tools", {"type": "web_search", "name": "web_search"}),
+        "Unknown parameter: 'tools.name'.",
+    ),
+    (
+        "search in a model without it",
+        all_of(search(), put("model", "gpt-4.1-nano")),
+        "Hosted tool 'web_search' is not supported with gpt-4.1-nano.",
+    ),
+    (
+        "search with little effort",
+        all_of(search(), put("reasoning", {"effort": "minimal"})),
+        "cannot be used with reasoning.effort 'minimal': web_search.",
+    ),
+    ("unknown inclusion", add("include", "sources"), "Invalid value: 'sources'."),
 ]
 
 
@@ -860,6 +915,32 @@ def test_messages_that_the_real_api_accepts_are_accepted(name: str, change: Spoi
     body = messages_body()
     change(body)
     assert check_anthropic(body) == [], name
+
+
+RESPONSES_ACCEPTED: list[tuple[str, Spoil]] = [
+    ("a search below its reasoning", search()),
+    ("two searches below it", all_of(search(), search("id", "ws_2"), drop("tools", 2))),
+    (
+        "a search without reasoning in a model that does not reason",
+        all_of(search(at=1), drop("input", 2), put("model", "gpt-4.1")),
+    ),
+    (
+        "only the provider's search",
+        lambda body: body.update(
+            tools=[{"type": "web_search"}],
+            include=["web_search_call.action.sources"],
+            input="news?",
+            tool_choice="none",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), RESPONSES_ACCEPTED)
+def test_searches_that_the_real_api_accepts_are_accepted(name: str, change: Spoil) -> None:
+    body = responses_body()
+    change(body)
+    assert check_responses(body) == [], name
 
 
 def test_an_older_api_version_accepts_a_temperature() -> None:

@@ -25,11 +25,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 @dataclass(frozen=True, slots=True)
 class PendingCall:
     """A call that is being written: its tool's name ("" if unknown) and its size so far, in
-    characters.
+    characters. If it `is_running`, the provider runs its own tool.
     """
 
     name: str
     size: int
+    is_running: bool = False
 
 
 class PartialCall:
@@ -40,6 +41,8 @@ class PartialCall:
         self.name = name
         self.extra: dict[str, Any] = {}
         self.size = len(arguments)
+        self.is_running = False
+        """Whether the provider runs its own tool, instead of the model writing the call."""
         self._pieces = [arguments]
         self._scan = JsonScan()
         self._scanned = 0

@@ -58,7 +58,7 @@ class Decoder(ABC):
         """Whether the reply is complete, so that later payloads are ignored."""
         self._is_thinking = False
         self._open_call: PartialCall | None = None
-        """The call whose pieces are arriving."""
+        """The call whose pieces are arriving, or that the provider runs now."""
         self._prose = Pieces()
         self._thoughts = Pieces()
         self._has_said = False
@@ -72,8 +72,10 @@ class Decoder(ABC):
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """The call that the model is writing now; None if it is not writing a call."""
-        return PendingCall(self._open_call.name, self._open_call.size) if self._open_call else None
+        """The call that the model is writing, or the provider is running, now; None if there is no
+        such call."""
+        call = self._open_call
+        return PendingCall(call.name, call.size, call.is_running) if call else None
 
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         """Decode payloads that arrived together, and join adjacent prose. Raises ModelError.
@@ -169,6 +171,14 @@ class Decoder(ABC):
             self._has_said, self._gap = False, ""
             yield ThinkingEnd(signed)
         self._is_thinking = False
+
+    def _interrupt(self) -> Iterator[Event]:
+        """End thinking and prose before a call that the provider runs."""
+        self._open_call = None
+        yield from self._end_thinking()
+        if rest := self._prose.end():
+            yield TextDelta(rest)
+        self._has_said, self._gap = False, ""
 
     def _conclude(
         self, calls: Sequence[PartialCall], reason: Reason, detail: str

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
+from parley.chat.history import CallOutcome, ModelTurn, Part, ProviderCall, Turn, UserTurn
 from parley.chat.transcript import Attachment, Text, Thinking
 from parley.media import PDF
-from parley.models import decoder
+from parley.models import decoder, openai_searches
 from parley.models.accumulate import PartialCall
 from parley.models.encode import (
     SHORT_ID,
@@ -58,24 +59,30 @@ def request_body(request: Request) -> Body:
     if request.system.strip():
         body["instructions"] = request.system
     body |= tool_fields(request, turns, _lenient_tool, "none")
+    included = list[str]()
+    if request.web_search and (request.tools_on or "tools" in body):
+        body["tools"] = [*body.get("tools", []), dict(openai_searches.TOOL)]
+        included.append(openai_searches.SOURCES)
+        if request.tools_on:
+            body.pop("tool_choice", None)  # it would forbid searches, too
     if request.max_tokens is not None:
         body["max_output_tokens"] = max(request.max_tokens, _LEAST_TOKENS)
     if is_reasoning(request.model):
+        # "The `encrypted_content` in `response.output_item.added` may be incomplete. This is
+        # especially important when `store` is `false`" (openai 3.54,
+        # types/responses/response_reasoning_item_param.py, 2026-11-22).
+        included.append("reasoning.encrypted_content")
         body |= _reasoning(request)
     elif request.temperature is not None:
         body["temperature"] = request.temperature
-    return fit_body(body)
+    return fit_body(body | ({"include": included} if included else {}))
 
 
 def _reasoning(request: Request) -> Body:
     effort = openai_effort(request.model, request.thinking, request.facts)
     is_shown = request.thinking.enabled and request.thinking.show
     fields = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
-    # "The `encrypted_content` in `response.output_item.added` may be incomplete. This is especially
-    # important when `store` is `false`" (openai 3.54,
-    # types/responses/response_reasoning_item_param.py, 2026-11-22).
-    included = {"include": ["reasoning.encrypted_content"]}
-    return included | ({"reasoning": fields} if fields else {})
+    return {"reasoning": fields} if fields else {}
 
 
 def tool(name: str, definition: Definition) -> Body:
@@ -132,7 +139,7 @@ def _items_of(
         case UserTurn(text):
             yield {"role": "user", "content": _parts(turn.parts, images, "\n\n") or text}
         case ModelTurn():
-            yield from _prose_and_thinking(turn, request, known)
+            yield from _parts_of(turn, request, known)
             yield from (_call(outcome, ids, request) for outcome in turn.calls)
             yield from (_result(outcome, ids, images) for outcome in turn.calls)
 
@@ -152,24 +159,78 @@ def _part(part: str | Picture) -> Body:
             return {"type": "input_image", "image_url": part.url}
 
 
-def _prose_and_thinking(reply: ModelTurn, request: Request, known: set[str]) -> Iterator[Body]:
-    for part in reply.parts:
-        match part:
-            case Text(text):
-                yield {"role": "assistant", "content": text} | _phase(reply, request)
-            case Thinking() if request.goes_back(part, reply):
-                item = unsealed(part)
-                if item and item["id"] not in known:  # an item may be sent only once
-                    known.add(item["id"])
-                    yield item
+def _parts_of(reply: ModelTurn, request: Request, known: set[str]) -> Iterator[Body]:
+    """The items of a reply's parts."""
+    searches = sum(isinstance(part, ProviderCall) for part in reply.parts)
+    for step in _steps(reply.parts):
+        match step:
+            case [Text(text)]:
+                phase = _phase(request, is_final=not (searches or reply.calls))
+                yield {"role": "assistant", "content": text} | phase
+            case _:
+                searches -= sum(isinstance(part, ProviderCall) for part in step)
+                yield from _step(step, reply, request, known)
 
 
-def _phase(reply: ModelTurn, request: Request) -> Body:
-    """The label for a reply's text, without which newer models perform worse. Text before calls is
-    not a final answer.
+def _steps(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """The parts in groups: each text by itself, and thinking with the searches below it."""
+    step = list[Part]()
+    for part in parts:
+        match step[-1:], part:
+            case (
+                ([], _)
+                | ([Thinking() | ProviderCall()], ProviderCall())
+                | (
+                    [Thinking()],
+                    Thinking(),
+                )
+            ):
+                step.append(part)
+            case _:
+                yield step
+                step = [part]
+    if step:
+        yield step
+
+
+def _step(
+    step: Sequence[Part], reply: ModelTurn, request: Request, known: set[str]
+) -> Iterator[Body]:
+    """The items of thinking and the searches below it, or none of them.
+
+    A reasoning item must be followed by the item that it led to, and the other way round: "Item
+    'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item". Only
+    models that do not reason have searches without it.
+    """
+    thoughts = [part for part in step if isinstance(part, Thinking)]
+    searches = [part for part in step if isinstance(part, ProviderCall)]
+    items = [unsealed(part) if request.goes_back(part, reply) else None for part in thoughts]
+    if searches:
+        can_go = reply.open and request.keep_thinking
+        is_alone = not thoughts and is_reasoning(request.model)
+        items += [
+            _search_item(search, request) if can_go and not is_alone else None
+            for search in searches
+        ]
+        ids = [item["id"] for item in items if item]
+        if None in items or len(set(ids)) < len(ids) or not known.isdisjoint(ids):
+            return
+    for item in items:
+        if item and item["id"] not in known:  # an item may be sent only once
+            known.add(item["id"])
+            yield item
+
+
+def _search_item(search: ProviderCall, request: Request) -> Body | None:
+    return openai_searches.sendable(request.raw(search, openai_searches.SEARCH_FORM))
+
+
+def _phase(request: Request, *, is_final: bool) -> Body:
+    """The label for a text, without which newer models perform worse. Text before calls or searches
+    is not a final answer.
     """
     is_labelled = "no_phases" not in request.quirks and prefers_responses(request.model)
-    return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
+    return {"phase": "final_answer" if is_final else "commentary"} if is_labelled else {}
 
 
 def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
@@ -214,6 +275,10 @@ class Decoder(decoder.Decoder):
         """The items that have had some text so far."""
         self._summary = 0
         self._has_refused = False
+        self._citations = openai_searches.Citations()
+        self._annotated: set[int] = set()
+        """The items that have had some annotations so far."""
+        self._searches = 0
 
     def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
         match raw:
@@ -237,6 +302,9 @@ class Decoder(decoder.Decoder):
                 yield from self._thought(at, number(raw, "summary_index"), text(raw, "delta"))
             case "response.function_call_arguments.delta" if at in self._calls:
                 self._calls[at].add(text(raw, "delta"))
+            case "response.output_text.annotation.added":
+                self._annotated.add(at)
+                yield from self._citations.cited(mapping(raw, "annotation"))
             case "response.output_item.done":
                 yield from self._close(at, mapping(raw, "item"))
             case "response.completed" | "response.incomplete":
@@ -262,6 +330,9 @@ class Decoder(decoder.Decoder):
                 self._open_call = self._calls[at] = PartialCall(
                     text(item, "call_id"), text(item, "name")
                 )
+            case openai_searches.KIND:
+                self._open_call = PartialCall(text(item, "id"), openai_searches.SEARCH_NAME)
+                self._open_call.is_running = True
 
     def _text(self, at: int, piece: str) -> Iterator[Event]:
         if piece:
@@ -280,11 +351,10 @@ class Decoder(decoder.Decoder):
         arrive.
         """
         match item.get("type"):
-            case "message" if at not in self._streamed:
-                for part in sequence(item, "content"):
-                    refusal = text(part, "refusal")
-                    self._has_refused = self._has_refused or bool(refusal)
-                    yield from self._text(at, text(part, "text") or refusal)
+            case "message":
+                yield from self._close_message(at, sequence(item, "content"))
+            case openai_searches.KIND:
+                yield from self._searched(item)
             case "reasoning":
                 if at not in self._streamed:
                     yield from self._thought(at, 0, _GAP.join(_summaries(item)))
@@ -297,9 +367,29 @@ class Decoder(decoder.Decoder):
                 )
                 call.arguments = text(item, "arguments") or call.arguments
 
+    def _close_message(self, at: int, parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+        is_new = at not in self._streamed
+        for part in parts:
+            refusal = text(part, "refusal")
+            if is_new:
+                self._has_refused = self._has_refused or bool(refusal)
+                yield from self._text(at, text(part, "text") or refusal)
+            if at not in self._annotated:
+                for annotation in sequence(part, "annotations"):
+                    yield from self._citations.cited(annotation)
+
+    def _searched(self, item: Mapping[str, Any]) -> Iterator[Event]:
+        """A search that the provider has run. It is sent back only in its place: below a call, the
+        file would move it.
+        """
+        yield from self._interrupt()
+        self._searches += openai_searches.is_search(item)
+        yield from openai_searches.begun(item, goes_back=not self._calls)
+
     def _over(self, response: Mapping[str, Any]) -> Iterator[Event]:
         if usage := mapping(response, "usage"):
-            yield token_counts(usage, "input", "output")
+            counts = token_counts(usage, "input", "output")
+            yield replace(counts, searches=openai_searches.billed(response, self._searches))
         status, cut = (
             text(response, "status"),
             text(mapping(response, "incomplete_details"), "reason"),
@@ -314,6 +404,10 @@ class Decoder(decoder.Decoder):
         )
         calls = [self._calls[at] for at in sorted(self._calls)]
         yield from self._conclude(calls, reason, "" if cut in _CUT else cut)
+
+    def _say(self, piece: str) -> Iterator[Event]:
+        self._citations.add(piece)
+        return super()._say(piece)
 
     def _finish(self) -> Iterator[Event]:
         raise decoder.ended_early(self.provider)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from parley.chat.transcript import ToolCall
 from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
-from parley.models.events import Call, Event, TextDelta, ThinkingDelta
+from parley.models.events import Call, Cited, Event, Ran, RanResult, TextDelta, ThinkingDelta
 
 HIDDEN_KEY = "[key]"
 _SHORTEST = 8
@@ -67,7 +68,7 @@ class Redacting(Decoder):
                 yield from self._piece(event)
             else:
                 yield from self._release()
-                yield self._call(event) if isinstance(event, Call) else event
+                yield self._whole(event)
 
     def _piece(self, piece: TextDelta | ThinkingDelta) -> Iterator[Event]:
         if self._buffer is not None and type(self._buffer) is not type(piece):
@@ -84,8 +85,23 @@ class Redacting(Decoder):
         if piece is not None:
             yield piece
 
-    def _call(self, event: Call) -> Call:
-        return Call(replace(event.call, arguments=self._hidden(event.call.arguments)))
+    def _whole(self, event: Event) -> Event:
+        """An event that comes in one piece, without the secrets."""
+        match event:
+            case Call(call):
+                return Call(self._call(call))
+            case Ran(call):
+                return replace(event, call=self._call(call))
+            case RanResult(outcome=outcome):
+                text, whole = self._hidden(outcome.text), self._hidden(outcome.whole)
+                return replace(event, outcome=replace(outcome, text=text, whole=whole))
+            case Cited(url, title):
+                return Cited(self._hidden(url), self._hidden(title))
+            case _:
+                return event
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        return replace(call, arguments=self._hidden(call.arguments))
 
     def _hidden(self, text: str) -> str:
         for secret in self._secrets:

@@ -399,7 +399,9 @@ def _by_another(decoder: Decoder, request: Request) -> Iterator[Answered]:
 
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:
     """Report that a call has begun or is still being written, because its pieces are not events."""
-    if call:
+    if call and call.is_running:
+        tell(status_texts.using([call.name]))
+    elif call:
         tell(status_texts.writing(call.name, call.size) or status_texts.SELECTING)
 
 
