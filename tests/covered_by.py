@@ -82,7 +82,6 @@ COVERED_BY = {
     "runtime/app_models": "runtime/test_app.py",
     "runtime/app_workspace": "runtime/test_app.py",
     "runtime/asyncio_ports": "test_clock.py",
-    "runtime/audit": "runtime/test_tools_port.py",
     "runtime/model_port": "test_clock.py",
     "runtime/recording": "runtime/test_reverting.py",
     "runtime/short_reply": "runtime/test_tools_port.py",

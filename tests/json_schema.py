@@ -21,6 +21,7 @@ from parley import engine
 from parley.chat.grammar import VERSION
 from parley.chat.transcript import (
     CHOICES,
+    RUNNERS,
     Attachment,
     Broken,
     Note,
@@ -179,7 +180,14 @@ def record(schemas: Schemas) -> Schema:
         "cost": NUMBER,
         "answered": TEXT,
     }
-    call = {**about, "outcome": TEXT, "rule": TEXT, "seconds": NUMBER, "bytes": COUNT}
+    call = {
+        **about,
+        "outcome": TEXT,
+        "rule": TEXT,
+        "ran_by": {"enum": list(RUNNERS)},
+        "seconds": NUMBER,
+        "bytes": COUNT,
+    }
     decided = {
         **about,
         "choice": {"enum": list(CHOICES)},
@@ -188,7 +196,7 @@ def record(schemas: Schemas) -> Schema:
     }
     kinds: list[tuple[Schema, dict[str, Schema], tuple[str, ...]]] = [
         ({"const": "request"}, request, ("for", "cost", "answered")),
-        ({"const": "call"}, call, ()),
+        ({"const": "call"}, call, ("ran_by",)),
         ({"const": "decided"}, decided, ("because",)),
         ({"enum": list(get_args(What))}, {**about, "because": TEXT}, ()),
         ({"enum": ["reverted", "repeated"]}, {**about, "path": TEXT}, ()),

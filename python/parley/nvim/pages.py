@@ -210,7 +210,8 @@ def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
     match kind:
         case "call":
             went = f"{facts['outcome']}, {facts['seconds']:.1f} s, {facts['bytes']} B"
-            return "ran", *about, legible_line(f"{went}, by {rule}" if rule else went)
+            by = f"by the {facts['ran_by']}" if "ran_by" in facts else rule and f"by {rule}"
+            return "ran", *about, legible_line(f"{went}, {by}" if by else went)
         case "decided":
             return facts["choice"], *about, legible_line(facts.get("because") or f"by {rule}")
         case "reverted" | "repeated":

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
-from parley.chat.transcript import Result, ToolCall
+from parley.chat.transcript import Proposal, Result, ToolCall
 from parley.engine import CallBegan, CallEnded, Observer, TurnEvent
 from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
@@ -66,18 +66,21 @@ class AuditedObserver:
             case CallBegan(proposal, tool):
                 self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}")
             case CallEnded(proposal, result):
-                self._note_call(proposal.call, result)
+                self._note_call(proposal, result)
             case _:
                 pass
         self._observer.on_event(what)
 
-    def _note_call(self, call: ToolCall, result: Result) -> None:
+    def _note_call(self, proposal: Proposal, result: Result) -> None:
+        """Record a call. No rule approved a call that others ran."""
+        call, ran_by = proposal.call, proposal.ran_by
         began = self._began.pop(call.id, None) or _Began(call.name)
         facts = {
             "call": call.id,
             "tool": began.what,
             "outcome": result.status,
-            "rule": self._rule(call),
+            "rule": "" if ran_by else self._rule(call),
+            **({"ran_by": ran_by} if ran_by else {}),
             "seconds": began.seconds(),
             "bytes": len(result.body.encode()),
         }
