@@ -13,6 +13,9 @@ M.markers = {
   summary = "📝",
 }
 
+--- The words in a proposal's brackets for calls that others ran; `chat/transcript.py` defines them.
+M.runners = { "provider", "agent" }
+
 --- The names between `@@` that are not files; `chat/references.py` defines their meaning.
 M.live = { "buffer", "selection", "diagnostics", "diff" }
 

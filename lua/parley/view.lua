@@ -257,14 +257,18 @@ function M.waits_at(buf, row)
     and #api.nvim_buf_get_extmarks(buf, places, { row, 0 }, { row, -1 }, opts) > 0
 end
 
---- Whether a row has an undecided proposal.
+--- Whether a row has a proposal on which the user decides.
 function M.proposal_at(buf, row)
-  return vim.startswith(rows.line(buf, row), known.start("proposal"))
+  local line = rows.line(buf, row)
+  local mark = line:match("^[^:]*:%s*%[(%a+)%]")
+  return vim.startswith(line, known.start("proposal"))
+    and not vim.list_contains(known.runners, mark)
 end
 
 --- Whether a row has a call, or the header of its result.
 function M.call_at(buf, row)
-  return known.is(rows.line(buf, row), "result") or M.proposal_at(buf, row)
+  local line = rows.line(buf, row)
+  return known.is(line, "result") or vim.startswith(line, known.start("proposal"))
 end
 
 --- Scroll a window until it shows the calls from one row to another and the lines drawn below them,

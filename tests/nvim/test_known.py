@@ -6,6 +6,7 @@ import pytest
 
 from parley.chat.grammar import MARKERS, SUMMARY
 from parley.chat.references import LIVE
+from parley.chat.transcript import RUNNERS
 from parley.paths import chats_folder, config_path
 from parley.settings.values import Settings
 from parley.tools.known_servers import KNOWN_SERVERS
@@ -34,6 +35,10 @@ def test_luas_chat_folder_matches_the_shells(plain: Child, folder: str) -> None:
     environ = {"XDG_DATA_HOME": folder, "HOME": plain.lua("return vim.env.HOME")}
     assert plain.lua("return require('parley.known').chats()") == str(chats_folder(environ))
     plain.lua("vim.env.XDG_DATA_HOME = ...", before)
+
+
+def test_luas_words_for_those_who_ran_a_call_match_the_transcripts(plain: Child) -> None:
+    assert plain.lua("return require('parley.known').runners") == list(RUNNERS)
 
 
 def test_luas_names_that_are_not_files_match_the_references(plain: Child) -> None:

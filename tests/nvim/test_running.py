@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from parley.chat.transcript import Proposal, Runner
+from parley.engine import CallBegan, CallEnded
+from parley.nvim.running import RunningCalls
+from tests.chats import OK, call, tool
 from tests.nvim.harness import Child, child
 
 HERE = Path(__file__).parent
@@ -17,6 +21,18 @@ LONG = "\n".join(f"Line {number} of a long answer." for number in range(60))
 BEFORE = f"💬: first\n\n🤖:[Demo-OpenAI]\n\n{LONG}\n\n"
 JSON = '{"index"'
 _number = count(1)
+
+
+@pytest.mark.parametrize(
+    ("ran_by", "may_change"), [("provider", False), ("agent", True), (None, True)]
+)
+def test_only_a_providers_call_certainly_changes_no_files(
+    ran_by: Runner | None, may_change: bool
+) -> None:
+    calls, proposal = RunningCalls(lambda: 0.0), Proposal(call(1), ran_by=ran_by)
+    calls.facts(CallBegan(proposal, tool("web_search", "anthropic")))
+    calls.facts(CallEnded(proposal, OK))
+    assert calls.take_changes() is may_change
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, Choice, Proposal, Text, Transcript
 from parley.policy.approval import Approvals, LedgerView
 from parley.policy.choice import Chosen, Scope, chosen, exchange_at, open_calls
-from tests.chats import TOOLS, answer, asked, chat, ran, view, yes
+from tests.chats import OK, TOOLS, answer, asked, call, chat, ran, view, yes
 
 FOUR = chat(
     answer(
@@ -135,3 +135,38 @@ def test_an_unreadable_call_waits_until_it_is_declined() -> None:
 @pytest.mark.parametrize(("line", "number"), [(0, 0), (1, 0), (2, 0), (3, 1), (99, 1)])
 def test_a_line_is_in_the_exchange_that_began_above(line: int, number: int) -> None:
     assert exchange_at(parse("preamble\n💬: a\nmore\n💬: b\n"), line) == number
+
+
+SEARCHED = chat(
+    answer(
+        Text("I look."),
+        Proposal(call(1), result=OK, ran_by="provider"),
+        Proposal(call(2), ran_by="agent"),
+        asked(3),
+    )
+)
+"""Calls 1 and 2 were run by others."""
+
+
+@pytest.mark.parametrize("key", CHOICES)
+@pytest.mark.parametrize("scope", ["letter", "case"])
+def test_on_a_call_that_others_ran_a_key_says_so_and_approves_nothing(
+    scope: Scope, key: Choice
+) -> None:
+    provided, of_agent, _ = SEARCHED.exchanges[0].answers[0].calls
+    assert provided.result is not None
+    for line in (provided.span.start, provided.result.span.end - 1, of_agent.span.start):
+        made = press(SEARCHED, line, key, scope, view())
+        who = "agent" if line == of_agent.span.start else "provider"
+        assert made == (
+            Chosen((SEARCHED.exchanges[0].answers[0].proposals[0],))
+            if key == "yN"  # declines all calls that wait
+            else Chosen(message=f"this call was run by the {who}: there is nothing to decide")
+        )
+
+
+@pytest.mark.parametrize("key", CHOICES)
+def test_no_key_decides_on_a_call_that_others_ran(key: Choice) -> None:
+    lines = range(SEARCHED.exchanges[0].span.end)
+    decided = {ids(press(SEARCHED, line, key, "letter", view())) for line in lines}
+    assert decided <= {"", "3"}

@@ -49,9 +49,10 @@ def changed_file(change: FilePreview) -> ChangedFile:
 
 def made_files(call: Proposal) -> tuple[ChangedFile, ...]:
     """The file that a call of Parley's own tools has changed, as its result says; none for other
-    calls.
+    calls, or for calls that others ran.
     """
-    if call.call.name not in _FILE_TOOLS or call.result is None or call.result.status != "ok":
+    is_own = call.call.name in _FILE_TOOLS and not call.ran_by
+    if not is_own or call.result is None or call.result.status != "ok":
         return ()
     made = made_change(call.result.body)
     kind = "new file" if made and made.is_new else ""

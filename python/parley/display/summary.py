@@ -106,11 +106,13 @@ def call_row(
 ) -> Chunks:
     """A call's row: the choice, the tool's name as in the file, the arguments, and the changes.
 
-    `names` contains the tool's own name and its server's name, if known.
+    `names` contains the tool's own name and its server's name, if known. For a call that others
+    ran, the row says by whom it was run instead.
     """
     sign = f"{SIGNS['proposal']} {call.choice} " if call.choice else f"{SIGNS['proposal']} "
     server = [_named(_title(name), "ParleyServer") for name in names[1:]]
-    is_apart = all(_PLAIN.fullmatch(chunk[0]) for chunk in server)
+    server = [(f"run by the {call.ran_by}", "ParleyServer")] if call.ran_by else server
+    is_apart = bool(call.ran_by) or all(_PLAIN.fullmatch(chunk[0]) for chunk in server)
     chunks: list[Chunk] = [(sign, "ParleyProposal"), _named(_title(call.call.name), "ParleyTool")]
     chunks += [
         ("(", "ParleyTool"),

@@ -347,8 +347,9 @@ def details(
     call: Proposal, tool: Tool | None, before: str | None = None, preview: CallPreview | None = None
 ) -> list[str]:
     """The whole call, as Markdown for a float; `before` is the definition that an invalidated
-    approval was for."""
+    approval was for. A call that others ran has no `tool` of ours."""
     lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`", ""]
+    lines += [f"Run by the {call.ran_by}: there was nothing to decide.", ""] if call.ran_by else []
     sandbox = [preview.sandbox] if preview and preview.sandbox else []
     lines += [legible_line(remark) for remark in (*sandbox, *_remarks(preview))]
     for change in preview.changes if preview else ():
@@ -371,7 +372,7 @@ def details(
         body = call.result.body
         lines += _code(f"Result: {call.result.status}, {extent(body)}", body.split("\n"))
     if tool is None:
-        return [*lines, "No server offers this tool now."]
+        return lines if call.ran_by else [*lines, "No server offers this tool now."]
     if before is not None:
         lines += changes(before, tool.definition)
     if tool.description or tool.label != tool.name:

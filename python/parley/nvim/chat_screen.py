@@ -113,9 +113,9 @@ class ChatScreen:
     # --- Calls ---
 
     def show_result(self, call: Proposal) -> None:
-        """Show the details of a call that has a result."""
+        """Show the details of a call that has a result, or that others ran."""
         known = self.catalogue or self._buffer.app.servers.known()
-        tool = known.get(call.call.name) if known else None
+        tool = known.get(call.call.name) if known and not call.ran_by else None
         self._editor.tell("float", details(call, tool), self._buffer.buf, 0)
 
     def show_call(self, call: Proposal, observation: Observation) -> None:

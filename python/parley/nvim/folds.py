@@ -112,6 +112,8 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
     start, end = call.span.start, call.span.end
     by = _BY.get(view.rule(call), "") if call.choice in YES else ""
     if call.result is None:
+        if call.ran_by:
+            return Fold(start, end, CallStart(call), False, by, call.call.id)
         tool = view.catalogue.get(call.call.name) if view.catalogue else None
         if call.task and 0 <= call.task.span.start - end <= 1:
             end = call.task.span.end
@@ -126,7 +128,8 @@ def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
         end = below.span.start
     changes = made_files(call)
     row = CallStart(call, changes=changes, is_whole=bool(changes))
-    return Fold(start, end, row, call.result.status == "error", by, call.call.id)
+    is_open = call.result.status == "error" and not call.ran_by
+    return Fold(start, end, row, is_open, by, call.call.id)
 
 
 class FoldTexts:

@@ -12,7 +12,7 @@ from parley.nvim.chat_ports import chat_ports
 from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
 from parley.nvim.pages import request_page
-from parley.policy.choice import UNREADABLE
+from parley.policy.choice import RUN_BY_OTHERS, UNREADABLE, others_call
 from parley.policy.status_texts import waiting_for
 from parley.runtime.asyncio_ports import Callbacks
 
@@ -27,7 +27,7 @@ def show_details(chat: Chat, handle: int, row: int) -> None:
         call = next((p for p in calls if shot.anchor in _first_rows(p)), None)
         if call is None:
             buffer.editor.message(UNREADABLE, "warn")
-        elif call.result is not None:
+        elif call.result is not None or call.ran_by:
             chat.screen.show_result(call)
         else:
             ports = chat_ports(buffer, chat.screen, document, _observer(buffer.editor))
@@ -44,6 +44,9 @@ def show_review(chat: Chat, handle: int, row: int) -> None:
         ports = chat_ports(buffer, chat.screen, document, _observer(buffer.editor))
         observation = await engine.observe(ports, buffer.resolve)
         anchor = observation.snapshot.anchor
+        if others := others_call(observation.snapshot.exchange, anchor):
+            buffer.editor.message(RUN_BY_OTHERS.format(others.ran_by), "warn")
+            return
         calls = [c for c in observation.undecided() if c.span.start == anchor]
         call = calls[0] if calls else None
         if not (isinstance(call, Proposal) and chat.screen.review(call, observation)):

@@ -18,6 +18,7 @@ from parley.nvim.chat_ports import chat_ports
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
+from parley.policy.choice import RUN_BY_OTHERS
 from parley.policy.permissions import Offer, Permission, listing, offers
 from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
@@ -43,10 +44,12 @@ class PermissionDialog:
         async def work(document: BufferDocument) -> None:
             shot = await document.read()
             answers = shot.exchange.answers if shot.transcript.exchanges else ()
-            calls = (p for answer in answers for p in answer.proposals)
+            calls = (p for answer in answers for p in answer.calls)
             call = next((p for p in calls if shot.anchor in _rows(p)), None)
             if call is None:
                 self.show()
+            elif call.ran_by:
+                raise ParleyError(RUN_BY_OTHERS.format(call.ran_by))
             else:
                 await self._offer(chat, document, call)
 

@@ -51,7 +51,8 @@ class RunningCalls:
         """The facts about a call for Lua: its id, its state, and details of the state."""
         match what:
             case CallBegan(proposal, tool):
-                self._may_have_changed |= not (tool.only_reads or tool.unasked)
+                cannot_change = tool.only_reads or tool.unasked or proposal.ran_by == "provider"
+                self._may_have_changed |= not cannot_change
                 self._calls[proposal.call.id] = self._now(), tool, proposal.call.arguments
                 return [{"id": proposal.call.id, "state": "running", **_names(tool)}]
             case CallProgress(tool, arguments, text):

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from parley.chat.transcript import Broken, Choice, Exchange, Proposal, Transcript
+from parley.chat.transcript import YES, Broken, Choice, Exchange, Proposal, Transcript
 from parley.policy.approval import Approvals
 from parley.policy.plan import waiting
 
 UNREADABLE = "this tool call cannot be read: fix the line, or decline it with yn"
+RUN_BY_OTHERS = "this call was run by the {}: there is nothing to decide"
 
 Scope: TypeAlias = Literal["letter", "case"]
 Reach: TypeAlias = Literal["one", "tool", "all"]
@@ -66,6 +67,17 @@ def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
     return waiting(exchange.answers[-1]) if exchange.answers else []
 
 
+def others_call(exchange: Exchange, line: int) -> Proposal | None:
+    """The call on a line of an exchange, or whose result is there, if others ran it."""
+    calls = (call for answer in exchange.answers for call in answer.calls if call.ran_by)
+    return next((call for call in calls if _is_at(call, line)), None)
+
+
+def _is_at(call: Proposal, line: int) -> bool:
+    spans = [call.span, *([call.result.span] if call.result else [])]
+    return any(span.start <= line < span.end for span in spans)
+
+
 def open_keys(transcript: Transcript) -> list[tuple[str, str]]:
     """The id and arguments of each call in a chat that may be decided."""
     return [key for exchange in transcript.exchanges for key in _open_keys(exchange)]
@@ -94,13 +106,18 @@ def chosen(
 ) -> Chosen:
     """The calls that a key decides on a line of an exchange; `reach` overrides the key's own
     scope.
+
+    On a call that others ran, no key approves any call.
     """
+    wide = reach or REACH[scope][key]
+    if (record := others_call(exchange, line)) and (key in YES or wide != "all"):
+        return Chosen(message=RUN_BY_OTHERS.format(record.ran_by))
     calls = open_calls(exchange)
     if not calls:
         return Chosen(message="no tool call is waiting for a choice here")
     undecided = [c for c in calls if _is_undecided(c, approvals)]
     under = next((c for c in calls if c.span.start == line), None)
-    match reach or REACH[scope][key]:
+    match wide:
         case "all":
             if not undecided:
                 return Chosen(message="every tool call here is already decided")
