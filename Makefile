@@ -16,7 +16,7 @@
 #                TAG=yes, also tag the commit
 # make address   write the repository's address, URL=https://host/owner/parley, into all its places
 # make bench     measure on this machine; ONLY="requests streams" measures only these parts
-# make screens   draw the picture in doc/ from a real screen; TO=folder draws every scene
+# make screens   draw README's pictures in doc/ from real screens; TO=folder draws every scene
 
 # make PYTHON=/path/to/python3.12 ... uses this Python; by default, .venv uses the first Python that
 # is new enough
@@ -118,9 +118,9 @@ address: environment
 man: environment
 	@$(BIN)/python -m parley man > doc/parley.1
 
-# Pictures of real screens: README's picture and a session, or with TO, all scenes.
+# Pictures of real screens: README's two moving pictures, or with TO, all scenes.
 screens: environment
-	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.screens $(if $(TO),"$(TO)",doc session)
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.screens $(if $(TO),"$(TO)",doc asking editing)
 
 stylua:
 	@if [ -x $(STYLUA) ] || command -v stylua >/dev/null; then :; \

@@ -138,7 +138,7 @@ def test_the_pages_links_lead_to_the_repository(page: Callable[[str, str | None]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = page(readme, f"{ADDRESS}/")
     links = re.findall(rf"(!?)\[[^\]]*\]\({ADDRESS}/(raw|blob)/HEAD/([^)]*)\)", shown)
-    assert ("!", "raw", "doc/session.svg") in links
+    assert ("!", "raw", "doc/asking.svg") in links
     assert all(
         (ROOT / path).exists() and (kind == "raw") == bool(mark) for mark, kind, path in links
     )

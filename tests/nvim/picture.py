@@ -1,22 +1,38 @@
 """Draws a screen as an SVG picture, cell by cell like Neovim; `screens.py` makes the scenes.
 
 Each cell has its own position, so a picture is right in programs with other fonts or without text
-stretching, such as browsers and rsvg-convert.
+stretching, such as browsers and rsvg-convert. The markers are shapes, because many machines have no
+font with emoji. A moving picture is a series of screens with captions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 from tests.nvim.harness import Child
 
-CELL, LINE, MARGIN, BASE = 8.43, 18, 12, 14
+CELL, LINE, MARGIN, BASE, CAPTION = 8.43, 18, 12, 14, 44
 FONTS = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 DASHES = {"underdotted": "1.5 1.5", "underdashed": "4 2"}
+SHAPES = {
+    "💬": '<path d="M1 3h15v9H9l-3 4v-4H1z" fill="#4f8fd0"/>'
+    '<path d="M4.5 7.5h1.5M8 7.5h1.5M11.5 7.5H13" stroke="#ffffff" stroke-width="1.5"/>',
+    "🤖": '<path d="M8.5 1v3" stroke="#b070c4"/><rect x="2" y="4" width="13" height="11" rx="2" '
+    'fill="#8b9bb0"/><path d="M5 7h2v2H5zM10 7h2v2h-2zM5 12h7v1H5z" fill="#14161b"/>',
+    "❓": '<path d="M5 6.5q0-3.5 3.5-3.5T12 6q0 2-3.5 3.5V11m0 2.5v2" fill="none" '
+    'stroke="#ff5c57" stroke-width="2.4"/>',
+    "🛠": '<path d="M3 15l7-7M9.5 3l5 5-2 2-5-5z" fill="#d0a45c" stroke="#d0a45c" '
+    'stroke-width="2.2"/>',
+    "🔒": '<path d="M5.5 8V5.5q0-3 3-3t3 3V8" fill="none" stroke="#a0a7b3" stroke-width="1.6"/>'
+    '<rect x="3" y="8" width="11" height="7.5" rx="1.5" fill="#e5b84b"/>',
+    "📝": '<path d="M3 2h11v14H3z" fill="#b9b9ab"/><path d="M5 5.5h7M5 8.5h7M5 11.5h4" '
+    'stroke="#606878"/>',
+}
+"""Markers, as shapes in a box as wide as two cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +62,121 @@ class Run:
         return (both[1], both[0]) if self.style.get("reverse") else both
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A screen in parts that may stay the same in the next one: its rows and the cursor."""
+
+    parts: tuple[str, ...]
+    size: tuple[int, int]
+    colours: tuple[str, str]
+    """Of plain text and its background."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A frame of a moving picture, the keys that the user pressed, and the time that it is shown."""
+
+    frame: Frame
+    keys: str
+    caption: str
+    seconds: float
+
+
 def drawn(neovim: Child) -> str:
     """The screen as SVG, with its cursor."""
+    shown = frame(neovim)
+    return "\n".join(
+        [*_head(shown.size, shown.colours[1]), *filter(None, shown.parts), "</svg>", ""]
+    )
+
+
+def frame(neovim: Child) -> Frame:
+    """The present screen."""
     normal = neovim.nvim.api.get_hl(0, {"name": "Normal"})
     ground = {"foreground": normal["fg"], "background": normal["bg"]}
     rows = neovim.grid.rows
-    size = (
-        f'width="{len(rows[0]) * CELL + 2 * MARGIN:.0f}" height="{len(rows) * LINE + 2 * MARGIN}"'
+    size = round(len(rows[0]) * CELL + 2 * MARGIN), len(rows) * LINE + 2 * MARGIN
+    parts = (_row(list(_runs(neovim, row, ground)), normal["bg"]) for row in range(len(rows)))
+    colours = _colour(normal["fg"]), _colour(normal["bg"])
+    return Frame((*parts, _cursor(neovim, normal["fg"])), size, colours)
+
+
+def moving(shots: Sequence[Shot]) -> str:
+    """The shots as one SVG, over and over; a reader who wants no motion sees the longest shot.
+
+    A part that stays the same from one shot to the next is drawn once.
+    """
+    still = max(range(len(shots)), key=lambda number: shots[number].seconds)
+    width, height = shots[0].frame.size
+    places = zip(*((*shot.frame.parts, _caption(shot, height)) for shot in shots), strict=True)
+    drawn_parts, spans = list[str](), set[tuple[int, int]]()
+    for shown in places:
+        start = 0
+        for part, same in groupby(shown):
+            span = start, start + len(list(same))
+            start = span[1]
+            if part and span == (0, len(shots)):
+                drawn_parts.append(part)
+            elif part:
+                spans.add(span)
+                also = " still" if span[0] <= still < span[1] else ""
+                drawn_parts.append(f'<g class="part{also} s{span[0]}-{span[1]}">\n{part}\n</g>')
+    times = [0.0, *accumulate(shot.seconds for shot in shots)]
+    style = "\n".join([_STILL, *(_span(span, times) for span in sorted(spans))])
+    head = _head((width, height + CAPTION), shots[0].frame.colours[1])
+    return "\n".join(
+        [head[0], f"<style>\n{style}\n</style>", *head[1:], *drawn_parts, "</svg>", ""]
     )
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONTS}" font-size="14">'
-    back = f'<rect width="100%" height="100%" rx="8" fill="{_colour(normal["bg"])}"/>'
-    runs = [run for row in range(len(rows)) for run in _runs(neovim, row, ground)]
-    boxes = (_box(run) for run in runs if run.colours[1] != _colour(normal["bg"]))
+
+
+_STILL = """.part { visibility: hidden } .still { visibility: visible }
+@media (prefers-reduced-motion: reduce) { g.part { animation: none } }
+@media print { g.part { animation: none } }"""
+
+
+def _span(span: tuple[int, int], times: Sequence[float]) -> str:
+    """The style of the parts that are shown from one time to another."""
+    start, end = (100 * times[shot] / times[-1] for shot in span)
+    name = f"s{span[0]}-{span[1]}"
+    steps = [(0.0, "hidden")] * (start > 0) + [(start, "visible")] + [(end, "hidden")] * (end < 100)
+    frames = " ".join(f"{at:.2f}% {{ visibility: {value} }}" for at, value in steps)
+    return (
+        f".{name} {{ animation: {name} {times[-1]:g}s step-end infinite }} "
+        f"@keyframes {name} {{ {frames} }}"
+    )
+
+
+def _head(size: tuple[int, int], ground: str) -> list[str]:
+    width, height = size
+    place = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {place} font-family="{FONTS}" font-size="14">',
+        f'<rect width="100%" height="100%" rx="8" fill="{ground}"/>',
+    ]
+
+
+def _caption(shot: Shot, top: int) -> str:
+    """The keys, and what they do, in a bar below the screen."""
+    middle, x = top + CAPTION // 2 - 2, MARGIN
+    parts = [f'<path d="M0 {top}H{shot.frame.size[0]}" stroke="#808080" stroke-opacity="0.5"/>']
+    if shot.keys:
+        width = len(shot.keys) * CELL + 14
+        box = f'x="{x}" y="{middle - 11}" width="{width:.1f}" height="24" rx="5"'
+        text = f'x="{x + 7}" y="{middle + 6}" textLength="{width - 14:.1f}" font-weight="bold"'
+        parts += [
+            f'<rect {box} fill="#f2c14e"/>',
+            f'<text {text} fill="#14161b">{escape(shot.keys)}</text>',
+        ]
+        x += round(width) + 10
+    colour = f'fill="{shot.frame.colours[0]}" fill-opacity="0.8"'
+    words = f'<text x="{x}" y="{middle + 6}" {colour}>{escape(shot.caption)}</text>'
+    return "\n".join([*parts, words])
+
+
+def _row(runs: Sequence[Run], ground: int) -> str:
+    boxes = (_box(run) for run in runs if run.colours[1] != _colour(ground))
     texts = (part for run in runs for part in (*_text(run), *_lines(run)))
-    return "\n".join([head, back, *boxes, *texts, _cursor(neovim, normal["fg"]), "</svg>", ""])
+    return "\n".join((*boxes, *texts))
 
 
 def _runs(neovim: Child, row: int, ground: dict[str, Any]) -> Iterator[Run]:
@@ -89,6 +206,9 @@ def _box(run: Run) -> str:
 
 def _text(run: Run) -> Iterator[str]:
     if not run.text.strip():
+        return
+    if shape := SHAPES.get(run.text.rstrip("\ufe0f")):
+        yield f'<g transform="translate({run.x:.1f} {run.y})">{shape}</g>'
         return
     text = run.text.rstrip()
     start = len(text) - len(text.lstrip())

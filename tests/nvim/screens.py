@@ -1,8 +1,9 @@
 """Draws pictures of real sessions, scene by scene, for people to view; it is not a test.
 
 `python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes by default;
-`make screens` redraws README's picture, `make screens TO=FOLDER` all of them. Every scene is a
-Neovim without settings, by default 80 columns by 24 rows, with the demo model and a test server.
+`light-SCENE` is the scene with a light background. `make screens` redraws README's pictures,
+`make screens TO=FOLDER` all of them. Every scene is a Neovim without settings, by default 80
+columns by 24 rows, with the demo model and a test server.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from parley.mock_server import PIXEL
 from tests.ledgers import close_all, open_ledger
 from tests.many_chats import many_chats
 from tests.model_servers import served
+from tests.nvim.films import asking, editing
 from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
-from tests.nvim.picture import drawn
+from tests.nvim.picture import Shot, drawn, moving
 from tests.pictures import beside
 from tests.workspace.trees import work_tree, write
 
@@ -97,9 +99,9 @@ vim.o.statusline = " %t%=%{%v:lua.require'parley'.status()%} "
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A picture: the session before it, and its Neovim."""
+    """A picture: the session before it, and its Neovim. A session with shots makes a moving picture."""
 
-    play: Callable[[Child], None]
+    play: Callable[[Child], Iterator[Shot] | None]
     width: int = 80
     height: int = 24
     init: str = ""
@@ -787,6 +789,22 @@ SCENES: dict[str, Scene] = {
     "command-failed": Scene(command_failed),
     "models": Scene(all_models),
     "session": Scene(session, height=16, init=README, settings={"mcp": {}, "agent": "Demo"}),
+    "asking": Scene(
+        asking,
+        width=72,
+        height=20,
+        init=README,
+        settings={"mcp": {}, "agent": "Demo"},
+        env={"PARLEY_DEMO_PACE": "0.03"},
+    ),
+    "editing": Scene(
+        editing,
+        width=76,
+        height=24,
+        init=README,
+        settings={"agent": "Demo", "approval": {"auto": ["workspace/search_text"]}},
+        env={"PARLEY_DEMO_PACE": "0.03"},
+    ),
     "waiting": Scene(waiting),
     "write-file": Scene(write_file, settings=WRITER),
     "write-file-details": Scene(write_file_details, settings=WRITER),
@@ -856,7 +874,15 @@ def main(folder: Path, names: Sequence[str]) -> None:
     with hanging_model(WORDS, own) as model:
         for name in names or SCENES:
             path = folder / f"{name}.svg"
-            path.write_text(picture(SCENES[name], model.url), encoding="utf-8")
+            path.write_text(picture(scene(name), model.url), encoding="utf-8")
+
+
+def scene(name: str) -> Scene:
+    """The scene of a name, which may ask for a light background."""
+    if name in SCENES:
+        return SCENES[name]
+    dark = SCENES[name.removeprefix("light-")]
+    return replace(dark, init=f"{dark.init}\n{LIGHT}")
 
 
 def picture(scene: Scene, url: str) -> str:
@@ -873,7 +899,8 @@ def picture(scene: Scene, url: str) -> str:
         ) as neovim,
     ):
         neovim.command(f"cd {home}")
-        scene.play(neovim)
+        if shots := scene.play(neovim):
+            return moving(list(shots))
         neovim.until(
             lambda: is_at_rest(neovim) or neovim.variable("parley_status"), "a screen at rest"
         )
