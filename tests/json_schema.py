@@ -225,10 +225,13 @@ def changed_file(schemas: Schemas) -> Schema:
 def totals(schemas: Schemas) -> Schema:
     """A log's totals."""
     tool = schemas.fields_of(ToolTotals, schemas.of)
-    counts = {"requests": COUNT, "for_status": COUNT, "seconds": NUMBER, "cost": NUMBER}
+    counts = {"requests": COUNT, "for_status": COUNT, "searches": COUNT}
+    counts |= {"seconds": NUMBER, "cost": NUMBER}
     tokens = {"type": "object", "additionalProperties": COUNT}
     tools = {"type": "object", "additionalProperties": tool}
-    return schemas.line("totals", {**counts, "tokens": tokens, "tools": tools}, ("cost",))
+    return schemas.line(
+        "totals", {**counts, "tokens": tokens, "tools": tools}, ("cost", "searches")
+    )
 
 
 def comparison(schemas: Schemas) -> Schema:

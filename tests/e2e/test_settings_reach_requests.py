@@ -75,6 +75,7 @@ MANUAL = {
 NEWER = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-5.4"}]}
 REASONING = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-5"}]}
 LIMITED = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-4.1", "max_tokens": 77}]}
+SEARCHING = {"providers": {"lab": {"api": "responses"}}}
 SECOND = {
     "agents": [
         {"name": "A", "provider": "lab", "model": "gpt-4.1"},
@@ -90,6 +91,10 @@ def has_no_tools(outcome: Outcome) -> bool:
 
 def tells_of_tools(outcome: Outcome) -> bool:
     return has_no_tools(outcome) and "web_search" in outcome.system
+
+
+def may_search(outcome: Outcome) -> bool:
+    return {"type": "web_search"} in outcome.body["tools"]
 
 
 def stands_in(count: int) -> Condition:
@@ -117,6 +122,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "agents.tools": Row(has_no_tools, {"tools": ["no_such_*"]}),
     "agents.tool_mode": Row(tells_of_tools, {"tool_mode": "json"}),
+    "agents.web_search": Row(may_search, {"web_search": True}, base=SEARCHING),
     "agents.temperature": Row(is_asked("temperature", 0.3), {"temperature": 0.3}),
     "agents.max_tokens": Row(is_asked("max_tokens", 77), {"max_tokens": 77}),
     "agents.window": Row(thinking("budget_tokens", 10_000), {"window": 30_000}, base=MANUAL),
@@ -209,6 +215,7 @@ ROWS: Mapping[str, Row] = {
         is_asked("reasoning_effort", "low"), file="thinking: {effort: low}", base=REASONING
     ),
     "file: tool_mode": Row(tells_of_tools, file="tool_mode: xml"),
+    "file: web_search": Row(may_search, file="web_search: true", base=SEARCHING),
     "file: tools": Row(has_no_tools, file="tools: ['no_such_*']"),
     "file: max_tool_calls": Row(has_no_tools, file="max_tool_calls: 0"),
     "file: max_full_exchanges": Row(stands_in(2), file="max_full_exchanges: 1"),

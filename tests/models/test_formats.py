@@ -15,7 +15,7 @@ from parley.demo.wire import anthropic as demo_anthropic
 from parley.demo.wire import openai_chat as demo_chat
 from parley.demo.wire import openai_responses as demo_responses
 from parley.models.events import Event, Finished, TextDelta, Usage
-from parley.models.formats import FORMATS, apis, kinds, of_kind, options
+from parley.models.formats import FORMATS, apis, kinds, of_kind, options, searching_format
 from parley.models.request import Request
 from parley.models.sse import SSE, decode_payload
 from parley.tools.convert import from_mcp
@@ -101,6 +101,25 @@ def test_a_providers_tool_converts_back_to_the_same_definition(definition: dict[
             back == each.definition(each.tool(name, definition)) for each in FORMATS.values()
         )
         assert wire_format.tool(name, back) == wire_format.tool(name, definition)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "is_official", "name"),
+    [
+        ("openai", "auto", True, "responses"),
+        ("openai", "auto", False, None),
+        ("openai", "chat", True, None),
+        ("openai", "responses", False, "responses"),
+        ("anthropic", "auto", True, "anthropic"),
+        ("anthropic", "auto", False, "anthropic"),
+        ("package", "auto", False, None),
+    ],
+)
+def test_only_some_formats_can_search_the_web(
+    kind: str, api: str, is_official: bool, name: str | None
+) -> None:
+    form = searching_format(kind, api, is_official=is_official)
+    assert (form and form.name) == name
 
 
 @pytest.mark.parametrize("wrong", [{}, {"name": 3}, {"type": "web_search"}, {"function": None}])

@@ -325,6 +325,10 @@ def test_a_refusal_may_point_to_the_other_api(
         "Function call is missing a thought_signature in functionCall parts",
         "The encrypted content gAAA… could not be verified.",
         "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        (
+            "Item 'ws_1' of type 'web_search_call' was provided without its required 'reasoning' "
+            "item: 'rs_1'."
+        ),
     ],
 )
 def test_thinking_that_is_refused_is_dropped_once(words: str) -> None:

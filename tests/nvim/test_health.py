@@ -93,7 +93,8 @@ def test_it_warns_of_models_that_their_provider_does_not_list_or_is_about_to_end
 ) -> None:
     init = (
         "require('parley').setup({ agents = { { name = 'Old', provider = 'openai', model = "
-        "'gpt-5' }, { name = 'None', provider = 'openai', model = 'gpt-7' } } })"
+        "'gpt-5' }, { name = 'None', provider = 'openai', model = 'gpt-7' }, { name = 'Find', "
+        "provider = 'demo-openai', model = 'demo', web_search = true } } })"
     )
     with served("openai") as (url,):
         env = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "x"}
@@ -103,6 +104,7 @@ def test_it_warns_of_models_that_their_provider_does_not_list_or_is_about_to_end
     assert f"WARNING Old: gpt-5 {place} stops serving this model on 2026-12-11" in text
     assert f"WARNING None: gpt-7 {place} does not list this model" in text
     assert "Choose another: :ParleyAgent lists the models" in text
+    assert "WARNING Find: demo of demo-openai: demo-openai cannot search the web in" in text
     assert f"OK ChatGPT: gpt-6.2-sol of openai at {url}: key found in OPENAI_API_KEY" in text
 
 

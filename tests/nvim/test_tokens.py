@@ -47,6 +47,13 @@ def test_the_cost_is_that_of_the_requests_with_a_price() -> None:
     assert table["turn"] == counts(1_000_007, 100_000, cost=3.0)
 
 
+def test_searches_are_shown_and_cost_by_the_thousand() -> None:
+    tokens = Tokens()
+    tokens.next_request(Price(2.0, 10.0, searches=10.0), None)
+    tokens.say(Usage(input=1_000_000, searches=3))
+    assert tokens.table()["turn"] == counts(1_000_000, searches=3, cost=2.03)
+
+
 def test_the_window_is_measured_once_for_each_request_of_the_chat() -> None:
     requests = list[Request]()
 

@@ -19,6 +19,7 @@ from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
+from parley.tools.catalogue import Catalogue, Tool
 from tests.chats import TOOLS
 from tests.fakes import LoggedTools, ScriptedModel, Turns
 from tests.faulty_providers import QUESTION, FaultyProviders, ProviderModel
@@ -414,4 +415,79 @@ async def test_parameters_that_parley_sets_itself_are_reported_once(
     for body in faulty.server.requests:
         assert (body["model"], body["stream"]) == ("my-model", True)
         assert body["metadata"] == {"user": "a\ufffd"}
+    await client.close()
+
+
+NO_SEARCH = [
+    ("responses", "Hosted tool 'web_search' is not supported with gpt-4.1-nano.", 400),
+    (
+        "responses",
+        "The following tools cannot be used with reasoning.effort 'minimal': web_search.",
+        400,
+    ),
+    ("anthropic", "Web search is not enabled for your organization.", 403),
+    ("anthropic", "'claude-x' does not support the tool 'web_search_20250305'.", 400),
+]
+
+
+@pytest.mark.parametrize(("kind", "words", "status"), NO_SEARCH)
+async def test_a_refused_search_is_left_out_from_then_on_and_reported_once(
+    faulty: FaultyProviders, kind: str, words: str, status: int
+) -> None:
+    client, provider = fresh(faulty), faulty.provider(kind)
+    faulty.server.plan(refused(status, words), Response(SAYS[kind]("Whole")))
+    request = Request(QUESTION, 0, provider.name, "my-model", web_search=True)
+    notice, *said = await events_of(client, provider, request)
+    assert isinstance(notice, Aside)
+    assert notice.text.startswith("faulty refused its web search (")
+    assert notice.text.endswith("): Parley asks my-model without it")
+    assert said == [TextDelta("Whole")]
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    _, second, third = faulty.server.requests
+    assert second == third
+    assert "web_search" not in json.dumps(second)
+    await client.close()
+
+
+async def test_a_model_of_chat_completions_searches_through_the_other_api(
+    faulty: FaultyProviders,
+) -> None:
+    client, provider = fresh(faulty), faulty.provider("chat", api="auto", official=True)
+    faulty.server.plan(Response(SAYS["responses"]("Whole")))
+    request = Request(QUESTION, 0, provider.name, "gpt-4.1", web_search=True)
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    assert faulty.server.paths == [RESPONSES]
+    assert faulty.server.requests[0]["tools"] == [{"type": "web_search"}]
+    assert faulty.server.requests[0]["include"] == ["web_search_call.action.sources"]
+    await client.close()
+
+
+def searches_by(name: str, description: str) -> Catalogue:
+    return Catalogue.of([Tool("web", name, description=description)])
+
+
+@pytest.mark.parametrize(
+    ("further", "is_told"),
+    [
+        ({}, True),
+        ({"catalogue": searches_by("find_files", "Searches the folder.")}, True),
+        ({"catalogue": searches_by("web_search", "Looks it up.")}, False),
+        ({"catalogue": searches_by("brave", "Search the internet.")}, False),
+        ({"tools_on": False}, False),
+        ({"web_search": False}, False),
+    ],
+)
+async def test_the_user_is_told_once_that_neither_the_provider_nor_a_tool_can_search(
+    faulty: FaultyProviders, further: dict[str, Any], is_told: bool
+) -> None:
+    client, provider = fresh(faulty), faulty.provider("chat", api="auto")
+    faulty.server.plan(Response(SAYS["chat"]("Whole")))
+    request = Request(QUESTION, 0, provider.name, "m", **({"web_search": True} | further))
+    first, second = [await events_of(client, provider, request) for _ in range(2)]
+    notices = [event.text for event in first if isinstance(event, Aside)]
+    assert [notice.split(",")[0] for notice in notices] == (
+        ["faulty cannot search the web in Parley"] if is_told else []
+    )
+    assert second == [TextDelta("Whole")]
+    assert "search" not in json.dumps([{**body, "tools": 0} for body in faulty.server.requests])
     await client.close()

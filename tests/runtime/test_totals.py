@@ -126,5 +126,11 @@ def test_costs_of_requests_with_a_known_price_add_up() -> None:
     assert "cost" not in totals([request(input=1)]).table()
 
 
+def test_searches_are_no_tokens() -> None:
+    found = totals([request(input=1, searches=2), request(input=1, searches=1)])
+    assert totals_table(found) == ["Requests: 2, 2.0 s. Tokens: 2 input. Web searches: 3."]
+    assert (found.table()["tokens"], found.table()["searches"]) == ({"input": 2}, 3)
+
+
 def test_no_records_have_empty_totals() -> None:
     assert totals_table(totals([])) == ["Requests: 0, 0.0 s. Tokens: none."]

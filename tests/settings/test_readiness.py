@@ -59,6 +59,12 @@ CASES: dict[str, tuple[str, str | None, Ready | Refusal]] = {
         None,
         Refusal("unconfirmed agent", "agent Demo, model other"),
     ),
+    "a search not agreed to": (
+        chat("model: other\nweb_search: true"),
+        None,
+        Refusal("unconfirmed agent", "model other, web search"),
+    ),
+    "no search": (chat("web_search: false"), None, Ready("")),
     "an agent not agreed to, but chosen": (chat("agent: Demo"), "Demo", Ready("")),
     "an agent agreed to": (chat("agent: Gemini"), None, Ready("")),
     "nobody's agent chosen": (

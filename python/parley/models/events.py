@@ -109,20 +109,20 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a million tokens of each kind; if `cached` is None, cached tokens cost as much
-    as other input."""
+    """The price of a million tokens of each kind, and of a thousand `searches`; if `cached` is None,
+    cached tokens cost as much as other input."""
 
     input: float = 0.0
     output: float = 0.0
     cached: float | None = None
+    searches: float = 0.0
 
     def cost(self, usage: Usage) -> float:
-        """The cost of these tokens."""
+        """The cost of these tokens and searches."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.input - usage.cache_read
-        return (
-            fresh * self.input + usage.cache_read * cached + usage.output * self.output
-        ) / 1_000_000
+        tokens = fresh * self.input + usage.cache_read * cached + usage.output * self.output
+        return tokens / 1_000_000 + usage.searches * self.searches / 1_000
 
 
 @dataclass(frozen=True, slots=True)

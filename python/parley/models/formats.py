@@ -65,7 +65,8 @@ class Format:
     request. `other` is the format to try if `is_for_other(model, status, words)` recognizes a
     refusal that asks for it. `takes_temperature` returns whether a model accepts the setting.
     `adds` puts the user's parameters into a body, and returns the ignored ones. `most_tools` limits
-    a request's tools; None if no limit is known.
+    a request's tools; None if no limit is known. `searches` means that the provider can search the
+    web itself.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Format:
     takes_temperature: Callable[[str], bool] = lambda _: True
     adds: Callable[[Raw, Raw], tuple[dict[str, Any], tuple[str, ...]]] = with_parameters
     most_tools: int | None = None
+    searches: bool = False
 
     def body(self, request: Request) -> dict[str, Any]:
         """The request's body, with the tools described in its text if the model needs that, with
@@ -171,6 +173,7 @@ FORMATS: dict[str, Format] = {
             is_for_other=openai_responses.is_for_other,
             takes_temperature=takes_temperature,
             most_tools=_OPENAI_TOOLS,
+            searches=True,
         ),
         Format(
             name="anthropic",
@@ -186,6 +189,7 @@ FORMATS: dict[str, Format] = {
             definition=anthropic.definition,
             notice=anthropic.thinking_paused,
             takes_temperature=lambda _: False,
+            searches=True,
         ),
     )
 }
@@ -213,6 +217,19 @@ def kinds() -> tuple[str, ...]:
 def of_kind(kind: str) -> tuple[Format, ...]:
     """A kind's formats; the default format comes first."""
     return tuple(entry for entry in (*FORMATS.values(), _OF_PACKAGES) if entry.kind == kind)
+
+
+def searching_format(kind: str, api: str, *, is_official: bool) -> Format | None:
+    """The format in which a provider can search the web; None if there is none.
+
+    A server that is only compatible has the format if the user chose it, or if it is the only one.
+    """
+    entries = of_kind(kind)
+    for entry in entries:
+        is_used = is_official or len(entries) == 1 if api == "auto" else entry.name == api
+        if entry.searches and is_used:
+            return entry
+    return None
 
 
 def apis() -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from parley.models.body_fields import OF_USER, REFUSABLE
 from parley.models.context_window import Limit
 from parley.models.formats import FORMATS
 from parley.models.request import Request
+from parley.models.searches import WEB_SEARCH
 from parley.text import counted
 from parley.tools.catalogue import Tool
 
@@ -138,6 +139,8 @@ def amended(
         return Amendment(
             replace(request, api=other), f"Asking through {FORMATS[other].title}...", aside
         )
+    if status in _OF_SEARCH and request.web_search and _ABOUT_SEARCH.search(words):
+        return _without_search(request, words)
     if status in _OF_FIELDS and (field := field_in(request, words)):
         return _without_field(request, field, words)
     return None
@@ -167,7 +170,7 @@ _ABOUT_THOUGHTS = re.compile(
     r"signature"  # Anthropic and Gemini
     r"|redacted_thinking"
     r"|encrypted[ _]content"  # OpenAI
-    r"|of type .?reasoning.? was provided without",
+    r"|of type .?(reasoning|web_search_call).? was provided without",
     re.IGNORECASE,
 )
 
@@ -246,6 +249,24 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
     aside = f"{refusal}, so Parley asks {request.model} without {'it' if is_one else 'them'}"
     return Amendment(
         request.without(frozenset(refused.values())), f"Asking again without {named}...", aside
+    )
+
+
+# "Hosted tool 'web_search_preview' is not supported with gpt-4.1-nano" and "The following tools
+# cannot be used with reasoning.effort 'minimal': web_search" (OpenAI), "web search is not enabled
+# for your organization" (Anthropic). Written from memory, without pages.
+_ABOUT_SEARCH = re.compile(r"web[ _-]?search(?!_call|_tool_result)", re.IGNORECASE)
+_OF_SEARCH = (None, 400, 403, 404, 422)
+
+
+def _without_search(request: Request, words: str) -> Amendment:
+    """The request without the provider's own search."""
+    aside = f"{request.provider} refused its web search ({words}): Parley asks {request.model} without it"
+    fields = request.refused_fields | {WEB_SEARCH}
+    return Amendment(
+        replace(request, web_search=False, refused_fields=fields),
+        "Asking again without web search...",
+        aside,
     )
 
 

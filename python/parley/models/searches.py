@@ -12,12 +12,33 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from parley.text import one_line, visible
+from parley.tools.catalogue import Tool
 
+WEB_SEARCH = "web_search"
+"""The setting; among a request's refused fields, the provider's search."""
 NOTHING_FOUND = "(nothing was found)"
 _MOST_TITLE = 200
 _MOST_URL = 2_000
 _MOST_SOURCES = 100
 _NOTE = re.compile(r"\[\^(\d{1,9})\]")
+
+
+def cannot_search(provider: str) -> str:
+    """The message that a provider cannot search the web."""
+    return (
+        f"{provider} cannot search the web in Parley, so the setting `{WEB_SEARCH}` is ignored. "
+        "Set up an MCP server with a search tool, :help parley-web-search"
+    )
+
+
+def is_web_search(tool: Tool) -> bool:
+    """Whether a server's tool seems to search the web, according to its name and description."""
+    words = f"{tool.name.replace('_', ' ')} {tool.description}"
+    return bool(_SEARCH.search(words) and _WEB.search(words))
+
+
+_SEARCH = re.compile(r"\bsearch", re.IGNORECASE)
+_WEB = re.compile(r"\b(web|internet|online)\b", re.IGNORECASE)
 
 
 def web_address(url: object) -> str:

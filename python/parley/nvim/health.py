@@ -18,15 +18,16 @@ from parley.chat.transcript import Transcript
 from parley.display.summary import legible_line
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.errors import ParleyError
-from parley.models.formats import PACKAGE, sdks
+from parley.models.formats import PACKAGE, sdks, searching_format
+from parley.models.searches import cannot_search, is_web_search
 from parley.nvim.agents import base_url, listeners
 from parley.paths import config_path
 from parley.runtime.app import App
 from parley.settings.origins import address
-from parley.settings.values import DEMO, Agent, key_source
+from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 from parley.storage.ledger import default_path
 from parley.text import counted, one_line
-from parley.tools.server_settings import WORKSPACE, ServerStatus
+from parley.tools.server_settings import MOCK, WORKSPACE, ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
 """A line of the report: level, text, advice."""
@@ -107,8 +108,18 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
         return "info", f"{where}: nothing is listening there; start the server to use the agent", []
     if why := app.models.problem(agent):
         return "warn", f"{where}: {why}", ["Choose another: :ParleyAgent lists the models"]
+    if agent.web_search and not _can_search(app, provider):
+        return "warn", f"{where}: {cannot_search(agent.provider)}", []
     listens = ", and a server is listening there" if base in here else ""
     return "ok", f"{where}: {key_source(provider)}{listens}", []
+
+
+def _can_search(app: App, provider: ProviderSettings) -> bool:
+    """Whether a provider, or a server's tool, can search the web."""
+    servers = (status for status in app.servers.status() if status.name != MOCK)
+    tools = (tool for status in servers for tool in status.tools)
+    form = searching_format(provider.kind, provider.api, is_official=provider.official)
+    return form is not None or any(map(is_web_search, tools))
 
 
 def _server(status: ServerStatus) -> Line:

@@ -16,7 +16,7 @@ from parley.models.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A number of tokens, and their cost if the price is known."""
+    """A number of tokens and searches, and their cost if the price is known."""
 
     tokens: Usage = field(default_factory=Usage)
     cost: float | None = None
@@ -27,7 +27,7 @@ class Spent:
         return Spent(self.tokens + other.tokens, sum(costs) if costs else None)
 
     def table(self) -> dict[str, float]:
-        """The tokens by name, and the cost if it is known."""
+        """The tokens by name, the searches if there are any, and the cost if it is known."""
         used = self.tokens
         counts: dict[str, float] = {
             "input": used.input,
@@ -35,6 +35,7 @@ class Spent:
             "cached": used.cache_read,
             "thinking": used.thinking,
         }
+        counts |= {"searches": used.searches} if used.searches else {}
         return counts if self.cost is None else {**counts, "cost": self.cost}
 
 

@@ -15,6 +15,7 @@ from parley.models.events import Aside, Event, Finished, RateLimits
 from parley.models.formats import Format
 from parley.models.refusals import Amendment, amended
 from parley.models.request import Request
+from parley.models.searches import WEB_SEARCH, cannot_search, is_web_search
 from parley.models.thinking import unsupported_thinking
 from parley.tools.catalogue import Tool
 
@@ -40,7 +41,8 @@ class Capabilities:
             "window": self._windows.get(known, request.window),
             "is_blind": known in self._blind,
             "refused": self._refused.get(known, request.refused),
-            "refused_fields": self._refused_fields.get(known, request.refused_fields),
+            "refused_fields": (fields := self._refused_fields.get(known, request.refused_fields)),
+            "web_search": request.web_search and WEB_SEARCH not in fields,
         }
         is_settled = all(getattr(request, name) == wish for name, wish in wishes.items())
         settled = request if is_settled else replace(request, **wishes)
@@ -50,6 +52,7 @@ class Capabilities:
         """Notices for the user before a request in this format; each is shown once."""
         yield from self._once(unsupported_thinking(request.model, request.thinking, request.facts))
         yield from self._once(_unsupported_temperature(request, wire_format))
+        yield from self._once(_no_search(request, wire_format))
         for name in wire_format.ignored(request):
             words = f"the parameter {name} is ignored: Parley sets it itself"
             yield from self._once(words, request.provider)
@@ -94,6 +97,13 @@ class Capabilities:
             self._refused_tools[known] = (
                 self._refused_tools.get(known, frozenset()) | sent.refused_tools
             )
+
+
+def _no_search(request: Request, wire_format: Format) -> str:
+    """The notice that the provider cannot search and that no tool can, or ""."""
+    is_wanted = request.web_search and request.tools_on and not wire_format.searches
+    has_tool = any(is_web_search(tool) for _, tool in request.catalogue.tools)
+    return cannot_search(request.provider) if is_wanted and not has_tool else ""
 
 
 def _unsupported_temperature(request: Request, wire_format: Format) -> str:

@@ -26,7 +26,7 @@ from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
 from parley.models.encode import encoded
 from parley.models.events import Answered, Aside, Event, RateLimits, joined
-from parley.models.formats import PACKAGE, Format, of_kind, sdk
+from parley.models.formats import PACKAGE, Format, of_kind, sdk, searching_format
 from parley.models.package import EVENT, Provider, provider_request
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
@@ -82,12 +82,17 @@ def _nobody(_: str) -> None:
 
 
 def wire_format(provider: ProviderSettings, request: Request) -> Format:
-    """The format for a provider's model; with `api = "auto"`, a format that the model accepts."""
+    """The format for a provider's model; with `api = "auto"`, a format that the model accepts, and
+    in which the provider can search the web if it may.
+    """
     usual, *others = of_kind(provider.kind)
     name = request.api if provider.api == "auto" else provider.api
     named = [other for other in (usual, *others) if other.name == name]
     preferred = [other for other in others if provider.official and other.preferred(request.model)]
-    return next(iter([*named, *preferred]), usual)
+    searching = request.web_search and searching_format(
+        provider.kind, provider.api, is_official=provider.official
+    )
+    return next(iter([*named, *preferred, *([searching] if searching else [])]), usual)
 
 
 class ProviderClient:

@@ -51,13 +51,15 @@ class ToolTotals:
 class Totals:
     """A chat's requests (including requests for a status), with tokens and seconds, and its tools.
 
-    `cost` covers only requests with a known price.
+    `searches` are those of the providers, which they charge for. `cost` covers only requests with a
+    known price.
     """
 
     requests: int = 0
     for_status: int = 0
     seconds: float = 0.0
     tokens: Mapping[str, int] = field(default_factory=dict)
+    searches: int = 0
     cost: float | None = None
     tools: Mapping[str, ToolTotals] = field(default_factory=dict)
 
@@ -70,6 +72,7 @@ class Totals:
                 "for_status": self.for_status,
                 "seconds": self.seconds,
                 "tokens": dict(self.tokens),
+                **({"searches": self.searches} if self.searches else {}),
                 **({} if self.cost is None else {"cost": round(self.cost, 6)}),
                 "tools": tools,
             }
@@ -103,7 +106,9 @@ def totals(records: Iterable[Record]) -> Totals:
                 tools[name] = tools.get(name, ToolTotals()).after(kind, facts, name in failed)
                 if kind != "declined":
                     (failed.discard if facts.get("outcome") == "ok" else failed.add)(name)
-    return replace(sums, tokens={name: n for name, n in tokens.items() if n}, tools=tools)
+    searches = tokens.pop("searches", 0)
+    used = {name: n for name, n in tokens.items() if n}
+    return replace(sums, tokens=used, searches=searches, tools=tools)
 
 
 _HEADS = ("tool", "calls", "first try", "errors", "refused", "seconds")
@@ -114,7 +119,9 @@ def totals_table(sums: Totals) -> list[str]:
     tokens = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sums.tokens.items()) or "none"
     beside = f" ({sums.for_status} for the status)" if sums.for_status else ""
     cost = "" if sums.cost is None else f" Cost: {sums.cost:.4f}."
-    lines = [f"Requests: {sums.requests}{beside}, {sums.seconds:.1f} s. Tokens: {tokens}.{cost}"]
+    searches = f" Web searches: {sums.searches}." if sums.searches else ""
+    words = f"Tokens: {tokens}.{searches}{cost}"
+    lines = [f"Requests: {sums.requests}{beside}, {sums.seconds:.1f} s. {words}"]
     if not sums.tools:
         return lines
     rows = [
