@@ -30,5 +30,7 @@ def page(readme: str, repository: str | None) -> str:
 if __name__ == "__main__":
     here = Path(__file__).parent
     project = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    text = page((here / "README.md").read_text(encoding="utf-8"), project.get("urls", {}).get("Repository"))
+    text = page(
+        (here / "README.md").read_text(encoding="utf-8"), project.get("urls", {}).get("Repository")
+    )
     setup(long_description=text, long_description_content_type="text/markdown")

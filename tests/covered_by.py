@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 COVERED_BY = {
+    "acp/agent_process": "acp/test_agent_processes.py",
+    "acp/agent_session": "acp/test_agent_processes.py",
+    "acp/permission_request": "acp/test_agent_processes.py",
     "bounded_files": "storage/test_trust.py",
     "chat/grammar": "laws/test_round_trip.py",
     "chat/omissions": "models/test_refusals.py",
@@ -78,6 +81,8 @@ COVERED_BY = {
     "providers/api_keys": "providers/test_client_faults.py",
     "providers/provider_errors": "providers/test_client_faults.py",
     "providers/sampling_requests": "mcp/test_callbacks.py",
+    "runtime/agent_changes": "e2e/test_agents_of_others.py",
+    "runtime/chat_agents": "e2e/test_agents_of_others.py",
     "runtime/app_instructions": "e2e/test_instructions.py",
     "runtime/app_models": "runtime/test_app.py",
     "runtime/app_workspace": "runtime/test_app.py",

@@ -354,4 +354,5 @@ def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], N
         TextToolCaller(attempts_with()),
         set(),
         ReplyRetries(0),
+        lambda *_: talker.stream(),
     )

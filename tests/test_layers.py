@@ -46,6 +46,7 @@ BELOW: dict[str, set[str]] = {
     "storage": {"chat", "tools", "policy", "engine", "instructions"},
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},
     "workspace": {"tools"},
+    "acp": {"chat", "tools", "models", "policy", "engine", "settings"},
     "mcp": {"tools", "policy", "mock_server"},
     "conversion": {"chat", "models"},
     "demo": {"tools"},
@@ -64,6 +65,7 @@ BELOW: dict[str, set[str]] = {
             "demo",
             "workspace",
             "instructions",
+            "acp",
         ),
     },
     "verification": {"chat", "tools", "models", "policy", "engine", "storage", "runtime"},
@@ -119,6 +121,7 @@ WAITING = (
     "http/",
     "storage/",
     "providers/",
+    "acp/",
     "mcp/",
     "runtime/",
     "nvim/",
@@ -127,6 +130,7 @@ WAITING = (
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "anthropic": ("providers/client.py",),
     "openai": ("providers/client.py",),
+    "acp": ("acp/agent_process.py",),
     "mcp": (
         "mcp/callbacks.py",
         "mcp/connect.py",

@@ -130,7 +130,7 @@ def test_an_object_that_is_not_a_formats_tool_is_refused(name: str, wrong: dict[
 
 
 def test_the_table_lists_the_names_for_settings_and_shell() -> None:
-    assert kinds() == ("openai", "anthropic", "package")
+    assert kinds() == ("openai", "anthropic", "package", "acp")
     assert apis() == ("auto", "chat", "responses")
     assert options() == ("openai", "openai-responses", "anthropic")
 

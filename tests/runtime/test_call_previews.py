@@ -13,6 +13,7 @@ from parley.errors import ParleyError
 from parley.policy.approval import written_key
 from parley.policy.previews import CallPreview, FilePreview
 from parley.runtime.call_previews import CallPreviews
+from parley.tools.agent_calls import agent_catalogue, agent_identity
 from parley.tools.catalogue import Tool
 from parley.tools.server_settings import WORKSPACE, ServerSettings
 from parley.workspace.boundary import Boundary
@@ -142,3 +143,45 @@ async def test_another_servers_edit_is_only_a_preview(root: Path) -> None:
     impostor = Tool(WORKSPACE, "edit_file")
     found = await preview(root, impostor, **edit("two", "2"))
     assert found is None or not found.is_binding
+
+
+CODER = agent_catalogue("coder", agent_identity(["coder"], "project"))
+
+
+async def of_agent(
+    root: Path, kind: str, path: str, old: str | None, new: str
+) -> CallPreview | None:
+    tool = CODER.get(kind)
+    assert tool
+    diffs = [{"path": path, "oldText": old, "newText": new}]
+    return await preview(root, tool, title="x", diffs=diffs)
+
+
+async def test_an_agents_edit_is_bound_to_the_present_text(root: Path) -> None:
+    found = await of_agent(root, "edit", f"{root}/a.py", "two", "2")
+    assert found
+    assert found.changes == (FilePreview("a.py", CODE, "one\n2\n"),)
+    assert (found.is_binding, found.is_one_text, found.guard) == (True, False, "")
+    (root / "a.py").write_text("two")
+    changed = await of_agent(root, "edit", f"{root}/a.py", "two", "2")
+    assert changed
+    assert changed.base != found.base
+
+
+@pytest.mark.parametrize(("path", "why"), [("/etc/hosts", "not in"), ("ROOT/.env", "secret")])
+async def test_an_agents_edit_elsewhere_needs_an_approval_each_time(
+    root: Path, path: str, why: str
+) -> None:
+    found = await of_agent(root, "edit", path.replace("ROOT", str(root)), None, "x")
+    assert found
+    assert why in found.guard
+
+
+async def test_an_agents_edit_that_does_not_fit_says_so_and_may_still_run(root: Path) -> None:
+    found = await of_agent(root, "edit", f"{root}/a.py", "missing", "2")
+    assert found
+    assert (found.changes, found.problem) == ((), "")
+    assert any("a.py" in note for note in found.notes)
+    tool = CODER.get("execute")
+    assert tool
+    assert await preview(root, tool, title="ls") is None

@@ -91,8 +91,13 @@ def ports(
     observer = AuditedObserver(Callbacks(tell, on_event), audit)
     attachments = TurnAttachments(ChatAttachments(chat), observer)
     provider = PROVIDERS.__getitem__
+
+    async def no_agent(_: object) -> Outcome:
+        return Outcome("error", "no agent")
+
     return ToolsPort(
-        server, talker, provider, observer, clock, audit, rate, settings.status, attachments
+        *(server, talker, provider, observer, clock, audit, rate, settings.status, attachments),
+        no_agent,
     )
 
 

@@ -34,6 +34,7 @@ class _Keys:
     agent: str = field(metadata=rule(noun="the name of an agent"))
     provider: str = field(metadata=rule(noun="the name of a provider"))
     model: str = field(metadata=rule(noun="the name of a model"))
+    mode: str = field(metadata=rule(noun="the name of an agent's mode"))
     system_prompt: str
     system_prompt_more: str = field(metadata=rule("system_prompt+"))
     temperature: float

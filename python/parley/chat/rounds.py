@@ -98,6 +98,11 @@ def is_answered_by(note: Note) -> bool:
     return note.text.startswith(_ANSWERED_BY)
 
 
+def plan_note(tasks: str) -> str:
+    """The text of the note with an agent's plan, a list of tasks."""
+    return f"[Plan]\n{tasks}"
+
+
 def notes_of(transcript: Transcript) -> Iterator[Note]:
     """The notes in all answers, in file order."""
     answers = (answer for exchange in transcript.exchanges for answer in exchange.answers)

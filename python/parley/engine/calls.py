@@ -38,6 +38,7 @@ from parley.policy.approval import (
 from parley.policy.doubts import EDITED
 from parley.policy.facts import Approved, Disowned, Explained, What
 from parley.policy.permissions import is_command, is_of_workspace
+from parley.tools.agent_calls import is_of_agent
 from parley.tools.catalogue import Tool
 from parley.tools.tasks import COLLECT, TaskHandle
 
@@ -71,6 +72,7 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
     """Refuse calls; each call is given a result with the reason."""
+    ports.agents.dismiss([proposal.call.id for proposal, _ in results])
     ports.ledger.record(Disowned(tuple((p.call.id, p.call.arguments) for p, _ in results)))
     await settle(ports, results)
     for proposal, result in results:
@@ -147,6 +149,10 @@ async def run_tools(
     pending = list[PendingError]()
     ports.observer.status(status_texts.using(proposal.call.name for proposal in proposals))
     batches = _batches(proposals, approvals) if settings.parallel else [[p] for p in proposals]
+    if all((tool := _tool(p, approvals)) and is_of_agent(tool) for p in proposals):
+        batches = [
+            list(proposals)
+        ]  # the agent runs them in its own order, perhaps after all choices
     for batch in batches:
         limit, ended = settings.timeout_s - (ports.clock.now() - started), 0
         work = [partial(_run, ports, observation, approvals, proposal) for proposal in batch]
@@ -162,6 +168,10 @@ async def run_tools(
             await cut_off(ports, too_long(settings))
             return Notice("Unable to complete task", too_long(settings))
     return Notice("Interrupted", str(pending[0])) if pending else None
+
+
+def _tool(proposal: Proposal, approvals: Approvals) -> Tool | None:
+    return approvals.catalogue.get(proposal.call.name)
 
 
 def _batches(proposals: Sequence[Proposal], approvals: Approvals) -> list[list[Proposal]]:
@@ -225,7 +235,7 @@ def _with_edit_note(result: Result, proposal: Proposal, observation: Observation
 async def _is_unchanged(ports: Ports, proposal: Proposal, tool: Tool, approvals: Approvals) -> bool:
     """Whether the files still have the texts that the approved diff was computed from, and no other
     path is guarded. If not, the call waits for the user again."""
-    if not is_of_workspace(tool):
+    if not (is_of_workspace(tool) or is_of_agent(tool)):
         return True
     now = (await ports.previews.of([(proposal, tool)])).get(written_key(proposal))
     bases = [

@@ -16,6 +16,7 @@ from parley.models.events import Finished, RateLimits, TextDelta, Usage, Withdra
 from parley.models.request import Request
 from parley.policy import status_texts
 from parley.policy.summaries import put_summary, summary_line, summary_prompt, unsummed
+from parley.tools.agent_calls import is_of_agent
 from parley.tools.catalogue import Catalogue
 
 
@@ -38,7 +39,11 @@ async def _sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
     if not exchanges:
         but = f" but the last {keep}" if keep else ""
         return End("answered", f"nothing to summarize: all complete answers{but} have a 📝: line")
-    request = resolve(transcript).request
+    settings = resolve(transcript)
+    tools = settings.tools(Catalogue()).tools if settings.tools else ()
+    if any(is_of_agent(tool) for _, tool in tools):
+        return End("answered", "nothing to summarize: this agent keeps its own history")
+    request = settings.request
     for number, exchange in enumerate(exchanges, 1):
         ports.observer.status(status_texts.summing_up(number, len(exchanges)))
         try:

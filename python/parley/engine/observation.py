@@ -16,6 +16,7 @@ from parley.policy.plan import Situation, next_step
 from parley.policy.previews import Previews
 from parley.policy.turn_limits import tools_allowed
 from parley.text import fence
+from parley.tools.agent_calls import is_of_agent
 from parley.tools.catalogue import Catalogue, own_identity
 from parley.tools.results import cut
 from parley.tools.search import FIND_TOOLS
@@ -107,8 +108,11 @@ def guidance(catalogue: Catalogue) -> str:
     """The tool list, the rules, the servers' instructions and the missing servers; "" if all are
     empty.
 
-    It contains nothing that changes more often than the tool list, such as the time.
+    It contains nothing that changes more often than the tool list, such as the time. An agent of
+    another program knows its own tools.
     """
+    if any(is_of_agent(tool) for _, tool in catalogue.tools):
+        return ""
     missing = ", ".join(catalogue.missing)
     tools = f"{_names(catalogue)}\n{_RULES}" if catalogue.tools else ""
     lack = (

@@ -19,6 +19,7 @@ from parley.engine.read_skill import read_skill
 from parley.engine.tool_search import find_tools, narrowed
 from parley.models.tool_room import ToolRoom
 from parley.policy.turn_limits import invalid_arguments
+from parley.tools.agent_calls import NOT_AWAITED, is_of_agent
 from parley.tools.catalogue import Catalogue, Tool, own_identity
 from parley.tools.long_results import READ_RESULT
 from parley.tools.resources import READ_RESOURCE
@@ -80,6 +81,8 @@ def with_own_tools(
     If all schemas together are too large, only the tools that were found or called most recently
     are sent in full, and only the names of the other tools.
     """
+    if any(is_of_agent(tool) for _, tool in catalogue.tools):
+        return catalogue  # such an agent has only its own tools
     tools, own = [tool for _, tool in catalogue.tools if not _has_server(tool)], list[Tool]()
     offering = Offering(
         catalogue, transcript, skills, lambda: room is not None and not room.holds([*tools, *own])
@@ -108,11 +111,16 @@ async def run_own(
 async def refused_calls(
     ports: Ports, observation: Observation, calls: Iterable[Proposal]
 ) -> list[tuple[Proposal, Result]]:
-    """Waiting calls to Parley's tools for servers that must not run, with their results; the user
-    does not have to decide them."""
+    """Waiting calls that must not or cannot run, with their results, so the user does not have to
+    decide them: to Parley's tools for servers, and of agents that wait no longer.
+    """
     refused = list[tuple[Proposal, Result]]()
     for call in calls:
         tool = observation.catalogue.get(call.call.name)
+        if tool is not None and is_of_agent(tool):
+            if not ports.agents.awaits(call.call.id):
+                refused.append((call, Result("refused", NOT_AWAITED)))
+            continue
         if tool is None or not _has_server(tool) or observation.situation.approvals.starts(call):
             continue
         if result := await run_own(ports, observation, tool, call.call.arguments):

@@ -178,6 +178,29 @@ class ToolRunner(Protocol):
         ...
 
 
+class AgentCalls(Protocol):
+    """The calls of other programs' agents that wait for the user's choice."""
+
+    def awaits(self, call_id: str) -> bool:
+        """Whether the agent still waits for the choice on this call."""
+        ...
+
+    def dismiss(self, call_ids: Collection[str]) -> None:
+        """Tell the agent that these calls will not run."""
+        ...
+
+
+class NoAgentCalls:
+    """There are no agents."""
+
+    def awaits(self, call_id: str) -> bool:
+        """No agent waits."""
+        return False
+
+    def dismiss(self, call_ids: Collection[str]) -> None:
+        """Nothing to do."""
+
+
 class References(Protocol):
     """The texts that a question may refer to."""
 
@@ -398,6 +421,7 @@ class Ports:
     attachments: Attachments = field(default_factory=NoAttachments)
     previews: PreviewSource = field(default_factory=NoPreviews)
     skills: Skills = field(default_factory=NoSkills)
+    agents: AgentCalls = field(default_factory=NoAgentCalls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from parley.chat import edits
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reply_writer import ReplyWriter, thinker
-from parley.chat.rounds import answered_by, is_answered_by, notes_of
+from parley.chat.rounds import answered_by, is_answered_by, notes_of, plan_note
 from parley.chat.transcript import Note, Proposal, Runner, Segment, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
 from parley.engine.ports import CallBegan, CallEnded, End, Ports, Snapshot, closing
@@ -17,6 +17,7 @@ from parley.engine.regeneration import edited
 from parley.engine.request_pictures import with_pictures
 from parley.errors import ModelError
 from parley.models.events import (
+    AgentPlan,
     Answered,
     Aside,
     Call,
@@ -127,6 +128,8 @@ class _Reply:
         self.has_text = False
         self.finished: Finished | None = None
         self._requested, self._answered = request.model, ""
+        self._plan = ""
+        """The agent's last plan, as a list; "" if there is none."""
         self._block = False
         self._shows = request.thinking.show
         self._is_last = bool(_results(request)) or not (
@@ -157,6 +160,9 @@ class _Reply:
                 await self._take_ran(event)
             case Cited(url, title):
                 await self._cite(url, title)
+            case AgentPlan(text):
+                self._plan = text
+                self.ports.observer.status(status_texts.planning(text))
             case _:
                 self.ports.observer.on_event(event)
                 await self._take_own(event)
@@ -297,14 +303,17 @@ class _Reply:
             )
 
     def _notes(self, shot: Snapshot) -> list[Note]:
-        """A note with the model that answered, if it is not the requested one, unless the last such
-        note in the chat says the same.
+        """A note with the agent's plan, and a note with the model that answered, if it is not the
+        requested one; without notes that the chat already has.
         """
-        if not self._answered or is_same_model(self._requested, self._answered):
-            return []
-        text = answered_by(self._answered, self._requested)
-        earlier = [note for note in notes_of(shot.transcript) if is_answered_by(note)]
-        return [] if earlier and earlier[-1].text == text else [Note(text)]
+        notes, earlier = list[Note](), list(notes_of(shot.transcript))
+        if self._plan and not any(note.text == plan_note(self._plan) for note in earlier):
+            notes.append(Note(plan_note(self._plan)))
+        if self._answered and not is_same_model(self._requested, self._answered):
+            text = answered_by(self._answered, self._requested)
+            last = next((note for note in reversed(earlier) if is_answered_by(note)), None)
+            notes += [] if last and last.text == text else [Note(text)]
+        return notes
 
     async def _propose(self) -> None:
         """Write the calls to the document, and record that Parley wrote them."""

@@ -1,8 +1,8 @@
 """Events in a model's reply, which decoders create from any provider's stream.
 
 A reply is text, thinking and the calls that others ran, in order of arrival, then its own calls,
-then `Finished`. `Usage`, `Withdrawn`, `RateLimits`, `Answered` and `Aside` may come at any time.
-Knows nothing about streams or providers.
+then `Finished`. `Usage`, `Withdrawn`, `RateLimits`, `Answered`, `Aside` and `AgentPlan` may come at
+any time. Knows nothing about streams or providers.
 """
 
 from __future__ import annotations
@@ -164,6 +164,13 @@ class Aside:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    """An agent's plan as a Markdown list; each plan replaces the previous one."""
+
+    text: str
+
+
 ReplyEvent: TypeAlias = (
     TextDelta
     | ThinkingDelta
@@ -177,7 +184,7 @@ ReplyEvent: TypeAlias = (
     | Aside
 )
 """The events that observers of a turn receive as they are."""
-Event: TypeAlias = ReplyEvent | Ran | RanResult | Cited
+Event: TypeAlias = ReplyEvent | Ran | RanResult | Cited | AgentPlan
 
 
 def joined(events: Iterable[Event]) -> Iterator[Event]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from parley.models import anthropic, openai_chat, openai_responses
+from parley.models import acp, anthropic, openai_chat, openai_responses
 from parley.models.body_fields import (
     refused_field,
     with_parameters,
@@ -208,15 +208,33 @@ _OF_PACKAGES = replace(
 )
 """Requests have the shape of Chat Completions; replies are Parley's own events."""
 
+ACP = "acp"
+"""The kind of provider that is an agent of another program, and uses no SDK."""
+_OF_AGENTS = replace(
+    FORMATS["chat"],
+    name=ACP,
+    kind=ACP,
+    title="the Agent Client Protocol",
+    request_body=acp.request_body,
+    decoder=acp.Decoder,
+    unstreamed=acp.unstreamed,
+    adds=lambda body, own: (dict(body), tuple(own)),
+    other=None,
+    most_tools=None,
+)
+"""A request is the prompt of a new session; a reply is a part of the agent's turn."""
+
 
 def kinds() -> tuple[str, ...]:
     """All kinds of providers."""
-    return (*dict.fromkeys(entry.kind for entry in FORMATS.values()), PACKAGE)
+    return (*dict.fromkeys(entry.kind for entry in FORMATS.values()), PACKAGE, ACP)
 
 
 def of_kind(kind: str) -> tuple[Format, ...]:
     """A kind's formats; the default format comes first."""
-    return tuple(entry for entry in (*FORMATS.values(), _OF_PACKAGES) if entry.kind == kind)
+    return tuple(
+        entry for entry in (*FORMATS.values(), _OF_PACKAGES, _OF_AGENTS) if entry.kind == kind
+    )
 
 
 def searching_format(kind: str, api: str, *, is_official: bool) -> Format | None:

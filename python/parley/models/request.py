@@ -71,7 +71,8 @@ class Request:
     schemas are sent. `may_wait` means that the next request may be late, because calls of this
     one's reply may wait for the user. `instructions` are the texts that `system` contains. The
     provider's list, or the settings, state the `facts` about the model. `web_search` means that the
-    provider may search the web itself.
+    provider may search the web itself. `mode` is the mode that the chat wants for an agent of another
+    program; "" for the one that asks.
     """
 
     transcript: Transcript
@@ -103,6 +104,7 @@ class Request:
     may_wait: bool = False
     facts: ModelFacts = NO_FACTS
     web_search: bool = False
+    mode: str = ""
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
     """Computed once from the other fields."""
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from parley.policy.previews import CallPreview
 from parley.text import one_line
+from parley.tools.agent_calls import is_of_agent
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.schema import decode_arguments
 from parley.tools.server_settings import WORKSPACE
@@ -22,6 +23,8 @@ Memory: TypeAlias = Literal["tool", "arguments", "nothing"]
 _BUILTIN = canonical({"builtin": WORKSPACE})[:-1]
 """The beginning of the identity of that server; the folder that it works in follows."""
 _COMMAND, _WRITE = "run_command", "write_file"
+_EDIT = "edit"
+"""The kind of agents' calls that change files."""
 _TAKES_AWAY = ("move_file", "delete_file")
 _LONGEST_NAME = 30
 
@@ -61,6 +64,8 @@ def memory_of(tool: Tool, preview: CallPreview | None) -> Memory:
         return "nothing"
     if is_of_workspace(tool) and tool.name == _WRITE and not _only_creates(preview):
         return "nothing"
+    if is_of_agent(tool) and tool.name == _EDIT and not (preview and preview.changes):
+        return "nothing"  # without a diff, it may be any change
     return "tool"
 
 

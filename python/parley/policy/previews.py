@@ -44,13 +44,17 @@ class CallPreview:
     """Remarks for the user, such as a buffer's unsaved changes."""
     sandbox: str = ""
     """For a command: "sandboxed", or "not sandboxed: " and the reason."""
+    is_announced: bool = False
+    """Whether an agent of another program has only announced the changes, and makes them itself, so
+    the user cannot edit them."""
     guard: str = ""
     """Why Parley must ask about these paths, even if the tool is remembered; "" if it need not."""
 
     @property
     def is_one_text(self) -> bool:
-        """Whether a diff of one file shows everything that the call would do."""
-        return self.is_binding and len(self.changes) == 1 and not self.changes[0].moved_to
+        """Whether a diff of one file shows everything that the call would do, so it can be edited."""
+        is_whole = self.is_binding and not self.is_announced
+        return is_whole and len(self.changes) == 1 and not self.changes[0].moved_to
 
 
 Previews: TypeAlias = Mapping[tuple[str, str, str], CallPreview]

@@ -128,3 +128,11 @@ def sentence(reply: str) -> str | None:
         text = unquoted.strip() if isinstance(unquoted, str) else ""
     fits = text and len(text) < _LONGEST_SENTENCE and text == one_line(text)
     return text if fits else None
+
+
+def planning(tasks: str) -> str:
+    """The status for an agent's plan, a Markdown list of tasks: the first task that is not done."""
+    lines = tasks.split("\n")
+    left = [line for line in lines if line.startswith("- [ ] ")]
+    task = one_line(left[0].removeprefix("- [ ] "), 60) if left else "done"
+    return f"Plan {len(lines) - len(left)}/{len(lines)}: {task}"

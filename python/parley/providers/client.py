@@ -26,7 +26,7 @@ from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
 from parley.models.encode import encoded
 from parley.models.events import Answered, Aside, Event, RateLimits, joined
-from parley.models.formats import PACKAGE, Format, of_kind, sdk, searching_format
+from parley.models.formats import ACP, PACKAGE, Format, of_kind, sdk, searching_format
 from parley.models.package import EVENT, Provider, provider_request
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
@@ -131,6 +131,8 @@ class ProviderClient:
             return "a small program on this machine"
         if provider.kind == PACKAGE:
             return f"the provider {provider.name} from an installed package"
+        if provider.is_agent:
+            return f"the agent of {provider.name} on this machine"
         try:
             return clients.address(provider, self._environ).rstrip("/") + path
         except ModelError as error:
@@ -251,6 +253,12 @@ class ProviderClient:
     ) -> AsyncIterator[Event]:
         if provider.kind == PACKAGE:
             return self._package_events(provider, request, tell)
+        if provider.is_agent:
+            raise ModelError(
+                f"{provider.name} is an agent of another program, which answers only in chats. Choose "
+                "an agent with a model",
+                reason="not possible with this agent",
+            )
         return self._sdk_events(provider, request, tell, streamed=streamed)
 
     async def _package_events(
@@ -490,6 +498,6 @@ def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
     first; runs in a thread.
     """
     demo = ("parley.demo.server",) if builtin else ()
-    own = () if kind == PACKAGE else (sdk(kind).package,)
+    own = () if kind in (PACKAGE, ACP) else (sdk(kind).package,)
     for name in (*own, *demo, *(("mcp", "jsonschema") if has_tools else ())):
         import_module(name)

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from parley.bounded_files import whole
 from parley.errors import ModelError
-from parley.models.formats import PACKAGE
+from parley.models.formats import ACP, PACKAGE
 from parley.models.model_list import (
     MOST_MODELS,
     ListedModel,
@@ -86,7 +86,8 @@ class ModelLists:
 
     def lists(self, provider: ProviderSettings) -> bool:
         """Whether this provider can list models at all."""
-        return not provider.builtin and provider.kind != PACKAGE and provider.model_list != "off"
+        is_own = provider.builtin or provider.kind in (PACKAGE, ACP)
+        return not is_own and provider.model_list != "off"
 
     def known(self, provider: ProviderSettings) -> ModelList:
         """The list as last fetched, of any age; empty if there is none. Sends nothing."""

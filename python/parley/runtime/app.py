@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
+from parley.acp.agent_processes import AgentProcesses
 from parley.chat.front_matter import read_front_matter
 from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
@@ -39,13 +40,16 @@ from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.model_lists import ModelLists
 from parley.providers.sampling_requests import Sampler
+from parley.runtime.agent_changes import AgentChanges
 from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
 from parley.runtime.app_models import AppModels
 from parley.runtime.app_workspace import AppWorkspace
 from parley.runtime.asyncio_ports import TurnClock
 from parley.runtime.audit import AuditedObserver
+from parley.runtime.chat_agents import ChatAgents
 from parley.runtime.model_port import ModelPort
 from parley.runtime.prompt_list import PromptList
+from parley.runtime.recording import CallRecorder
 from parley.runtime.reply_retries import ReplyRetries
 from parley.runtime.reverting import Reverter
 from parley.runtime.short_reply import short_reply, short_request
@@ -173,6 +177,11 @@ class App:
             workspace=self.workspace.server,
         )
         self.servers.sample = sample
+        self.agent_processes: AgentProcesses = (
+            before.agent_processes
+            if before and taken
+            else AgentProcesses(environ, settings.loop.result_max_bytes)
+        )
         self._folder = folder
         self._ledger = ledger
         self._trust = trust
@@ -286,6 +295,9 @@ class App:
 
     def _project_folder(self) -> Path:
         return Path(self.project())
+
+    def _project_of(self, folder: Callable[[], Path] | None) -> Path:
+        return Path(self.project(folder))
 
     def agents(self) -> list[str]:
         """The names of all agents."""
@@ -447,16 +459,19 @@ class App:
         ledger, clock = self.ledger(chat, folder), PausableClock()
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
+        project, watch = partial(self._project_of, folder), partial(self._agent_changes, chat)
+        agents = ChatAgents(self.agent_processes, chat, project, watch)
         model = ModelPort(
             self.client,
             *shared,
             self._text_tools,
             self._notices.setdefault(chat, set()),
             ReplyRetries(self.settings.retry.broken_replies, can_take_back),
+            agents.stream,
         )
         attachments = self.attachments(chat)
-        kept = TurnAttachments(attachments, audited)
-        tools = ToolsPort(self.servers, self.client, *shared, self.settings.status, kept)
+        kept, status = TurnAttachments(attachments, audited), self.settings.status
+        tools = ToolsPort(self.servers, self.client, *shared, status, kept, agents.call)
 
         async def may_read(path: Path) -> bool:
             with clock.standing_still():
@@ -485,7 +500,13 @@ class App:
             kept,
             self.workspace.previews((folder or self._folder)()),
             SkillTexts(self.skills),
+            agents,
         )
+
+    def _agent_changes(self, chat: str, call_id: str, project: Path) -> AgentChanges:
+        changes = ChangedFiles(self._ledger_file(), chat)
+        recorder = CallRecorder(changes, self.workspace.checkpoints, call_id)
+        return AgentChanges(recorder, project, self.environ)
 
     def reverter(self, chat: str) -> Reverter:
         """Lists and reverts the changes that the calls of the chat at this path made to files."""
@@ -503,7 +524,7 @@ class App:
         request = self.resolve_to_draw(chosen)(transcript).request
         prompt = topic.title_prompt(transcript)
         provider, status = self.provider(request.provider), self.settings.status
-        if not prompt or not status.llm or provider.builtin:
+        if not prompt or not status.llm or provider.builtin or provider.is_agent:
             return ""
         reply = await short_reply(
             self.client,
@@ -563,7 +584,8 @@ class App:
         return (await asyncio.shield(self._demo)).url  # the caller may be cancelled first
 
     def _closings(self) -> list[Coroutine[Any, Any, None]]:
-        servers = [self.servers.close(), self.workspace.close()] if self._closes_servers else []
+        parts = self.servers, self.workspace, self.agent_processes
+        servers = [part.close() for part in parts] if self._closes_servers else []
         return [self.models.close(), *servers]
 
     async def close(self) -> None:

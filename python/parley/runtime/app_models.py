@@ -84,7 +84,9 @@ class AppModels:
         the demo model's, and those whose `model_list` is off.
         """
         every = self._settings().all_providers().items()
-        return sorted(n for n, own in every if not own.builtin and own.model_list != "off")
+        return sorted(
+            n for n, own in every if not (own.builtin or own.is_agent) and own.model_list != "off"
+        )
 
     def known(self, name: str) -> ModelList:
         """A provider's list as last fetched."""

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from parley.errors import ParleyError
 from parley.policy.approval import is_declined, written_key
 from parley.policy.permissions import is_command, is_of_workspace
 from parley.policy.previews import CallPreview, FilePreview, Previews
+from parley.text import one_line
+from parley.tools.agent_calls import is_of_agent
 from parley.tools.catalogue import Tool
 from parley.tools.file_edits import FileEdit, file_edits
 from parley.tools.file_text import FileTextError, decoded
@@ -27,9 +29,12 @@ from parley.tools.text_edits import EditError
 from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import EditorFiles
 from parley.workspace.planning import LARGEST_FILE, Overlay, Plan, PlanError, after, plan_of
+from parley.workspace.root import work_tree
 
 _UNSAVED = "{} has unsaved changes in the editor, so the edit goes into its buffer and is not saved"
 _GUARDED = "{} is {}, so it needs your approval each time"
+_OUTSIDE = "{} is not in {}, so it needs your approval each time"
+_ANNOUNCED = "the agent has announced this change, and makes it itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,9 @@ class CallPreviews:
             if is_declined(proposal) or arguments is None:
                 continue
             preview: CallPreview | None
-            if not is_of_workspace(tool):
+            if is_of_agent(tool):
+                preview = await asyncio.to_thread(self._of_agent, tool, arguments, foreign)
+            elif not is_of_workspace(tool):
                 edits = file_edits(tool.name, arguments)
                 preview = await asyncio.to_thread(self._foreign, edits, foreign)
             elif boundary is None:
@@ -83,6 +90,53 @@ class CallPreviews:
         except PlanError as error:
             return CallPreview(is_binding=True, problem=str(error)), earlier
         return _preview_of(plan), after(plan, earlier)
+
+    def _of_agent(
+        self, tool: Tool, arguments: Mapping[str, Any], earlier: dict[Path, str | None]
+    ) -> CallPreview | None:
+        """The preview of the changes that an agent has announced; a yes is bound to the present
+        texts. None if there are none.
+        """
+        edits = file_edits(tool.name, arguments)
+        texts = {each.path: self._text_of(each.path, earlier) for each in edits}
+        preview = self._foreign(edits, earlier)
+        if preview is None:
+            return None
+        guards = filter(None, (self._guard_of(each.path) for each in edits))
+        lines = (f"{path}\0{text}" for path, text in texts.items())
+        base = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+        return replace(
+            preview,
+            changes=tuple(replace(each, path=self._short(each.path)) for each in preview.changes),
+            base=base,
+            is_binding=True,
+            is_announced=True,
+            notes=(_ANNOUNCED, *preview.notes),
+            guard="; ".join(dict.fromkeys(guards)),
+        )
+
+    def _text_of(self, path: str, earlier: Mapping[Path, str | None]) -> str | None:
+        """A file's text as earlier calls leave it; a mark for content that is not text."""
+        try:
+            place = Path(os.path.normpath(self.folder / path))
+            return earlier[place] if place in earlier else _text(place)
+        except (OSError, FileTextError, ValueError):
+            return "\0"
+
+    def _short(self, path: str) -> str:
+        """An agent's absolute path, from the project if it is there."""
+        project = str(work_tree(self.folder) or self.folder)
+        return os.path.relpath(path, project) if path.startswith(f"{project}/") else path
+
+    def _guard_of(self, path: str) -> str:
+        """Why Parley must ask about an agent's change of this path; "" if it need not."""
+        project = work_tree(self.folder) or self.folder
+        try:
+            boundary = Boundary(project)
+            why = boundary.guard(boundary.place(path))
+        except (ParleyError, OSError):
+            return _OUTSIDE.format(one_line(path), project)
+        return _GUARDED.format(one_line(path), why) if why else ""
 
     def _foreign(
         self, edits: Sequence[FileEdit], earlier: dict[Path, str | None]

@@ -41,9 +41,11 @@ class ModelPort:
         text_tools: TextToolCaller,
         notices: set[str],
         retries: ReplyRetries,
+        agent: Callable[[ProviderSettings, Request], AsyncIterator[Event]],
     ) -> None:
         """`provider` finds a request's provider; `notices` contains the notices that this chat has
-        shown so far."""
+        shown so far. `agent` streams a reply of another program's agent."""
+        self._agent = agent
         self._client = client
         self._provider = provider
         self._observer = observer
@@ -58,6 +60,11 @@ class ModelPort:
         """A reply's events, from as many requests as it takes. The outermost layer is called
         last.
         """
+        provider = self._provider(request.provider)
+        if provider.is_agent:
+            return self._with_record(
+                recorded(self._agent(provider, request), request, self._audit), request
+            )
 
         def send(one: Request) -> AsyncIterator[Event]:
             events = self._client.stream(
@@ -102,6 +109,18 @@ class ModelPort:
                     for aside in self._news(self._client.settled(request)):
                         yield aside
                 yield event
+        self._hold(request)
+
+    async def _with_record(
+        self, events: AsyncIterator[Event], request: Request
+    ) -> AsyncIterator[Event]:
+        """Yield the events; at the end, record the fingerprint of the request."""
+        async with closing(events):
+            async for event in events:
+                yield event
+        self._hold(request)
+
+    def _hold(self, request: Request) -> None:
         mark = fingerprint(self._client.settled(request), guidance(request.catalogue))
         self._audit.hold_request(mark.digest, canonical(mark.header), mark.units)
 

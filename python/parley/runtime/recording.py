@@ -46,9 +46,11 @@ class CallRecorder:
             )
         )
 
-    async def record(self, root: Path, changes: Sequence[SnapshotChange]) -> None:
-        """Record the changes that a command made, except for links and for contents that were not
-        kept. Raises ParleyError.
+    async def record(
+        self, root: Path, changes: Sequence[SnapshotChange], kind: ChangeKind = "command"
+    ) -> None:
+        """Record the changes that a command or an agent made, except for links and for contents that
+        were not kept. Raises ParleyError.
         """
         numbers = list[int]()
         for change in changes:
@@ -59,7 +61,7 @@ class CallRecorder:
             after = await asyncio.to_thread(self.checkpoints.keep, change.after)
             mode = stat.S_IMODE(change.mode_before or change.mode_after)
             path = root / change.path
-            made = RecordedChange(self.call_id, "command", root, path, before, after, mode)
+            made = RecordedChange(self.call_id, kind, root, path, before, after, mode)
             numbers.append(self.changes.begin(made))
         self.changes.end(numbers, is_done=True)
 

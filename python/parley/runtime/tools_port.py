@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from parley.chat.attachments import link
 from parley.chat.transcript import Result
@@ -26,10 +27,14 @@ from parley.runtime.totals import FOR_STATUS
 from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings.values import ProviderSettings, Status
 from parley.text import fence, one_line
+from parley.tools.agent_calls import is_of_agent
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.results import Outcome
 from parley.tools.schema import decode_arguments
 from parley.tools.server_settings import WORKSPACE
 from parley.tools.tasks import TaskHandle
+
+AgentCall: TypeAlias = Callable[[CallKey], Awaitable[Outcome]]
 
 _MOMENT_S = 0.3
 """In seconds; the status does not show calls and waits that are shorter than this."""
@@ -58,11 +63,14 @@ class ToolsPort:
         rate: RateWindow,
         settings: Status,
         attachments: TurnAttachments,
+        agent_call: AgentCall,
     ) -> None:
         """`client` asks the request's `provider` to describe a call.
 
-        `attachments` saves the parts of results that are not text.
+        `attachments` saves the parts of results that are not text. `agent_call` allows a call that
+        another program's agent runs.
         """
+        self._agent_call = agent_call
         self._servers = servers
         self._client = client
         self._provider = provider
@@ -91,6 +99,8 @@ class ToolsPort:
         reported only once.
         """
         known = narrow(self._servers.offered())
+        if any(is_of_agent(tool) for _, tool in known.tools):
+            return known  # an agent of another program has its own tools, and needs no server
         is_choice = bool(calls) and not self._has_begun and all(map(known.get, calls))
         await self._servers.begin(again=not (self._has_begun or is_choice))
         self._has_begun = True
@@ -163,6 +173,8 @@ class ToolsPort:
             decoded = decode_arguments(arguments)
         except ValueError as error:
             return Result("error", invalid_arguments(str(error)))
+        if is_of_agent(tool):
+            return await self._attachments.result_of(await self._agent_call(key))
         words = asyncio.ensure_future(self._describe(tool, arguments, request))
         try:
             progress = self._progress_of(tool, arguments)

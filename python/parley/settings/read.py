@@ -16,7 +16,14 @@ from parley.addresses import flaw
 from parley.http.request_headers import name_flaw, value_flaw
 from parley.instructions.project import is_plain_name
 from parley.policy.rules import Pattern
-from parley.settings.values import PROVIDERS, Agent, Key, ProviderSettings, Settings
+from parley.settings.values import (
+    OWN_MODEL,
+    PROVIDERS,
+    Agent,
+    Key,
+    ProviderSettings,
+    Settings,
+)
 from parley.tables import NO_VALUE, Kind, TableReader, expected
 from parley.text import one_line
 from parley.tools.server_settings import RESERVED
@@ -74,6 +81,7 @@ class _Reader(TableReader):
             self.flaws = [replace(flaw, path="setup") for flaw in self.flaws]
             return Settings()
         settings = self._with_headers(_with_builtin(Settings(**values), table))
+        settings = self._with_agent_models(settings)
         numbered = list(enumerate(settings.agents, 1))
         sound = tuple(a for n, a in numbered if self._is_sound(settings, a, f"agents[{n}]"))
         settings = self._without_reserved(replace(settings, agents=sound))
@@ -84,6 +92,21 @@ class _Reader(TableReader):
             names = [agent.name for agent in settings.all_agents()]
             self._wrong("agent", "the name of an agent", settings.agent, names)
         return settings
+
+    def _with_agent_models(self, settings: Settings) -> Settings:
+        """Name a model for the agents of other programs, which choose it themselves; report such
+        providers without a command.
+        """
+        for name, provider in settings.providers.items():
+            if provider.is_agent and not provider.command:
+                self._wrong(f"providers.{name}.command", "a command with its arguments", [])
+        agents = (
+            replace(agent, model=agent.model or OWN_MODEL)
+            if (own := settings.provider(agent.provider)) and own.is_agent
+            else agent
+            for agent in settings.agents
+        )
+        return replace(settings, agents=tuple(agents))
 
     def _wrong(self, path: str, noun: str, value: Any, known: Sequence[str] = ()) -> None:
         self.flaw(path, expected(noun, value, known=known))

@@ -107,11 +107,12 @@ def has_question(transcript: Transcript, question: str | None = None) -> bool:
 
 
 def wanted_agent(transcript: Transcript) -> str:
-    """The agent, provider, model and web search that a file asks for, as one text; "" if it asks for
-    none. A search sends parts of the chat to strangers' servers, so the user must have agreed.
+    """The agent, provider, model, mode and web search that a file asks for, as one text; "" if it
+    asks for none. A search sends parts of the chat to strangers' servers, so the user must have
+    agreed.
     """
     keys = read_front_matter(transcript.front_matter).keys
-    named = [f"{key} {keys[key]}" for key in ("agent", "provider", "model") if key in keys]
+    named = [f"{key} {keys[key]}" for key in ("agent", "provider", "model", "mode") if key in keys]
     return ", ".join([*named, *(["web search"] if keys.get("web_search") else [])])
 
 

@@ -32,13 +32,19 @@ from parley.settings.values import (
     Agent,
     AgentLimits,
     AgentLoop,
+    Loop,
     ProviderSettings,
     Safety,
     Settings,
 )
+from parley.tools.agent_calls import agent_catalogue, agent_identity
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import may_take, takes
 from parley.tools.server_settings import MOCK
+
+_OF_AGENTS = Loop(max_iterations=1000, max_consecutive_errors=1000, timeout_s=4 * 3600.0)
+"""The limits of agents of other programs, unless the user's agent sets its own: they work for a long
+time, and have limits themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,10 @@ def chat_settings(
     """
     front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
-    loop, own, least = settings.loop, agent.loop or AgentLoop(), agent.limits or AgentLimits()
+    if provider.is_agent:
+        instructions, skills = (), None  # it finds both itself
+    loop = _OF_AGENTS if provider.is_agent else settings.loop
+    own, least = agent.loop or AgentLoop(), agent.limits or AgentLimits()
     safety = _lowered(settings.safety, least)
     settings = replace(settings, safety=safety)
     limits = _call_limits(_own_calls(settings.max_tool_calls, least.max_tool_calls), front)
@@ -122,9 +131,9 @@ def chat_settings(
         ),
         tools=_narrowing(settings, agent, provider, front),
         scope=settings.keys.scope,
-        parallel=loop.parallel,
+        parallel=settings.loop.parallel,
         timeout_s=loop.timeout_s if own.timeout_s is None else own.timeout_s,
-        result_max_bytes=loop.result_max_bytes,
+        result_max_bytes=settings.loop.result_max_bytes,
         skills=skills if skills and _takes(_globs(agent, front), skills) else None,
     )
 
@@ -140,9 +149,10 @@ def _ask(
     keys = front.keys
     most = settings.safety.max_tokens_per_request
     max_tokens = keys.get("max_tokens", agent.max_tokens)
+    # An agent of another program has instructions of its own, so it receives only the user's.
+    usual = "" if provider.is_agent else settings.system_prompt
     system = keys.get(
-        "system_prompt",
-        settings.system_prompt if agent.system_prompt is None else agent.system_prompt,
+        "system_prompt", usual if agent.system_prompt is None else agent.system_prompt
     )
     more = keys.get("system_prompt+")
     return Request(
@@ -152,6 +162,7 @@ def _ask(
         model=agent.model,
         system="\n\n".join(filter(None, (system, more, instruction_block(instructions)))),
         instructions=instructions,
+        mode=keys.get("mode", ""),
         max_tokens=min(filter(None, (max_tokens, most)), default=None),
         temperature=keys.get("temperature", agent.temperature),
         web_search=keys.get("web_search", agent.web_search)
@@ -280,6 +291,11 @@ def _narrowing(
     if tool_mode(settings, agent, front) == "off":
         return None
     globs = _globs(agent, front)
+    if provider.is_agent:
+        own = agent_catalogue(provider.name, agent_identity(provider.command, provider.cwd))
+        kinds = [tool for wire, tool in own.tools if _takes(globs, tool)]
+        only = Catalogue.of(kinds)
+        return lambda _: only
     mock = settings.mcp.mock or provider.builtin
 
     def narrow(catalogue: Catalogue) -> Catalogue:

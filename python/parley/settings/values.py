@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NewType, Self
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.errors import SettingsError
 from parley.models.events import Price
-from parley.models.formats import apis, kinds
+from parley.models.formats import ACP, apis, kinds
 from parley.models.model_list import is_model_name
 from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.choice import Scope
@@ -37,6 +37,9 @@ TEXT_TOOLS_MAX_TOKENS = 4096
 """The most `max_tokens` with tools as text, unless `safety.max_tokens_per_request` is set."""
 
 
+OWN_MODEL = "default"
+"""The model of an agent of another program that chooses its model itself."""
+
 HIDDEN = "…"
 """Replaces a possible secret."""
 
@@ -51,7 +54,9 @@ class ProviderSettings:
     added to each request's body, but never replace a field that Parley sets. `quirks` are the
     differences between this server and the server of the company that designed the format;
     `official` marks that company's own server. `model_list` says how the server lists its models:
-    in the format's usual way, in Gemini's or Ollama's own, or not at all.
+    in the format's usual way, in Gemini's or Ollama's own, or not at all. `command` starts an agent
+    of another program, with the variables in `env`. The agent works in `cwd`; "project" is the
+    chat's project.
     """
 
     name: str = ""
@@ -71,6 +76,16 @@ class ProviderSettings:
         default_factory=dict, hash=False, repr=False, metadata=rule(is_secret=True)
     )
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(
+        default_factory=dict, hash=False, repr=False, metadata=rule(is_secret=True)
+    )
+    cwd: str = "project"
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether this is an agent of another program."""
+        return self.kind == ACP
 
     @property
     def key_variable(self) -> str:
@@ -104,6 +119,8 @@ def key_source(provider: ProviderSettings) -> str:
     """A phrase about the source of a provider's key."""
     if provider.builtin:
         return "built in, needs no key"
+    if provider.is_agent:
+        return "the agent signs in by itself"
     if provider.api_key_command:
         return f"the key comes from the command {program_name(provider.api_key_command)}"
     if not provider.api_key_env and provider.has_key_header:

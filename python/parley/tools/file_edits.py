@@ -210,6 +210,32 @@ def _patch(arguments: Any) -> Sequence[FileEdit]:
     return []
 
 
+def _agent_diffs(arguments: Any) -> Sequence[FileEdit]:
+    """The diffs of an agent's call; if one is malformed, none."""
+    match arguments:
+        case {"diffs": [*diffs]}:
+            edits = list(map(_agent_diff, diffs))
+            return [edit for edit in edits if edit] if all(edits) else []
+    return []
+
+
+def _agent_diff(diff: Any) -> FileEdit | None:
+    match diff:
+        case {"path": str(path), "oldText": str(old), "newText": str(new)} if path and old:
+            return FileEdit(path, "edit", ExactReplacements((Replacement(old, new),)))
+        case {"path": str(path), "oldText": None | "", "newText": str(new)} if path:
+            return FileEdit(path, "create", WholeText(new, is_new=True))
+    return None
+
+
+def _agent_deletion(arguments: Any) -> Sequence[FileEdit]:
+    """The files that an agent's call deletes."""
+    match arguments:
+        case {"title": str(), "paths": [*paths]} if all(isinstance(path, str) for path in paths):
+            return [FileEdit(path, "delete", NoText()) for path in paths if path]
+    return []
+
+
 def _patched_file(file: PatchedFile) -> FileEdit:
     if file.added is not None:
         return FileEdit(file.path, "create", WholeText(file.added, is_new=True))
@@ -238,4 +264,6 @@ _FOREIGN: Mapping[str, tuple[Reader, ...]] = {
     "insert_edit_into_file": (_code_companion,),
     "create_file": (_create,),
     "apply_patch": (_patch,),
+    **dict.fromkeys(("edit", "move", "execute", "other"), (_agent_diffs,)),
+    "delete": (_agent_diffs, _agent_deletion),
 }

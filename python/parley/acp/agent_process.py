@@ -1,0 +1,301 @@
+"""An agent's process: how it starts, the connection to it, and how it ends.
+
+Only this module uses `acp`, whose import takes half a second, so it is done in a thread. Passes
+updates and requests on to sessions; refuses every method that was not declared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from parley.acp.agent_pipe import AgentPipe
+from parley.acp.permission_request import CANCELLED
+from parley.errors import ModelError, SettingsError
+from parley.processes.reaper import Reaper
+from parley.processes.stderr import StderrTail
+from parley.programs import program, search_path, surroundings, working_folder
+from parley.settings.values import ProviderSettings
+from parley.text import last_words, one_line
+from parley.tools.server_settings import expand
+
+START_S = 60.0
+"""The time limit of a start, and of each request that is not a prompt."""
+_GRACE_S = 1.0
+_MOST_SHOWN = 300
+_USER = ("HOME", "LOGNAME", "SHELL", "USER", "TERM")
+"""Variables about the user that agents need, for example to find their own login."""
+_VERSION = 1
+_AUTH_REQUIRED = -32000
+
+
+class AgentEvents(Protocol):
+    """A session, as its process knows it."""
+
+    def is_full(self) -> bool:
+        """Whether the session can take no more updates for now."""
+        ...
+
+    def update(self, update: Mapping[str, Any]) -> None:
+        """Receive an update."""
+        ...
+
+    async def ask(self, params: Mapping[str, Any]) -> Any:
+        """The result of a permission request."""
+        ...
+
+    def lose(self) -> None:
+        """Learn that the process has ended."""
+        ...
+
+
+class AgentProcess:
+    """One process of an agent, for all chats with the same root."""
+
+    def __init__(
+        self, provider: ProviderSettings, root: Path, environ: Mapping[str, str], reaper: Reaper
+    ) -> None:
+        self.provider = provider
+        self.root = root
+        self.name = ""
+        """The agent's own name."""
+        self.capabilities: Mapping[str, Any] = {}
+        self.sign_ins: tuple[str, ...] = ()
+        """The agent's ways to sign in, by their names."""
+        self.sessions: dict[str, AgentEvents] = {}
+        """The sessions that receive updates, by id."""
+        self.rested = object()
+        """Replaced whenever the process begins to be idle."""
+        self.stderr = StderrTail()
+        self._environ = environ
+        self._reaper = reaper
+        self._process: Process | None = None
+        self._connection: Any = None
+        self._pipe: AgentPipe | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._is_over = False
+        self._tasks = set[asyncio.Task[None]]()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the process has ended, or is about to."""
+        return self._is_over or bool(self._process and self._process.returncode is not None)
+
+    async def started(self) -> None:
+        """Start the process, or wait for its start. Raises ModelError."""
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start())
+        await asyncio.shield(self._starting)
+
+    async def _start(self) -> None:
+        try:
+            await self._launch()
+            response = await self.request(
+                "initialize",
+                {
+                    "protocolVersion": _VERSION,
+                    "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}},
+                    "clientInfo": {"name": "parley", "version": "1"},
+                },
+            )
+            self._note(response)
+        except BaseException:
+            self.end()
+            raise
+
+    def _note(self, response: Any) -> None:
+        match response:
+            case {"protocolVersion": int(version), **rest} if version == _VERSION:
+                pass
+            case _:
+                raise self._error("speaks another version of the protocol", "another protocol")
+        info, capabilities = rest.get("agentInfo"), rest.get("agentCapabilities")
+        if isinstance(info, dict):
+            self.name = one_line(f"{info.get('name', '')} {info.get('title', '')}"[:200])
+        self.name = self.name.strip() or Path(self.provider.command[0]).name
+        self.capabilities = capabilities if isinstance(capabilities, dict) else {}
+        methods = rest.get("authMethods")
+        names = (
+            [m.get("name") for m in methods if isinstance(m, dict)]
+            if isinstance(methods, list)
+            else []
+        )
+        self.sign_ins = tuple(one_line(n, 60) for n in names if isinstance(n, str))[:10]
+
+    async def _launch(self) -> None:
+        connection = await asyncio.to_thread(import_module, "acp.connection")
+        command, environ = self._command()
+        name, arguments = self._reaper.launch(command[0], command[1:])
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                name,
+                *arguments,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=self.stderr.open(),
+                env=environ,
+                cwd=working_folder(self._environ),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise self._error(f"cannot be started: {reason}", "the agent did not start") from error
+        finally:
+            self.stderr.detach()
+        reader, writer = self._process.stdout, self._process.stdin
+        assert reader is not None
+        assert writer is not None
+        self._pipe = AgentPipe(reader, writer, self._is_full, self._note_end, self._complain)
+        self._connection = connection.Connection(self._handle, self._pipe)
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        """The command with its program's path, and the variables. Raises ModelError."""
+        provider, where = self.provider, f"providers.{self.provider.name}"
+        if not provider.command:
+            raise self._error("has no command. Set it in the settings", "no command")
+        try:
+            words = [expand(word, self._environ, f"{where}.command") for word in provider.command]
+            own = {k: expand(v, self._environ, f"{where}.env.{k}") for k, v in provider.env.items()}
+        except SettingsError as error:
+            raise ModelError(str(error), reason="a variable is not set") from error
+        path = own.get("PATH", self._environ.get("PATH"))
+        found = program(words[0], path)
+        if found is None:
+            raise self._error(
+                f"cannot be started: {one_line(words[0], 60)} was not found. Install it, or set "
+                f"{where}.command",
+                "the agent is not installed",
+            )
+        user = {name: self._environ[name] for name in _USER if name in self._environ}
+        return [found, *words[1:]], {
+            **surroundings(self._environ),
+            **user,
+            "PATH": search_path(path),
+            **own,
+        }
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], limit_s: float | None = START_S
+    ) -> Any:
+        """The response to a request. Raises ModelError."""
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._connection.send_request(method, params)
+        except TimeoutError as error:
+            why = f"did not answer {method} within {limit_s:g} s"
+            raise self._error(f"{why}{self._last_words()}", "the agent did not answer") from error
+        except self._errors as error:
+            raise self._refused(method, error) from error
+        except (OSError, ConnectionError) as error:
+            raise self.lost() from error
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send a notification soon; a dead agent misses it."""
+        if not self.is_over and self._connection is not None:
+            self._tasks.add(task := asyncio.ensure_future(self._notify(method, params)))
+            task.add_done_callback(self._tasks.discard)
+
+    async def _notify(self, method: str, params: Mapping[str, Any]) -> None:
+        with suppress(OSError, ConnectionError):
+            await self._connection.send_notification(method, params)
+
+    def resume(self) -> None:
+        """Read on, because a session has taken updates."""
+        if self._pipe is not None:
+            self._pipe.resume()
+
+    def lost(self) -> ModelError:
+        """The error for an agent that has ended."""
+        return self._error(f"ended during its turn{self._last_words()}", "the agent ended")
+
+    async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        """Handle a message from the agent. Until the first wait, messages are handled in order."""
+        fields = params if isinstance(params, dict) else {}
+        known = fields.get("sessionId")
+        session = self.sessions.get(known) if isinstance(known, str) else None
+        if method == "session/update" and is_notification:
+            update = fields.get("update")
+            if session is not None and isinstance(update, dict):
+                session.update(update)
+            return None
+        if method == "session/request_permission" and not is_notification:
+            return await session.ask(fields) if session is not None else CANCELLED
+        if is_notification:
+            return None
+        raise self._errors.method_not_found(one_line(method, 60))
+
+    @property
+    def _errors(self) -> Any:
+        return import_module("acp.exceptions").RequestError
+
+    def _is_full(self) -> bool:
+        return any(session.is_full() for session in self.sessions.values())
+
+    def _note_end(self) -> None:
+        self._is_over = True
+        for session in list(self.sessions.values()):
+            session.lose()
+
+    def _complain(self, text: str) -> None:
+        self.stderr.lines.append(text)
+
+    def _refused(self, method: str, error: Any) -> ModelError:
+        words = one_line(str(error), _MOST_SHOWN)
+        if error.code == _AUTH_REQUIRED:
+            ways = f" ({', '.join(self.sign_ins)})" if self.sign_ins else ""
+            return self._error(
+                f"requires a sign-in{ways}. Sign in with the agent's own program, then ask again",
+                "the agent requires a sign-in",
+            )
+        detail = error.data.get("details") if isinstance(error.data, dict) else None
+        more = f": {one_line(detail, _MOST_SHOWN)}" if isinstance(detail, str) else ""
+        return self._error(f"refused {method}: {words}{more}", words[:100])
+
+    def _error(self, what: str, reason: str) -> ModelError:
+        return ModelError(f"the agent of {self.provider.name} {what}", reason=reason)
+
+    def _last_words(self) -> str:
+        self.stderr.drain()
+        said = last_words(self.stderr.lines)
+        return f"; its last output: {one_line(said[0], _MOST_SHOWN)}" if said else ""
+
+    def end(self) -> None:
+        """Begin to end the process."""
+        if not self._is_over:
+            self._note_end()
+        task = asyncio.ensure_future(self.close())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End the process and its children, politely at first."""
+        process, self._process = self._process, None
+        if not self._is_over:
+            self._note_end()
+        if process is None:
+            return
+        try:
+            if self._pipe is not None:
+                await self._pipe.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE_S):
+                    await process.wait()
+        finally:
+            if os.name == "posix":
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            elif process.returncode is None:
+                process.kill()
+            self._reaper.sweep(process.pid)
+            self.stderr.close()
+        if self._connection is not None:
+            await self._connection.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _GRACE_S)

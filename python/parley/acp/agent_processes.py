@@ -1,0 +1,207 @@
+"""All agents: one process for each provider and root, and one session for each chat.
+
+A session is a hint: if the chat's text is no longer what the agent knows, a new session receives the
+whole text. Knows when a process is needed, but not how it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+
+from parley.acp.agent_process import AgentProcess
+from parley.acp.agent_session import AgentSession
+from parley.chat.history import ModelTurn, Turn, UserTurn, history
+from parley.engine.ports import closing
+from parley.hints import Hints
+from parley.models.acp import ConversationDigest, conversation_digest, prompt
+from parley.models.agent_modes import is_asking_mode
+from parley.models.events import Aside, Event
+from parley.models.request import Request
+from parley.paths import state_folder
+from parley.processes.reaper import Reaper
+from parley.programs import start_folder
+from parley.settings.values import ProviderSettings
+from parley.text import one_line
+from parley.tools.agent_calls import NOT_AWAITED
+from parley.tools.results import Outcome
+
+IDLE_S = 600.0
+"""An agent without an open prompt ends after this time."""
+_CLOSE_S = 3.0
+_PROJECT = "project"
+_NEW_SESSION = "{} does not know this chat yet, so its new session begins with the whole text"
+
+
+class AgentProcesses:
+    """The agents that run, for the life of the process."""
+
+    def __init__(self, environ: Mapping[str, str], max_bytes: int, idle_s: float = IDLE_S) -> None:
+        """`max_bytes` limits each call's result."""
+        self._environ = environ
+        self._max_bytes = max_bytes
+        self._idle_s = idle_s
+        self._reaper = Reaper()
+        self._hints = Hints(state_folder(environ) / "agent-sessions.json")
+        self._processes: dict[tuple[str, Path], AgentProcess] = {}
+        self._sessions: dict[str, AgentSession] = {}
+        self._ids = count(1)
+        self._token = secrets.token_hex(4)
+        self._informed_chats = set[str]()
+
+    def _next_id(self) -> str:
+        """An id that no call of any chat has, so that neither an agent nor a file can forge it."""
+        return f"{self._token}.{next(self._ids)}"
+
+    async def stream(
+        self, provider: ProviderSettings, request: Request, chat: str, folder: Path
+    ) -> AsyncIterator[Event]:
+        """The events of an agent's next reply: the open prompt continues if the chat says so, else a
+        new prompt is sent. `folder` is the chat's project. Raises ModelError.
+        """
+        turns, session = _whole(request), self._sessions.get(chat)
+        digest, root = ConversationDigest(turns), self._root(provider, folder)
+        if session and self._is_of(session, provider, root) and _continues(session, turns):
+            session.dismiss(session.asked_calls)
+        else:
+            if session:
+                await self._close(session)
+            session, is_known = await self._begun(provider, root, chat, request)
+            if len(turns) > 1 and not is_known and chat not in self._informed_chats:
+                self._informed_chats.add(chat)
+                yield Aside(_NEW_SESSION.format(provider.name))
+            if not is_asking_mode(session.process.name, session.mode):
+                yield Aside(f"{provider.name} works in its mode {one_line(session.mode, 60)}")
+            images = session.process.capabilities.get("promptCapabilities")
+            has_pictures = isinstance(images, dict) and images.get("image") is True
+            session.question = conversation_digest(_to_question(turns))
+            session.begin(prompt(request, is_new=not is_known, with_pictures=has_pictures))
+        async with closing(session.reply(provider.name, request.model, digest)) as events:
+            async for event in events:
+                yield event
+        if session.digest:
+            self._hints.put(_key(provider, root, chat), f"{session.id}\n{session.digest}")
+            self._rest(session.process)
+
+    def _root(self, provider: ProviderSettings, folder: Path) -> Path:
+        place = folder if provider.cwd == _PROJECT else start_folder(provider.cwd, folder)
+        return (place or folder).absolute()
+
+    def _is_of(self, session: AgentSession, provider: ProviderSettings, root: Path) -> bool:
+        process = session.process
+        return process.provider == provider and process.root == root and not process.is_over
+
+    async def _close(self, session: AgentSession) -> None:
+        session.cancel()
+        await session.settled()
+
+    async def _begun(
+        self, provider: ProviderSettings, root: Path, chat: str, request: Request
+    ) -> tuple[AgentSession, bool]:
+        """A session for a prompt, and whether it knows the conversation. Raises ModelError."""
+        process = await self._process(provider, root)
+        before = conversation_digest(_whole(request)[:-1])
+        session = self._sessions.get(chat)
+        if session and self._is_of(session, provider, root) and session.digest == before:
+            await session.set_mode(request.mode)
+            return session, True
+        if session:
+            session.process.sessions.pop(session.id, None)
+        session = AgentSession(process, self._next_id, self._max_bytes)
+        is_known = await session.open(self._hint(provider, root, chat, before))
+        self._sessions[chat] = session
+        await session.set_mode(request.mode)
+        return session, is_known
+
+    def _hint(self, provider: ProviderSettings, root: Path, chat: str, digest: str) -> str:
+        """The id of the session that knows the conversation with this digest; "" if none does."""
+        known, _, last = (self._hints.get(_key(provider, root, chat)) or "").partition("\n")
+        return known if last == digest else ""
+
+    async def _process(self, provider: ProviderSettings, root: Path) -> AgentProcess:
+        key = (provider.name, root)
+        process = self._processes.get(key)
+        if process is None or process.is_over or process.provider != provider:
+            if process is not None and not process.is_over:
+                process.end()
+            process = self._processes[key] = AgentProcess(
+                provider, root, self._environ, self._reaper
+            )
+        await process.started()
+        return process
+
+    def _rest(self, process: AgentProcess) -> None:
+        """End a process that stays idle from now on."""
+        known = process.rested = object()
+
+        def end() -> None:
+            is_idle = process.rested is known and not any(
+                session.process is process and session.is_open
+                for session in self._sessions.values()
+            )
+            if is_idle and not process.is_over:
+                process.end()
+
+        asyncio.get_running_loop().call_later(self._idle_s, end)
+
+    async def call(self, chat: str, call_id: str) -> Outcome:
+        """Allow a call that the user approved, once, and wait for its outcome."""
+        session = self._sessions.get(chat)
+        return await session.answer(call_id) if session else Outcome("error", NOT_AWAITED)
+
+    def awaits(self, chat: str, call_id: str) -> bool:
+        """Whether an agent waits for the user's choice on this call."""
+        session = self._sessions.get(chat)
+        return session is not None and session.awaits(call_id)
+
+    def dismiss(self, chat: str, call_ids: Collection[str]) -> None:
+        """Tell a chat's agent that these calls must not run."""
+        if session := self._sessions.get(chat):
+            session.dismiss(call_ids)
+
+    def mode(self, chat: str) -> str:
+        """The mode of a chat's session; "" if the agent has no modes."""
+        session = self._sessions.get(chat)
+        return session.mode if session else ""
+
+    async def close(self) -> None:
+        """End all agents; their permissions are cancelled."""
+        for session in self._sessions.values():
+            session.cancel()
+        processes = [process.close() for process in self._processes.values()]
+        if processes:
+            await asyncio.wait(map(asyncio.ensure_future, processes), timeout=_CLOSE_S)
+        await self._reaper.close()
+
+
+def _whole(request: Request) -> tuple[Turn, ...]:
+    """The whole conversation, however much of it a prompt would contain."""
+    return history(request.transcript, request.at, max_full_exchanges=None)
+
+
+def _continues(session: AgentSession, turns: Sequence[Turn]) -> bool:
+    """Whether the conversation continues an open prompt: the same question, and all calls that ended
+    the last reply have results."""
+    last = len(_to_question(turns))
+    ids = {
+        outcome.call.id
+        for turn in turns[last:]
+        if isinstance(turn, ModelTurn)
+        for outcome in turn.calls
+    }
+    is_same = session.question == conversation_digest(turns[:last])
+    return session.is_open and is_same and bool(session.asked_calls) and session.asked_calls <= ids
+
+
+def _to_question(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The turns up to the last question."""
+    questions = [number for number, turn in enumerate(turns) if isinstance(turn, UserTurn)]
+    return turns[: questions[-1] + 1] if questions else turns
+
+
+def _key(provider: ProviderSettings, root: Path, chat: str) -> str:
+    """The key of a chat's session."""
+    return "\n".join(map(str, (*provider.command, "", root, chat)))

@@ -1,0 +1,433 @@
+"""One chat's session with an agent: its prompt, its updates, and the permissions that wait.
+
+A reply ends when the agent asks for permission; the prompt stays open until the agent ends its turn.
+Nothing here decides: permissions are answered only by `answer` and `dismiss`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import suppress
+from typing import Any
+
+from parley.acp.agent_process import AgentProcess
+from parley.acp.permission_request import CANCELLED, PermissionRequest
+from parley.errors import ModelError
+from parley.models.acp import CALLS, RAN, STOP, UPDATE, ConversationDigest, Decoder
+from parley.models.agent_modes import ModeState, mode_state, wanted_mode
+from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent
+from parley.models.events import Event, Finished, joined
+from parley.text import one_line
+from parley.tools.agent_calls import NOT_AWAITED
+from parley.tools.results import Outcome
+
+MOST_QUEUED = 4_000_000
+"""The most characters of updates that wait until a reply takes them."""
+MOST_PERMISSIONS = 50
+"""The most permissions of a session that may wait; further ones are cancelled."""
+TOGETHER_S = 0.02
+"""Permissions that arrive within this time belong to one reply."""
+AFTER_S = 0.3
+"""How long an approved call's outcome is awaited once the agent asks about another call."""
+SILENT_S = 1800.0
+"""The time limit for an agent that sends nothing during its turn."""
+_CANCEL_S = 10.0
+_MOST_MODE_CHANGES = 5
+
+NOT_ONCE = (
+    "The agent offers no way to allow only this call, so this call was cancelled and did not run."
+)
+STILL_RUNNING = "The agent runs this call, and asked about another call before this one ended."
+UNASKED = "The agent ran this call without waiting for the user's choice."
+NO_OUTCOME = "The agent ended its turn without reporting the call's outcome."
+TOO_MUCH = "The agent sent too much before this call's outcome."
+
+
+class AgentSession:
+    """A session of a chat. `next_id` makes ids for calls."""
+
+    def __init__(self, process: AgentProcess, next_id: Callable[[], str], max_bytes: int) -> None:
+        self.id = ""
+        self.process = process
+        self.digest = ""
+        """The digest of the conversation that the agent knows; "" if that is unknown."""
+        self.modes = ModeState()
+        self.commands: tuple[str, ...] = ()
+        """The names of the agent's own commands."""
+        self.question = ""
+        """The digest of the conversation up to the open prompt's question."""
+        self.asked_calls: frozenset[str] = frozenset()
+        """The calls that ended the last reply."""
+        self.is_replaying = False
+        self._mode = ""
+        self._mode_changes = 0
+        self._next_id = next_id
+        self._max_bytes = max_bytes
+        self._records = AgentRecords(next_id, max_bytes)
+        self._queue: deque[tuple[Mapping[str, Any], int]] = deque()
+        self._queued = 0
+        self._waiting: dict[str, PermissionRequest] = {}
+        self._new: list[str] = []
+        """The calls that no reply has contained yet."""
+        self._early: dict[str, Outcome] = {}
+        """The outcomes of calls that ran although their permission still waits."""
+        self._outcomes: dict[str, asyncio.Future[Outcome]] = {}
+        self._prompt: asyncio.Task[Any] | None = None
+        self._is_cancelled = self._is_lost = False
+        self._news = asyncio.Event()
+        self._restoring = set[asyncio.Task[None]]()
+
+    # --- The session ------------------------------------------------------------------------------
+
+    async def open(self, known: str) -> bool:
+        """Open the known session, or else a new one; returns whether it is the known one. Raises
+        ModelError.
+        """
+        if known and await self._reopened(known):
+            return True
+        response = await self.process.request("session/new", self._place())
+        self._begin(response.get("sessionId") if isinstance(response, dict) else None)
+        self.modes = mode_state(response)
+        return False
+
+    async def _reopened(self, known: str) -> bool:
+        capabilities = self.process.capabilities
+        more = capabilities.get("sessionCapabilities")
+        can_resume = isinstance(more, dict) and more.get("resume") is not None
+        if not can_resume and capabilities.get("loadSession") is not True:
+            return False
+        self._begin(known)
+        self.is_replaying = True
+        try:
+            response = await self.process.request(
+                "session/resume" if can_resume else "session/load",
+                {"sessionId": known, **self._place()},
+            )
+        except ModelError:
+            if self.process.is_over:
+                raise
+            self.process.sessions.pop(known, None)
+            self.id = ""
+            return False
+        finally:
+            self.is_replaying = False
+        self.modes = mode_state(response)
+        return True
+
+    def _place(self) -> dict[str, Any]:
+        return {"cwd": str(self.process.root), "mcpServers": []}
+
+    def _begin(self, session_id: object) -> None:
+        if not isinstance(session_id, str) or not session_id or len(session_id) > 1000:
+            raise ModelError("the agent began a session without an id", reason="no session")
+        other = self.process.sessions.get(session_id)
+        if other is not None and other is not self:
+            raise ModelError("the agent began two sessions with one id", reason="no session")
+        self.id = session_id
+        self.process.sessions[session_id] = self
+
+    async def set_mode(self, chosen: str) -> None:
+        """Put the session into the user's mode, else into the mode that asks. Raises ModelError."""
+        wanted = wanted_mode(self.process.name, self.modes, chosen)
+        self._mode, self._mode_changes = wanted, 0
+        if wanted and wanted != self.modes.current:
+            await self._change_mode(wanted)
+
+    async def _change_mode(self, mode: str) -> None:
+        state = self.modes
+        if state.option:
+            params = {"sessionId": self.id, "configId": state.option, "value": mode}
+            response = await self.process.request("session/set_config_option", params)
+            self.modes = mode_state(response)
+            if self.modes.current != mode:
+                shown = one_line(mode, 60)
+                raise ModelError(
+                    f"the agent did not switch to the mode {shown}, so it was not asked",
+                    reason="the mode was not set",
+                )
+            return
+        await self.process.request("session/set_mode", {"sessionId": self.id, "modeId": mode})
+        self.modes = ModeState(mode, state.available, state.option)
+
+    @property
+    def mode(self) -> str:
+        """The mode that the session is in; "" if the agent has no modes."""
+        return self.modes.current
+
+    # --- The prompt -------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the agent has not ended its turn."""
+        return self._prompt is not None and not self._is_cancelled and not self._is_lost
+
+    def begin(self, blocks: list[dict[str, Any]]) -> None:
+        """Send a prompt; its reply follows."""
+        self._clear()
+        self._records = AgentRecords(self._next_id, self._max_bytes)
+        self._is_cancelled, self.digest, self.asked_calls = False, "", frozenset()
+        params = {"sessionId": self.id, "prompt": blocks}
+        self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
+        self._prompt.add_done_callback(self._ended)
+
+    async def reply(
+        self, provider: str, model: str, digest: ConversationDigest
+    ) -> AsyncIterator[Event]:
+        """Yield the reply's events, until the agent asks for permission or ends its turn. Closing
+        the iterator earlier cancels the prompt. Raises ModelError.
+        """
+        decoder, is_complete = Decoder(provider, model), False
+        try:
+            while not decoder.is_over:
+                payloads = await self._next()
+                for event in joined(decoder.read(payloads)):
+                    digest.feed(event)
+                    if isinstance(event, Finished):
+                        is_complete = True
+                        if event.reason != "tool_calls":
+                            self.digest, self._prompt = digest.text(), None
+                    yield event
+        finally:
+            if not is_complete:
+                self.cancel()
+
+    async def _next(self) -> list[Mapping[str, Any]]:
+        """The next payloads; waits for one. Raises ModelError if the agent is silent or gone."""
+        while not (self._queue or self._new or (self._prompt and self._prompt.done())):
+            self._news.clear()
+            try:
+                async with asyncio.timeout(SILENT_S):
+                    await self._news.wait()
+            except TimeoutError:
+                raise ModelError(
+                    f"the agent sent nothing for {SILENT_S / 60:g} minutes", reason="a silent agent"
+                ) from None
+        if self._new:
+            await asyncio.sleep(TOGETHER_S)
+            payloads, new = self._take_payloads(), self._new
+            self._new = []
+            calls = [self._waiting[each].call for each in new if each in self._waiting]
+            self.asked_calls = frozenset(call.id for call in calls)
+            return [*payloads, {CALLS: calls}] if calls else payloads
+        return self._take_payloads() if self._queue else self._last()
+
+    def _last(self) -> list[Mapping[str, Any]]:
+        """The payloads at the end of the prompt. Raises ModelError."""
+        assert self._prompt is not None
+        self._withdraw()
+        response = self._prompt.result()
+        rest = [{RAN: each} for each in self._records.unfinished()]
+        return [*rest, {STOP: response}]
+
+    def _take_payloads(self) -> list[Mapping[str, Any]]:
+        payloads = [payload for payload, _ in self._queue]
+        self._queue.clear()
+        self._queued = 0
+        self.process.resume()
+        return payloads
+
+    def cancel(self) -> None:
+        """Cancel the prompt, if it is open, and all permissions that wait."""
+        if self._prompt is not None and not self._prompt.done() and not self._is_cancelled:
+            self._is_cancelled = True
+            self.process.notify("session/cancel", {"sessionId": self.id})
+        self._clear()
+
+    async def settled(self) -> None:
+        """Wait until the agent has noticed that its prompt was cancelled; end an agent that does
+        not.
+        """
+        if self._prompt is None:
+            return
+        done, _ = await asyncio.wait({self._prompt}, timeout=_CANCEL_S)
+        if not done:
+            self.process.end()
+            self._prompt.cancel()
+        self._prompt = None
+
+    def _clear(self) -> None:
+        self._withdraw()
+        self._queue.clear()
+        self._queued = 0
+        self._early.clear()
+        self.process.resume()
+        self._news.set()
+
+    def _withdraw(self) -> None:
+        """Cancel the permissions that wait, and end the waits for outcomes."""
+        waiting, self._waiting = self._waiting, {}
+        for permission in waiting.values():
+            permission.cancel()
+        self._new = []
+        outcomes, self._outcomes = self._outcomes, {}
+        for outcome in outcomes.values():
+            if not outcome.done():
+                outcome.set_result(Outcome("error", NO_OUTCOME))
+
+    def _ended(self, prompt: asyncio.Task[Any]) -> None:
+        if not prompt.cancelled():
+            prompt.exception()  # the reply reports it, if there still is one
+        if prompt is self._prompt:
+            self._withdraw()
+            self._news.set()
+
+    # --- What the agent sends ---------------------------------------------------------------------
+
+    def is_full(self) -> bool:
+        """Whether no more updates can be kept until a reply takes some."""
+        return self._queued > MOST_QUEUED
+
+    def lose(self) -> None:
+        """Learn that the process has ended."""
+        self._is_lost = True
+        self._withdraw()
+        if self._prompt is None:
+            self._clear()
+        self._news.set()
+
+    def update(self, update: Mapping[str, Any]) -> None:
+        """Receive an update; what comes outside of a prompt is not part of any reply."""
+        match update.get("sessionUpdate"):
+            case "current_mode_update":
+                self._note_mode(update.get("currentModeId"))
+            case "config_option_update":
+                state = mode_state(update)
+                if state.option:
+                    self.modes = ModeState(self.modes.current, state.available, state.option)
+                    self._note_mode(state.current)
+            case "available_commands_update":
+                self._note_commands(update.get("availableCommands"))
+            case "tool_call" | "tool_call_update" if self._takes_updates:
+                self._note_call(update)
+            case "agent_message_chunk" | "agent_thought_chunk" | "plan" | "usage_update":
+                if self._takes_updates:
+                    self._put({UPDATE: update}, len(repr(update)))
+
+    @property
+    def _takes_updates(self) -> bool:
+        is_prompting = self._prompt is not None and not self._prompt.done()
+        return is_prompting and not self._is_cancelled and not self.is_replaying
+
+    def _put(self, payload: Mapping[str, Any], size: int) -> None:
+        self._queue.append((payload, size))
+        self._queued += size
+        self._news.set()
+        if self.is_full():
+            for outcome in self._outcomes.values():  # nothing takes updates during a call
+                if not outcome.done():
+                    outcome.set_result(Outcome("error", TOO_MUCH))
+
+    def _note_call(self, update: Mapping[str, Any]) -> None:
+        match self._records.take(update):
+            case RanByAgent() as ran:
+                self._put({RAN: ran}, len(ran.call.arguments) + len(ran.outcome.text))
+            case AskedCallEnded(ids, outcome):
+                for each in ids:
+                    self._note_outcome(each, outcome)
+            case None:
+                pass
+
+    def _note_outcome(self, call_id: str, outcome: Outcome) -> None:
+        if call_id in self._waiting:  # it ran, although the user has not decided
+            self._early[call_id] = Outcome(
+                "error", f"{UNASKED}\n{outcome.text}", outcome.pictures, outcome.whole
+            )
+        elif (future := self._outcomes.get(call_id)) and not future.done():
+            future.set_result(outcome)
+
+    def _note_commands(self, commands: Any) -> None:
+        names = (
+            [c.get("name") for c in commands if isinstance(c, dict)]
+            if isinstance(commands, list)
+            else []
+        )
+        self.commands = tuple(one_line(n, 60) for n in names if isinstance(n, str))[:200]
+
+    def _note_mode(self, mode: Any) -> None:
+        """Note that the agent has changed its mode, and change it back."""
+        if not isinstance(mode, str):
+            return
+        self.modes = ModeState(mode, self.modes.available, self.modes.option)
+        if self.is_replaying or not self._mode or mode == self._mode or not self.is_open:
+            return
+        self._mode_changes += 1
+        if self._mode_changes > _MOST_MODE_CHANGES:
+            self.process.end()
+            return
+        restoring = asyncio.ensure_future(self._restore_mode())
+        self._restoring.add(restoring)
+        restoring.add_done_callback(self._restoring.discard)
+
+    async def _restore_mode(self) -> None:
+        try:
+            await self._change_mode(self._mode)
+        except ModelError:
+            self.process.end()
+
+    # --- Permissions ------------------------------------------------------------------------------
+
+    async def ask(self, params: Mapping[str, Any]) -> Any:
+        """The result of a permission request, when the user has decided; otherwise cancelled."""
+        call, options = params.get("toolCall"), params.get("options")
+        if not isinstance(call, dict) or not isinstance(options, list) or not self._takes_updates:
+            return CANCELLED
+        if len(self._waiting) >= MOST_PERMISSIONS:
+            return CANCELLED
+        made = self._records.ask(call)
+        if made is None:
+            return CANCELLED
+        permission = PermissionRequest(made, options, asyncio.get_running_loop().create_future())
+        self._waiting[made.id] = permission
+        self._new.append(made.id)
+        self._news.set()
+        return await permission.answer
+
+    def awaits(self, call_id: str) -> bool:
+        """Whether the agent still waits for the user's choice on this call."""
+        return call_id in self._waiting
+
+    def dismiss(self, call_ids: Collection[str]) -> None:
+        """Tell the agent that these calls must not run."""
+        for call_id in call_ids:
+            if permission := self._waiting.pop(call_id, None):
+                permission.reject()
+            self._early.pop(call_id, None)
+
+    async def answer(self, call_id: str) -> Outcome:
+        """Allow a call, and wait for its outcome."""
+        permission = self._waiting.pop(call_id, None)
+        if permission is None:
+            return Outcome("error", NOT_AWAITED)
+        if early := self._early.pop(call_id, None):
+            permission.cancel()
+            return early
+        future = asyncio.get_running_loop().create_future()
+        self._outcomes[call_id] = future
+        try:
+            if not permission.approve():
+                return Outcome("error", NOT_ONCE)
+            return await self._outcome(future)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        finally:
+            self._outcomes.pop(call_id, None)
+
+    async def _outcome(self, future: asyncio.Future[Outcome]) -> Outcome:
+        """The outcome of an allowed call, or the reason why there is none."""
+        while not future.done():
+            self._news.clear()
+            if self._new:  # the agent may wait for that choice before it ends this call
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(AFTER_S):
+                        return await asyncio.shield(future)
+                return Outcome("ok", STILL_RUNNING)
+            news = asyncio.ensure_future(self._news.wait())
+            waits: set[asyncio.Future[Any]] = {future, news}
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                news.cancel()
+        return future.result()

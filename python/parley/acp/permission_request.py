@@ -1,0 +1,55 @@
+"""A permission request of an agent, and its answers: only ever for this one call.
+
+Options are found by their kind, because their ids differ and may deceive. Pure, except for the
+future that the agent's request waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from parley.chat.transcript import ToolCall
+
+CANCELLED = {"outcome": {"outcome": "cancelled"}}
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRequest:
+    """The call that an agent asks about, the options that it offers, and the future of the answer."""
+
+    call: ToolCall
+    options: Sequence[Any]
+    answer: asyncio.Future[Any]
+
+    def approve(self) -> bool:
+        """Allow this call once; False if the agent does not offer that, so that the call is
+        cancelled."""
+        return self._select("allow_once")
+
+    def reject(self) -> None:
+        """Reject this call once; cancel it if the agent does not offer that."""
+        self._select("reject_once")
+
+    def cancel(self) -> None:
+        """Withdraw the call."""
+        if not self.answer.done():
+            self.answer.set_result(CANCELLED)
+
+    def _select(self, kind: str) -> bool:
+        option = next((each for each in self.options if _is_of(each, kind)), None)
+        if option is None or self.answer.done():
+            self.cancel()
+            return False
+        chosen = {"outcome": "selected", "optionId": option["optionId"]}
+        self.answer.set_result({"outcome": chosen})
+        return True
+
+
+def _is_of(option: Any, kind: str) -> bool:
+    match option:
+        case {"kind": str(found), "optionId": str()}:
+            return found == kind
+    return False

@@ -1,0 +1,100 @@
+"""The modes of agents: which mode asks the user, and how a session is put into a mode. Pure.
+
+An agent may start in a mode that decides without the user. Knows the modes of known agents, in one
+table, and plain JSON of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.errors import ModelError
+from parley.text import one_line
+
+# Tried on 2026-11-24 with @agentclientprotocol/claude-agent-acp 0.101.0, whose mode `auto` wrote a
+# file unasked; @agentclientprotocol/codex-acp 2.6.0, in whose mode `agent` a model decides;
+# @google/gemini-cli 0.61.0; opencode-ai 1.18.33, whose modes say nothing about permissions.
+ASKING: Mapping[str, tuple[str, ...]] = {
+    "claude": ("default",),
+    "codex": ("read-only", "workspace-write"),
+    "gemini": ("default",),
+    "opencode": (),
+}
+"""The modes that ask the user, the best first, by a word in the agent's name. An agent without modes
+of this sort asks as its own settings say."""
+_USUAL = ("default", "ask", "read-only")
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ModeState:
+    """The modes that a session offers. `option` is the id of the option that sets them; "" if they
+    have a method of their own."""
+
+    current: str = ""
+    available: tuple[str, ...] = ()
+    option: str = ""
+
+
+def mode_state(response: Any) -> ModeState:
+    """The modes in a session's response; options take precedence over modes."""
+    match response:
+        case {"configOptions": [*options]}:
+            for option in options:
+                match option:
+                    case {"category": "mode", "id": str(name), "currentValue": str(current)}:
+                        return ModeState(current, _values(option.get("options")), name)
+    match response:
+        case {"modes": {"currentModeId": str(current), "availableModes": [*modes]}}:
+            known = (mode.get("id") for mode in modes if isinstance(mode, Mapping))
+            return ModeState(current, tuple(name for name in known if isinstance(name, str)))
+    return ModeState()
+
+
+def _values(options: Any) -> tuple[str, ...]:
+    """The values of an option, which may be in groups."""
+    values = list[str]()
+    for each in options if isinstance(options, list) else []:
+        match each:
+            case {"value": str(value)}:
+                values.append(value)
+            case {"options": [*more]}:
+                values += _values(more)
+    return tuple(values)
+
+
+def wanted_mode(agent: str, state: ModeState, chosen: str) -> str:
+    """The mode that a session needs: the user's, else the mode that asks; "" for the agent's own.
+
+    Raises ModelError if the agent has modes, and none is known to ask.
+    """
+    offered = ", ".join(one_line(name, _MOST_SHOWN) for name in state.available) or "none"
+    if chosen:
+        if chosen in state.available:
+            return chosen
+        raise ModelError(
+            f"the agent has no mode {one_line(chosen, _MOST_SHOWN)!r}. Set mode in the chat's front "
+            f"matter to one of its modes: {offered}",
+            reason="no such mode",
+        )
+    if not state.available:
+        return ""
+    known = next((modes for word, modes in ASKING.items() if word in agent.lower()), _USUAL)
+    if not known:
+        return ""
+    for mode in known:
+        if mode in state.available:
+            return mode
+    raise ModelError(
+        "the agent has modes, and Parley does not know which of them asks before each call. Set mode "
+        f"in the chat's front matter to one of its modes: {offered}",
+        reason="no mode that asks",
+    )
+
+
+def is_asking_mode(agent: str, mode: str) -> bool:
+    """Whether a mode of this agent is known to ask, so that it need not be shown."""
+    known = next((modes for word, modes in ASKING.items() if word in agent.lower()), _USUAL)
+    return not mode or not known or mode in known

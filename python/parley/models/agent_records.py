@@ -1,0 +1,214 @@
+"""What an agent has reported about its calls during one prompt, and the call that it asks about.
+
+Receives the updates in the order of their arrival, as plain JSON, and limits what is kept. Knows
+neither the connection nor the user's choices.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from parley.chat.transcript import ToolCall
+from parley.text import one_line
+from parley.tools.agent_calls import FileDiff, call_arguments, kind_of_call
+from parley.tools.results import Outcome, outcome
+
+MOST_CALLS = 500
+"""How many of a prompt's calls are kept; the oldest is forgotten first."""
+MOST_OF_A_CALL = 2_000_000
+"""The most bytes of one call's update; of a larger one, only its title, kind and state are kept."""
+MOST_IN_ALL = 32_000_000
+_TITLE_SHOWN = 300
+_MOST_PATHS = 50
+_ENDED = ("completed", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class RanByAgent:
+    """A call that the agent ran by its own rules, with its outcome."""
+
+    call: ToolCall
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCallEnded:
+    """Calls that the agent has asked about, by Parley's ids, have this outcome."""
+
+    ids: tuple[str, ...]
+    outcome: Outcome
+
+
+CallNews: TypeAlias = RanByAgent | AskedCallEnded | None
+
+
+@dataclass(slots=True)
+class _Record:
+    """One call, as far as it is known."""
+
+    title: str = ""
+    kind: str = "other"
+    raw: object = None
+    content: list[Any] = field(default_factory=list)
+    output: object = None
+    paths: tuple[str, ...] = ()
+    status: str = "pending"
+    own_ids: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+class AgentRecords:
+    """The calls of one prompt. `next_id` makes an id that no other call of any chat has, because the
+    agent's own ids may repeat."""
+
+    def __init__(self, next_id: Callable[[], str], max_bytes: int) -> None:
+        """`max_bytes` limits each result."""
+        self._next_id = next_id
+        self._max_bytes = max_bytes
+        self._records: dict[str, _Record] = {}
+
+    def take(self, update: Mapping[str, Any]) -> CallNews:
+        """Note a `tool_call` or a `tool_call_update`; returns what has become certain."""
+        record = self._merged(update)
+        if record is None or record.status not in _ENDED:
+            return None
+        return self._ended(record)
+
+    def ask(self, update: Mapping[str, Any]) -> ToolCall | None:
+        """The call that a permission request is about; None if it cannot be shown as a whole."""
+        size = _size(update)
+        record = self._merged(update)
+        if record is None or size > MOST_OF_A_CALL:
+            return None
+        own = self._next_id()
+        call = _call(record, own)
+        if call is not None:
+            record.own_ids.append(own)
+        return call
+
+    def unfinished(self) -> Iterator[RanByAgent]:
+        """The calls without an outcome about which the agent has not asked, at the prompt's end."""
+        for record in list(self._records.values()):
+            if record.status not in _ENDED and not record.own_ids:
+                record.status = "failed"
+                record.content, record.output = [], None
+                yield self._ran(record, "The agent ended its turn without reporting an outcome.")
+
+    def _ended(self, record: _Record) -> CallNews:
+        if record.own_ids:
+            own_ids, record.own_ids = tuple(record.own_ids), []
+            return AskedCallEnded(own_ids, self._outcome(record))
+        return self._ran(record)
+
+    def _ran(self, record: _Record, text: str = "") -> RanByAgent:
+        own = self._next_id()
+        call = _call(record, own) or ToolCall(
+            own, record.kind, call_arguments(record.title, None, ())
+        )
+        made = self._outcome(record)
+        return RanByAgent(call, replace(made, text=text) if text else made)
+
+    def _outcome(self, record: _Record) -> Outcome:
+        blocks = list(_blocks(record))
+        structured = None if isinstance(record.output, str) else record.output
+        status = "ok" if record.status == "completed" else "error"
+        made = outcome(status, blocks, structured, max_bytes=self._max_bytes)  # type: ignore[arg-type]
+        record.content, record.output = [], None  # it may be large, and is not needed again
+        return made
+
+    def _merged(self, update: Mapping[str, Any]) -> _Record | None:
+        """The record with the update's fields; None without an id."""
+        match update.get("toolCallId"):
+            case str(call_id) if len(call_id) <= MOST_OF_A_CALL:
+                pass
+            case _:
+                return None
+        known = self._records.get(call_id)
+        is_new = update.get("sessionUpdate") == "tool_call" and known and known.status in _ENDED
+        record = self._records.setdefault(call_id, _Record()) if not is_new else _Record()
+        self._records.pop(call_id, None)
+        self._records[call_id] = record
+        _merge(record, update)
+        self._forget()
+        return record
+
+    def _forget(self) -> None:
+        """Forget the oldest calls if there are too many; of an asked one, only its contents."""
+        total = sum(record.size for record in self._records.values())
+        for call_id in list(self._records)[:-1]:
+            if len(self._records) <= MOST_CALLS and total <= MOST_IN_ALL:
+                return
+            total -= self._records.pop(call_id).size
+
+
+def _merge(record: _Record, update: Mapping[str, Any]) -> None:
+    match update.get("title"):
+        case str(title):
+            record.title = one_line(title[: 4 * _TITLE_SHOWN], _TITLE_SHOWN)
+    if update.get("kind") is not None:
+        record.kind = kind_of_call(update["kind"])
+    match update.get("status"):
+        case "pending" | "in_progress" | "completed" | "failed" as status:
+            record.status = status
+    size = _size(update)
+    if size > MOST_OF_A_CALL:
+        return
+    record.size = max(record.size, size)
+    if update.get("rawInput") is not None:
+        record.raw = update["rawInput"]
+    if update.get("rawOutput") is not None:
+        record.output = update["rawOutput"]
+    match update.get("content"):
+        case [*content]:
+            record.content = content
+    match update.get("locations"):
+        case [*locations]:
+            record.paths = tuple(_paths(locations))
+
+
+def _paths(locations: list[Any]) -> Iterator[str]:
+    for location in locations[:_MOST_PATHS]:
+        match location:
+            case {"path": str(path)} if path:
+                yield path
+
+
+def _call(record: _Record, own: str) -> ToolCall | None:
+    """The call with everything that is known about it; None if it cannot be written."""
+    diffs = [diff for block in record.content if (diff := _diff(block))]
+    try:
+        text = call_arguments(record.title, record.raw, diffs, () if diffs else record.paths)
+    except (ValueError, RecursionError):
+        return None
+    return ToolCall(own, record.kind, text) if len(text) <= MOST_OF_A_CALL else None
+
+
+def _diff(block: Any) -> FileDiff | None:
+    match block:
+        case {"type": "diff", "path": str(path), "newText": str(new)} if path:
+            old = block.get("oldText")
+            return {"path": path, "oldText": old if isinstance(old, str) else None, "newText": new}
+    return None
+
+
+def _blocks(record: _Record) -> Iterator[Any]:
+    """The blocks of a call's outcome, in the form of results; a diff is already in the call."""
+    for block in record.content:
+        match block:
+            case {"type": "content", "content": content}:
+                yield content
+            case {"type": "diff", "path": str(path)}:
+                yield {"type": "text", "text": f"changed {one_line(path)}"}
+    if not record.content and isinstance(record.output, str) and record.output:
+        yield {"type": "text", "text": record.output}
+
+
+def _size(update: Mapping[str, Any]) -> int:
+    """The size of an update in characters of JSON; a value that is too deep counts as too large."""
+    try:
+        return len(json.dumps(update))
+    except (ValueError, RecursionError):
+        return MOST_OF_A_CALL + 1

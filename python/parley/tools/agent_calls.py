@@ -1,0 +1,96 @@
+"""Calls of other programs' agents: their tools, which are kinds of calls, and the form of their
+arguments.
+
+The arguments contain everything that the user sees before deciding, so an approval is bound to it.
+Does not know the protocol's messages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from parley.tools.catalogue import Catalogue, Tool, canonical
+
+FileDiff: TypeAlias = Mapping[str, str | None]
+"""A file's `path`, its `oldText` (None for a new file) and its `newText`; the texts may be parts."""
+
+# https://agentclientprotocol.com/protocol/tool-calls and `ToolKind` in agent-client-protocol 0.12.1,
+# read 2026-11-26. The order is the table's.
+KINDS: Mapping[str, str] = {
+    "read": "Read files or data",
+    "edit": "Change files",
+    "delete": "Delete files or data",
+    "move": "Move or rename files",
+    "search": "Search for information",
+    "execute": "Run commands or code",
+    "think": "Think or plan",
+    "fetch": "Get data from the network",
+    "switch_mode": "Switch the agent's mode",
+    "other": "Do something else",
+}
+"""The kinds of calls, which the agent chooses, with their titles."""
+
+NOT_AWAITED = (
+    "The agent's permission request ended with its process or its turn, so this call was cancelled "
+    "and did not run."
+)
+"""The result of a call whose agent no longer waits for a choice."""
+
+_MAY_DESTROY = frozenset({"delete", "move", "execute", "switch_mode", "other"})
+_SCHEMA: Mapping[str, Any] = {"type": "object"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PREFIX = canonical({"agent": []})[:-2]
+
+
+def agent_identity(command: Sequence[str], folder: str) -> str:
+    """The origin of an agent that this command starts, as canonical JSON."""
+    return canonical({"agent": list(command), "cwd": folder})
+
+
+def is_of_agent(tool: Tool) -> bool:
+    """Whether a tool is a kind of calls that another program's agent runs itself."""
+    return tool.identity.startswith(_PREFIX)
+
+
+@cache
+def agent_catalogue(server: str, identity: str) -> Catalogue:
+    """The tools of the agent with this identity; `server` is its provider's name."""
+    return Catalogue.of(
+        Tool(
+            server,
+            kind,
+            title,
+            input_schema=_SCHEMA,
+            annotations={"destructiveHint": True} if kind in _MAY_DESTROY else {},
+            identity=identity,
+        )
+        for kind, title in KINDS.items()
+    )
+
+
+def kind_of_call(kind: object) -> str:
+    """The kind of a call as the agent names it; `other` for an unknown kind."""
+    return kind if isinstance(kind, str) and kind in KINDS else "other"
+
+
+def call_arguments(
+    title: str, raw: object, diffs: Sequence[FileDiff], paths: Sequence[str] = ()
+) -> str:
+    """A call's arguments as JSON. `raw` is the agent's own input; `paths` are the files that it
+    names. Raises ValueError, or RecursionError for deep values.
+    """
+    fields: dict[str, Any] = {"title": title}
+    if raw not in (None, {}, ""):
+        fields["rawInput"] = raw
+    if diffs:
+        fields["diffs"] = list(diffs)
+    if paths:
+        fields["paths"] = list(paths)
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    if not _SURROGATE.search(text):
+        return text
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False)

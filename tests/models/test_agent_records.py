@@ -1,0 +1,115 @@
+"""What is kept of an agent's calls."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.models.agent_records import (
+    MOST_CALLS,
+    MOST_OF_A_CALL,
+    AgentRecords,
+    AskedCallEnded,
+    RanByAgent,
+)
+
+
+def records() -> AgentRecords:
+    numbers = count(1)
+    return AgentRecords(lambda: f"own.{next(numbers)}", 1000)
+
+
+def update(call_id: object = "t", **fields: Any) -> dict[str, Any]:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields}
+
+
+def test_a_call_is_certain_when_it_has_ended() -> None:
+    kept = records()
+    assert kept.take(update(title="Look", kind="read", locations=[{"path": "/a"}, 1])) is None
+    blocks = [{"type": "content", "content": {"type": "text", "text": "found"}},
+              {"type": "diff", "path": "/b", "newText": "b"}]  # fmt: skip
+    ran = kept.take(update(status="completed", content=blocks))
+    assert isinstance(ran, RanByAgent)
+    assert (ran.call.id, ran.call.name, ran.outcome.status) == ("own.1", "read", "ok")
+    assert ran.outcome.text == "found\nchanged /b"
+
+
+def test_a_permission_makes_its_call_even_if_no_update_came_before() -> None:
+    kept = records()
+    call = kept.ask({"toolCallId": "t", "title": "Run", "kind": "execute"})
+    assert call
+    assert json.loads(call.arguments) == {"title": "Run"}
+    ended = kept.take(update(status="failed", rawOutput="no"))
+    assert isinstance(ended, AskedCallEnded)
+    assert (ended.ids, ended.outcome.status, ended.outcome.text) == (("own.1",), "error", "no")
+
+
+def test_an_id_that_repeats_is_another_call() -> None:
+    kept = records()
+    first, second = kept.ask(update()), kept.ask(update())
+    assert first
+    assert second
+    assert first.id != second.id
+    ended = kept.take(update(status="completed"))
+    assert isinstance(ended, AskedCallEnded)
+    assert ended.ids == ("own.1", "own.2")
+    assert kept.take({**update(title="New"), "sessionUpdate": "tool_call"}) is None
+    again = kept.take(update(status="completed"))
+    assert isinstance(again, RanByAgent)
+    assert json.loads(again.call.arguments)["title"] == "New"
+
+
+def test_a_call_that_cannot_be_shown_as_a_whole_is_not_asked_about() -> None:
+    kept = records()
+    assert kept.ask(update(rawInput={"text": "x" * MOST_OF_A_CALL})) is None
+    assert kept.ask(update(7)) is None
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert kept.ask(update("deep", rawInput=deep)) is None
+
+
+def test_memory_is_limited() -> None:
+    kept = records()
+    for number in range(MOST_CALLS + 10):
+        kept.take(update(str(number)))
+    for number in range(30):
+        kept.take(update(f"large{number}", rawInput="x" * (MOST_OF_A_CALL - 1000)))
+    assert len(kept._records) <= MOST_CALLS
+    assert sum(record.size for record in kept._records.values()) < 40_000_000
+
+
+def test_calls_without_an_outcome_end_with_the_prompt() -> None:
+    kept = records()
+    kept.take(update("ran", status="in_progress"))
+    kept.ask(update("asked"))
+    (left,) = kept.unfinished()
+    assert left.outcome.status == "error"
+    assert list(kept.unfinished()) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(
+    st.sampled_from(["toolCallId", "title", "kind", "status", "content", "locations", "rawInput",
+                     "rawOutput", "sessionUpdate"]),
+    JSON | st.sampled_from(["t", "completed", "tool_call", "edit"]),
+)  # fmt: skip
+
+
+@given(st.lists(FIELDS, max_size=6))
+def test_no_update_is_an_error(updates: list[dict[str, Any]]) -> None:
+    kept = records()
+    for each in updates:
+        kept.take(each)
+        kept.ask(each)
+    list(kept.unfinished())

@@ -1,0 +1,79 @@
+"""The tools and arguments of agents' calls."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from parley.policy.permissions import is_destructive, memory_of
+from parley.policy.previews import CallPreview, FilePreview
+from parley.tools.agent_calls import (
+    KINDS,
+    agent_catalogue,
+    agent_identity,
+    call_arguments,
+    is_of_agent,
+    kind_of_call,
+)
+from parley.tools.catalogue import Tool
+from parley.tools.file_edits import file_edits
+
+CATALOGUE = agent_catalogue("coder", agent_identity(["coder", "--acp"], "project"))
+
+
+def test_an_agent_has_a_tool_for_each_kind_of_call() -> None:
+    assert set(CATALOGUE.names()) == set(KINDS)
+    assert all(is_of_agent(tool) and tool.server == "coder" for _, tool in CATALOGUE.tools)
+    assert not is_of_agent(Tool("coder", "edit", identity='{"command":["agent"]}'))
+
+
+def test_an_unknown_kind_is_another_call() -> None:
+    assert [kind_of_call(kind) for kind in ("edit", "magic", None, ["edit"])] == [
+        "edit", "other", "other", "other",
+    ]  # fmt: skip
+
+
+def test_another_command_is_another_tool() -> None:
+    other = agent_catalogue("coder", agent_identity(["coder", "--yolo"], "project"))
+    assert CATALOGUE.get("edit") != other.get("edit")
+
+
+@pytest.mark.parametrize("kind", ["execute", "delete", "move", "other", "switch_mode"])
+def test_a_capital_letter_never_remembers_a_call_that_may_destroy(kind: str) -> None:
+    tool = CATALOGUE.get(kind)
+    assert tool
+    assert is_destructive(tool)
+    assert memory_of(tool, None) == "nothing"
+
+
+def test_a_capital_letter_remembers_edits_only_if_a_diff_shows_them() -> None:
+    edit = CATALOGUE.get("edit")
+    assert edit
+    assert memory_of(edit, None) == "nothing"
+    shown = CallPreview((FilePreview("a", "a", "b"),), "base", is_binding=True)
+    assert memory_of(edit, shown) == "tool"
+
+
+def test_arguments_alone_are_enough_to_show_the_diff() -> None:
+    text = call_arguments(
+        "Edit", {"a": 1}, [{"path": "/p/a", "oldText": "a", "newText": "b"},
+                           {"path": "/p/new", "oldText": None, "newText": "n"}],
+    )  # fmt: skip
+    edits = file_edits("edit", json.loads(text))
+    assert [(e.path, e.kind) for e in edits] == [("/p/a", "edit"), ("/p/new", "create")]
+    assert edits[0].applied("xay") == "xby"
+    assert edits[1].applied(None) == "n"
+    deletion = file_edits("delete", json.loads(call_arguments("Delete", None, (), ["/p/a"])))
+    assert [(e.path, e.kind, e.applied("a")) for e in deletion] == [("/p/a", "delete", None)]
+
+
+def test_a_malformed_diff_shows_none() -> None:
+    assert file_edits("edit", {"title": "", "diffs": [{"path": 1, "newText": "b"}]}) == ()
+    assert file_edits("delete", {"title": "", "paths": [1]}) == ()
+
+
+def test_half_a_character_can_be_written() -> None:
+    text = call_arguments("x", {"a": "\ud800"}, ())
+    text.encode()
+    assert json.loads(text)["rawInput"] == {"a": "\ud800"}
