@@ -659,7 +659,8 @@ function H.chunks(buf, first, last)
   end
   local text = H.texts[buf][tostring(fold.number)]
   local is_row = fold.call ~= "" and last == first + 1
-  if not is_row and mark[4].end_row + 1 ~= last then
+  local _, without_blank = H.span(fold, { mark[2], mark[3], mark[4] })
+  if not is_row and mark[4].end_row + 1 ~= last and without_blank ~= last then
     return nil
   end
   local chunks = vim.list_slice(text.row)

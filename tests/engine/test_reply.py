@@ -72,7 +72,7 @@ async def test_nobody_can_choose_on_such_a_call_and_it_counts_for_no_limit() -> 
     assert await broken.run() == End("interrupted", "no route")
     assert "❓:[agent] `" in broken.text
     assert (await broken.press("ya", "web_search")).message == (
-        "no tool call is waiting for a choice here"
+        "this call was run by the agent: there is nothing to decide"
     )
     assert await broken.run() == End("complete")  # it never waits
     assert broken.tools.log == []

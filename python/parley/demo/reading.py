@@ -67,7 +67,7 @@ def read_responses(body: Body) -> Dialogue:
         body,
         entries=(entry for item in items for entry in _responses_entries(item)),
         system="\n".join(systems),
-        tools=tuple(str(tool["name"]) for tool in body.get("tools") or ()),
+        tools=tuple(str(tool["name"]) for tool in body.get("tools") or () if "name" in tool),
         parallel=body.get("parallel_tool_calls") is not False,
         thinking="on" if effort not in (None, "none") else "asked",
         limit=body.get("max_output_tokens"),

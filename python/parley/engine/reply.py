@@ -262,6 +262,7 @@ class _Reply:
             return _with_tip(shot, written)
 
         await self.ports.document.open_stream(tip)
+        await self.ports.document.settle()  # the edit, and thus the id, may come later
         self.ran[call.id] = written[0].call.id
         self.writer, self.has_text, self._block = ReplyWriter(), True, False
         self._status = ""

@@ -44,7 +44,9 @@ _MOST_CITED = 1000
 def begun(item: Mapping[str, Any], *, goes_back: bool) -> tuple[Ran, RanResult]:
     """A finished item as a call and its result; only an item that `goes_back` is kept whole."""
     action = _action(item.get("action"))
-    arguments = json.dumps(action, ensure_ascii=False, separators=(",", ":"))
+    is_repeated = action.get("queries") == [action.get("query")]
+    shown = {key: value for key, value in action.items() if key != "queries" or not is_repeated}
+    arguments = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     item_id = text(item, "id")
     call_id = item_id if CALL_ID.fullmatch(item_id) else "search"
     return Ran(ToolCall(call_id, SEARCH_NAME, arguments), "provider"), RanResult(
