@@ -122,7 +122,6 @@ COVERED_BY = {
 REACHED_BY = {
     "cli/check": ("cli/test_exits.py", '"check"'),
     "cli/pager": ("cli/test_approval_dialog.py", 'press("K")'),
-    "cli/report": ("cli/test_respond.py", '"respond"'),
     "cli/signals": ("cli/test_respond_ends.py", "SIGTERM"),
     "display/file_changes_text": ("cli/test_changes.py", "moved from a.txt"),
     "demo/text_tools": ("runtime/test_text_tool_caller.py", "Demo-Text"),

@@ -9,16 +9,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import parley
 from parley import ChunkType, engine
-from parley.chat.transcript import Proposal, Result, ToolCall
+from parley.chat.transcript import RUNNERS, Proposal, Result, Runner, ToolCall
 from parley.chunks import Chunk, Chunks, in_python
 from parley.models.events import Aside, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from tests.chats import SEARCH
-from tests.strategies import any_text, proposals, results
+from tests.strategies import any_text, proposals, ran, results
 
 CALL = Proposal(ToolCall("call_1", "f", "{}"))
 ENDED = {"type": "tool_result", "id": "call_1", "name": "f"}
@@ -70,13 +71,23 @@ def test_a_complete_reply_reports_the_tokens_of_its_request_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("ran_by", RUNNERS)
+def test_the_chunks_of_a_call_that_others_ran_name_them(ran_by: Runner) -> None:
+    call = Proposal(CALL.call, ran_by=ran_by)
+    begun, ended = chunks(
+        engine.CallBegan(call, SEARCH), engine.CallEnded(call, Result("ok", "a page"))
+    )
+    own = chunks(engine.CallBegan(CALL, SEARCH), engine.CallEnded(CALL, Result("ok", "a page")))
+    assert [begun, ended] == [chunk | {"ran_by": ran_by} for chunk in own]
+
+
 EVENTS = st.one_of(
     st.builds(TextDelta, any_text | st.text()),
     st.builds(ThinkingDelta, any_text | st.text()),
     st.builds(Aside, any_text),
     st.builds(Usage, *[st.integers(0, 2**63)] * 5),
     st.just(Finished("complete")),
-    st.builds(engine.CallBegan, proposals, st.just(SEARCH)),
+    st.builds(engine.CallBegan, proposals | ran, st.just(SEARCH)),
     st.builds(engine.CallEnded, proposals, results),
     st.builds(engine.CallRefused, proposals, results),
     st.builds(engine.MissingTools, st.lists(st.text(max_size=9), min_size=1).map(tuple)),

@@ -23,12 +23,16 @@ class TextChunk(TypedDict):
 
 
 class CallChunk(TypedDict):
-    """A call that is sent to its server; `content` is the call as JSON."""
+    """A call that is sent to its server; `content` is the call as JSON.
+
+    If the model's provider, or an agent by its own rules, runs the call, `ran_by` says so.
+    """
 
     type: Literal["tool_start"]
     content: str
     id: str
     name: str
+    ran_by: NotRequired[Literal["provider", "agent"]]
 
 
 class ResultChunk(TypedDict):
@@ -40,6 +44,7 @@ class ResultChunk(TypedDict):
     name: str
     is_error: bool
     refused: bool
+    ran_by: NotRequired[Literal["provider", "agent"]]
 
 
 class ErrorChunk(TypedDict):
@@ -71,8 +76,8 @@ class UsageChunk(TypedDict):
 
 
 class WithdrawnChunk(TypedDict):
-    """The text and thinking since the last result, or since the start, are void: the reply broke
-    off, and another one replaces it.
+    """The text and thinking since the last call or result, or since the start, are void: the reply
+    broke off, and another one replaces it.
     """
 
     type: Literal["withdrawn"]
@@ -140,9 +145,8 @@ class Chunks:
                 yield {"type": "content", "content": text}
             case ThinkingDelta(text):
                 yield {"type": "thinking", "content": text}
-            case engine.CallBegan(Proposal(call) as proposal, _):
-                content = proposal_json(proposal.call)
-                yield {"type": "tool_start", "content": content, "id": call.id, "name": call.name}
+            case engine.CallBegan(proposal, _):
+                yield _start(proposal)
             case engine.CallEnded(proposal, result):
                 yield _result(proposal, result)
             case engine.CallRefused(proposal, result):
@@ -172,12 +176,23 @@ def _counts(usage: Usage) -> TokenCounts:
     }
 
 
+def _start(proposal: Proposal) -> CallChunk:
+    call, content = proposal.call, proposal_json(proposal.call)
+    chunk = CallChunk(type="tool_start", content=content, id=call.id, name=call.name)
+    if proposal.ran_by:
+        chunk["ran_by"] = proposal.ran_by
+    return chunk
+
+
 def _result(proposal: Proposal, result: Result) -> ResultChunk:
-    return {
-        "type": "tool_result",
-        "content": result.text,
-        "id": proposal.call.id,
-        "name": proposal.call.name,
-        "is_error": result.status != "ok",
-        "refused": result.status == "refused",
-    }
+    chunk = ResultChunk(
+        type="tool_result",
+        content=result.text,
+        id=proposal.call.id,
+        name=proposal.call.name,
+        is_error=result.status != "ok",
+        refused=result.status == "refused",
+    )
+    if proposal.ran_by:
+        chunk["ran_by"] = proposal.ran_by
+    return chunk

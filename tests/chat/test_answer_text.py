@@ -54,6 +54,22 @@ def test_a_written_answer_has_the_text_of_its_stream() -> None:
     assert text_of_answer(parse(chat).exchanges[0].answers[0]) == "one\n\ntwo\n\nthree\n"
 
 
+def test_a_call_that_others_ran_separates_texts_and_ends_no_reply() -> None:
+    call = '❓:[provider] `{"id":"c","function":{"name":"f","arguments":"{}"}}`'
+    chat = f"💬: q\n\n🤖:[A]\n\none\n📝: x\n\n{call}\n\ntwo\n\n{call}\n\nthree\n📝: y\n"
+    answer = AnswerText()
+    text = [
+        answer.feed("one\n📝: x"),
+        answer.end_text(),
+        *map(answer.feed, ["\nt", "wo\n\n"]),
+        answer.end_text(),
+        *map(answer.feed, ["three\n", "📝: y"]),
+        answer.end(),
+    ]
+    assert "".join(text) == "one\n📝: x\n\ntwo\n\nthree\n"
+    assert text_of_answer(parse(chat).exchanges[0].answers[0]) == "".join(text)
+
+
 def test_text_is_returned_immediately() -> None:
     answer = AnswerText()
     assert [answer.feed(piece) for piece in ("On", "e.\n", "\n", "Two 📝")] == [

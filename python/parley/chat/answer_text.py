@@ -1,7 +1,7 @@
 """Extracts an answer's plain text from the stream, for consumers that do not use the chat file.
 
 The model's summary line at the end of a reply is for later requests, so it is left out. A blank
-line replaces anything between two replies, such as tool calls.
+line replaces anything between two texts, such as tool calls.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from parley.chat.grammar import SUMMARY
 from parley.chat.rounds import rounds
-from parley.chat.transcript import Answer, Text
+from parley.chat.transcript import Answer, Proposal, Text
 
 _PART = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -43,6 +43,14 @@ class AnswerText:
                 self._line, self._is_text = "", False
         return self._joined(text)
 
+    def end_text(self) -> str:
+        """End a text of a reply above a call that others ran, and return the rest of it."""
+        rest = self._rest.rstrip()
+        self._rest, self._line, self._is_text = "", "", False
+        text = self._joined(rest)
+        self._is_between = True
+        return text
+
     def end_reply(self) -> None:
         """End the reply; further text belongs to the next reply."""
         self._summary = self._rest.strip() or self._summary
@@ -72,9 +80,11 @@ def text_of_answer(answer: Answer) -> str:
     """A written answer's text, as from its stream."""
     text, pieces = AnswerText(), list[str]()
     for reply in rounds(answer):
-        pieces += [
-            text.feed(f"{part.text}\n\n") for part in reply.segments if isinstance(part, Text)
-        ]
+        for part in reply.segments:
+            if isinstance(part, Text):
+                pieces.append(text.feed(f"{part.text}\n\n"))
+            elif isinstance(part, Proposal) and part.ran_by:
+                pieces.append(text.end_text())
         text.end_reply()
     return "".join([*pieces, text.end()])
 

@@ -203,6 +203,8 @@ class AnswerReport(SilentReport):
                 screen().stream(self._text.feed(text))
             case Finished():
                 self._text.end_reply()
+            case engine.CallBegan(proposal) if proposal.ran_by:
+                screen().stream(self._text.end_text())
             case _:
                 super().on_event(what)
 

@@ -86,6 +86,8 @@ class Report:
 
     def __init__(self) -> None:
         self._in_line = False
+        self._is_below_row = False
+        """Whether the last output is a call that others ran, whose result has not arrived."""
         self._is_held = False
         """Whether the turn waits for the rate limit."""
         self._names = dict[tuple[str, str], tuple[str, str]]()
@@ -94,6 +96,9 @@ class Report:
     def text(self, piece: str) -> None:
         """Write a piece of the answer."""
         if piece:
+            if self._is_below_row:
+                self._is_below_row = False
+                say("")
             self._in_line = not piece.endswith("\n")
             screen().stream(piece)
 
@@ -135,12 +140,15 @@ class Report:
 
     def _write_call(self, proposal: Proposal) -> None:
         self._begin_paragraph()
-        say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")
+        by = f" (run by the {proposal.ran_by})" if proposal.ran_by else ""
+        say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}{by}")
+        self._is_below_row = bool(proposal.ran_by)
 
     def _write_result(self, proposal: Proposal, text: str) -> None:
         """Write a result with its call's name, because several calls run at once."""
         say_line(f"{_RESULT} {proposal.call.name}")
         say(f"{text}\n")
+        self._is_below_row = False
 
     def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
         """Prepare to ask the user about some calls, below the output so far."""
