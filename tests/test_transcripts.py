@@ -48,6 +48,11 @@ def read(path: Path) -> Transcript:
     return parse(path.read_bytes().decode("utf-8", "surrogateescape"))
 
 
+def corpus(name: str) -> Transcript:
+    """A chat of the corpus, by its name."""
+    return read(Path(__file__).parent / "transcripts" / f"{name}.md")
+
+
 def expect(path: Path, text: str) -> None:
     """Compare a text with its file, or write the file on request. A missing file stands for ""."""
     if os.environ.get("PARLEY_EXPECT"):

@@ -8,7 +8,7 @@ ignored in `==`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -284,6 +284,14 @@ class Proposal:
     def mark(self) -> str | None:
         """The word in the brackets of the call's line; None if there are none."""
         return self.choice or self.ran_by
+
+    @property
+    def readable_result(self) -> Result | None:
+        """The result without the parts that only the provider that ran the call understands."""
+        if self.result is None or self.ran_by != "provider":
+            return self.result
+        pictures = tuple(a for a in self.result.attachments if not a.is_text)
+        return replace(self.result, attachments=pictures)
 
     @property
     def undecided(self) -> bool:

@@ -282,7 +282,8 @@ class _Reply:
         await self.ports.document.settle()
         await self.ports.document.change(change)
         for proposal in ended[-1:]:
-            self.ports.observer.on_event(CallEnded(proposal, result))
+            readable = replace(proposal, result=result).readable_result or result
+            self.ports.observer.on_event(CallEnded(proposal, readable))
 
     async def _withdraw(self) -> None:
         """Everything written so far is void. The next text replaces it in a single change."""

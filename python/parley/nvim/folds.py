@@ -168,5 +168,5 @@ def _text(content: Content) -> dict[str, Any]:
     return {
         "row": row,
         "sign": (f"{SIGNS['result']} ", "ParleyResult"),
-        "outcome": outcome(call.result, row),
+        "outcome": outcome(call.readable_result or call.result, row),
     }

@@ -19,6 +19,7 @@ from parley.conversion.exports.html import html_page
 from tests.examples import examples
 from tests.pictures import png
 from tests.strategies import DIGEST, transcripts
+from tests.test_transcripts import corpus
 
 CHAT = """---
 topic: Stocks & <prices>
@@ -116,6 +117,14 @@ def test_the_page_has_the_whole_conversation() -> None:
     assert "[Stopped: by the user]" in text
     assert ("strong", {}) in page().all
     assert ("table", {}) in page().all
+
+
+def test_calls_that_others_ran_say_so_and_hide_what_only_a_provider_understands() -> None:
+    searched = Tags(html_page(corpus("provider_search"), "a.md")).text
+    assert "Tool call web_search, run by the provider" in searched
+    assert "Neovim news: https://neovim.io/news/" in searched
+    assert "text/plain" not in searched
+    assert "Tool call Bash, run by the agent" in Tags(html_page(corpus("agent_calls"), "a.md")).text
 
 
 CODE = """\

@@ -9,6 +9,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.conversion.exports.message_json import message_line, message_problems
+from tests.test_transcripts import corpus
 
 CHAT = """---
 system_prompt: Be brief.
@@ -169,3 +170,27 @@ def test_many_unfinished_parts_are_left_out(more: str) -> None:
         list(message_problems(chat))[-1]
         == "it ends with a question, but training data must end with an answer"
     )
+
+
+def test_an_agents_calls_are_calls_and_a_providers_calls_are_left_out_with_a_note() -> None:
+    worked = json.loads(message_line(corpus("agent_calls"), "openai"))["messages"]
+    assert [message["role"] for message in worked] == [
+        *("user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user")
+    ]
+    searched = corpus("provider_search")
+    assert [m["role"] for m in json.loads(message_line(searched, "anthropic"))["messages"]] == [
+        *("user", "assistant", "user")
+    ]
+    left_out = "calls that a provider ran are left out"
+    ends = "it ends with a question, but training data must end with an answer"
+    assert list(message_problems(searched)) == [left_out, ends]
+    only = parse(CALL_OF_A_PROVIDER)
+    assert json.loads(message_line(only, "openai"))["messages"] == [
+        {"role": "user", "content": "q"}
+    ]
+    assert list(message_problems(only)) == [left_out, ends]
+
+
+CALL_OF_A_PROVIDER = (
+    '💬: q\n\n🤖:[A]\n\n❓:[provider] `{"id":"s","function":{"name":"f","arguments":"{}"}}`\n'
+)

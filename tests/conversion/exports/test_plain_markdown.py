@@ -12,6 +12,7 @@ from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.conversion.exports.plain_markdown import markdown_page
 from parley.text import visible
 from tests.strategies import transcripts
+from tests.test_transcripts import corpus
 
 CHAT = """---
 topic: Stocks & *prices*
@@ -129,6 +130,16 @@ def test_a_text_with_an_unclosed_construct_becomes_a_code_block() -> None:
     assert page.endswith("## Answer\n\n```\na <pre>\n\n<pre>\nb\n```\n")
 
 
+def test_calls_that_others_ran_say_so_and_hide_what_only_a_provider_understands() -> None:
+    searched = markdown_page(corpus("provider_search"), "x")
+    assert "**Tool call `web_search`, run by the provider**" in searched
+    assert "**Result of `web_search`**\n\n```\nNeovim news: https://neovim.io/news/" in searched
+    assert ".txt" not in searched
+    worked = markdown_page(corpus("agent_calls"), "x")
+    assert "**Tool call `Bash`, run by the agent**" in worked
+    assert "**`Bash` failed**" in worked
+
+
 def test_unreadable_lines_and_orphan_results_are_included() -> None:
     lines = [
         "💬: *t*",
@@ -157,6 +168,6 @@ def test_no_text_hides_the_next_speaker_or_a_call(transcript: Transcript) -> Non
     assert len([h for h in headings if h.startswith(("Question", "Answer"))]) >= len(
         questions
     ) + len(answers)
-    calls = [p.call.arguments for answer in answers for p in answer.proposals]
+    calls = [p.call.arguments for answer in answers for p in answer.calls]
     bodies = [p.result.body for answer in answers for p in answer.proposals if p.result]
     assert {f"{visible(text)}\n" for text in (*calls, *bodies)} <= set(code)

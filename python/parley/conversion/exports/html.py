@@ -128,8 +128,9 @@ class _Page:
                 return f'<p class="note">{_text(notice.text)}</p>' if notice else ""
 
     def _call(self, proposal: Proposal) -> str:
-        name, result = proposal.call.name, proposal.result
-        arguments = _details(f"Tool call {name}", proposal.call.arguments)
+        name, result = proposal.call.name, proposal.readable_result
+        by = f", run by the {proposal.ran_by}" if proposal.ran_by else ""
+        arguments = _details(f"Tool call {name}{by}", proposal.call.arguments)
         return arguments + (
             f"\n{self._result(f'{name}: {_OUTCOMES[result.status]}', result)}" if result else ""
         )

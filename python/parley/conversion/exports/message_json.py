@@ -21,7 +21,6 @@ from parley.chat.transcript import (
     Answer,
     Attachment,
     Exchange,
-    Proposal,
     Text,
     Transcript,
 )
@@ -71,9 +70,8 @@ def message_line(transcript: Transcript, option: str) -> str:
 
 def message_problems(transcript: Transcript) -> Iterator[str]:
     """Notices about content that is not exported, or that providers reject for training."""
-    results = (
-        p.result for e in transcript.exchanges for a in e.answers for p in a.calls if p.result
-    )
+    calls = [p for e in transcript.exchanges for a in e.answers for p in a.calls]
+    results = filter(None, (call.readable_result for call in calls))
     returned = [attachment for result in results for attachment in result.attachments]
     asked_with = (p for e in transcript.exchanges if e.question for p in e.question.parts)
     pictures = [*returned, *(part for part in asked_with if isinstance(part, Attachment))]
@@ -81,6 +79,8 @@ def message_problems(transcript: Transcript) -> Iterator[str]:
         yield "pictures are replaced with text"
     if any(attachment.is_text for attachment in returned):
         yield "only the beginning of long results is included, as in the file"
+    if any(call.ran_by == "provider" for call in calls):
+        yield "calls that a provider ran are left out"
     exchanges = _finished(transcript.exchanges)
     if exchanges != _finished(transcript.exchanges, with_waiting=True):
         yield "the last calls have no results yet, so the reply that made them is left out"
@@ -121,9 +121,8 @@ def _decided(answer: Answer) -> Answer:
 
 
 def _says_something(answer: Answer) -> bool:
-    return any(
-        isinstance(segment, Proposal) or (isinstance(segment, Text) and bool(segment.text.strip()))
-        for segment in answer.segments
+    return any(call.ran_by != "provider" for call in answer.calls) or any(
+        isinstance(segment, Text) and segment.text.strip() for segment in answer.segments
     )
 
 

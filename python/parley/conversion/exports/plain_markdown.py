@@ -82,8 +82,9 @@ def _segment(segment: Segment) -> Iterator[str]:
             yield _whole(_SUMMARY.sub("**Summary**:", text))
         case Thinking(text=text):
             yield from _block("Thinking", text) if text else ()
-        case Proposal(call=call, result=result):
-            yield from _block(f"Tool call {_code(call.name)}", call.arguments, "json")
+        case Proposal(call=call, readable_result=result, ran_by=ran_by):
+            by = f", run by the {ran_by}" if ran_by else ""
+            yield from _block(f"Tool call {_code(call.name)}{by}", call.arguments, "json")
             yield from (
                 _result(_RESULTS[result.status].format(_code(call.name)), result) if result else ()
             )
