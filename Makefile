@@ -16,6 +16,7 @@
 #                TAG=yes, also tag the commit
 # make address   write the repository's address, URL=https://host/owner/parley, into all its places
 # make bench     measure on this machine; ONLY="requests streams" measures only these parts
+# make site      make the documentation's site in site/, with pictures of real screens
 # make screens   draw README's pictures in doc/ from real screens; TO=folder draws every scene
 
 # make PYTHON=/path/to/python3.12 ... uses this Python; by default, .venv uses the first Python that
@@ -92,8 +93,8 @@ $(GUESTS)/.stamp: Makefile | environment
 	@touch $@
 
 lint: environment stylua
-	@$(BIN)/ruff format --quiet --check python rplugin tests examples .ci/release
-	@$(BIN)/ruff check --quiet python rplugin tests examples .ci/release
+	@$(BIN)/ruff format --quiet --check python rplugin tests examples .ci
+	@$(BIN)/ruff check --quiet python rplugin tests examples .ci
 	@$(BIN)/python -m mypy --no-error-summary
 	@$(WITH_STYLUA) --check $(LUA)
 	@if command -v luacheck >/dev/null; then luacheck --quiet $(LUA); \
@@ -102,8 +103,8 @@ lint: environment stylua
 check: lint test branches
 
 format: environment stylua
-	@$(BIN)/ruff check --quiet --fix-only python rplugin tests examples .ci/release
-	@$(BIN)/ruff format --quiet python rplugin tests examples .ci/release
+	@$(BIN)/ruff check --quiet --fix-only python rplugin tests examples .ci
+	@$(BIN)/ruff format --quiet python rplugin tests examples .ci
 	@$(WITH_STYLUA) $(LUA)
 
 bench: environment
@@ -121,6 +122,14 @@ man: environment
 # Pictures of real screens: README's two moving pictures, or with TO, all scenes.
 screens: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.screens $(if $(TO),"$(TO)",doc asking editing)
+
+# The pictures are drawn again only if their folder is missing or they are not complete.
+site: environment
+	@PATH="$$PWD/$(BIN):$$PATH"; export PATH; \
+	for scene in $$(PYTHONPATH=.ci python -m website --scenes); do \
+	  [ -e "site/pictures/$$scene.svg" ] || echo "$$scene"; \
+	done | xargs -r python -m tests.nvim.screens site/pictures
+	@PYTHONPATH=.ci $(BIN)/python -m website
 
 stylua:
 	@if [ -x $(STYLUA) ] || command -v stylua >/dev/null; then :; \
@@ -142,7 +151,7 @@ lock:
 	  --no-annotate --custom-compile-command "make lock" --constraints - -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
+	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist site doc/tags python/*.egg-info
 	find .ci python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test slow branches neovims fuzz guests lint check format bench man release address screens lock clean
+.PHONY: environment stylua pyright demo test slow branches neovims fuzz guests lint check format bench man release address screens site lock clean

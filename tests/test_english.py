@@ -20,7 +20,7 @@ MOST_IN_DOCUMENTS, MOST_ON_A_PAGE, MOST_IN_DOCSTRINGS, MOST_IN_MESSAGES, MOST_LO
 
 DOCUMENTS = english.documents()
 KINDS: dict[str, Callable[[], list[Sentence]]] = {
-    "Python": lambda: english.docstrings("python", "rplugin", ".ci/release"),
+    "Python": lambda: english.docstrings("python", "rplugin", ".ci"),
     "tests": lambda: english.docstrings("tests"),
     "Lua": english.lua_comments,
 }

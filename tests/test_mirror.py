@@ -29,6 +29,7 @@ OF_THE_PROJECT = {
     "release",
     "sources",
     "transcripts",
+    "website",
 }
 """Tests outside the rooms: they check the texts, the gate and the package."""
 

@@ -1,0 +1,47 @@
+"""A page's content without its frame, and the pictures in it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+PICTURES = "pictures"
+"""The site's folder with pictures."""
+THEMES = {"dark": "", "light": "light-"}
+"""For each theme, the beginning of a scene's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading, or a term of a list, to which links lead."""
+
+    level: int
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """HTML with one `h1`, and its further headings in order."""
+
+    title: str
+    html: str
+    headings: tuple[Heading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A picture of a real screen: the scene in `tests/nvim/screens.py`, and what it shows."""
+
+    scene: str
+    description: str
+
+
+def shown(screen: Screen) -> str:
+    """The picture in both themes, of which the style shows one."""
+    pictures = (
+        f'<img class="{theme}" src="{PICTURES}/{start}{screen.scene}.svg" loading="lazy" '
+        f'alt="{escape(screen.description)}">'
+        for theme, start in THEMES.items()
+    )
+    return f'<span class="screen">{"".join(pictures)}</span>'

@@ -1,0 +1,35 @@
+
+// The theme: the system's, or the reader's choice, which the browser keeps if it may.
+const kept = {
+  read() { try { return localStorage.getItem("theme") || ""; } catch { return ""; } },
+  write(theme) { try { localStorage.setItem("theme", theme); } catch { /* only for this page */ } },
+};
+const root = document.documentElement;
+const show = (theme) => { if (theme) root.dataset.theme = theme; else delete root.dataset.theme; };
+show(kept.read());
+
+addEventListener("DOMContentLoaded", () => {
+  const theme = document.getElementById("theme");
+  theme.value = kept.read();
+  theme.closest("label").hidden = false;
+  theme.addEventListener("change", () => { show(theme.value); kept.write(theme.value); });
+
+  const filter = document.getElementById("filter");
+  if (!filter) return;
+  const rows = [...document.querySelectorAll("section.letter li")];
+  const apply = () => {
+    const words = filter.value.toLowerCase().split(/\s+/);
+    let found = 0;
+    for (const row of rows) {
+      row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+      if (!row.hidden) found += 1;
+    }
+    for (const part of document.querySelectorAll("section.letter")) {
+      part.hidden = !part.querySelector("li:not([hidden])");
+    }
+    document.getElementById("found").textContent = filter.value ? `${found} names` : "";
+  };
+  filter.closest("p").hidden = false;
+  filter.addEventListener("input", apply);
+  apply();
+});
