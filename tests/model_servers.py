@@ -64,6 +64,7 @@ def claude(model: str, line: str, created: str, **more: Any) -> dict[str, Any]:
     capabilities = {
         "image_input": {"supported": True},
         "pdf_input": {"supported": False},
+        "server_tools": {"supported": True, "web_search": {"supported": True}},
         "thinking": {"supported": True, "types": types},
         "effort": {"supported": True, **efforts},
     }

@@ -23,6 +23,7 @@ from parley.models.events import (
     Call,
     Cited,
     Finished,
+    Paused,
     Ran,
     RanResult,
     RateLimits,
@@ -152,7 +153,7 @@ def test_every_command_prints_lines_of_the_schema_and_each_type_occurs(
             told = [
                 event
                 for event in events
-                if not isinstance(event, Ran | RanResult | Cited | AgentPlan)
+                if not isinstance(event, Ran | RanResult | Cited | AgentPlan | Paused)
             ]
             types |= types_of(printed(capsys, told))
     with closing(LedgerFile(default_path(shell.environ))) as ledger:

@@ -23,6 +23,7 @@ from parley.errors import ModelError
 from parley.models.events import (
     Call,
     Finished,
+    Ran,
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
@@ -174,7 +175,7 @@ def test_an_old_answer_stays_until_the_new_one_has_content(
 
 
 def _has_words(step: ScriptStep) -> bool:
-    return isinstance(step, ThinkingDelta | ThinkingEnd)
+    return isinstance(step, ThinkingDelta | ThinkingEnd | Ran)
 
 
 def lived(kind: str, chat: str, steps: list[ScriptStep]) -> bool:

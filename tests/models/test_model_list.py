@@ -60,6 +60,7 @@ def test_anthropics_list_states_how_a_model_thinks_and_what_it_sees() -> None:
         ("low", "high"),
         sees_pictures=True,
         reads_pdfs=False,
+        searches=True,
     )
     assert (nova.line, nova.created, nova.ends) == ("sonnet", 1_801_440_000, "")
     assert (old.lifecycle, old.ends) == ("deprecated", "2027-03-01")

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.strict.kinds import dotted, kinds_rule
 from tests.strict.pictures import anthropic_pictures
+from tests.strict.search_blocks import SEARCH_BLOCKS, SEARCH_RULES
 from tests.strict.shapes import (
     Block,
     Body,
@@ -34,6 +35,8 @@ _BLOCK_FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "redacted_thinking": (("data",), ()),
     "tool_use": (("id", "name", "input"), ("cache_control", "caller", "toolset_name")),
     "tool_result": (("tool_use_id",), ("content", "is_error", "cache_control", "toolset_name")),
+    "server_tool_use": (("id", "name", "input"), ("cache_control", "caller")),
+    "web_search_tool_result": (("tool_use_id", "content"), ("cache_control", "caller")),
     "image": (("source",), ("cache_control",)),
     "document": (("source",), ("title", "context", "citations", "cache_control")),
 }
@@ -46,7 +49,7 @@ _BLOCK = _TEXT_BLOCK | {
     "name": str,
     "input": dict,
     "tool_use_id": str,
-    "content": (str, [_TEXT_BLOCK | {"source": dict}]),
+    "content": (str, dict, [_TEXT_BLOCK | {"source": dict, "encrypted_content": str}]),
     "is_error": bool,
     "source": dict,
 }
@@ -122,6 +125,10 @@ def _block_shape(place: str, block: Block) -> Iterator[str]:
             yield f"{place}.{kind}.{field}: Field required"
         elif block[field] is None:
             yield f"{place}.{kind}.{field}: Input should not be null"
+    if isinstance(block.get("content"), dict) and kind != "web_search_tool_result":
+        yield f"{place}.{kind}.content: Input should be a valid string or array"
+    if isinstance(block.get("content"), str) and kind == "web_search_tool_result":
+        yield f"{place}.{kind}.content: Input should be a valid object or array"
     for field in block.keys() - {"type", *required, *optional}:
         yield f"{place}.{kind}.{field}: Extra inputs are not permitted"
 
@@ -141,10 +148,12 @@ def _some_messages(body: Body) -> Iterator[str]:
 def _no_prefill(body: Body) -> Iterator[str]:
     if not body["messages"] or body["messages"][-1]["role"] == "user":
         return
-    yield _PREFILL
     blocks = [
         placed for placed in placed_blocks(body) if placed.message == len(body["messages"]) - 1
     ]
+    if any(placed.kind in SEARCH_BLOCKS for placed in blocks):
+        return  # the provider paused this reply and continues it
+    yield _PREFILL
     text = str(blocks[-1].block.get("text", "")) if blocks else ""
     if text != text.rstrip():
         yield "messages: final assistant content cannot end with trailing whitespace"
@@ -163,7 +172,7 @@ def _no_empty_messages(body: Body) -> Iterator[str]:
 def _no_empty_texts(body: Body) -> Iterator[str]:
     for placed in placed_blocks(body):
         whole_message = isinstance(body["messages"][placed.message]["content"], str)
-        inner = placed.block.get("content")
+        inner = placed.block.get("content") if placed.kind == "tool_result" else None
         for block in [placed.block, *(inner if isinstance(inner, list) else [])]:
             if not (whole_message and block.get("text") == ""):  # the message was refused for it
                 yield from _text_refused("messages", block)
@@ -226,6 +235,7 @@ _RULES: tuple[Rule, ...] = (
     _no_empty_texts,
     _pictures,
     *TOOL_RULES,
+    *SEARCH_RULES,
     _no_prefill,
     _cache_marks,
     *THINKING_RULES,

@@ -18,6 +18,8 @@ _SIDES: Mapping[str, str] = {
     "thinking": "assistant",
     "redacted_thinking": "assistant",
     "tool_result": "user",
+    "server_tool_use": "assistant",
+    "web_search_tool_result": "assistant",
 }
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -33,7 +35,7 @@ def _sides(body: Body) -> Iterator[str]:
 
 def _identifiers(body: Body) -> Iterator[str]:
     for placed in placed_blocks(body):
-        for field in ("id", "tool_use_id"):
+        for field in ("id", "tool_use_id") if placed.kind in ("tool_use", "tool_result") else ():
             if not _ID.fullmatch(str(placed.block.get(field, "x"))):
                 yield f"{placed.place}.{placed.kind}.{field}: {_PATTERN.format('+')}"
         if placed.kind == "tool_use" and not NAME.fullmatch(placed.block["name"]):
@@ -114,6 +116,8 @@ def _tools(body: Body) -> Iterator[str]:
         if not NAME.fullmatch(str(tool.get("name", ""))):
             yield f"tools.{at}.custom.name: {_PATTERN.format('{1,64}')}"
         schema = tool.get("input_schema")
+        if str(tool.get("type", "custom")) != "custom":
+            continue
         if schema is None:
             yield f"tools.{at}.custom.input_schema: Field required"
         elif schema.get("type") != "object":

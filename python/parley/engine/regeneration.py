@@ -119,10 +119,12 @@ class _NewAnswer:
     async def open_stream(
         self, tip: Callable[[Snapshot], tuple[Edit, int]], text: str = ""
     ) -> None:
-        """Add a line for the reply; for a pending answer, the first text does so."""
+        """Add a line for the reply; for a pending answer, the first text does so, or a call that
+        others run."""
         if self.is_pending:
             self._tip = tip
-        if text or not self.is_pending:
+        shot = await self._look()
+        if text or not self.is_pending or self._writes(shot, tip):
             await self._open(tip, text)
 
     async def append(self, text: str) -> None:
@@ -173,6 +175,12 @@ class _NewAnswer:
 
     def _emptied(self, shot: Snapshot) -> Snapshot:
         return edited(shot, [edits.empty_answer(shot.lines, shot.answer, self._agent)])
+
+    def _writes(self, shot: Snapshot, tip: Callable[[Snapshot], tuple[Edit, int]]) -> bool:
+        """Whether this place for a stream follows new content of the answer."""
+        empty = self._emptied(shot)
+        edit, _ = tip(empty)
+        return any(not isinstance(s, Note) for s in edited(empty, [edit]).answer.segments)
 
     def _replaced(self, shot: Snapshot, change: Change) -> Snapshot:
         empty = self._emptied(shot)

@@ -8,15 +8,17 @@ default value. Knows nothing about clients, keys or hosts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
+from parley.chat.history import CallOutcome, ModelTurn, Part, ProviderCall, Turn, UserTurn
 from parley.chat.transcript import Attachment, Text, Thinking
 from parley.media import PDF
+from parley.models import anthropic_searches as searches
 from parley.models import decoder
-from parley.models.accumulate import PartialCall
+from parley.models.accumulate import PartialCall, finished_calls
 from parley.models.decoder import sound_signature
 from parley.models.encode import (
     STRICT_ID,
@@ -29,12 +31,26 @@ from parley.models.encode import (
     wire_ids,
     wire_name,
 )
-from parley.models.events import Event, Reason, ThinkingEnd, Usage
+from parley.models.events import (
+    Aside,
+    Cited,
+    Event,
+    Finished,
+    Paused,
+    Ran,
+    RanResult,
+    Reason,
+    ThinkingEnd,
+    Usage,
+)
 from parley.models.fields import mapping, number, sequence, text
 from parley.models.picture_limits import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
+from parley.models.received_blocks import ReceivedBlocks
 from parley.models.request import Request, tool_fields
+from parley.models.searches import SEARCH_NAME
 from parley.models.thinking import ThinkingFields, claude_thinking
+from parley.text import one_line
 from parley.tools.convert import Definition, shape
 from parley.tools.convert import definition as mcp_definition
 
@@ -46,6 +62,8 @@ def request_body(request: Request) -> Body:
     """The body of a streaming request, in the client's form; equal requests give equal bytes."""
     turns = request.turns()
     messages = _messages(turns, request)
+    if request.paused:
+        messages.append({"role": "assistant", "content": list(request.paused)})
     mode = _thinking(request)
     body: Body = {
         "model": request.model,
@@ -55,13 +73,43 @@ def request_body(request: Request) -> Body:
     }
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
-    body |= tool_fields(request, turns, tool, {"type": "none"})
+    body |= _tool_fields(request, turns, messages)
     if mode.config and _may_think(mode.config, messages):
         body["thinking"] = dict(mode.config)
     if mode.effort:
         body["output_config"] = {"effort": mode.effort}
     _mark_cached(body, is_long=request.may_wait and "short_cache" not in request.quirks)
     return fit_body(body)
+
+
+def _tool_fields(
+    request: Request, turns: Sequence[Turn], messages: Sequence[Body]
+) -> dict[str, Any]:
+    """The tools, the provider's search last.
+
+    With earlier searches in the messages, the provider wants the tool even if calls are forbidden:
+    "keep the same `tools` array". If the user turns the search off, nothing of earlier searches is
+    sent: `max_uses` cannot be 0, and `tool_choice` would forbid all tools.
+    """
+    none = {"type": "none"}
+    fields = tool_fields(request, turns, tool, none)
+    if not _may_search(request):
+        return fields
+    search = searches.search_tool()
+    if request.tools_on:
+        return {"tools": [*(fields["tools"] if request.offers_tools else []), search]}
+    has_searched = any(
+        block["type"] == "server_tool_use" for message in messages for block in message["content"]
+    )
+    if not (fields or has_searched):
+        return {}
+    return {"tools": [*fields.get("tools", []), search], "tool_choice": none}
+
+
+def _may_search(request: Request) -> bool:
+    """Whether to offer the provider's search; a server's tool with its name replaces it."""
+    names = (name for name, _ in request.catalogue.in_full)
+    return request.may_search and SEARCH_NAME not in names
 
 
 def _thinking(request: Request) -> ThinkingFields:
@@ -93,8 +141,9 @@ def _messages(turns: Sequence[Turn], request: Request) -> list[Body]:
 def _sides(
     turns: Sequence[Turn], ids: Mapping[str, str], request: Request, images: Mapping[str, bytes]
 ) -> Iterator[tuple[str, list[Block]]]:
-    for turn in turns:
-        key = ("anthropic", call_ids(turn, ids))
+    found = searches.placed(turns, _raw(request))
+    for turn, placed in zip(turns, found, strict=True):
+        key = ("anthropic", call_ids(turn, ids), placed.key)
         visible = tuple(a.path for a in attachments_of(turn) if a.path in images) if images else ()
         match turn:
             case UserTurn():
@@ -103,10 +152,16 @@ def _sides(
             case ModelTurn():
                 yield (
                     "assistant",
-                    list(pieces(turn, key, partial(_reply_blocks, turn, ids, request))),
+                    list(pieces(turn, key, partial(_reply_blocks, turn, ids, request, placed))),
                 )
                 results = partial(_results, turn, ids, images)
                 yield "user", list(pieces(turn, ("results", *key, visible), results))
+
+
+def _raw(request: Request) -> Callable[[ProviderCall], object] | None:
+    """Finds what goes back of a search; None if nothing of any search does."""
+    may_go_back = request.keep_searches and _may_search(request)
+    return (lambda call: request.raw(call, searches.FORMAT)) if may_go_back else None
 
 
 def _question(turn: UserTurn, images: Mapping[str, bytes]) -> list[Block]:
@@ -128,25 +183,29 @@ def _block(part: str | Picture) -> Block:
     return {"type": "document" if media_type == PDF else "image", "source": source}
 
 
-def _reply_blocks(reply: ModelTurn, ids: Mapping[str, str], request: Request) -> Iterator[Block]:
-    yield from _prose_and_thinking(reply, request)
+def _reply_blocks(
+    reply: ModelTurn, ids: Mapping[str, str], request: Request, placed: searches.Placed
+) -> Iterator[Block]:
+    yield from placed.blocks.get(-1, ())
+    for at, part in enumerate(reply.parts):
+        yield from placed.blocks.get(at, ())
+        yield from _prose_and_thinking(part, reply, request)
     yield from _calls(reply, ids)
 
 
-def _prose_and_thinking(reply: ModelTurn, request: Request) -> Iterator[Block]:
-    for part in reply.parts:
-        match part:
-            case Text(text):
-                yield {"type": "text", "text": text}
-            case Thinking() if request.goes_back(part, reply):
-                if part.redacted:
-                    yield {"type": "redacted_thinking", "data": part.signature}
-                else:
-                    yield {
-                        "type": "thinking",
-                        "thinking": part.text or "",
-                        "signature": part.signature,
-                    }
+def _prose_and_thinking(part: Part, reply: ModelTurn, request: Request) -> Iterator[Block]:
+    match part:
+        case Text(text):
+            yield {"type": "text", "text": text}
+        case Thinking() if request.goes_back(part, reply):
+            if part.redacted:
+                yield {"type": "redacted_thinking", "data": part.signature}
+            else:
+                yield {
+                    "type": "thinking",
+                    "thinking": part.text or "",
+                    "signature": part.signature,
+                }
 
 
 # All results must come first in the next message, before any text: "`tool_use` ids were found
@@ -227,6 +286,7 @@ _REASONS: Mapping[str, Reason] = {
     "model_context_window_exceeded": "context",
     "pause_turn": "pause",
 }
+_KIND_SHOWN = 60
 _COUNTS = (
     "input_tokens",
     "output_tokens",
@@ -246,6 +306,12 @@ class Decoder(decoder.Decoder):
         super().__init__(provider, model, quirks)
         self._kinds: dict[int, str] = {}
         self._calls: dict[int, PartialCall] = {}
+        self._searches: dict[int, PartialCall] = {}
+        """The searches whose query is still arriving."""
+        self._search_ids: dict[str, str] = {}
+        """The ids of this reply's searches as events, by the ids that the provider uses."""
+        self._received = ReceivedBlocks()
+        self._unknown = set[str]()
         self._signature = ""
         self._usage: dict[str, int] = {}
         self._stop: tuple[Reason, str] | None = None
@@ -257,8 +323,17 @@ class Decoder(decoder.Decoder):
                 "index": int(index),
                 "delta": {"type": "text_delta", "text": str(piece)},
             } if type(index) is int and index in self._kinds:  # True is also an int
+                self._received.add(index, raw["delta"])
                 return piece
         return None
+
+    def resume(self, content: Sequence[Mapping[str, Any]]) -> None:
+        """Decode the rest of a reply that began with these blocks."""
+        self._received = ReceivedBlocks(content)
+        searches = [block for block in content if block.get("type") == "server_tool_use"]
+        self._search_ids = {id_: id_ for id_ in (text(block, "id") for block in searches)}
+        self._has_said = bool(content) and content[-1].get("type") == "text"
+        self._part()
 
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         match raw.get("type"):
@@ -269,8 +344,8 @@ class Decoder(decoder.Decoder):
                 yield from self._open(number(raw, "index"), mapping(raw, "content_block"))
             case "content_block_delta":
                 yield from self._delta(number(raw, "index"), mapping(raw, "delta"))
-            case "content_block_stop" if self._kinds.get(number(raw, "index")) == "thinking":
-                yield from self._end_thinking("" if self._calls else self._signature)
+            case "content_block_stop":
+                yield from self._close(number(raw, "index"))
             case "message_delta":
                 self._note_stop(mapping(raw, "delta"))
                 yield from self._count(mapping(raw, "usage"))
@@ -281,27 +356,36 @@ class Decoder(decoder.Decoder):
 
     def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
         kind = self._kinds[index] = text(block, "type")
+        self._received.open(index, block)
         if kind != "text":  # join adjacent texts, because a citation splits a sentence
             self._part()
         match kind:
             case "text":
                 yield from self._say(text(block, "text"))
+                for citation in sequence(block, "citations"):
+                    yield from _cited(citation)
             case "thinking":
                 self._signature = text(block, "signature")
                 yield from self._think(text(block, "thinking"))
-            case "redacted_thinking" if not self._calls:
-                if data := sound_signature(text(block, "data")):
-                    yield ThinkingEnd(data, redacted=True)
+            case "redacted_thinking":
+                yield from self._redacted(block)
             case "tool_use":
-                self._open_call = self._calls[index] = PartialCall(
-                    text(block, "id"), text(block, "name")
-                )
-                if arguments := mapping(block, "input"):  # compatible servers send them whole
-                    self._calls[index].arguments = json.dumps(arguments, ensure_ascii=False)
+                self._open_call = self._calls[index] = _begun_call(block)
+            case "server_tool_use" if block.get("name") == SEARCH_NAME:
+                self._open_call = self._searches[index] = _begun_call(block)
+            case "web_search_tool_result":
+                yield from self._take_result(block)
+            case _:
+                yield from self._left_out(text(block, "name") or kind)
+
+    def _redacted(self, block: Mapping[str, Any]) -> Iterator[Event]:
+        if not self._calls and (data := sound_signature(text(block, "data"))):
+            yield ThinkingEnd(data, redacted=True)
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
         if index not in self._kinds:
             raise ValueError(f"a piece of block {index}, which never started")
+        self._received.add(index, delta)
         match delta.get("type"):
             case "text_delta":
                 yield from self._say(text(delta, "text"))
@@ -309,15 +393,52 @@ class Decoder(decoder.Decoder):
                 yield from self._think(text(delta, "thinking"))
             case "signature_delta":
                 self._signature += text(delta, "signature")
-            case "input_json_delta" if index in self._calls:
-                self._calls[index].add(text(delta, "partial_json"))
+            case "citations_delta":
+                yield from _cited(mapping(delta, "citation"))
+            case "input_json_delta" if call := self._calls.get(index) or self._searches.get(index):
+                call.add(text(delta, "partial_json"))
+
+    def _close(self, index: int) -> Iterator[Event]:
+        if self._kinds.get(index) == "thinking":
+            yield from self._end_thinking("" if self._calls else self._signature)
+        elif search := self._searches.pop(index, None):
+            yield from self._search(search)
+
+    def _search(self, search: PartialCall) -> Iterator[Event]:
+        """The query of a search is known, and the provider runs it."""
+        (found,) = finished_calls([search], cut=False)
+        call = replace(found.call, index=None)
+        self._search_ids[search.id] = call.id
+        yield from self._interrupt()
+        yield Ran(call, "provider")
+
+    def _take_result(self, block: Mapping[str, Any]) -> Iterator[Event]:
+        """The result of a search; its call may be in an earlier reply."""
+        for index in sorted(self._searches):
+            yield from self._close(index)
+        search_id, last = text(block, "tool_use_id"), next(reversed(self._search_ids), "")
+        own = self._search_ids.get(search_id)
+        after = None if own is None else "" if search_id == last else self._search_ids[last]
+        yield RanResult(own or search_id, searches.outcome(block, after))
+
+    def _left_out(self, kind: str) -> Iterator[Event]:
+        """Report the first part of each unknown kind."""
+        if kind not in self._unknown:
+            self._unknown.add(kind)
+            yield Aside(
+                f"{self.provider} sent a part of a kind that Parley does not know, so it is not in "
+                f"the file: {one_line(kind, _KIND_SHOWN)}"
+            )
 
     def _count(self, usage: Mapping[str, Any]) -> Iterator[Event]:
         details = mapping(usage, "output_tokens_details")
         self._usage |= {key: number(usage, key) for key in _COUNTS if usage.get(key) is not None}
         self._usage |= {"thinking": number(details, "thinking_tokens")} if details else {}
+        charged = mapping(usage, "server_tool_use")
+        self._usage |= {"searches": number(charged, "web_search_requests")} if charged else {}
         prompt, out, read, write = (self._usage.get(key, 0) for key in _COUNTS)
-        yield Usage(prompt + read + write, out, read, write, self._usage.get("thinking", 0))
+        thinking, found = (self._usage.get(key, 0) for key in ("thinking", "searches"))
+        yield Usage(prompt + read + write, out, read, write, thinking, found)
 
     def _note_stop(self, delta: Mapping[str, Any]) -> None:
         if reason := text(delta, "stop_reason"):
@@ -331,9 +452,27 @@ class Decoder(decoder.Decoder):
     def _finish(self) -> Iterator[Event]:
         if self._stop is None:
             raise decoder.ended_early(self.provider)
-        yield from self._conclude(
-            [self._calls[index] for index in sorted(self._calls)], *self._stop
-        )
+        for index in sorted(self._searches):
+            if self._searches[index].is_whole():  # a reply that is cut off may end within a query
+                yield from self._close(index)
+        calls = [self._calls[index] for index in sorted(self._calls)]
+        content = self._received.all()
+        for event in self._conclude(calls, *self._stop):
+            is_paused = isinstance(event, Finished) and event.reason == "pause"
+            yield Paused("pause", content=content) if is_paused and content and not calls else event
+
+
+def _cited(citation: Mapping[str, Any]) -> Iterator[Event]:
+    """A page that a text cites; citations of other kinds have no address."""
+    if text(citation, "type") == "web_search_result_location":
+        yield Cited(text(citation, "url"), text(citation, "title"))
+
+
+def _begun_call(block: Mapping[str, Any]) -> PartialCall:
+    call = PartialCall(text(block, "id"), text(block, "name"))
+    if arguments := mapping(block, "input"):  # compatible servers send them whole
+        call.arguments = json.dumps(arguments, ensure_ascii=False)
+    return call
 
 
 # --- The provider's cache -------------------------------------------------------------------------

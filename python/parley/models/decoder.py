@@ -136,6 +136,10 @@ class Decoder(ABC):
         if not self._answered and isinstance(name, str) and is_model_name(name):
             self._answered = name
 
+    def resume(self, content: Sequence[Mapping[str, Any]]) -> None:  # noqa: B027 - most need not
+        """Decode the rest of a paused reply with this content so far; only some formats have
+        pauses."""
+
     @abstractmethod
     def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
         """Decode one payload."""

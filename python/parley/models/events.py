@@ -7,9 +7,9 @@ any time. Knows nothing about streams or providers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from parley.chat.transcript import Runner, ToolCall
 from parley.errors import ParleyError
@@ -132,6 +132,14 @@ class Finished:
 
     reason: Reason
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused(Finished):
+    """The provider paused its reply. To continue, it needs the content so far as it was sent; a
+    turn never sees this event, because the runtime asks for the rest."""
+
+    content: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

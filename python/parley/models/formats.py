@@ -124,6 +124,8 @@ class Format:
             request.catalogue,
         )
         decoder.own_call = lambda call: own_call(call, catalogue)
+        if request.paused:
+            decoder.resume(request.paused)
         return text_decoder(
             Redacting(decoder, *secrets), replace(request, catalogue=wire_catalogue(catalogue))
         )

@@ -20,7 +20,8 @@ class ModelFacts:
 
     `window` counts the tokens of prompt and reply together, `max_output` those of one reply.
     `thinking` has the thinking types that requests may contain; `efforts` has the levels of
-    thinking. `sees_pictures` and `reads_pdfs` say which attachments the model accepts.
+    thinking. `sees_pictures` and `reads_pdfs` say which attachments the model accepts, and
+    `searches` whether its provider can search the web for it.
     """
 
     window: int | None = None
@@ -30,6 +31,7 @@ class ModelFacts:
     efforts: tuple[str, ...] | None = None
     sees_pictures: bool | None = None
     reads_pdfs: bool | None = None
+    searches: bool | None = None
 
 
 NO_FACTS = ModelFacts()

@@ -142,6 +142,9 @@ def _model(entry: Mapping[str, Any]) -> ListedModel | None:
             efforts=_efforts(entry),
             sees_pictures=_takes(entry, "image", "image_input", "vision"),
             reads_pdfs=_takes(entry, "file", "pdf_input", ""),
+            searches=_supported(
+                _table(_table(entry, "capabilities"), "server_tools"), "web_search"
+            ),
         ),
         created=max(_seconds(entry.get(key)) for key in ("created", "created_at", "modified_at")),
         line=one_line(_text(entry, "line"))[:_LONGEST_LINE],

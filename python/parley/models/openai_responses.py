@@ -36,6 +36,7 @@ from parley.models.fields import mapping, number, sequence, text, token_counts
 from parley.models.picture_limits import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
+from parley.models.searches import SEARCH_NAME
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.convert import Definition, shape
 from parley.tools.convert import definition as mcp_definition
@@ -60,7 +61,7 @@ def request_body(request: Request) -> Body:
         body["instructions"] = request.system
     body |= tool_fields(request, turns, _lenient_tool, "none")
     included = list[str]()
-    if request.web_search and (request.tools_on or "tools" in body):
+    if request.may_search and (request.tools_on or "tools" in body):
         body["tools"] = [*body.get("tools", []), dict(openai_searches.TOOL)]
         included.append(openai_searches.SOURCES)
         if request.tools_on:
@@ -331,7 +332,7 @@ class Decoder(decoder.Decoder):
                     text(item, "call_id"), text(item, "name")
                 )
             case openai_searches.KIND:
-                self._open_call = PartialCall(text(item, "id"), openai_searches.SEARCH_NAME)
+                self._open_call = PartialCall(text(item, "id"), SEARCH_NAME)
                 self._open_call.is_running = True
 
     def _text(self, at: int, piece: str) -> Iterator[Event]:

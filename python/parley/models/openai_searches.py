@@ -15,11 +15,9 @@ from parley.chat.grammar import fit
 from parley.chat.transcript import CALL_ID, ToolCall
 from parley.models.events import Cited, Ran, RanResult
 from parley.models.fields import mapping, number, text
-from parley.models.searches import sealed, sources_text
+from parley.models.searches import SEARCH_NAME, sealed, sources_text
 from parley.tools.results import Outcome
 
-SEARCH_NAME = "web_search"
-"""The name of the call in the file, whatever the model does: its arguments tell."""
 SEARCH_FORM = "openai_responses"
 """The format of the attachment with an item."""
 KIND = "web_search_call"

@@ -5,7 +5,7 @@ Text that may be the start of the key is held back until more text arrives. Know
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +47,10 @@ class Redacting(Decoder):
         for event in self._decoder.read(payloads):
             yield from self._redacted([event])
         self._follow()
+
+    def resume(self, content: Sequence[Mapping[str, Any]]) -> None:
+        """Decode the rest of a reply that began with this content."""
+        self._decoder.resume(content)
 
     def _follow(self) -> None:
         self.wants_no_more, self.is_over = self._decoder.wants_no_more, self._decoder.is_over

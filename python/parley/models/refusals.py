@@ -113,6 +113,10 @@ def amended(
     request's body that the text names. Each change is either made only once
     or makes the request smaller every time.
     """
+    if status == 400 and request.keep_searches and _ABOUT_EARLIER_SEARCHES.search(words):
+        return Amendment(
+            replace(request, keep_searches=False), "Asking again without earlier searches..."
+        )
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
         return Amendment(
             replace(request, keep_thinking=False), "Asking again without earlier thoughts..."
@@ -160,6 +164,16 @@ def crowding(request: Request) -> str:
     words = [text.format(counted(count, noun)) for count, text, noun in omissions if count]
     words += ["the middle of the longest texts in the last exchange"] if memory.is_cut else []
     return f"this chat is too long for {request.model}; not sent: {', '.join(words)}"
+
+
+# "messages.17.content.0: Invalid `encrypted_content` in `search_result` block" (Anthropic, for
+# content that this account cannot read; several projects quote it), "`web_search` tool use with id
+# `srvtoolu_…` was found without a corresponding `web_search_tool_result` block" (Anthropic,
+# github.com/AnswerDotAI/lisette/issues/108). Read 2026-11-26.
+_ABOUT_EARLIER_SEARCHES = re.compile(
+    r"\bsearch_result\b|web_search_(?:tool_)?result|server_tool_use|`?web_search`? tool use with id",
+    re.IGNORECASE,
+)
 
 
 # "Invalid `signature` in `thinking` block. The block is bound to a different conversation"

@@ -73,6 +73,9 @@ class Request:
     provider's list, or the settings, state the `facts` about the model. `web_search` means that the
     provider may search the web itself. `mode` is the mode that the chat wants for an agent of another
     program; "" for the one that asks.
+    If `keep_searches` is False, nothing of earlier searches is sent back, because the
+    provider refused it. `paused` is the content of a paused reply that the
+    provider is asked to continue.
     """
 
     transcript: Transcript
@@ -105,6 +108,8 @@ class Request:
     facts: ModelFacts = NO_FACTS
     web_search: bool = False
     mode: str = ""
+    keep_searches: bool = True
+    paused: tuple[Mapping[str, Any], ...] = ()
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
     """Computed once from the other fields."""
 
@@ -112,6 +117,11 @@ class Request:
     def offers_tools(self) -> bool:
         """Whether the reply may contain calls."""
         return bool(self.tools_on and self.catalogue.tools)
+
+    @property
+    def may_search(self) -> bool:
+        """Whether the provider may search the web, and can do so for this model, as far as known."""
+        return self.web_search and self.facts.searches is not False
 
     def turns(self) -> tuple[Turn, ...]:
         """The turns to send."""

@@ -16,6 +16,8 @@ from parley.tools.catalogue import Tool
 
 WEB_SEARCH = "web_search"
 """The setting; among a request's refused fields, the provider's search."""
+SEARCH_NAME = "web_search"
+"""The name of the provider's calls in the file, whatever they do: their arguments tell."""
 NOTHING_FOUND = "(nothing was found)"
 _MOST_TITLE = 200
 _MOST_URL = 2_000
@@ -23,10 +25,10 @@ _MOST_SOURCES = 100
 _NOTE = re.compile(r"\[\^(\d{1,9})\]")
 
 
-def cannot_search(provider: str) -> str:
-    """The message that a provider cannot search the web."""
+def cannot_search(name: str) -> str:
+    """The message that a provider or a model cannot search the web."""
     return (
-        f"{provider} cannot search the web in Parley, so the setting `{WEB_SEARCH}` is ignored. "
+        f"{name} cannot search the web in Parley, so the setting `{WEB_SEARCH}` is ignored. "
         "Set up an MCP server with a search tool, :help parley-web-search"
     )
 
@@ -71,7 +73,7 @@ def sealed(form: str, value: object) -> str:
     """The parts of a result that only the providers with this wire format understand, as text for
     an attachment; `opened` reads it back.
     """
-    return json.dumps({"format": form, "value": value}, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps({"format": form, "value": value}, separators=(",", ":"))
 
 
 def opened(content: bytes, form: str) -> Any:

@@ -101,9 +101,11 @@ class Capabilities:
 
 def _no_search(request: Request, wire_format: Format) -> str:
     """The notice that the provider cannot search and that no tool can, or ""."""
-    is_wanted = request.web_search and request.tools_on and not wire_format.searches
+    is_unable = request.facts.searches is False
+    is_wanted = request.web_search and request.tools_on and (is_unable or not wire_format.searches)
     has_tool = any(is_web_search(tool) for _, tool in request.catalogue.tools)
-    return cannot_search(request.provider) if is_wanted and not has_tool else ""
+    name = request.model if is_unable else request.provider
+    return cannot_search(name) if is_wanted and not has_tool else ""
 
 
 def _unsupported_temperature(request: Request, wire_format: Format) -> str:
