@@ -141,3 +141,16 @@ def test_an_arriving_call_is_reported_until_something_else_arrives(
     first, second, third, *_, last = pending
     assert (first, second, third) == tuple(PendingCall("write", size) for size in (0, 500, 1000))
     assert last is None
+
+
+def test_a_search_by_openai_is_reported_while_it_runs() -> None:
+    decoder, pending = openai_responses.Decoder("openai", "a-model"), list[PendingCall | None]()
+    item = {"type": "web_search_call", "id": "ws_1"}
+    for payload in (
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.web_search_call.searching", "output_index": 0, "item_id": "ws_1"},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+    ):
+        list(decoder.read([payload]))
+        pending.append(decoder.pending_call)
+    assert pending == [*[PendingCall("web_search", 0, is_running=True)] * 2, None]

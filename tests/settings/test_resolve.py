@@ -200,6 +200,8 @@ def test_tools_have_a_share_of_the_window_and_of_the_provider_limit(
     assert look(agent=agent).request.tool_room == room
     budget = Settings(tools=Tools(77))
     assert look(using=budget, agent=agent).request.tool_room == replace(room, tokens=77)
+    searching = look(agent=replace(agent, web_search=True)).request.tool_room
+    assert searching == replace(room, count=room.count and room.count - 1)
 
 
 def test_a_chats_agent_comes_from_the_file_or_the_default() -> None:

@@ -213,7 +213,10 @@ def _with_tools(
     understand calls.
     """
     window = known_window(request.model, request.facts)
-    request = replace(request, tool_room=_tool_room(window, settings, provider, mode))
+    room = _tool_room(window, settings, provider, mode)
+    if room.count and request.web_search:
+        room = replace(room, count=room.count - 1)  # the search is a tool, too
+    request = replace(request, tool_room=room)
     if mode == "native":
         return request
     text_tools = TextTools(
