@@ -63,7 +63,7 @@ class ScriptedAgent:
                 "agentInfo": {"name": "scripted", "version": "1"},
                 "agentCapabilities": {"promptCapabilities": {"image": True}},
             },
-            "session/new": {"sessionId": f"s{len(self.log.read_text())}"},
+            "session/new": {"sessionId": f"s{time.monotonic_ns()}"},
         }
         result = self.script.get(method, usual.get(method))
         if method in ("session/load", "session/resume"):

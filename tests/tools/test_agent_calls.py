@@ -13,6 +13,7 @@ from parley.tools.agent_calls import (
     agent_catalogue,
     agent_identity,
     call_arguments,
+    diffs_of,
     is_of_agent,
     kind_of_call,
 )
@@ -69,6 +70,11 @@ def test_arguments_alone_are_enough_to_show_the_diff() -> None:
 
 
 def test_a_malformed_diff_shows_none() -> None:
+    assert diffs_of('{"title":"","diffs":[{"path":"a","oldText":null,"newText":"b"}]}') == [
+        ("a", None, "b")
+    ]
+    for other in ("{", "[]", '{"title":"","diffs":[{"path":1}]}'):
+        assert diffs_of(other) == []
     assert file_edits("edit", {"title": "", "diffs": [{"path": 1, "newText": "b"}]}) == ()
     assert file_edits("delete", {"title": "", "paths": [1]}) == ()
 

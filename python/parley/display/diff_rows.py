@@ -9,6 +9,7 @@ from __future__ import annotations
 from parley.chat.transcript import Proposal
 from parley.display.summary import ChangedFile, Chunks, shown_line
 from parley.policy.previews import CallPreview, FilePreview
+from parley.tools.agent_calls import KINDS, diffs_of
 from parley.tools.change_results import made_change
 from parley.tools.line_diff import CONTEXT, Comparison, DiffRow, Sign, counts
 
@@ -20,6 +21,8 @@ _GROUPS: dict[Sign, str] = {
     "\\": "ParleyHint",
 }
 
+_MOST_COMPARED = 200_000
+"""The most characters of an agent's call whose changed lines are counted again."""
 _FILE_TOOLS = ("edit_file", "write_file", "delete_file")
 
 
@@ -48,15 +51,26 @@ def changed_file(change: FilePreview) -> ChangedFile:
 
 
 def made_files(call: Proposal) -> tuple[ChangedFile, ...]:
-    """The file that a call of Parley's own tools has changed, as its result says; none for other
-    calls, or for calls that others ran.
+    """The file that a call of Parley's own tools has changed, as its result says, or the files that
+    an agent's call has changed, as its diffs say; none for other calls, or for calls that others
+    ran.
     """
+    if call.ran_by is None and (diffs := _announced_diffs(call)):
+        return diffs
     is_own = call.call.name in _FILE_TOOLS and not call.ran_by
     if not is_own or call.result is None or call.result.status != "ok":
         return ()
     made = made_change(call.result.body)
     kind = "new file" if made and made.is_new else ""
     return (ChangedFile(made.path, made.added, made.removed, kind),) if made else ()
+
+
+def _announced_diffs(call: Proposal) -> tuple[ChangedFile, ...]:
+    """The files in the diffs of an agent's call that has worked."""
+    worked = call.result is not None and call.result.status == "ok"
+    if not worked or call.call.name not in KINDS or len(call.call.arguments) > _MOST_COMPARED:
+        return ()
+    return tuple(changed_file(FilePreview(*each)) for each in diffs_of(call.call.arguments))
 
 
 def diff_chunks(row: DiffRow, most: int | None = None) -> Chunks:

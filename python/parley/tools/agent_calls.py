@@ -94,3 +94,27 @@ def call_arguments(
     if not _SURROGATE.search(text):
         return text
     return json.dumps(fields, separators=(",", ":"), allow_nan=False)
+
+
+def diffs_of(arguments: str) -> list[tuple[str, str | None, str]]:
+    """The paths and the old and new texts of the diffs in a call's arguments; none if the form is
+    another.
+    """
+    try:
+        decoded = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return []
+    match decoded:
+        case {"title": str(), "diffs": [*diffs]}:
+            found = list(map(_texts_of, diffs))
+            return [each for each in found if each] if all(found) else []
+    return []
+
+
+def _texts_of(diff: Any) -> tuple[str, str | None, str] | None:
+    match diff:
+        case {"path": str(path), "oldText": str(old), "newText": str(new)} if path:
+            return path, old, new
+        case {"path": str(path), "oldText": None, "newText": str(new)} if path:
+            return path, None, new
+    return None
