@@ -16,6 +16,8 @@ from urllib.parse import quote
 from website.bodies import Body, Heading
 from website.contents import Page
 
+_SHORT_CODE = re.compile(r"<code>(?=[^<]{1,26}</code>)")
+"""Code that is not broken between lines, as a browser would after each hyphen."""
 _FEWEST_HEADINGS = 3
 """A page with fewer headings has no list of them."""
 
@@ -58,7 +60,7 @@ class Frame:
 </header>
 <div class="columns">
 <main id="content" tabindex="-1">
-{_with_contents(body)}
+{_SHORT_CODE.sub(r'<code class="short">', _with_contents(body))}
 {self._neighbours(page)}
 </main>
 {self._navigation(page)}

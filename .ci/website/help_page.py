@@ -35,20 +35,22 @@ _GAP = re.compile(r" {2,}")
 def help_page(section: Section, places: Places, screens: Mapping[str, Screen]) -> Body:
     """A section as a page; `screens` maps tags to the pictures that follow them."""
     title = section.title or "The help"
-    text = f"{_picture((section.tag,), screens)}{blocks_html(section.blocks, places, screens)}"
-    anchor = f' id="{escape(section.tag)}"' if section.tag else ""
-    return Body(
-        title, f"<h1{anchor}>{escape(title)}</h1>\n{text}", tuple(_headings(section.blocks))
-    )
+    first = _picture((section.tag,), screens)
+    text = blocks_html(section.blocks, places, screens, first)
+    heading = f'<h1 id="{escape(section.tag)}">{escape(title)}</h1>'
+    return Body(title, f"{heading}\n{text}", tuple(_headings(section.blocks)))
 
 
 def blocks_html(
-    blocks: Sequence[Block], places: Places, screens: Mapping[str, Screen] | None = None
+    blocks: Sequence[Block],
+    places: Places,
+    screens: Mapping[str, Screen] | None = None,
+    picture: str = "",
 ) -> str:
     """Blocks as HTML; adjacent definitions are one list, and a picture follows the first text below
     its heading.
     """
-    parts, picture, known = list[str](), "", screens or {}
+    parts, known = list[str](), screens or {}
     for is_list, run in groupby(blocks, lambda block: isinstance(block, Definition)):
         if is_list:
             terms = "\n".join(_block(block, places, known) for block in run)

@@ -14,6 +14,7 @@ _MODELINE = re.compile(r"^ vim:.*$", re.M)
 _CODE = re.compile(r"(^|.* )>(\w*)$")
 _ITEM = re.compile(r"(-|\d+\.) +(?=\S)")
 _GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
+_TWO_KEYS = re.compile(r"^ *\S{1,2}(  )\S{1,2}(?= )")
 _SETTING = re.compile(r"`[^`]+`(, `[^`]+`)*( {2,}\S.*)?")
 _FUNCTION = re.compile(r"\w+\(.*\)\s+\*\S+\*|\w+\(.*\)$")
 _TAGGED = re.compile(r"([^*|`\s()][^*|()]*?) {2,}(\*\S+\*)")
@@ -282,7 +283,7 @@ def _listing(part: Sequence[str]) -> Listing:
 def _table(part: Sequence[str]) -> Table:
     """The rows: text that starts in a column of most rows is a cell of its own."""
     edge = _indent(part[0])
-    places = [[_width(line[: gap.end()]) for gap in _GAP.finditer(line)] for line in part]
+    places = [[_width(line[:end]) for _, end in _gaps(line)] for line in part]
     counted = Counter(
         place
         for line, own in zip(part, places, strict=True)
@@ -313,13 +314,20 @@ def _table(part: Sequence[str]) -> Table:
     return Table(tuple(filled), part[0].strip().startswith(_HEADS[0]))
 
 
+def _gaps(line: str) -> list[tuple[int, int]]:
+    """Where cells end and begin; two short keys are in one cell."""
+    keys = _TWO_KEYS.match(line)
+    gaps = (gap.span() for gap in _GAP.finditer(line))
+    return [gap for gap in gaps if not keys or gap != keys.span(1)]
+
+
 def _cells(line: str, columns: Sequence[int]) -> list[str]:
     cells, start = list[str](), 0
-    for gap in _GAP.finditer(line):
-        place = _width(line[: gap.end()])
+    for left, right in _gaps(line):
+        place = _width(line[:right])
         if not columns or any(abs(place - column) <= 3 for column in columns):
-            cells.append(line[start : gap.start()].strip())
-            start = gap.end()
+            cells.append(line[start:left].strip())
+            start = right
     return [*cells, line[start:].strip()]
 
 
