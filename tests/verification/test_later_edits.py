@@ -6,18 +6,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from parley.chat.reader import parse
-from parley.chat.transcript import Result, ToolCall
-from parley.models.events import Finished, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.chat.transcript import Attachment, Result, ToolCall
+from parley.engine import EndKind
+from parley.engine.ports import NoAttachments
+from parley.errors import ModelError
+from parley.models.events import (
+    Finished,
+    Ran,
+    RanResult,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+)
 from parley.models.fingerprint import header, rebuilt
 from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.results import Outcome
 from parley.verification.later_edits import (
     RequestRecord,
     Verification,
@@ -234,6 +246,78 @@ async def test_two_edits_are_reported_each_with_its_own_count() -> None:
         (1, "the arguments of call weather were edited", 4),
         (2, "the answer was edited", 2),
     ]
+
+
+FIND, NEXT = ToolCall("s1", "find", '{"q":"a"}'), ToolCall("s2", "find", '{"q":"b"}')
+
+
+class Kept(NoAttachments):
+    """Keeps the parts that only a provider understands."""
+
+    async def result_of(self, outcome: Outcome) -> Result:
+        path = f"chat.assets/{outcome.whole}.txt"
+        return Result(outcome.status, outcome.text, (Attachment("4 kB", path),))
+
+
+def found(call_id: str, digit: int = 1) -> RanResult:
+    return RanResult(call_id, Outcome("ok", "a page", whole=str(digit) * 64))
+
+
+async def searched(*replies: list[ScriptStep], ends: Sequence[EndKind]) -> Turns:
+    """A chat whose replies contain searches of the provider, with a second question."""
+    model = RecordingModel(*replies, says("You are welcome."))
+    tools = LoggedTools(Catalogue.of([Tool("mock", "weather")]), {"weather": Result("ok", "rain")})
+    turns = Turns("💬: What is new?\n", model, tools)
+    turns.ports = replace(turns.ports, attachments=Kept())
+    model.ledger = turns.ledger
+    for end in ends:
+        assert (await turns.run()).kind == end
+        if end == "waiting":
+            await turns.press("ya", "c1")
+    turns.ask("Thank you.")
+    assert (await turns.run()).kind == "complete"
+    return turns
+
+
+SEARCH: list[ScriptStep] = [TextDelta("I look."), Ran(FIND, "provider"), found("s1")]
+SEARCHES: dict[str, tuple[list[list[ScriptStep]], list[EndKind]]] = {
+    "in one reply": ([[*SEARCH, *says("Nothing.")]], ["complete"]),
+    "before a call, with a late result": (
+        [
+            [*SEARCH, Ran(NEXT, "provider"), *calls(WEATHER)],
+            [found("s2", 2), *says("Nothing.")],
+        ],
+        ["waiting", "complete"],
+    ),
+    "broken off": (
+        [[*SEARCH, TextDelta("No"), ModelError("no route", reason="no route")], says("Nothing.")],
+        ["interrupted", "complete"],
+    ),
+    "of an agent": (
+        [[TextDelta("I look."), Ran(FIND, "agent"), found("s1"), *says("Nothing.")]],
+        ["complete"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+async def test_a_chat_with_calls_that_others_ran_is_as_its_models_saw_it(name: str) -> None:
+    replies, ends = SEARCHES[name]
+    turns = await searched(*replies, ends=ends)
+    count = 1 + sum(end != "interrupted" for end in ends)
+    assert checked(turns, turns.text) == Verification((), count, count, ())
+    edits = [
+        ("Thank you.", "Thanks!", (2, "the question was reworded", 1)),
+        ("Nothing.", "A lot.", (1, "the answer was edited", 2)),
+        ('"name":"find"', '"name":"seek"', (1, "the name or id of call seek was edited", count)),
+        ('\\"a\\"', '\\"x\\"', (1, "the arguments of call find were edited", count)),
+        ("1" * 64, "3" * 64, (1, "the result of call find was edited", count - 1)),
+    ]
+    for old, new, edit in edits:
+        assert edit[:2] in [each[:2] for each in outcome(turns, replaced(old, new)(turns.text))]
+    line = next(n for n, text in enumerate(turns.text.split("\n"), 1) if "[find][s1]" in text)
+    (edit,) = checked(turns, turns.text.replace("1" * 64, "3" * 64)).edits
+    assert edit.line == line
 
 
 async def test_a_regenerated_answer_belongs_to_the_later_request() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.chat.history import GO_ON, UserTurn
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.models.request import Request
@@ -23,6 +24,8 @@ NOT_AS_THE_ENGINE_GOES_ON = {
     "one_id_twice_in_a_round": "two calls of one id, as Parley writes none",
     "pending": "a call that still runs beside one that has its result",
     "pending_of_another_name": "a reply below a call that has no result",
+    "provider_search_after_an_open_call": "the same",
+    "provider_search_before_calls": "a call without a result beside one that has its result",
 }
 """Chats in the corpus whose replay differs: they are not finished, or the engine would not write
 them.
@@ -126,6 +129,36 @@ async def test_a_chat_continues_where_its_user_continued_after_a_limit() -> None
     outcome, requests = await replayed(parse(rounds.replace(f"{resumed}\n\n", "")))
     assert "+🔒: [Unable to complete task: " in outcome.diff
     assert len(requests) < 15
+
+
+RESUMED = """💬: one
+
+🤖:[Demo]
+
+I look.
+
+❓:[provider] `{"id":"s1","type":"function","function":{"name":"find","arguments":"{}"}}`
+
+🛠️: [find][s1]
+
+`a page`
+
+🔒: [Resumed after: no route]
+
+🔒:
+
+Nothing.
+
+❓:[agent] `{"id":"s2","type":"function","function":{"name":"find","arguments":"{}"}}`
+
+💬:\x20
+"""
+
+
+async def test_a_reply_continues_where_it_broke_off_after_a_call_that_others_ran() -> None:
+    outcome, requests = await replayed(parse(RESUMED))
+    assert outcome == Replay(2, "")
+    assert requests[1][1].turns()[-1] == UserTurn(GO_ON)
 
 
 async def test_requests_use_todays_settings() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from parley.chat.grammar import SUMMARY
@@ -145,6 +146,20 @@ class Round:
 def rounds(answer: Answer) -> tuple[Round, ...]:
     """An answer's rounds, in order; empty if it has no segments."""
     return tuple(Round(tuple(part)) for part in _parts(answer.segments))
+
+
+def replies(answer: Answer) -> tuple[Round, ...]:
+    """An answer's replies: its rounds, and the parts of a round that was resumed after a call that
+    others ran.
+    """
+    return tuple(Round(part) for reply in rounds(answer) for part in _resumed(reply.segments))
+
+
+def _resumed(segments: tuple[Segment, ...]) -> Iterator[tuple[Segment, ...]]:
+    """The segments, split after each resumption."""
+    ends = [n + 1 for n, segment in enumerate(segments) if is_resumption(segment)]
+    bounds = [0, *ends, len(segments)]
+    yield from (segments[i:j] for i, j in pairwise(bounds) if i < j)
 
 
 def rounds_since_resumption(answer: Answer) -> tuple[Round, ...]:

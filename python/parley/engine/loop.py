@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from parley.chat import edits
 from parley.chat.references import expansion, references
-from parley.chat.rounds import Notice, rounds
+from parley.chat.rounds import Notice, replies
 from parley.chat.transcript import Proposal, Question, Result
 from parley.engine.calls import enter_decisions, explained, mark, refuse, run_tools, too_long
 from parley.engine.notices import end_unfinished, open_question
@@ -62,9 +62,9 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
 
 def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
     """Record the model's reply as it is now in the file."""
-    replies = rounds(snapshot.answer) if snapshot.exchange.answers else ()
-    if replies:
-        ports.ledger.record(Replied(tuple(reply_units(replies[-1]))))
+    written = replies(snapshot.answer) if snapshot.exchange.answers else ()
+    if written:
+        ports.ledger.record(Replied(tuple(reply_units(written[-1]))))
 
 
 async def _take(  # noqa: C901  one case for each step

@@ -14,7 +14,16 @@ from typing import Any, TypeAlias
 
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import SUMMARY
-from parley.chat.history import GO_ON, NO_QUESTION, OMITTED, CallOutcome, ModelTurn, Turn, UserTurn
+from parley.chat.history import (
+    GO_ON,
+    NO_QUESTION,
+    OMITTED,
+    CallOutcome,
+    ModelTurn,
+    ProviderCall,
+    Turn,
+    UserTurn,
+)
 from parley.chat.rounds import Round
 from parley.chat.transcript import Attachment, Proposal, Text, Thinking, ToolCall, Transcript
 from parley.instructions.project import instruction_block
@@ -26,7 +35,7 @@ QUESTION, PICTURE, TEXT, SUMMED_UP, THINKING, CALL, ARGUMENTS, RESULT, STAND_IN 
 """The kinds of units; a unit starts with the letter of its kind."""
 
 Units: TypeAlias = tuple[str, ...]
-Source: TypeAlias = UserTurn | Text | Thinking | CallOutcome | Attachment
+Source: TypeAlias = UserTurn | Text | Thinking | ProviderCall | CallOutcome | Attachment
 GoesBack: TypeAlias = Callable[[Thinking, ModelTurn], bool]
 
 REBUILT_FROM = ("provider", "model", "full", "thinks", "space")
@@ -162,7 +171,9 @@ def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
     for part in turn.parts:
         if isinstance(part, Text):
             yield from ((unit, part) for unit in _text_units(part.text))
-        elif isinstance(part, Thinking) and is_sent(part, turn):
+        elif isinstance(part, ProviderCall):
+            yield from ((unit, part) for unit in _provider_units(part))
+        elif is_sent(part, turn):
             yield _thinking_unit(part), part
     for outcome in turn.calls:
         yield from ((unit, outcome) for unit in _call_units(outcome.call, outcome.id))
@@ -199,6 +210,15 @@ def _text_units(text: str) -> Iterator[str]:
 
 def _thinking_unit(part: Thinking) -> str:
     return THINKING + digest(part.text, part.signature, part.redacted)
+
+
+def _provider_units(part: ProviderCall) -> Iterator[str]:
+    """The units of a call that a provider ran. They count for all providers, because the file does
+    not say which of them ran it. The result's text is for people, and is not sent.
+    """
+    yield from _call_units(part.call, part.call.id)
+    if part.raw:
+        yield RESULT + digest(part.status, part.raw.path)
 
 
 def _call_units(call: ToolCall, call_id: str) -> Iterator[str]:

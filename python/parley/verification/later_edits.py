@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from parley.chat.history import CallOutcome, whole
-from parley.chat.rounds import Round, last_notice, rounds
+from parley.chat.history import CallOutcome, ProviderCall, whole
+from parley.chat.rounds import Round, last_notice, replies
 from parley.chat.transcript import (
     Attachment,
     Exchange,
@@ -234,7 +234,7 @@ class _Place:
         self.reply = reply
         self.reply_units = reply_units(reply)
         self.answer = transcript.exchanges[exchange].answers[answer]
-        self.is_cut = last_notice(self.answer) is not None and reply == rounds(self.answer)[-1]
+        self.is_cut = last_notice(self.answer) is not None and reply == replies(self.answer)[-1]
         """Whether the reply ended early; incomplete replies are not recorded."""
         self._units = dict[tuple[Any, ...], Units]()
 
@@ -258,7 +258,7 @@ class _Place:
         """The transcript up to this reply, from which its request is rebuilt."""
         number, answer, count = self._order
         exchange = self._transcript.exchanges[number]
-        segments = tuple(s for reply in rounds(self.answer)[:count] for s in reply.segments)
+        segments = tuple(s for reply in replies(self.answer)[:count] for s in reply.segments)
         begun = replace(self.answer, segments=segments)
         now = Exchange(exchange.question, (*exchange.answers[:answer], begun), exchange.span)
         return replace(self._transcript, exchanges=(*self._transcript.exchanges[:number], now))
@@ -267,7 +267,7 @@ class _Place:
 def _places(transcript: Transcript) -> Iterator[_Place]:
     for number, exchange in enumerate(transcript.exchanges):
         for at, answer in enumerate(exchange.answers):
-            for count, reply in enumerate(rounds(answer)):
+            for count, reply in enumerate(replies(answer)):
                 if reply_units(reply):
                     yield _Place(transcript, number, at, count, reply)
 
@@ -476,23 +476,25 @@ def _locations(number: int, exchange: Exchange) -> tuple[tuple[str, _Location], 
 
 
 def _located(number: int, exchange: Exchange) -> Iterator[tuple[str, _Location]]:
-    proposals = deque(
-        call
-        for answer in exchange.answers
-        for call in answer.calls
-        if call.ran_by != "provider"  # not among a turn's calls
-    )
+    calls = deque(call for answer in exchange.answers for call in answer.calls)
     question, outcome = exchange.question or Question(), None
     for turn in whole(exchange, is_answered=False):
         for unit, source in sources(turn, lambda *_: True):
-            if isinstance(source, CallOutcome):
+            if isinstance(source, CallOutcome | ProviderCall):
                 if source is not outcome:
-                    outcome, proposal = source, proposals.popleft()
+                    outcome, proposal = source, _of(source, calls)
                 yield unit, _location(number, unit, proposal)
             elif isinstance(source, Text | Thinking | Attachment):
                 yield unit, _location(number, unit, source)
             else:
                 yield unit, _Location(number, max(question.span.start, 0) + 1)
+
+
+def _of(source: CallOutcome | ProviderCall, calls: deque[Proposal]) -> Proposal:
+    """The call that a turn contains, from the calls in order; earlier ones are in no turn."""
+    while (call := calls.popleft()).call != source.call:
+        pass
+    return call
 
 
 def _location(number: int, unit: str, source: Text | Thinking | Attachment | Proposal) -> _Location:

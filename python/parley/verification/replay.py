@@ -24,7 +24,7 @@ from parley import engine
 from parley.chat import edits
 from parley.chat.history import DECLINED
 from parley.chat.reader import parse
-from parley.chat.rounds import Notice, Round, is_resumption, last_notice, read_notice, rounds
+from parley.chat.rounds import Notice, Round, is_resumption, last_notice, read_notice, replies
 from parley.chat.transcript import (
     YES,
     Answer,
@@ -217,7 +217,7 @@ class _OverError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """The reply in a round, and how often the answer had been resumed before it."""
+    """A reply as a round, and how often the answer had been resumed before it."""
 
     round: Round
     resumptions: int
@@ -225,7 +225,7 @@ class _Reply:
 
 def _replies(answer: Answer) -> Iterator[_Reply]:
     resumptions = 0
-    for reply in rounds(answer):
+    for reply in replies(answer):
         if reply.has_content:
             yield _Reply(reply, resumptions)
         resumptions += sum(map(is_resumption, reply.segments))
@@ -264,6 +264,8 @@ class _Model:
             yield event
         if self._end and not (self._replies or reply.proposals):
             raise self._failure()
+        if self._replies and not reply.proposals:  # it broke off after a call that others ran
+            raise ModelError("it was resumed here", reason="resumed here")
         yield Finished("tool_calls" if reply.proposals else "complete")
 
     def _failure(self) -> Exception:
