@@ -316,8 +316,8 @@ async def test_a_chat_with_calls_that_others_ran_is_as_its_models_saw_it(name: s
     for old, new, edit in edits:
         assert edit[:2] in [each[:2] for each in outcome(turns, replaced(old, new)(turns.text))]
     line = next(n for n, text in enumerate(turns.text.split("\n"), 1) if "[find][s1]" in text)
-    (edit,) = checked(turns, turns.text.replace("1" * 64, "3" * 64)).edits
-    assert edit.line == line
+    (one,) = checked(turns, turns.text.replace("1" * 64, "3" * 64)).edits
+    assert one.line == line
 
 
 async def test_a_regenerated_answer_belongs_to_the_later_request() -> None:
