@@ -15,8 +15,11 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from parley.chat.grammar import MARKERS
+from tests.nvim.picture import marker
 from tests.nvim.screens import scene
 from website.__main__ import main, pages, picture_names
+from website.bodies import SIGNS, with_signs
 from website.builder import PAGES
 from website.contents import GROUPS, TASKS
 from website.help_text import (
@@ -140,7 +143,8 @@ def test_a_page_loads_and_runs_nothing_from_outside(name: str) -> None:
     assert [path for path in loaded if not re.fullmatch(r"(pictures/[\w-]+|icon)\.svg", path)] == []
     attributes = {attribute for _, attributes in page.all for attribute in attributes}
     assert not any(attribute.startswith("on") or attribute == "style" for attribute in attributes)
-    assert not re.search(r"url\(|@import|@font-face", page.text("style"))
+    style = page.text("style")
+    assert not re.search(r"url\((?!pictures/marker-)|@import|src: (?!local)", style)
     assert not re.search(r"fetch|XMLHttp|import\b|eval|innerHTML|https?:", page.text("script"))
 
 
@@ -150,8 +154,9 @@ def hash_of(text: str) -> str:
 
 def test_each_picture_is_a_scene_and_has_both_themes() -> None:
     used = {path for page in site().values() for path in page.values("src")}
-    assert used == {f"pictures/{name}.svg" for name in picture_names()}
-    assert all(scene(name) for name in picture_names())
+    own = [name for name in picture_names() if name not in SIGNS]
+    assert used == {f"pictures/{name}.svg" for name in own}
+    assert all(scene(name) for name in own)
     themes = Counter(a["class"] for page in site().values() for tag, a in page.all if tag == "img")
     assert themes["light"] == themes["dark"] >= 18
     assert {"pictures/asking.svg", "pictures/light-editing.svg"} <= set(
@@ -323,6 +328,20 @@ def test_a_missing_picture_is_reported(tmp_path: Path, capsys: pytest.CaptureFix
     assert (tmp_path / "files" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert main(["--scenes"]) == 0
     assert capsys.readouterr().out.split()[-len(rest) - 1 :] == [first, *rest]
+
+
+def test_a_marker_can_be_drawn_without_a_font_for_emoji() -> None:
+    assert {name: marker(sign).count("<svg") for name, sign in SIGNS.items()} == dict.fromkeys(
+        SIGNS, 1
+    )
+    assert {sign.replace("\ufe0f", "")[0] for sign in MARKERS.values()} <= set(SIGNS.values())
+    assert with_signs('<a title="💬">💬: \U0001f6e0\ufe0f</a>') == (
+        '<a title="💬"><span class="marker m1f4ac">💬</span>: '
+        '<span class="marker m1f6e0">\U0001f6e0\ufe0f</span></a>'
+    )
+    named = {name for page in site().values() for name in page.values("class") if "marker" in name}
+    style = site()["index.html"].text("style")
+    assert all(f".no-emoji .{name.removeprefix('marker ')} {{" in style for name in named)
 
 
 def test_the_navigation_names_each_page_once() -> None:

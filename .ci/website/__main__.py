@@ -11,7 +11,7 @@ from pathlib import Path
 from parley.conversion.exports.markdown_html import CODE_COLOURS
 from release.address import address
 from release.checkout import Checkout
-from website.bodies import PICTURES, THEMES
+from website.bodies import PICTURES, SIGNS, THEMES, sign_style
 from website.builder import SOURCES, built, scenes
 from website.contents import GROUPS
 from website.frame import Frame
@@ -23,14 +23,14 @@ _OWN = Path(__file__).parent
 
 def picture_names() -> list[str]:
     """The names of the pictures, without `.svg`, which are also the names of scenes."""
-    return [f"{start}{scene}" for scene in scenes() for start in THEMES.values()]
+    return [*SIGNS, *(f"{start}{scene}" for scene in scenes() for start in THEMES.values())]
 
 
 def pages() -> dict[str, str]:
     """The site's pages by file."""
     texts = {source: (ROOT / source).read_text(encoding="utf-8") for source in SOURCES}
     repository = address((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    style = (_OWN / "style.css").read_text(encoding="utf-8") + CODE_COLOURS
+    style = (_OWN / "style.css").read_text(encoding="utf-8") + CODE_COLOURS + sign_style()
     frame = Frame(GROUPS, style, (_OWN / "script.js").read_text(encoding="utf-8"))
     return built(texts, Checkout(ROOT).tracked(), repository, frame)
 

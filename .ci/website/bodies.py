@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 
@@ -45,3 +46,26 @@ def shown(screen: Screen) -> str:
         for theme, start in THEMES.items()
     )
     return f'<span class="screen">{"".join(pictures)}</span>'
+
+
+SIGNS = {f"marker-{ord(sign):x}": sign for sign in "💬🤖🧠❓🛠🔒📝"}
+"""The markers of a chat, by the names of their pictures."""
+_SIGN = re.compile(f"([{''.join(SIGNS.values())}])\ufe0f?")
+_TEXT = re.compile(r"(?<=>)[^<]+(?=<)")
+
+
+def with_signs(html: str) -> str:
+    """HTML whose markers can be drawn as pictures, for readers without a font that has them."""
+    return _TEXT.sub(lambda text: _SIGN.sub(_sign, text[0]), html)
+
+
+def _sign(match: re.Match[str]) -> str:
+    return f'<span class="marker m{ord(match[1]):x}">{match[0]}</span>'
+
+
+def sign_style() -> str:
+    """The style of these pictures."""
+    return "\n".join(
+        f".no-emoji .m{ord(sign):x} {{ background-image: url({PICTURES}/{name}.svg); }}"
+        for name, sign in SIGNS.items()
+    )

@@ -13,7 +13,7 @@ from hashlib import sha256
 from html import escape
 from urllib.parse import quote
 
-from website.bodies import Body, Heading
+from website.bodies import Body, Heading, with_signs
 from website.contents import Page
 
 _SHORT_CODE = re.compile(r"<code>(?=[^<]{1,26}</code>)")
@@ -60,7 +60,7 @@ class Frame:
 </header>
 <div class="columns">
 <main id="content" tabindex="-1">
-{_SHORT_CODE.sub(r'<code class="short">', _with_contents(body))}
+{with_signs(_SHORT_CODE.sub('<code class="short">', _with_contents(body)))}
 {self._neighbours(page)}
 </main>
 {self._navigation(page)}

@@ -8,6 +8,11 @@ const root = document.documentElement;
 const show = (theme) => { if (theme) root.dataset.theme = theme; else delete root.dataset.theme; };
 show(kept.read());
 
+// Without a font for emoji, all markers would look the same. Then the style draws them.
+document.fonts.load("1em emoji-of-the-system").catch(() => []).then((found) => {
+  root.classList.toggle("no-emoji", found.length === 0);
+});
+
 addEventListener("DOMContentLoaded", () => {
   const theme = document.getElementById("theme");
   theme.value = kept.read();

@@ -31,6 +31,8 @@ SHAPES = {
     '<rect x="3" y="8" width="11" height="7.5" rx="1.5" fill="#e5b84b"/>',
     "📝": '<path d="M3 2h11v14H3z" fill="#b9b9ab"/><path d="M5 5.5h7M5 8.5h7M5 11.5h4" '
     'stroke="#606878"/>',
+    "🧠": '<path d="M8.5 3Q3 1 2.5 8q-.5 7 6 7 6.5 0 6-7-.5-7-6-5z" fill="#e28fa8"/>'
+    '<path d="M8.5 3v12M5 6.5q2 0 2 2.5m5-2q-2 0-2 2.5" fill="none" stroke="#9c4f68"/>',
 }
 """Markers, as shapes in a box as wide as two cells."""
 
@@ -88,6 +90,12 @@ def drawn(neovim: Child) -> str:
     return "\n".join(
         [*_head(shown.size, shown.colours[1]), *filter(None, shown.parts), "</svg>", ""]
     )
+
+
+def marker(sign: str) -> str:
+    """The shape of a marker as an SVG of its own."""
+    box = 'viewBox="0 0 17 18" width="17" height="18"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{SHAPES[sign]}</svg>\n'
 
 
 def frame(neovim: Child) -> Frame:

@@ -1,7 +1,8 @@
 """Draws pictures of real sessions, scene by scene, for people to view; it is not a test.
 
 `python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes by default;
-`light-SCENE` is the scene with a light background. `make screens` redraws README's pictures,
+`light-SCENE` is the scene with a light background, and `marker-CODE` the shape of the marker with
+this code point in hexadecimal digits. `make screens` redraws README's pictures,
 `make screens TO=FOLDER` all of them. Every scene is a Neovim without settings, by default 80
 columns by 24 rows, with the demo model and a test server.
 """
@@ -24,7 +25,7 @@ from tests.model_servers import served
 from tests.nvim.films import asking, editing
 from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
-from tests.nvim.picture import Shot, drawn, moving
+from tests.nvim.picture import Shot, drawn, marker, moving
 from tests.pictures import beside
 from tests.workspace.trees import work_tree, write
 
@@ -874,7 +875,9 @@ def main(folder: Path, names: Sequence[str]) -> None:
     with hanging_model(WORDS, own) as model:
         for name in names or SCENES:
             path = folder / f"{name}.svg"
-            path.write_text(picture(scene(name), model.url), encoding="utf-8")
+            code = name.removeprefix("marker-")
+            shown = marker(chr(int(code, 16))) if code != name else picture(scene(name), model.url)
+            path.write_text(shown, encoding="utf-8")
 
 
 def scene(name: str) -> Scene:
