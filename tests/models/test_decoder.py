@@ -11,7 +11,8 @@ import pytest
 from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.accumulate import PendingCall
-from parley.models.decoder import Decoder
+from parley.models.decoder import Decoder, stream_failed
+from parley.models.events import TextDelta, joined
 from parley.models.redact import Redacting
 from parley.models.sse import SSE
 from tests.streams_corpus import STREAMS, decoded, expected
@@ -60,6 +61,46 @@ def test_a_decoder_that_has_failed_only_fails_again(kind: type[Decoder]) -> None
         decoder.end()
     assert again.value is first.value is at_the_end.value
     assert str(first.value) == "somebody broke off the reply: No."
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable", "is_broken"),
+    [
+        ({"type": "api_error"}, True, True),
+        ({"type": "internal_server_error", "code": "500"}, True, True),  # LiteLLM
+        ({"code": 502, "message": "Provider returned error"}, True, True),  # OpenRouter
+        ({"type": "overloaded_error", "code": "server_error"}, True, False),
+        ({"type": "server_error", "code": 429}, True, False),
+        ({"code": "503"}, True, False),
+        ({"type": "invalid_request_error", "code": None}, False, False),
+        ({"message": "api_error"}, False, False),
+        ("api_error", False, False),
+        (None, False, False),
+    ],
+)
+def test_a_servers_own_failure_counts_as_a_broken_reply_and_a_busy_server_as_a_reason_to_wait(
+    error: object, retryable: bool, is_broken: bool
+) -> None:
+    failure = stream_failed("somebody", error)
+    assert (failure.retryable, failure.is_broken) == (retryable, is_broken)
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_response_without_a_piece_of_its_text_is_broken(lost: int) -> None:
+    pieces = ["Let ", "me ", "look", "."]
+    delta = {"type": "response.output_text.delta", "output_index": 0}
+    content = [{"type": "output_text", "text": "".join(pieces)}]
+    done = {"type": "message", "content": content}
+    events: list[Raw] = [
+        *({**delta, "delta": piece} for piece in pieces),
+        {"type": "response.output_item.done", "output_index": 0, "item": done},
+        {"type": "response.completed", "response": {"status": "completed"}},
+    ]
+    whole = openai_responses.Decoder("openai", "a-model")
+    assert next(joined(whole.read(events))) == TextDelta("Let me look.")
+    with pytest.raises(ModelError) as caught:
+        list(openai_responses.Decoder("openai", "a-model").read(events[:lost] + events[lost + 1 :]))
+    assert caught.value.is_broken
 
 
 def test_nothing_comes_after_the_end() -> None:

@@ -28,6 +28,7 @@ from parley.verification import RequestRecord, verify_chat
 from tests.chats import TOOLS, call
 from tests.fakes import LoggedTools, ScriptedModel, ScriptStep, Turns
 from tests.faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
+from tests.faulty_server import event as sent
 from tests.ledgers import open_ledger
 from tests.streams_corpus import DECODERS, STREAMS, events_of
 
@@ -208,6 +209,8 @@ ENDS: dict[str, list[Part]] = {
     "reset": ["reset"],
     "early end": [],
     "unreadable": [b"data: {nonsense\n\n"],
+    # A gateway's event for a lost connection to its provider.
+    "server's error": [sent({"type": "error", "error": {"type": "api_error", "message": "lost"}})],
 }
 
 

@@ -204,26 +204,35 @@ class Decoder(ABC):
 def stream_failed(provider: str, error: object) -> ModelError:
     """The error for a failure that a provider reports within the stream, in any form."""
     facts = error if isinstance(error, Mapping) else {"message": error}
-    kind = str(facts.get("type") or facts.get("code") or "")
-    message = _words(str(facts.get("message") or kind.replace("_", " ") or "no reason given"))
+    kinds = [kind for key in ("type", "code") if (kind := str(facts.get(key) or ""))]
+    kind = kinds[0].replace("_", " ") if kinds else ""
+    message = _words(str(facts.get("message") or kind or "no reason given"))
+    has_failed, is_busy = not _OWN.isdisjoint(kinds), not _BUSY.isdisjoint(kinds)
     return ModelError(
         f"{provider} broke off the reply: {message}",
         reason=message[:REASON_SHOWN],
-        retryable=kind in _PASSING,
+        retryable=has_failed or is_busy,
+        is_broken=has_failed and not is_busy,
     )
 
 
-# Anthropic's page says that an error may come in a stream after status 200, and lists the types of
-# the first line (docs.anthropic.com/zh-CN/api/errors, 2026-11-22). For the other types, no source
-# was kept; 529 is `OverloadedError` in anthropic 2.12, _exceptions.py.
-_PASSING = frozenset(
+# Anthropic's page says that an error may come in a stream after status 200, and lists `api_error`,
+# `overloaded_error`, `rate_limit_error` and `timeout_error` (docs.anthropic.com/zh-CN/api/errors,
+# 2026-11-22). For the other types, no source was kept; 529 is `OverloadedError` in anthropic 2.12,
+# _exceptions.py. `internal_server_error` with code "500" is LiteLLM 1.110's event for a connection
+# to its provider that was lost (2026-11-26).
+_OWN = frozenset(
+    ["api_error", "server_error", "internal_server_error", "500", "502"]  # 502: OpenRouter
+)
+"""The server's own failures: a gateway reports a lost connection to its provider like this."""
+_BUSY = frozenset(
     [
-        *["overloaded_error", "api_error", "rate_limit_error", "timeout_error"],  # Anthropic
-        *["server_error", "rate_limit_exceeded", "malformed_function_call"],  # OpenAI, Gemini
-        *["429", "500", "502", "503", "529"],  # compatible servers that pass a status on
+        *["overloaded_error", "rate_limit_error", "timeout_error"],  # Anthropic
+        *["rate_limit_exceeded", "malformed_function_call"],  # OpenAI, Gemini
+        *["429", "503", "504", "529"],  # compatible servers that pass a status on
     ]
 )
-"""Errors that the request did not cause."""
+"""Other errors that the request did not cause; asking again at once would not help."""
 
 
 def ended_early(provider: str) -> ModelError:
@@ -231,6 +240,15 @@ def ended_early(provider: str) -> ModelError:
     return ModelError(
         f"{provider} ended the stream before the reply was complete.",
         reason="the stream ended early",
+        is_broken=True,
+    )
+
+
+def part_missing(provider: str) -> ModelError:
+    """The error for a text of which some piece has not arrived."""
+    return ModelError(
+        f"{provider} did not send a part of the reply's text.",
+        reason="a part of the text did not arrive",
         is_broken=True,
     )
 

@@ -272,8 +272,8 @@ class Decoder(decoder.Decoder):
     def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
         super().__init__(provider, model, quirks)
         self._calls: dict[int, PartialCall] = {}
-        self._streamed: set[int] = set()
-        """The items that have had some text so far."""
+        self._streamed: dict[int, int] = {}
+        """The length of each item's text so far."""
         self._summary = 0
         self._has_refused = False
         self._citations = openai_searches.Citations()
@@ -288,6 +288,7 @@ class Decoder(decoder.Decoder):
                 "output_index": int(at),
                 "delta": str(piece),
             } if type(at) is int and at in self._streamed:
+                self._streamed[at] += len(piece)
                 return piece
         return None
 
@@ -337,13 +338,13 @@ class Decoder(decoder.Decoder):
 
     def _text(self, at: int, piece: str) -> Iterator[Event]:
         if piece:
-            self._streamed.add(at)
+            self._streamed[at] = self._streamed.get(at, 0) + len(piece)
             yield from self._say(piece)
 
     def _thought(self, at: int, summary: int, piece: str) -> Iterator[Event]:
         if piece:
             gap = _GAP if summary > self._summary and at in self._streamed else ""
-            self._streamed.add(at)
+            self._streamed[at] = self._streamed.get(at, 0) + len(piece)
             self._summary = summary
             yield from self._think(gap + piece)
 
@@ -370,6 +371,8 @@ class Decoder(decoder.Decoder):
 
     def _close_message(self, at: int, parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
         is_new = at not in self._streamed
+        if not is_new and self._streamed[at] < len(_whole(parts)):
+            raise decoder.part_missing(self.provider)
         for part in parts:
             refusal = text(part, "refusal")
             if is_new:
@@ -456,6 +459,11 @@ def unsealed(thinking: Thinking) -> dict[str, Any] | None:
             }
         case _:
             return None
+
+
+def _whole(parts: Iterable[Mapping[str, Any]]) -> str:
+    """A message's text, without the spaces around it that a server may have removed."""
+    return "".join(text(part, "text") or text(part, "refusal") for part in parts).strip()
 
 
 def _summaries(item: Mapping[str, Any]) -> list[str]:
