@@ -2,8 +2,8 @@
 # make test      run the tests that take less than four minutes on two cores; `make fuzz` runs
 #                the slow laws
 # make slow      run the slowest test files, which `make test` leaves out
-# make guests    install other people's MCP servers and the protocol's conformance suite, and run
-#                the tests that need them, package managers or type checkers
+# make guests    install other people's MCP servers, model gateways and the protocol's conformance
+#                suite, and run the tests that need them, package managers or type checkers
 # make fuzz      try every law with new examples, for MINUTES=5
 # make neovims   run the editor's tests with the oldest supported Neovim and with the newest
 # make branches  measure which code branches the repeatable tests cover; fails below a minimum
@@ -40,6 +40,11 @@ NPM_GUESTS += nushell@0.114.0 nushell-next@npm:nushell@0.115.1 \
 # The SDKs for Go and C#.
 NPM_GUESTS += kubernetes-mcp-server@0.0.67 @azure/mcp@2.0.5
 PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 fastmcp==4.1.2
+# Mock models that break replies, and a gateway: the newest versions on 2026-11-26. Since LiteLLM's
+# extra `proxy` needs packages that are not on PyPI, name those that its program imports.
+NPM_GUESTS += @copilotkit/aimock@1.43.0
+GATEWAYS := llmock==0.2.2 litellm==1.110.2 apscheduler==3.11.3 backoff==2.2.1 expression==5.8.0 \
+  fastapi-sso==0.23.0 mcp==2.3.0 orjson==3.13.0 pynacl==1.6.2 redis==8.1.0 semver==3.1.2 soundfile==0.14.0
 # The conformance suite from the protocol's project: the first version that plays servers with the
 # newest revision (as of 2026-11-23). It needs a newer Node than most systems have.
 SUITE := @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22.23.3
@@ -79,17 +84,25 @@ fuzz: environment
 guests: environment pyright $(GUESTS)/.stamp
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m guests
 
+# Python packages, in an environment of their own: $(call environment_of,NAME,PACKAGES)
+define environment_of
+if command -v uv >/dev/null; then \
+  uv venv --quiet --allow-existing --python $(BIN)/python $(GUESTS)/$(1) && \
+  uv pip install --quiet --python $(GUESTS)/$(1)/bin/python $(2); \
+else \
+  $(BIN)/python -m venv $(GUESTS)/$(1) && \
+  $(GUESTS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2); \
+fi
+endef
+
+# The gateways are installed at the same time as everything else.
 $(GUESTS)/.stamp: Makefile | environment
-	@echo "installing MCP servers to test with into $(GUESTS) ..."
-	@npm install --silent --ignore-scripts --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
-	@npm install --silent --no-fund --no-audit --prefix $(GUESTS)/conformance $(SUITE)
-	@if command -v uv >/dev/null; then \
-	  uv venv --quiet --allow-existing --python $(BIN)/python $(GUESTS)/python && \
-	  uv pip install --quiet --python $(GUESTS)/python/bin/python $(PYPI_GUESTS); \
-	else \
-	  $(BIN)/python -m venv $(GUESTS)/python && \
-	  $(GUESTS)/python/bin/python -m pip install --quiet --disable-pip-version-check $(PYPI_GUESTS); \
-	fi
+	@echo "installing MCP servers and gateways to test with into $(GUESTS) ..."
+	@mkdir -p $(GUESTS)
+	@{ $(call environment_of,gateways,$(GATEWAYS)); } & gateways=$$!; \
+	npm install --silent --ignore-scripts --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS) && \
+	npm install --silent --no-fund --no-audit --prefix $(GUESTS)/conformance $(SUITE) && \
+	{ $(call environment_of,python,$(PYPI_GUESTS)); } && wait $$gateways
 	@touch $@
 
 lint: environment stylua
