@@ -21,7 +21,7 @@ from parley.policy.rules import Pattern
 from parley.providers.client import wire_format
 from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
-from parley.settings.values import PROVIDERS, Agent, Approval, Mcp, Settings, Status
+from parley.settings.values import PROVIDERS, Agent, Approval, Mcp, Safety, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.tools.server_settings import ServerSettings
 from tests.e2e.machine import SERVER, read
@@ -37,7 +37,7 @@ MODELS = {
     "gemini": "gemini-pro-latest",
     "ollama": "qwen3",
 }
-SEARCHING = ("openai",)
+SEARCHING = ("openai", "anthropic")
 CHECKS: Mapping[str, Callable[[Any], list[str]]] = {
     "/openai/v1/responses": check_responses,
     "/anthropic/v1/messages": check_anthropic,
@@ -63,6 +63,7 @@ def settings(url: str, folder: Path) -> Settings:
         mcp=Mcp({"count": ServerSettings("count", sys.executable, (str(SERVER),), environ)}),
         approval=Approval(auto=(Pattern("count/*"),)),
         status=Status(llm=False),
+        safety=Safety(rate_limit_per_minute=1000),
     )
 
 
@@ -118,7 +119,7 @@ def anthropic_search() -> list[bytes]:
             {
                 "type": "web_search_tool_result",
                 "tool_use_id": "srvtoolu_1",
-                "content": [{**found, "encrypted_content": "c"}],
+                "content": [{**found, "encrypted_content": "Eq1"}],
             },
             [],
         ),

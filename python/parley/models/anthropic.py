@@ -311,6 +311,8 @@ class Decoder(decoder.Decoder):
         self._search_ids: dict[str, str] = {}
         """The ids of this reply's searches as events, by the ids that the provider uses."""
         self._received = ReceivedBlocks()
+        self._cited = list[Event]()
+        """The pages that the current text cites; they may come before the text."""
         self._unknown = set[str]()
         self._signature = ""
         self._usage: dict[str, int] = {}
@@ -355,6 +357,7 @@ class Decoder(decoder.Decoder):
                 raise decoder.stream_failed(self.provider, raw.get("error"))
 
     def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
+        yield from self._citations()
         kind = self._kinds[index] = text(block, "type")
         self._received.open(index, block)
         if kind != "text":  # join adjacent texts, because a citation splits a sentence
@@ -363,7 +366,7 @@ class Decoder(decoder.Decoder):
             case "text":
                 yield from self._say(text(block, "text"))
                 for citation in sequence(block, "citations"):
-                    yield from _cited(citation)
+                    self._cited += _cited(citation)
             case "thinking":
                 self._signature = text(block, "signature")
                 yield from self._think(text(block, "thinking"))
@@ -394,15 +397,21 @@ class Decoder(decoder.Decoder):
             case "signature_delta":
                 self._signature += text(delta, "signature")
             case "citations_delta":
-                yield from _cited(mapping(delta, "citation"))
+                self._cited += _cited(mapping(delta, "citation"))
             case "input_json_delta" if call := self._calls.get(index) or self._searches.get(index):
                 call.add(text(delta, "partial_json"))
 
     def _close(self, index: int) -> Iterator[Event]:
+        yield from self._citations()
         if self._kinds.get(index) == "thinking":
             yield from self._end_thinking("" if self._calls else self._signature)
         elif search := self._searches.pop(index, None):
             yield from self._search(search)
+
+    def _citations(self) -> Iterator[Event]:
+        """The pages that a finished text cites."""
+        cited, self._cited = self._cited, []
+        yield from cited
 
     def _search(self, search: PartialCall) -> Iterator[Event]:
         """The query of a search is known, and the provider runs it."""
@@ -455,6 +464,7 @@ class Decoder(decoder.Decoder):
         for index in sorted(self._searches):
             if self._searches[index].is_whole():  # a reply that is cut off may end within a query
                 yield from self._close(index)
+        yield from self._citations()
         calls = [self._calls[index] for index in sorted(self._calls)]
         content = self._received.all()
         for event in self._conclude(calls, *self._stop):
