@@ -41,3 +41,18 @@ def test_the_name_determines_the_type_and_the_label_the_size(
     label: str, suffix: str, text: str
 ) -> None:
     assert Attachment(label, f"stocks.assets/{DIGEST}.{suffix}").text == text
+
+
+@pytest.mark.parametrize(
+    ("label", "count"),
+    [
+        ("text/plain 16 B", 16),
+        ("12 kB", 12_000),
+        ("a 3.4 MB", 3_400_000),
+        ("", 0),
+        ("large", 0),
+        (f"{'9' * 400} MB", 32_000_000),
+    ],
+)
+def test_a_label_says_about_how_large_the_content_is(label: str, count: int) -> None:
+    assert Attachment(label, f"a.assets/{'0' * 64}.txt").byte_count == count

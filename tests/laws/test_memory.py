@@ -9,12 +9,22 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
-from parley.chat.history import ModelTurn, Turn, UserTurn, history
+from parley.chat.history import ModelTurn, ProviderCall, Turn, UserTurn, history
 from parley.chat.omissions import MIDDLE
-from parley.chat.transcript import Exchange, Proposal, Question, Result, Segment, Text, Transcript
+from parley.chat.transcript import (
+    Attachment,
+    Exchange,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Transcript,
+)
 from parley.models.context_window import BYTES_PER_TOKEN
 from parley.models.memory import LEAST_TOKENS, Memory, memory
 from parley.models.request import Request
+from tests.chats import answer, call, chat
 from tests.examples import examples
 from tests.formats import FORMATS, WireFormat, cases, own, with_answers
 
@@ -89,6 +99,23 @@ def test_a_request_fits_into_any_window_that_is_not_tiny(
     assert least.size < 6 * LEAST_TOKENS + calls * 4 * LEAST_TOKENS
     room = data.draw(rooms(case, full))
     assert remembered(case, full, room).size <= room
+
+
+def test_searches_of_a_provider_cost_room_and_are_left_out_with_the_results() -> None:
+    raw = Attachment("text/plain 40 kB", f"chat.assets/{'0' * 64}.txt")
+    found = Proposal(call(1), result=Result("ok", "a page", (raw,)), ran_by="provider")
+    one = chat(answer(Text("I look."), found, Text("Nothing.")))
+    case = replace(one, exchanges=one.exchanges * 5), 4
+    everything = remembered(case, None, 10**12)
+    assert 200_000 < everything.size < 201_000
+    less = remembered(case, None, 170_000)
+    assert (less.results, less.is_cut, less.missing) == (1, False, 0)
+    kept = [[type(p) for p in t.parts] for t in less.turns if isinstance(t, ModelTurn)]
+    assert kept == [[Text, Text], *[[Text, ProviderCall, Text]] * 4]
+    least = remembered(case, None, 3_000)
+    assert least.size < 3_000
+    assert Text("Nothing.") in least.turns[-1].parts
+    assert least.is_cut
 
 
 @given(case=cases(), times=TIMES, full=FULL)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import is_
 
-from parley.chat.history import OMITTED, CallOutcome, Turn, UserTurn, whole
+from parley.chat.history import OMITTED, CallOutcome, ProviderCall, Turn, UserTurn, whole
 from parley.chat.transcript import Exchange, Text, Thinking
 from parley.text import size_text
 
@@ -23,10 +23,18 @@ def size(text: str) -> int:
 
 
 def without_results(turn: Turn) -> Turn:
-    """Replace long results and pictures with text; returns the same turn if it contains neither."""
+    """Replace long results and pictures with text, and leave out the calls that a provider ran;
+    returns the same turn if it contains none of these.
+    """
+    turn = without_provider_calls(turn)
     if isinstance(turn, UserTurn) or not any(map(_is_longer, turn.calls)):
         return turn
     return replace(turn, calls=tuple(map(_without_result, turn.calls)))
+
+
+def without_provider_calls(turn: Turn) -> Turn:
+    """The turn without the calls that a provider ran, and their results."""
+    return _without(turn, ProviderCall)
 
 
 def _is_longer(outcome: CallOutcome) -> bool:
@@ -134,6 +142,11 @@ def without_pictures(turn: Turn) -> Turn:
 
 def without_thinking(turn: Turn) -> Turn:
     """The turn without the model's thinking."""
-    if isinstance(turn, UserTurn) or not any(isinstance(part, Thinking) for part in turn.parts):
+    return _without(turn, Thinking)
+
+
+def _without(turn: Turn, kind: type[Thinking | ProviderCall]) -> Turn:
+    """The turn without its parts of a kind; the same turn if there are none."""
+    if isinstance(turn, UserTurn) or not any(isinstance(part, kind) for part in turn.parts):
         return turn
-    return replace(turn, parts=tuple(part for part in turn.parts if not isinstance(part, Thinking)))
+    return replace(turn, parts=tuple(part for part in turn.parts if not isinstance(part, kind)))

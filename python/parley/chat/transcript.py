@@ -41,6 +41,9 @@ TEXT_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.txt"
 _PATH = re.compile(rf"{PICTURE_PATH}|{TEXT_PATH}")
 _LABEL = re.compile(r"[^\[\]\n\r]*")
 _SIZE = re.compile(r"(?:.* )?(\d+(?:\.\d+)? (?:B|kB|MB))")
+_UNITS = {"B": 1, "kB": 1_000, "MB": 1_000_000}
+_MOST_BYTES = 32_000_000
+"""No file next to a chat may be larger; a label may say anything."""
 _MEDIA_TYPES = {**TYPES, "txt": "text/plain"}
 
 BLANK = " \t"
@@ -154,6 +157,12 @@ class Attachment:
         """The content's size, if the label gives it; otherwise ""."""
         match = _SIZE.fullmatch(self.label)
         return match[1] if match else ""
+
+    @property
+    def byte_count(self) -> int:
+        """About how many bytes the content has, according to the label; 0 if it does not say."""
+        number, _, unit = self.size.partition(" ")
+        return int(min(float(number) * _UNITS[unit], _MOST_BYTES)) if number else 0
 
     @property
     def text(self) -> str:

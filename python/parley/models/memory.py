@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from parley.chat.history import (
     OMITTED,
     ModelTurn,
+    ProviderCall,
     Turn,
     UserTurn,
     joined,
@@ -32,6 +33,7 @@ from parley.chat.omissions import (
     short_question,
     size,
     without_pictures,
+    without_provider_calls,
     without_results,
     without_thinking,
 )
@@ -121,8 +123,23 @@ def _size(turn: Turn, goes_back: Callable[[Thinking, ModelTurn], bool] = lambda 
     names = [
         min(size(each.call.name), _LONGEST_NAME) + size(each.call.extra) for each in turn.calls
     ]
-    texts = [*(size(p.text or "") + size(p.signature) for p in thoughts), *names, *_lengths(turn)]
+    searches = map(_size_of_search, (p for p in turn.parts if isinstance(p, ProviderCall)))
+    texts = [
+        *(size(p.text or "") + size(p.signature) for p in thoughts),
+        *searches,
+        *names,
+        *_lengths(turn),
+    ]
     return FRAME * len(texts) + sum(texts) + sum(_pictures(outcome.parts) for outcome in turn.calls)
+
+
+def _size_of_search(part: ProviderCall) -> int:
+    """The size of a call that a provider ran, for example a search, with its result. The size of
+    the result is only known from its label.
+    """
+    return (
+        size(part.call.name) + size(part.call.arguments) + (part.raw.byte_count if part.raw else 0)
+    )
 
 
 def _pictures(parts: Iterable[str | Attachment]) -> int:
@@ -172,7 +189,8 @@ class _Ladder:
         """The remaining turns."""
         own = tuple(turn for turn in self._own if turn is not None)
         forms = list(self._forms.values())
-        bare = [self._older[number] for number, form in self._forms.items() if form == "bare"]
+        numbers = [number for number, form in self._forms.items() if form == "bare"]
+        bare = [whole(self._exchanges[number], is_answered=False) for number in numbers]
         return Memory(
             joined([*self._older, own], self._exchanges),
             sum(self._sizes) + sum(self._own_sizes),
@@ -199,6 +217,7 @@ class _Ladder:
         yield from self._questions(recent)
         yield from self._nothing(range(count))
         yield from self._change_own(without_thinking)
+        yield from self._change_own(without_provider_calls)
         yield from self._change_own(
             lambda turn: turn if isinstance(turn, UserTurn) else without_pictures(turn)
         )
@@ -308,8 +327,10 @@ class _Ladder:
 
 
 def _omitted(turn: Turn) -> int:
-    """The number of results that were omitted from a turn."""
-    return len(turn.calls) if isinstance(turn, ModelTurn) else 0
+    """The number of results that are omitted from a turn."""
+    if isinstance(turn, UserTurn):
+        return 0
+    return len(turn.calls) + sum(isinstance(part, ProviderCall) for part in turn.parts)
 
 
 def _question(turn: Turn) -> Iterator[int]:
