@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from parley.chat import edits
 from parley.chat.edits import apply_edits
 from parley.chat.reader import parse, split_lines
-from parley.chat.rounds import rounds
-from parley.chat.transcript import CHOICES, YES, Proposal, Transcript
+from parley.chat.rounds import is_resumption, rounds
+from parley.chat.transcript import CHOICES, YES, Proposal, Segment, Thinking, Transcript
 from parley.chat.writer import render
 from parley.policy.approval import (
     Approvals,
@@ -87,7 +87,7 @@ def views(draw: st.DrawFn, transcript: Transcript, catalogue: Catalogue) -> Ledg
     calls.
     """
     entries = list[Entry]()
-    proposals = all_proposals(transcript)
+    proposals = [p for e in transcript.exchanges for answer in e.answers for p in answer.calls]
     for proposal in proposals:
         tool = catalogue.get(proposal.call.name) or TOOLS[0]
         for _ in range(draw(st.integers(0, 2))):
@@ -106,7 +106,9 @@ def _call(mark: str, index: int, call_id: str, name: str, arguments: str) -> str
 
 calls = st.builds(
     _call,
-    st.sampled_from(["", "", "[ya]", "[ya]", "[yA]", "[yO]", "[yn]", "[zz]"]),
+    st.sampled_from(
+        ["", "", "[ya]", "[ya]", "[yA]", "[yO]", "[yn]", "[zz]", "[provider]", "[agent]"]
+    ),
     st.integers(0, 2),
     st.sampled_from(["call_1", "call_2"]),
     st.sampled_from(["web_search", "tool", "x", "nowhere"]),
@@ -218,6 +220,58 @@ def test_only_live_approvals_of_calls_that_will_not_run_are_revoked(
     kept = tuple(e for e in situation.view.entries if e.state != "live" or e.key.id not in undone)
     after = replace(situation, view=replace(situation.view, entries=kept))
     assert unclaimed(after.transcript, after.view, after.at) == frozenset()
+
+
+@moderate
+@given(situations())
+def test_a_call_that_others_ran_never_waits_or_runs_or_is_refused(situation: Situation) -> None:
+    match next_step(situation):
+        case AwaitChoices(calls) | RunTools(calls):
+            named = [call for call in calls if isinstance(call, Proposal)]
+        case Settle(results):
+            named = [proposal for proposal, _ in results]
+        case Decide(decisions):
+            named = [decision.proposal for decision in decisions]
+        case _:
+            named = []
+    assert not any(call.ran_by for call in named)
+    open_calls = [c for e in situation.transcript.exchanges for a in e.answers for c in waiting(a)]
+    assert not any(isinstance(call, Proposal) and call.ran_by for call in open_calls)
+    undone = unclaimed(situation.transcript, situation.view, situation.at)
+    without = replace(situation, transcript=_thinking_instead(situation.transcript))
+    assert unclaimed(without.transcript, without.view, without.at) == undone
+
+
+@moderate
+@given(situations())
+def test_a_call_that_others_ran_counts_and_approves_no_more_than_thinking(
+    situation: Situation,
+) -> None:
+    """A broken-off reply is the only exception: such a call stays, and thinking does not."""
+    segments = [s for answer in situation.exchange.answers for s in answer.segments]
+    assume(not any(map(is_resumption, segments)))
+    without = replace(situation, transcript=_thinking_instead(situation.transcript))
+    assert next_step(without) == next_step(situation)
+
+
+def _thinking_instead(transcript: Transcript) -> Transcript:
+    """The chat with thinking in place of each call that others ran."""
+
+    def instead(segment: Segment) -> Segment:
+        is_ran = isinstance(segment, Proposal) and segment.ran_by
+        return Thinking("a", "b", "hm") if is_ran else segment
+
+    exchanges = tuple(
+        replace(
+            exchange,
+            answers=tuple(
+                replace(answer, segments=tuple(map(instead, answer.segments)))
+                for answer in exchange.answers
+            ),
+        )
+        for exchange in transcript.exchanges
+    )
+    return replace(transcript, exchanges=exchanges)
 
 
 later = st.sampled_from(

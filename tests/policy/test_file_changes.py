@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.chat.transcript import Result
+from parley.chat.transcript import Proposal, Result
 from parley.policy.file_changes import (
     CallPlace,
     ChangingCall,
@@ -16,7 +16,7 @@ from parley.policy.file_changes import (
     places,
 )
 from parley.policy.reverts import ChangeKind, ChangeState, RecordedChange, histories
-from tests.chats import answer, asked, chat, ran
+from tests.chats import answer, asked, call, chat, ran
 
 A, B = Path("/p/a"), Path("/p/b")
 
@@ -84,6 +84,12 @@ def test_a_change_belongs_to_the_exchange_of_its_run_although_ids_repeat() -> No
     assert (found[1].tool, found[5]) == ("edit_file", CallPlace(0, ""))
     chosen = of_exchange(histories([change(1), change(3)]), found, 4)
     assert [each.change.number for each in chosen] == [3]
+
+
+def test_a_change_by_a_call_that_an_agent_ran_belongs_to_its_exchange() -> None:
+    transcript = chat(answer(ran(1)), answer(Proposal(call(2), ran_by="agent")))
+    found = places(transcript, [change(1, call="call_2")], {})
+    assert found == {1: CallPlace(2, "web_search")}
 
 
 @pytest.mark.parametrize(

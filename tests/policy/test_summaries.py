@@ -12,6 +12,7 @@ from parley.policy.summaries import put_summary, summary_line, summary_prompt, u
 from tests.strategies import files, marked_files
 
 CALL = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{\\"a\\":1}"}}`'
+SEARCH = CALL.replace("[ya]", "[provider]")
 RESULT = "🛠️: [f][c]\n\n`found`"
 
 
@@ -28,6 +29,8 @@ RESULT = "🛠️: [f][c]\n\n`found`"
         (f"💬: a\n\n🤖:\n\nb\n\n{CALL}\n\n{RESULT}", False),
         ("💬: a\n\n🤖:\n\nb\n\n🔒: [Stopped: by the user]", False),
         ("💬: a\n\n🤖:\n\n🔒: a note", False),
+        (f"💬: a\n\n🤖:\n\nb\n\n{SEARCH}\n\n{RESULT}\n\nc", True),
+        (f"💬: a\n\n🤖:\n\nb\n\n{SEARCH}\n\n{RESULT}\n\n🔒: [Resumed after: x]", False),
     ],
 )
 def test_complete_answers_without_a_summary_need_one(exchange: str, is_unsummed: bool) -> None:

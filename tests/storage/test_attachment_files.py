@@ -20,6 +20,7 @@ from parley.models.picture_limits import short_name
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from tests.pictures import PDF, beside, png, question, sha256
 from tests.powers import bound_by_permissions
+from tests.test_transcripts import corpus
 
 PICTURE = png()
 NAME = f"{sha256(PICTURE)}.png"
@@ -346,6 +347,12 @@ async def test_a_name_that_reorders_text_is_shown_escaped(chat: Path) -> None:
     assert seen == checked
     assert seen.message == f"a\\u202eb.assets/{NAME}: no such file"
     assert short_name(strange.path) == f"a\\u202eb.assets/{NAME[:8]}….png"
+
+
+def test_the_missing_parts_of_a_call_that_a_provider_ran_are_a_problem(chat: Path) -> None:
+    (problem,) = ChatAttachments(str(chat)).problems(corpus("provider_search"))
+    assert (problem.line, problem.severity) == (8, "warning")
+    assert problem.message.endswith(".txt: no such file")
 
 
 def test_files_in_another_chats_folder_are_not_reported(chat: Path) -> None:

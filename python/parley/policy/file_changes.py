@@ -97,7 +97,7 @@ def places(
     exact, by_id = defaultdict[tuple[str, str], list[int]](list), defaultdict[str, list[int]](list)
     names = dict[str, str]()
     for number, exchange in enumerate(transcript.exchanges, 1):
-        for call in (p.call for a in exchange.answers for p in a.proposals if p.result or p.choice):
+        for call in (p.call for a in exchange.answers for p in a.calls if p.result or p.mark):
             exact[call.id, call.arguments].append(number)
             by_id[call.id].append(number)
             names[call.id] = call.name

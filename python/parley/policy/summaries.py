@@ -50,7 +50,7 @@ def _is_complete(exchange: Exchange) -> bool:
         return False
     replies = rounds(exchange.answers[-1])
     has_text = bool(replies) and any(isinstance(segment, Text) for segment in replies[-1].segments)
-    return has_text and not replies[-1].proposals and not replies[-1].broken
+    return has_text and replies[-1].is_over and not replies[-1].proposals and not replies[-1].broken
 
 
 def summary_prompt(exchange: Exchange) -> str:
