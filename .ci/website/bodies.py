@@ -11,6 +11,9 @@ PICTURES = "pictures"
 THEMES = {"dark": "", "light": "light-"}
 """For each theme, the beginning of a scene's name."""
 
+MOVING = ("asking", "editing")
+"""The scenes that move."""
+
 
 @dataclass(frozen=True, slots=True)
 class Heading:
@@ -45,7 +48,8 @@ def shown(screen: Screen) -> str:
         f'alt="{escape(screen.description)}">'
         for theme, start in THEMES.items()
     )
-    return f'<span class="screen">{"".join(pictures)}</span>'
+    kind = "screen moving" if screen.scene in MOVING else "screen"
+    return f'<span class="{kind}">{"".join(pictures)}</span>'
 
 
 SIGNS = {f"marker-{ord(sign):x}": sign for sign in "💬🤖🧠❓🛠🔒📝"}

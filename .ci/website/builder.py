@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from urllib.parse import quote
 
-from website.bodies import Body, Heading, shown
+from website.bodies import MOVING, Body, Heading, shown
 from website.contents import (
-    ASKING,
-    EDITING,
     GROUPS,
     HELP,
     INDEX_PAGE,
@@ -21,8 +19,8 @@ from website.contents import (
     Excerpt,
 )
 from website.frame import Frame
-from website.help_page import blocks_html, blocks_of, help_page
-from website.help_text import Section, sections, tags
+from website.help_page import blocks_html, blocks_of, help_page, setting_names
+from website.help_text import Block, Definition, Section, sections, tags
 from website.markdown_page import anchor_of, markdown_page, part_of
 from website.places import Places
 
@@ -61,9 +59,15 @@ def _places(
     known = {
         tag: numbered[number]
         for number, section in help_sections.items()
-        for tag in (section.tag, *tags(section.blocks))
+        for tag in (section.tag, *tags(section.blocks), *_settings(section.blocks))
     }
     return Places({**pages, HELP: numbered[0]}, known, files, repository)
+
+
+def _settings(blocks: Sequence[Block]) -> Iterator[str]:
+    """The settings in blocks whose names are in a table, such as `keys.stop`; others are words."""
+    definitions = (block for block in blocks if isinstance(block, Definition))
+    return (name for each in definitions for name in setting_names(each.terms) if "." in name)
 
 
 def _tasks(texts: Mapping[str, str], help_sections: Mapping[int, Section], places: Places) -> Body:
@@ -136,8 +140,4 @@ def _letter(name: str) -> str:
 def scenes() -> list[str]:
     """The scenes of all pictures, without the beginnings that name a theme."""
     shown_tasks = [task.screen.scene for task in TASKS]
-    return list(
-        dict.fromkeys(
-            [ASKING.scene, EDITING.scene, *shown_tasks, *(s.scene for s in SCREENS.values())]
-        )
-    )
+    return list(dict.fromkeys([*MOVING, *shown_tasks, *(s.scene for s in SCREENS.values())]))

@@ -86,7 +86,7 @@ def _headings(blocks: Sequence[Block]) -> Iterator[Heading]:
                 yield Heading(2, _anchor(block), text.replace("`", ""))
             case Definition(terms=terms, tags=tags):
                 own = [*tags, *(tag for term in terms for tag in TAG.findall(term))]
-                names = own or _setting_names(terms)
+                names = own or setting_names(terms)
                 yield from (Heading(3, name, name) for name in names)
             case _:
                 pass
@@ -96,7 +96,7 @@ def _anchor(heading: Subheading) -> str:
     return heading.tags[0] if heading.tags else re.sub(r"\W+", "-", heading.text.lower()).strip("-")
 
 
-def _setting_names(terms: Sequence[str]) -> list[str]:
+def setting_names(terms: Sequence[str]) -> list[str]:
     """The settings, and the fields of a server, among terms."""
     return [match[1] for term in terms if (match := re.match(r"`([\w.]+)`", term))]
 
@@ -179,8 +179,9 @@ def _term(term: str, tags: Sequence[str], places: Places) -> str:
     """A command, function or event; or a setting with its default on the right."""
     own = [*tags, *TAG.findall(term)]
     name, _, default = (part.strip() for part in TAG.sub("", term).strip().partition("  "))
-    own = own or _setting_names([term])
-    text = _text(name, places) if "`" in name else f"<code>{escape(name)}</code>"
+    own = own or setting_names([term])
+    names = name.replace("`", "").split(", ") if "`" in name else [name]
+    text = ", ".join(f"<code>{escape(each)}</code>" for each in names)
     value = f" <code class='default'>{escape(default)}</code>" if default else ""
     return f"<dt>{_anchors(own)}{text}{value}</dt>"
 
@@ -197,8 +198,8 @@ def _text(text: str, places: Places) -> str:
 def _marked(match: re.Match[str], places: Places) -> str:
     word = escape(match[match.lastgroup or 0])
     match match.lastgroup:
-        case "link":
-            place = places.of_tag(match["link"])
+        case "link" | "code":
+            place = places.of_tag(match["link"] or match["code"])
             name = f"<code>{word}</code>"
             return f'<a href="{place}">{name}</a>' if place else name
         case "key":

@@ -177,7 +177,7 @@ def _is_break(lines: Sequence[str], here: int, start: int) -> bool:
     is_list, is_item = (bool(_ITEM.match(each.lstrip())) for each in (lines[start], line))
     return (
         bool(_CODE.fullmatch(previous))
-        or _indent(line) < _indent(lines[start])
+        or (_indent(line) < _indent(lines[start]) and not (is_list and is_item))
         or line.endswith(" ~")
         or _is_tags(line)
         or (is_item and not is_list)

@@ -19,6 +19,20 @@ addEventListener("DOMContentLoaded", () => {
   theme.closest("label").hidden = false;
   theme.addEventListener("change", () => { show(theme.value); kept.write(theme.value); });
 
+  for (const picture of document.querySelectorAll(".moving")) {
+    const button = document.createElement("button");
+    const label = (moves) => { button.textContent = moves ? "Stop the picture" : "Play the picture"; };
+    label(true);
+    button.addEventListener("click", () => {
+      for (const image of picture.querySelectorAll("img")) {
+        const [path, still] = image.getAttribute("src").split("#");
+        image.setAttribute("src", still ? path : `${path}#still`);
+        label(Boolean(still));
+      }
+    });
+    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) picture.after(button);
+  }
+
   const filter = document.getElementById("filter");
   if (!filter) return;
   const rows = [...document.querySelectorAll("section.letter li")];

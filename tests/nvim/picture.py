@@ -110,7 +110,8 @@ def frame(neovim: Child) -> Frame:
 
 
 def moving(shots: Sequence[Shot]) -> str:
-    """The shots as one SVG, over and over; a reader who wants no motion sees the longest shot.
+    """The shots as one SVG, over and over. A reader who wants no motion sees the longest shot, and so
+    does a page that adds `#still` to the address.
 
     A part that stays the same from one shot to the next is drawn once.
     """
@@ -132,12 +133,12 @@ def moving(shots: Sequence[Shot]) -> str:
     times = [0.0, *accumulate(shot.seconds for shot in shots)]
     style = "\n".join([_STILL, *(_span(span, times) for span in sorted(spans))])
     head = _head((width, height + CAPTION), shots[0].frame.colours[1])
-    return "\n".join(
-        [head[0], f"<style>\n{style}\n</style>", *head[1:], *drawn_parts, "</svg>", ""]
-    )
+    beginning = [head[0], f"<style>\n{style}\n</style>", *head[1:], '<g id="still"/>']
+    return "\n".join([*beginning, *drawn_parts, "</svg>", ""])
 
 
-_STILL = """.part { visibility: hidden } .still { visibility: visible }
+_STILL = """#still:target ~ .part { animation: none }
+.part { visibility: hidden } .still { visibility: visible }
 @media (prefers-reduced-motion: reduce) { g.part { animation: none } }
 @media print { g.part { animation: none } }"""
 
