@@ -13,7 +13,8 @@ from parley.chat.reader import parse
 from parley.engine import End, run_turn
 from parley.errors import ModelError
 from parley.models.events import Aside, Event, RateLimits, TextDelta
-from parley.models.request import Request
+from parley.models.request import Request, TextTools
+from parley.models.text_tools.template import builtin_templates, template_for
 from parley.providers.client import ProviderClient
 from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
@@ -464,6 +465,18 @@ async def test_a_model_of_chat_completions_searches_through_the_other_api(
 
 def searches_by(name: str, description: str) -> Catalogue:
     return Catalogue.of([Tool("web", name, description=description)])
+
+
+async def test_a_model_whose_tools_are_text_does_not_search(faulty: FaultyProviders) -> None:
+    client, provider = fresh(faulty), faulty.provider("responses")
+    faulty.server.plan(Response(SAYS["responses"]("Whole")))
+    as_text = TextTools("json", template_for("m", builtin_templates()), "single", 99)
+    request = Request(QUESTION, 0, provider.name, "m", web_search=True, text_tools=as_text)
+    notice, *_ = await events_of(client, provider, request)
+    assert isinstance(notice, Aside)
+    assert notice.text.startswith("m cannot search the web in Parley")
+    assert "tools" not in faulty.server.requests[0]
+    await client.close()
 
 
 @pytest.mark.parametrize(

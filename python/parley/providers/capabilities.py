@@ -101,7 +101,8 @@ class Capabilities:
 
 def _no_search(request: Request, wire_format: Format) -> str:
     """The notice that the provider cannot search and that no tool can, or ""."""
-    is_unable = request.facts.searches is False
+    has_text_tools = request.text_tools is not None and request.text_tools.syntax is not None
+    is_unable = request.facts.searches is False or has_text_tools
     is_wanted = request.web_search and request.tools_on and (is_unable or not wire_format.searches)
     has_tool = any(is_web_search(tool) for _, tool in request.catalogue.tools)
     name = request.model if is_unable else request.provider
