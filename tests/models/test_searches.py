@@ -17,6 +17,7 @@ from parley.models.searches import (
     source_line,
     sources_text,
     web_address,
+    without_footnotes,
 )
 from tests.examples import examples
 
@@ -82,3 +83,20 @@ def test_what_a_provider_stored_is_opened_only_by_its_format(value: object) -> N
 def test_a_foreign_attachment_is_nothing(content: bytes) -> None:
     assert opened(content, "anthropic") is None
     assert json.loads(sealed("a", 1)) == {"format": "a", "value": 1}
+
+
+WORDS = st.text(st.sampled_from("ab [^]1\n:.()"), max_size=9)
+
+
+@given(
+    st.lists(
+        st.tuples(WORDS, st.sampled_from(["https://a.org/", "https://b.org/", ""])), min_size=1
+    )
+)
+def test_footnotes_can_be_taken_out_again(pieces: list[tuple[str, str]]) -> None:
+    notes, texts = Footnotes(text for text, _ in pieces), list[str]()
+    for text, url in pieces:
+        texts.append(text + notes.mark(url, "A title"))
+    texts[-1] += notes.definitions()
+    assert without_footnotes(texts) == [text for text, _ in pieces]
+    assert without_footnotes([]) == []

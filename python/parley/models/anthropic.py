@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from parley.chat.history import CallOutcome, ModelTurn, Part, ProviderCall, Turn, UserTurn
+from parley.chat.history import CallOutcome, ModelTurn, ProviderCall, Turn, UserTurn
 from parley.chat.transcript import Attachment, Text, Thinking
 from parley.media import PDF
 from parley.models import anthropic_searches as searches
@@ -48,7 +48,7 @@ from parley.models.picture_limits import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.received_blocks import ReceivedBlocks
 from parley.models.request import Request, tool_fields
-from parley.models.searches import SEARCH_NAME
+from parley.models.searches import SEARCH_NAME, without_footnotes
 from parley.models.thinking import ThinkingFields, claude_thinking
 from parley.text import one_line
 from parley.tools.convert import Definition, shape
@@ -186,26 +186,35 @@ def _block(part: str | Picture) -> Block:
 def _reply_blocks(
     reply: ModelTurn, ids: Mapping[str, str], request: Request, placed: searches.Placed
 ) -> Iterator[Block]:
+    texts = _texts(reply)
     yield from placed.blocks.get(-1, ())
     for at, part in enumerate(reply.parts):
         yield from placed.blocks.get(at, ())
-        yield from _prose_and_thinking(part, reply, request)
+        match part:
+            case Text():
+                yield from ({"type": "text", "text": words} for words in next(texts))
+            case Thinking() if request.goes_back(part, reply):
+                yield _thinking_block(part)
     yield from _calls(reply, ids)
 
 
-def _prose_and_thinking(part: Part, reply: ModelTurn, request: Request) -> Iterator[Block]:
-    match part:
-        case Text(text):
-            yield {"type": "text", "text": text}
-        case Thinking() if request.goes_back(part, reply):
-            if part.redacted:
-                yield {"type": "redacted_thinking", "data": part.signature}
-            else:
-                yield {
-                    "type": "thinking",
-                    "thinking": part.text or "",
-                    "signature": part.signature,
-                }
+def _texts(reply: ModelTurn) -> Iterator[list[str]]:
+    """Each of a reply's texts, as a list that is empty if nothing is left of it.
+
+    In the open loop, signatures of thinking may depend on the text, so Parley's footnotes are taken
+    out.
+    """
+    texts = [part.text for part in reply.parts if isinstance(part, Text)]
+    has_searches = any(isinstance(part, ProviderCall) for part in reply.parts)
+    if not (reply.open and has_searches):
+        return ([text] for text in texts)
+    return ([words] if words.strip() else [] for words in without_footnotes(texts))
+
+
+def _thinking_block(part: Thinking) -> Block:
+    if part.redacted:
+        return {"type": "redacted_thinking", "data": part.signature}
+    return {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
 
 
 # All results must come first in the next message, before any text: "`tool_use` ids were found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +22,7 @@ NOTHING_FOUND = "(nothing was found)"
 _MOST_TITLE = 200
 _MOST_URL = 2_000
 _MOST_SOURCES = 100
+_NOTES = re.compile(r"(?:\A|\n\n)(?:\[\^\d{1,9}\]: \[[^\[\]\n]*\]\(\S+\)(?:\n|\Z))+\Z")
 _NOTE = re.compile(r"\[\^(\d{1,9})\]")
 
 
@@ -85,6 +86,18 @@ def opened(content: bytes, form: str) -> Any:
     except (ValueError, RecursionError):
         return None
     return table.get("value") if isinstance(table, dict) and table.get("format") == form else None
+
+
+def without_footnotes(texts: Sequence[str]) -> list[str]:
+    """A reply's texts as the model wrote them, without the footnotes that Parley added; "" for a
+    text that has only footnotes.
+    """
+    notes = _NOTES.search(texts[-1]) if texts else None
+    if notes is None:
+        return list(texts)
+    numbers = set(_NOTE.findall(notes[0]))
+    whole = [*texts[:-1], texts[-1][: notes.start()]]
+    return [_NOTE.sub(lambda mark: "" if mark[1] in numbers else mark[0], text) for text in whole]
 
 
 class Footnotes:

@@ -18,6 +18,7 @@ from parley.policy.rate import RateWindow
 from parley.policy.summaries import KEEP, unsummed
 from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog, recorded
+from parley.runtime.paused_replies import continued
 from parley.runtime.reply_retries import ReplyRetries
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.settings.values import ProviderSettings
@@ -72,8 +73,11 @@ class ModelPort:
             )
             return self._within_rate(recorded(events, one, self._audit))
 
+        def whole(one: Request) -> AsyncIterator[Event]:
+            return continued(send, one)
+
         def ask() -> AsyncIterator[Event]:
-            return self._text_tools.stream(send, request, self._observer.status)
+            return self._text_tools.stream(whole, request, self._observer.status)
 
         return self._with_notices(self._retries.stream(ask, self._observer.status), request)
 
