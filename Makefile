@@ -5,6 +5,8 @@
 # make guests    install other people's MCP servers, model gateways and the protocol's conformance
 #                suite, and run the tests that need them, package managers or type checkers
 # make fuzz      try every law with new examples, for MINUTES=5
+# make wheels    check that all packages have wheels for all supported Pythons and systems
+# make bounds    run the fast tests with the lowest and the newest versions of the packages
 # make neovims   run the editor's tests with the oldest supported Neovim and with the newest
 # make branches  measure which code branches the repeatable tests cover; fails below a minimum
 # make check     formatting, lint, types, `make test` and `make branches`: required before a merge
@@ -75,6 +77,13 @@ neovims: environment
 	@mkdir -p .tools && .ci/neovims >.tools/neovims.txt
 	@PATH="$$PWD/$(BIN):$$PATH" .ci/each <.tools/neovims.txt $(BIN)/python -m pytest -n logical --dist worksteal \
 	  -p no:cacheprovider tests/nvim tests/e2e/test_demo.py
+
+wheels: environment
+	@.ci/wheels
+
+# PYTHON=/path/to/python3.14 tests with this Python.
+bounds: environment
+	@.ci/bounds
 
 MINUTES ?= 5
 fuzz: environment
@@ -167,4 +176,4 @@ clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist site doc/tags python/*.egg-info
 	find .ci python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test slow branches neovims fuzz guests lint check format bench man release address screens site lock clean
+.PHONY: environment stylua pyright demo test slow branches neovims wheels bounds fuzz guests lint check format bench man release address screens site lock clean

@@ -67,11 +67,13 @@ def test_a_run_reports_its_skipped_parts_with_the_reason() -> None:
 def test_the_gate_runs_everything_that_make_test_skips_except_laws() -> None:
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert {"make test", "make branches", "make guests", "make neovims"} <= set(lines)
+    assert {".ci/wheels", ".ci/pythons"} <= set(lines)
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """`.ci/pythons`, copied into a folder, with only these scripts on the PATH."""
-    return alone("pythons", folder, {".venv/bin/python": "echo 3.11", **scripts})
+    own = {".venv/bin/python": "echo 3.11", ".ci/fast": 'exec "$1/bin/python"'}
+    return alone("pythons", folder, {**own, **scripts})
 
 
 def alone(

@@ -242,6 +242,15 @@ def test_a_refused_release_leaves_no_files_and_no_tag(
     assert (checkout.tags(), (tmp_path / "dist").exists()) == ({}, False)
 
 
+def test_a_command_that_fails_is_named_without_a_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n', encoding="utf-8")
+    assert main(["0.2.0", "--checkout", str(tmp_path)]) == 1
+    assert "a file cannot be made: " in capsys.readouterr().err
+    assert not (tmp_path / "dist").exists()
+
+
 def test_the_address_is_written_into_all_places_that_name_it() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

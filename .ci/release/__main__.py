@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -111,7 +112,10 @@ def main(arguments: list[str]) -> int:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     today = datetime.now(UTC).date()
-    problems = release(version, checkout, target, is_tagged=options.tagged, today=today)
+    try:
+        problems = release(version, checkout, target, is_tagged=options.tagged, today=today)
+    except (OSError, subprocess.SubprocessError) as error:
+        problems = [f"a file cannot be made: {error}. Correct this, then try again"]
     if address(pyproject) is None and (options.tag or options.tagged):
         problems.append(
             "pyproject.toml: [project.urls] has no Repository, so users could not find the plugin. "
