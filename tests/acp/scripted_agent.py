@@ -10,6 +10,7 @@ appended to the log. Knows nothing about Parley.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -99,6 +100,9 @@ class ScriptedAgent:
         """Take a step; returns a stop reason if the step names one."""
         match step:
             case {"say": words}:
+                self.update({"sessionUpdate": "agent_message_chunk", "content": text(words)})
+            case {"say_variable": name}:
+                words = os.environ.get(name, "(unset)")
                 self.update({"sessionUpdate": "agent_message_chunk", "content": text(words)})
             case {"think": words}:
                 self.update({"sessionUpdate": "agent_thought_chunk", "content": text(words)})

@@ -242,6 +242,7 @@ IN_NO_REQUEST = {
     *("agents.newest", "providers.model_list"),  # see `test_newest_models.py`
     *("picker", "pictures", "save", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
+    *("providers.command", "providers.env", "providers.cwd", "file: mode"),  # tests/acp
     *("instructions", "file: instructions"),  # tests/e2e/test_instructions.py has files for them
 }
 """Settings that no request shows: paths, the loop's limits and rules, keys, appearance, servers."""

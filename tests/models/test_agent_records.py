@@ -83,6 +83,22 @@ def test_memory_is_limited() -> None:
     assert sum(record.size for record in kept._records.values()) < 40_000_000
 
 
+def test_a_call_that_runs_is_reported_once_and_ends_under_the_same_id() -> None:
+    kept = records()
+    kept.take(update(status="in_progress", title="Test"))
+    (begun,) = kept.begun()
+    assert list(kept.begun()) == []
+    ended = kept.take(update(status="completed"))
+    assert isinstance(ended, RanByAgent)
+    assert (ended.call, ended.is_known) == (begun.call, True)
+    kept.take(update("other", status="in_progress"))
+    (begun,) = kept.begun()
+    assert kept.ask(update("other"))
+    asked = kept.take(update("other", status="completed"))
+    assert isinstance(asked, AskedCallEnded)
+    assert asked.begun == begun.call
+
+
 def test_calls_without_an_outcome_end_with_the_prompt() -> None:
     kept = records()
     kept.take(update("ran", status="in_progress"))

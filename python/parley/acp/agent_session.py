@@ -31,6 +31,8 @@ TOGETHER_S = 0.02
 """Permissions that arrive within this time belong to one reply."""
 AFTER_S = 0.3
 """How long an approved call's outcome is awaited once the agent asks about another call."""
+LONG_S = 1.0
+"""A call that the agent runs this long is shown before it ends. Earlier, the agent may still ask."""
 SILENT_S = 1800.0
 """The time limit for an agent that sends nothing during its turn."""
 _CANCEL_S = 10.0
@@ -40,6 +42,7 @@ NOT_ONCE = (
     "The agent offers no way to allow only this call, so this call was cancelled and did not run."
 )
 STILL_RUNNING = "The agent runs this call, and asked about another call before this one ended."
+ASKED_LATER = "The agent asked about this call later."
 UNASKED = "The agent ran this call without waiting for the user's choice."
 NO_OUTCOME = "The agent ended its turn without reporting the call's outcome."
 TOO_MUCH = "The agent sent too much before this call's outcome."
@@ -197,13 +200,14 @@ class AgentSession:
         """The next payloads; waits for one. Raises ModelError if the agent is silent or gone."""
         while not (self._queue or self._new or (self._prompt and self._prompt.done())):
             self._news.clear()
-            try:
-                async with asyncio.timeout(SILENT_S):
-                    await self._news.wait()
-            except TimeoutError:
+            if await self._is_news_within(LONG_S):
+                continue
+            if begun := list(self._records.begun()):
+                return [{RAN: each} for each in begun]
+            if not await self._is_news_within(SILENT_S):
                 raise ModelError(
                     f"the agent sent nothing for {SILENT_S / 60:g} minutes", reason="a silent agent"
-                ) from None
+                )
         if self._new:
             await asyncio.sleep(TOGETHER_S)
             payloads, new = self._take_payloads(), self._new
@@ -212,6 +216,13 @@ class AgentSession:
             self.asked_calls = frozenset(call.id for call in calls)
             return [*payloads, {CALLS: calls}] if calls else payloads
         return self._take_payloads() if self._queue else self._last()
+
+    async def _is_news_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._news.wait()
+        except TimeoutError:
+            return False
 
     def _last(self) -> list[Mapping[str, Any]]:
         """The payloads at the end of the prompt. Raises ModelError."""
@@ -323,7 +334,9 @@ class AgentSession:
         match self._records.take(update):
             case RanByAgent() as ran:
                 self._put({RAN: ran}, len(ran.call.arguments) + len(ran.outcome.text))
-            case AskedCallEnded(ids, outcome):
+            case AskedCallEnded(ids, outcome, begun):
+                if begun is not None:
+                    self._put({RAN: RanByAgent(begun, Outcome("ok", ASKED_LATER), True)}, 100)
                 for each in ids:
                     self._note_outcome(each, outcome)
             case None:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.chat.history import CallOutcome, Turn, UserTurn
-from parley.chat.transcript import Attachment, Text
+from parley.chat.transcript import Attachment, Text, ToolCall
 from parley.models import decoder
-from parley.models.agent_records import RanByAgent
+from parley.models.agent_records import AgentCallBegan, RanByAgent
 from parley.models.encode import fit_body
 from parley.models.events import (
     AgentPlan,
@@ -189,16 +189,21 @@ class Decoder(decoder.Decoder):
                 yield self._plan
             case {"update": {"sessionUpdate": "usage_update", "used": int(used)}} if used > 0:
                 yield Usage(input=used)
-            case {"ran": RanByAgent(call, outcome)}:
-                yield from self._end_thinking()
-                self._part()
-                self._is_said = False
-                yield Ran(call, "agent")
+            case {"ran": AgentCallBegan(call)}:
+                yield from self._begin(call)
+            case {"ran": RanByAgent(call, outcome, is_known)}:
+                yield from () if is_known else self._begin(call)
                 yield RanResult(call.id, outcome)
             case {"calls": [*calls]}:
                 yield from self._end_with(calls)
             case {"stop": response}:
                 yield from self._stop(response)
+
+    def _begin(self, call: ToolCall) -> Iterator[Event]:
+        yield from self._end_thinking()
+        self._part()
+        self._is_said = False
+        yield Ran(call, "agent")
 
     def _tell(self, words: str) -> Iterator[Event]:
         self._is_said = self._is_said or bool(words.strip())

@@ -28,10 +28,19 @@ _ENDED = ("completed", "failed")
 
 @dataclass(frozen=True, slots=True)
 class RanByAgent:
-    """A call that the agent ran by its own rules, with its outcome."""
+    """A call that the agent ran by its own rules, with its outcome. With `is_known`, it was reported
+    when it began."""
 
     call: ToolCall
     outcome: Outcome
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCallBegan:
+    """A call that the agent runs by its own rules, and has not ended yet."""
+
+    call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,8 @@ class AskedCallEnded:
 
     ids: tuple[str, ...]
     outcome: Outcome
+    begun: ToolCall | None = None
+    """The call as it was reported when it began, before the agent asked."""
 
 
 CallNews: TypeAlias = RanByAgent | AskedCallEnded | None
@@ -57,6 +68,8 @@ class _Record:
     paths: tuple[str, ...] = ()
     status: str = "pending"
     own_ids: list[str] = field(default_factory=list)
+    begun: ToolCall | None = None
+    """The call as it was reported when it began."""
     size: int = 0
 
 
@@ -89,6 +102,14 @@ class AgentRecords:
             record.own_ids.append(own)
         return call
 
+    def begun(self) -> Iterator[AgentCallBegan]:
+        """The calls that run now, about which the agent has not asked; each is returned once."""
+        for record in self._records.values():
+            is_new = record.begun is None and not record.own_ids
+            if record.status == "in_progress" and is_new:
+                record.begun = self._own_call(record)
+                yield AgentCallBegan(record.begun)
+
     def unfinished(self) -> Iterator[RanByAgent]:
         """The calls without an outcome about which the agent has not asked, at the prompt's end."""
         for record in list(self._records.values()):
@@ -100,16 +121,19 @@ class AgentRecords:
     def _ended(self, record: _Record) -> CallNews:
         if record.own_ids:
             own_ids, record.own_ids = tuple(record.own_ids), []
-            return AskedCallEnded(own_ids, self._outcome(record))
+            begun, record.begun = record.begun, None
+            return AskedCallEnded(own_ids, self._outcome(record), begun)
         return self._ran(record)
 
     def _ran(self, record: _Record, text: str = "") -> RanByAgent:
+        call, made = record.begun or self._own_call(record), self._outcome(record)
+        is_known, record.begun = record.begun is not None, None
+        return RanByAgent(call, replace(made, text=text) if text else made, is_known)
+
+    def _own_call(self, record: _Record) -> ToolCall:
         own = self._next_id()
-        call = _call(record, own) or ToolCall(
-            own, record.kind, call_arguments(record.title, None, ())
-        )
-        made = self._outcome(record)
-        return RanByAgent(call, replace(made, text=text) if text else made)
+        short = ToolCall(own, record.kind, call_arguments(record.title, None, ()))
+        return _call(record, own) or short
 
     def _outcome(self, record: _Record) -> Outcome:
         blocks = list(_blocks(record))
