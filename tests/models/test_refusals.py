@@ -339,6 +339,26 @@ def test_thinking_that_is_refused_is_dropped_once(words: str) -> None:
     assert amended(amendment.request, "chat", 400, words) is None
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.3.content.1: Invalid `encrypted_content` in `search_result` block",
+        (
+            "messages.1: `web_search` tool use with id `srvtoolu_1` was found without a corresponding "
+            "`web_search_tool_result` block"
+        ),
+        "messages.3.content.1.server_tool_use.id: String should match pattern '^srvtoolu_…$'",
+    ],
+)
+def test_earlier_searches_that_are_refused_are_dropped_once(words: str) -> None:
+    request = replace(chat(0), web_search=True)
+    amendment = amended(request, "anthropic", 400, words)
+    assert amendment
+    assert amendment.request == replace(request, keep_searches=False)
+    again = amended(amendment.request, "anthropic", 400, words)
+    assert again is None or not again.request.keep_searches
+
+
 @pytest.mark.parametrize("status", [400, 413])
 def test_a_chat_refused_as_too_long_is_shortened(status: int) -> None:
     request = chat(3)

@@ -419,6 +419,73 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
 CALLS = ("messages", 2, "tool_calls")
 FUNCTION = ("tools", 0, "function")
 
+PAGE: Body = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "Eq"}
+FOUND: Body = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}
+USED: Body = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+CLAUDE_TOOL: Body = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
+
+
+def claude_search(*path: Any, blocks: tuple[Body, ...] = (USED, FOUND)) -> Spoil:
+    """Insert a search above the first call, and offer it instead of the tool of its name; the
+    blocks are changed as in `put`."""
+
+    def spoil(body: Body) -> None:
+        added = deepcopy([*blocks])
+        if path:
+            put(*path)(added)  # type: ignore[arg-type]
+        body["tools"] = [{"name": "note", "input_schema": deepcopy(SCHEMA)}, dict(CLAUDE_TOOL)]
+        body["messages"][1]["content"][3:3] = added
+
+    return spoil
+
+
+LATER: Body = {"role": "assistant", "content": [FOUND, TEXT]}
+CLAUDE_SEARCHES: list[tuple[str, Spoil, str]] = [
+    ("foreign id", claude_search(0, "id", "ws_1"), "pattern '^srvtoolu_[a-zA-Z0-9_]+$'"),
+    ("search without input", claude_search(0, "input", None), "input: Input should not be null"),
+    ("result twice", claude_search(blocks=(USED, FOUND, FOUND)), "must have a single result."),
+    ("call twice", claude_search(blocks=(USED, USED, FOUND)), "ids must be unique"),
+    ("result without call", claude_search(blocks=(FOUND,)), "`server_tool_use` block before it."),
+    ("result before call", claude_search(blocks=(FOUND, USED)), "block before it."),
+    ("result as text", claude_search(1, "content", "x"), "Input should be a valid object or array"),
+    ("foreign block", claude_search(1, "content", 0, "type", "text"), "does not match"),
+    ("more fields", claude_search(1, "content", 0, "caller", {}), "caller: Extra inputs are not"),
+    (
+        "changed content",
+        claude_search(1, "content", 0, "encrypted_content", ""),
+        "Invalid `encrypted_content` in `search_result` block",
+    ),
+    ("no title", claude_search(1, "content", 0, "title", None), "title: Field required"),
+    (
+        "unknown error",
+        claude_search(1, "content", {"type": "web_search_tool_result_error", "error_code": "x"}),
+        "error_code: Input should be one of",
+    ),
+    (
+        "text after a mixed turn",
+        all_of(claude_search(blocks=(USED,)), add(*RESULTS, TEXT)),
+        "was found without a corresponding `web_search_tool_result` block",
+    ),
+    (
+        "no tool for a waiting search",
+        all_of(claude_search(blocks=(USED,)), drop("tools", 1)),
+        "but no `web_search` tool was provided",
+    ),
+    ("no tool", all_of(claude_search(), drop("tools", 1)), "no `web_search` tool was provided"),
+    ("no uses", all_of(claude_search(), put("tools", 1, "max_uses", 0)), "greater than 0"),
+    ("other name", all_of(claude_search(), put("tools", 1, "name", "s")), "'web_search'"),
+    ("unknown variant", all_of(claude_search(), put("tools", 1, "type", "web_search_1")), "match"),
+    ("with schema", all_of(claude_search(), put("tools", 1, "input_schema", {})), "Extra inputs"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "reason"), CLAUDE_SEARCHES)
+def test_searches_that_anthropic_refuses_are_refused(name: str, change: Spoil, reason: str) -> None:
+    body = messages_body()
+    change(body)
+    assert any(reason in each for each in check_anthropic(body)), (name, check_anthropic(body))
+
+
 CHAT: list[tuple[str, Spoil, str]] = [
     ("no model", drop("model"), "you must provide a model parameter"),
     ("no messages", drop("messages"), "Missing required parameter: 'messages'."),
@@ -893,6 +960,32 @@ def test_a_finished_tool_loop_is_accepted_and_unchanged(
 
 
 MESSAGES_ACCEPTED: list[tuple[str, Spoil]] = [
+    ("a search", claude_search()),
+    ("a search without pages", claude_search(1, "content", [])),
+    (
+        "a search that failed",
+        claude_search(
+            1, "content", {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+        ),
+    ),
+    ("a search that waits for calls", claude_search(blocks=(USED,))),
+    (
+        "its result in the next reply",
+        all_of(
+            claude_search(blocks=(USED,)),
+            add("messages", LATER),
+            add("messages", {"role": "user", "content": "and now?"}),
+        ),
+    ),
+    (
+        "a paused reply",
+        lambda body: (
+            claude_search()(body),
+            drop("thinking")(body),
+            add("messages", {"role": "user", "content": "and now?"})(body),
+            add("messages", {"role": "assistant", "content": [dict(USED, id="srvtoolu_2")]})(body),
+        ),
+    ),
     ("neighbours of one role", add("messages", {"role": "user", "content": "and now?"})),
     ("text after results", add(*RESULTS, TEXT)),
     ("a result without content", drop(*RESULTS, 0, "content")),
