@@ -29,6 +29,7 @@ GROUND = (
     "secrets",
     "clock",
     "http",
+    "logins",
     "tables",
 )
 """Rooms that know nothing about chats and that every room may import; each may import the rooms
@@ -119,6 +120,7 @@ WAITING = (
     "secrets.py",
     "processes/",
     "http/",
+    "logins/",
     "storage/",
     "providers/",
     "acp/",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import parley
-from parley.mcp.logins import Login
+from parley.logins.stored_logins import Login
 from parley.models.package import ProviderRequest
 from parley.settings.values import ProviderSettings, Settings
 from parley.tables import Rule

@@ -17,8 +17,8 @@ import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
-from parley.errors import ServerError
-from parley.mcp.loopback import Loopback
+from parley.errors import ParleyError, ServerError
+from parley.logins.loopback import Loopback
 from parley.mcp.servers import Servers
 from parley.mcp.sign_in import with_scope
 from parley.secrets import HANDED_OUT
@@ -335,7 +335,7 @@ async def test_a_second_key_cancels_the_sign_in_and_closes_its_port(state: Path)
         await until(lambda: pages)
         assert (only(servers).account, only(servers).page) == ("signing in", pages[0].url)
         assert not await servers.sign_in("tracker", pages.append)
-        with pytest.raises(ServerError, match="signing in to 'tracker' was cancelled"):
+        with pytest.raises(ParleyError, match="signing in to 'tracker' was cancelled"):
             await attempt
         back = parameters(pages[0].url)["redirect_uri"]
         with pytest.raises(httpx2.ConnectError):
@@ -351,7 +351,7 @@ async def test_an_unavailable_port_is_reported(state: Path) -> None:
             guarded(Provider()) as provider,
             at(provider.url, state, callback_port=port) as servers,
         ):
-            with pytest.raises(ServerError) as caught:
+            with pytest.raises(ParleyError) as caught:
                 await servers.sign_in("tracker", Person().browse)
     why = f"cannot listen on 127.0.0.1:{port} for the browser: Address already in use"
     assert str(caught.value).endswith(why)
@@ -413,7 +413,7 @@ async def test_a_registered_client_signs_in_without_registering(state: Path, met
             attempt = asyncio.ensure_future(servers.sign_in("tracker", Person().browse))
             await until(lambda: only(servers).account == "signing in")
             assert not await servers.sign_in("tracker", Person().browse)
-            with pytest.raises(ServerError, match="was cancelled"):
+            with pytest.raises(ParleyError, match="was cancelled"):
                 await attempt
     assert not secret or secret in HANDED_OUT
 

@@ -6,12 +6,13 @@ works.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from parley.errors import ServerError, SettingsError
-from parley.mcp.logins import Logins
+from parley.logins.loopback import Loopback
+from parley.logins.sign_ins import SignIns
+from parley.logins.stored_logins import Logins
 from parley.paths import state_folder
 from parley.tools.server_settings import Account, ServerSettings
 from parley.tools.visits import Visit
@@ -26,8 +27,7 @@ class Accounts:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._logins = Logins(state_folder(environ) / "logins")
-        self._attempts = dict[str, asyncio.Task[None]]()
-        self._pages = dict[str, Visit]()
+        self._sign_ins = SignIns()
 
     def auth(self, settings: ServerSettings, note: Callable[[bool], None]) -> httpx2.Auth | None:
         """Adds the login's token to requests; None for a server that does not support logins.
@@ -47,8 +47,7 @@ class Accounts:
         sign-in fails.
         """
         name = settings.name
-        if attempt := self._attempts.get(name):
-            attempt.cancel()
+        if self._sign_ins.cancel(name):
             return False
         settings = settings.expanded(self._environ)
         if settings.url is None or not settings.takes_logins:
@@ -57,21 +56,20 @@ class Accounts:
         from parley.mcp.sign_in import sign_in
 
         def show(page: Visit) -> None:
-            self._pages[name] = page
+            self._sign_ins.shows(name, page.url)
             browse(page)
 
-        attempt = asyncio.ensure_future(sign_in(settings, self._logins, show))
-        self._attempts[name] = attempt
-        try:
-            await asyncio.wait({attempt})
-        finally:
-            attempt.cancel()
-            del self._attempts[name]
-            self._pages.pop(name, None)
-        if attempt.cancelled():
-            raise ServerError(f"signing in to '{name}' was cancelled")
-        attempt.result()
+        async def attempt(loopback: Loopback) -> None:
+            await sign_in(settings, self._logins, loopback, show)
+
+        await self._sign_ins.run(name, Loopback(settings.callback_port), attempt)
         return True
+
+    def take(self, settings: ServerSettings, address: str) -> bool:
+        """Take the address at which the browser ended; return whether a running sign-in at the
+        server needs it.
+        """
+        return self._sign_ins.take(settings.name, address)
 
     def sign_out(self, settings: ServerSettings) -> bool:
         """Forget a server's login; return whether there was a login. Raises ParleyError."""
@@ -80,9 +78,8 @@ class Accounts:
 
     def account(self, settings: ServerSettings) -> tuple[Account, str]:
         """The account's state, and the page address of a sign-in in progress."""
-        if settings.name in self._attempts:
-            page = self._pages.get(settings.name)
-            return "signing in", page.url if page else ""
+        if (page := self._sign_ins.page(settings.name)) is not None:
+            return "signing in", page
         try:
             url = settings.expanded(self._environ).url
         except SettingsError:
@@ -101,5 +98,4 @@ class Accounts:
 
     def close(self) -> None:
         """Cancel all sign-ins."""
-        for attempt in self._attempts.values():
-            attempt.cancel()
+        self._sign_ins.close()

@@ -289,6 +289,10 @@ class Servers:
             supervisor.restart()
         return is_done
 
+    def take(self, server: str, address: str) -> bool:
+        """Take the address at which the browser ended in a sign-in; return whether it is needed."""
+        return self._accounts.take(self._available(server).settings, address)
+
     def sign_out(self, server: str) -> bool:
         """Forget a server's login and restart the server; return whether there was a login."""
         supervisor = self._available(server)

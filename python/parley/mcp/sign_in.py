@@ -6,7 +6,6 @@ provider and HTTP, but not how Parley shows a page. Its messages never contain a
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import time
@@ -42,16 +41,14 @@ from parley.addresses import flaw
 from parley.errors import ServerError
 from parley.http import bodies
 from parley.http.proxies import ProxyError, client_options
-from parley.mcp.logins import Login, Logins, union_of
-from parley.mcp.loopback import PATH, Loopback
+from parley.logins.loopback import PATH, Loopback
+from parley.logins.stored_logins import Login, Logins, union_of
 from parley.mcp.plain import plain
 from parley.secrets import HANDED_OUT
 from parley.text import one_line
 from parley.tools.server_settings import ServerSettings, again
 from parley.tools.visits import Visit, visit
 
-_WAIT_S = 600.0
-"""The time limit is long, because the user may have to look for a second factor."""
 _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 300
 _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
@@ -66,7 +63,9 @@ Browse: TypeAlias = Callable[[Visit], object]
 """Shows the user a sign-in page, and opens it."""
 
 
-async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> None:
+async def sign_in(
+    settings: ServerSettings, logins: Logins, loopback: Loopback, browse: Browse
+) -> None:
     """Sign the user in at a server, and keep the login. Raises ServerError.
 
     If the server has required a further scope in the meantime, requests it and the earlier scope
@@ -76,24 +75,17 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
     if why := flaw(url):
         raise ServerError(f"mcp.servers.{server}.url: {why}")
     before = logins.get(url)
-    async with Loopback(settings.callback_port) as loopback:
-        attempt = _Attempt(
-            settings, loopback, browse, before.scope if before and before.lacking_scope else ""
-        )
-        try:
-            async with asyncio.timeout(_WAIT_S), attempt.client() as client:
-                response = await client.post(
-                    url, json=_PING, headers=_HEADERS, auth=attempt.provider
-                )
-        except TimeoutError as error:
-            raise ServerError(f"sign-in to '{server}' timed out after {_WAIT_S:g} s") from error
-        except (ServerError, ProxyError) as error:
-            raise ServerError(f"signing in to '{server}' failed: {error}") from None
-        except _FAULTS as error:
-            # Not `from error`: some of these objects contain tokens, which a traceback would show.
-            raise ServerError(
-                f"signing in to '{server}' failed: {attempt.explain(error)}"
-            ) from None
+    attempt = _Attempt(
+        settings, loopback, browse, before.scope if before and before.lacking_scope else ""
+    )
+    try:
+        async with attempt.client() as client:
+            response = await client.post(url, json=_PING, headers=_HEADERS, auth=attempt.provider)
+    except (ServerError, ProxyError) as error:
+        raise ServerError(f"signing in to '{server}' failed: {error}") from None
+    except _FAULTS as error:
+        # Not `from error`: some of these objects contain tokens, which a traceback would show.
+        raise ServerError(f"signing in to '{server}' failed: {attempt.explain(error)}") from None
     login = attempt.login()
     if login is None:
         raise ServerError(

@@ -1,5 +1,5 @@
-"""Logins at MCP servers: a file for each URL contains its grants, and only the user can read the
-file.
+"""Logins at MCP servers and providers: a file for each URL contains its grants, and only the user
+can read the file.
 
 Knows the files and their content as plain JSON, but not how a login is made or used.
 """
@@ -36,7 +36,7 @@ _SECRETS = ("access_token", "refresh_token", "client_secret")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A server's grants for an exact URL: the received `tokens`, and the `client` that they belong
+    """The grants for an exact URL: the received `tokens`, and the `client` that they belong
     to.
 
     `places` are the addresses of the server that granted them, for renewals; `expires_at` is in
@@ -81,7 +81,7 @@ def union_of(*scopes: str) -> str:
 
 
 class Logins:
-    """All logins, in a folder that processes share."""
+    """All logins of a kind, in a folder that processes share."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -180,4 +180,4 @@ def _hand_out(login: Login) -> None:
     for table in (login.tokens, login.client):
         for name in _SECRETS:
             if isinstance(secret := table.get(name), str):
-                HANDED_OUT[secret] = f"{name} of an MCP server"
+                HANDED_OUT[secret] = f"{name} of a login"

@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
-from parley.errors import ServerError
+from parley.errors import ParleyError
 
 _HOST, PATH = "127.0.0.1", "/callback"
 _REQUEST_S = 10.0
+_NOTHING = "404 Not Found", "There is nothing here"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</title>
 <body style="font-family: sans-serif; margin: 4em"><h1>{}</h1><p>You can close this page.</p></body></html>
 """
@@ -25,11 +26,12 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</t
 
 class Loopback:
     """Listens for one answer, and closes after the answer or when this context ends. Port 0 stands
-    for any free port.
+    for any free port; `host` is this machine's name in the address.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, host: str = _HOST) -> None:
         self._port = port
+        self._host = host
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
         self._state = ""
         self._server: asyncio.Server | None = None
@@ -40,7 +42,7 @@ class Loopback:
         except OSError as error:
             place = f"{_HOST}:{self._port}" if self._port else _HOST
             why = os.strerror(error.errno or 0)
-            raise ServerError(f"cannot listen on {place} for the browser: {why}") from error
+            raise ParleyError(f"cannot listen on {place} for the browser: {why}") from error
         return self
 
     async def __aexit__(
@@ -57,12 +59,22 @@ class Loopback:
     def url(self) -> str:
         """The address to which the browser must return."""
         assert self._server
-        return f"http://{_HOST}:{self._server.sockets[0].getsockname()[1]}{PATH}"
+        return f"http://{self._host}:{self._server.sockets[0].getsockname()[1]}{PATH}"
 
     async def answer(self, state: str) -> Mapping[str, str]:
         """The parameters of the browser's request with this state; refuses all other requests."""
         self._state = state
         return await self._answer
+
+    def take(self, address: str) -> bool:
+        """Take the address at which the user's browser ended, because it runs on another machine;
+        return whether it has the right `state`.
+        """
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            return False
+        return self._received(parts.path, parts.query)[0].startswith("200")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -88,9 +100,14 @@ class Loopback:
         """The status and page title for the request with this first line."""
         method, _, rest = line.partition(" ")
         parts = urlsplit(rest.partition(" ")[0])
-        if method != "GET" or parts.path != PATH or not self._state or self._answer.done():
-            return "404 Not Found", "There is nothing here"
-        answer = dict(parse_qsl(parts.query))
+        if method != "GET":
+            return _NOTHING
+        return self._received(parts.path, parts.query)
+
+    def _received(self, path: str, query: str) -> tuple[str, str]:
+        if path != PATH or not self._state or self._answer.done():
+            return _NOTHING
+        answer = dict(parse_qsl(query))
         if not secrets.compare_digest(answer.get("state", "").encode(), self._state.encode()):
             return "400 Bad Request", "Parley did not request this"
         self._answer.set_result(answer)
