@@ -79,6 +79,7 @@ COVERED_BY = {
     "processes/git": "storage/test_diff.py",
     "providers/api_keys": "providers/test_client_faults.py",
     "providers/provider_errors": "providers/test_client_faults.py",
+    "providers/provider_sign_in": "providers/test_provider_accounts.py",
     "providers/sampling_requests": "mcp/test_callbacks.py",
     "runtime/agent_changes": "e2e/test_agents_of_others.py",
     "runtime/chat_agents": "e2e/test_agents_of_others.py",

@@ -14,7 +14,7 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +122,17 @@ def lua(value: object) -> str:
             return "{}"
 
 
+def is_internal(field: Field[Any]) -> bool:
+    """Whether Parley sets a field, and tables cannot set it."""
+    return "rule" in field.metadata and bool(field.metadata["rule"].is_internal)
+
+
 def defaults(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
     """Every setting by its path, with its default."""
     for each in fields(value):
         default = getattr(value, each.name)
+        if is_internal(each):
+            continue
         if is_dataclass(default):
             yield from defaults(default, f"{path}{each.name}.")
         else:
@@ -174,18 +181,21 @@ def test_the_help_names_the_fields_of_a_server_with_their_defaults() -> None:
 
 
 def test_the_help_names_every_agent_with_its_key_and_address() -> None:
-    lines = _help().split("key               base URL\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    rest = _help().split("model             key\n", 1)[1]
+    lines, after = rest.split("\n\n", 1)
     providers = [PROVIDERS[agent.provider] for agent in AGENTS]
     known = [
-        [a.name, a.provider, a.model, *(name for name in (p.api_key_env, p.base_url_env) if name)]
+        [a.name, a.provider, a.model, *([p.api_key_env] if p.api_key_env else [])]
         for a, p in zip(AGENTS, providers, strict=True)
     ]
-    assert [line.split() for line in lines] == known
+    assert [line.split() for line in lines.splitlines()] == known
+    addresses = re.findall(r"\b[A-Z]+_BASE_URL", after.split("\n\n", 1)[0])
+    assert set(addresses) == {p.base_url_env for p in providers if p.base_url_env}
 
 
 def test_the_help_names_the_fields_of_a_provider() -> None:
     rows = entries("A provider of your own has these fields", "Parley never writes a key")
-    known = {each.name for each in fields(ProviderSettings)}
+    known = {each.name for each in fields(ProviderSettings) if not is_internal(each)}
     assert set(rows) == known - {"name", "base_url_env", "official", "builtin"}
 
 

@@ -61,7 +61,7 @@ local run = {
     parley.add_server(args.fargs)
   end,
   Login = function(parley, args)
-    parley.login(args.args)
+    parley[args.bang and "logout" or "login"](args.args)
   end,
   Install = function(parley, args)
     parley.install({ force = args.bang })

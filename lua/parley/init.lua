@@ -127,10 +127,16 @@ function M.add_server(words)
   )
 end
 
---- Sign in to an MCP server in the browser, or cancel a running sign-in.
----@param server string
-function M.login(server)
-  require("parley.host").notify("sign_in", { server = server, cwd = vim.fn.getcwd() })
+--- Sign in to a provider or an MCP server in the browser, or cancel a running sign-in.
+---@param name string
+function M.login(name)
+  require("parley.host").notify("login", { account = name, cwd = vim.fn.getcwd() })
+end
+
+--- Sign out of a provider or an MCP server.
+---@param name string
+function M.logout(name)
+  require("parley.host").notify("logout", { account = name, cwd = vim.fn.getcwd() })
 end
 
 --- Put a prompt into the question under the cursor.

@@ -56,7 +56,7 @@ function H.begin(buf)
   key("s", "sign in to the server, or cancel", function()
     local server = H.here()
     if server then
-      require("parley").login(server)
+      require("parley.host").notify("sign_in", { server = server, cwd = vim.fn.getcwd() })
     end
   end)
   key("S", "sign out of the server", function()

@@ -20,6 +20,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
         "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY",
         "OPENAI_BASE_URL",
         "XDG_DATA_HOME",
     ):
@@ -59,10 +60,14 @@ def test_agents_are_listed_with_the_place_of_their_key_and_the_default_is_marked
         printed[2] == "* ChatGPT      openai       gpt-5.6            key found in OPENAI_API_KEY"
     )
     assert (
-        printed[4]
+        printed[4] == "  OpenRouter   openrouter   openrouter/auto    no key: OPENROUTER_API_KEY "
+        "is not set; to sign in: parley login openrouter"
+    )
+    assert (
+        printed[5]
         == "  Ollama       ollama       llama3.1           the key comes from the command pass"
     )
-    assert printed[5] == "  Demo         demo         demo               built in, needs no key"
+    assert printed[6] == "  Demo         demo         demo               built in, needs no key"
     assert "sk-" not in "".join(printed)
     first, _, third, *_, end = objects(capsys, "agents")
     key = "no key: … is not set"

@@ -40,7 +40,8 @@ def environ(home: Path, **more: str) -> Mapping[str, str]:
         f"XDG_{name}_HOME": str(home / name.lower())
         for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
-    keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
+    names = "ANTHROPIC", "OPENAI", "GEMINI", "OPENROUTER"
+    keys = dict.fromkeys((f"{name}_API_KEY" for name in names), "")
     return {**os.environ, **places, **keys, "HOME": str(home), **more}
 
 

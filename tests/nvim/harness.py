@@ -385,7 +385,8 @@ def child(
         f"XDG_{name}_HOME": str(home / name.lower())
         for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
-    keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
+    names = "ANTHROPIC", "OPENAI", "GEMINI", "OPENROUTER"
+    keys = dict.fromkeys((f"{name}_API_KEY" for name in names), "")
     start = f"cd {home}"
     arguments = [*([] if rplugin else ["--clean"]), "--cmd", start, "-u", str(config)]
     used = {

@@ -34,9 +34,7 @@ def test_without_a_key_the_demo_answers_and_says_so_once(tmp_path: Path) -> None
         nvim.keys("say: hello<C-g><C-g>")
         nvim.until_text("\nhello\n", BOUND_S)
         nvim.until_idle(BOUND_S)
-        hint = (
-            "this is the demo model. To use another model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or"
-        )
+        hint = "this is the demo model. To use another model, sign in with :ParleyLogin openrouter, or set"
         assert nvim.messages().count(hint) == 1
         nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} ", "room for the next question", BOUND_S)
         nvim.keys("Gosay: again<C-g><C-g>")

@@ -85,7 +85,10 @@ def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str
     with port(listens) as number:
         url = f"http://127.0.0.1:{number}/v1"
         with child(tmp_path, env={"OLLAMA_BASE_URL": url}) as nvim:
-            assert line.format(url) in report(nvim)
+            text = report(nvim)
+    assert line.format(url) in text
+    ways = "export OPENROUTER_API_KEY=... or :ParleyLogin openrouter"
+    assert f"https://openrouter.ai/api/v1: no key. To use the agent: {ways}" in text
 
 
 def test_it_warns_of_models_that_their_provider_does_not_list_or_is_about_to_end(

@@ -52,7 +52,7 @@ CASES: dict[str, tuple[str | None, str | None, str, bool]] = {
     "no key": (
         None,
         None,
-        "no key is set, so this is the demo model. To use another model, set ANTHROPIC_",
+        "no key is set, so this is the demo model. To use another model, sign in",
         True,
     ),
     "nothing to say": ("agent: Demo-OpenAI", "Demo-Text", "", True),

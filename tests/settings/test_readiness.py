@@ -10,10 +10,11 @@ from parley.settings.readiness import Ready, Refusal, readiness
 from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 
 KEYS = {"OPENAI_API_KEY": "k"}
-AGENTS = "Claude, ChatGPT, Gemini, Ollama, Demo, Demo-OpenAI, Demo-Text"
+AGENTS = "Claude, ChatGPT, Gemini, OpenRouter, Ollama, Demo, Demo-OpenAI, Demo-Text"
 HINT = (
     "no key is set, so this is the demo model. "
-    "To use another model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"
+    "To use another model, sign in with :ParleyLogin openrouter, or set "
+    "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"
 )
 BROKEN = "front matter is not valid YAML: expected ',' or ']', but got '<stream end>'"
 

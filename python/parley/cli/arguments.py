@@ -510,8 +510,10 @@ def _prompts(command: Parser) -> None:
     _json(command)
 
 
-def _server(command: Parser) -> None:
-    command.add_argument("server", metavar="NAME", help="a server from the settings")
+def _account(command: Parser) -> None:
+    command.add_argument(
+        "name", metavar="NAME", help="a server from the settings, or a provider such as openrouter"
+    )
 
 
 def _trust(command: Parser) -> None:
@@ -701,10 +703,14 @@ COMMANDS: dict[str, Command] = {
     ),
     "tools": Command("servers:tools", "Start the MCP servers and list their tools.", _json),
     "login": Command(
-        "servers:login", "Sign in to an MCP server with a browser, and keep its tokens.", _server
+        "servers:login",
+        "Sign in to a provider or an MCP server with a browser, and keep its key or tokens.",
+        _account,
     ),
     "logout": Command(
-        "servers:logout", "Sign out of an MCP server, and delete its tokens.", _server
+        "servers:logout",
+        "Sign out of a provider or an MCP server, and delete its key or tokens.",
+        _account,
     ),
     "trust": Command(
         "trust:trust",

@@ -21,6 +21,7 @@ from parley.cli.terminal import (
     read,
     say_line,
     screen,
+    with_logins,
 )
 from parley.errors import ParleyError
 from parley.paths import state_folder
@@ -78,7 +79,7 @@ def _model_problems(transcript: Transcript) -> list[Problem]:
     from parley.settings.resolve import agent_of, listed_agent
 
     known, _ = load_settings(os.environ)
-    agent = agent_of(transcript, known, os.environ, None)
+    agent = agent_of(transcript, with_logins(known), os.environ, None)
     provider = known.provider(agent.provider)
     if provider is None:
         return []

@@ -20,6 +20,7 @@ from parley.cli.terminal import (
     say,
     say_line,
     settings,
+    with_logins,
 )
 from parley.display.model_rows import day, rows, title
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
@@ -40,7 +41,7 @@ def agents(arguments: argparse.Namespace) -> int:
     """List the agents, whether each has a key, and which one answers by default."""
     if arguments.models or arguments.refresh:
         return asyncio.run(_models(anew=arguments.refresh, as_json=arguments.json))
-    known = settings()
+    known = with_logins(settings())
     default = known.default_agent(os.environ).name
     lists = model_lists()
     every = [
@@ -117,6 +118,8 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
     assert provider is not None, "the settings have no agent without a provider"
     missing = known.missing_key(agent, os.environ)
     text = f"no key: {missing} is not set" if missing else key_source(provider)
+    if missing and provider.signs_in:
+        text += f"; to sign in: {in_the_shell(provider.sign_in_command)}"
     if provider.kind == PACKAGE:
         text = f"{text}, {_package(provider)}"
     return not missing, text
@@ -133,7 +136,7 @@ def _package(provider: ProviderSettings) -> str:
 def config(arguments: argparse.Namespace) -> int:
     """Print all settings with the origin of each value, or the value of one setting."""
     file = settings_file(os.environ)
-    rows = _below(arguments.key, entries(settings(file), file, os.environ))
+    rows = _below(arguments.key, entries(with_logins(settings(file)), file, os.environ))
     if arguments.json:
         for row in rows:
             emit("setting", name=row.name, value=row.value, origin=row.origin)

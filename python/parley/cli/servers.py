@@ -9,8 +9,9 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from parley.cli.exits import COMPLETE, MISSING
@@ -20,6 +21,7 @@ from parley.cli.terminal import (
     in_the_shell,
     plain,
     read,
+    remark,
     say,
     say_json,
     say_line,
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 RESOURCES_SHOWN = 20
 """The most resources, and the most templates, that a person sees for a server."""
+
+_PASTE = "paste the address at which it ended, and press Enter"
+_LONGEST_LINE = 8_192
 
 
 def convert(arguments: argparse.Namespace) -> int:
@@ -160,20 +165,45 @@ def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
 
 
 def login(arguments: argparse.Namespace) -> int:
-    """Sign in to an MCP server with a browser, and keep its tokens."""
-    return asyncio.run(_login(arguments.server))
+    """Sign in to a provider or an MCP server with a browser, and keep its key or tokens."""
+    return asyncio.run(_login(arguments.name))
 
 
-async def _login(server: str) -> int:
+async def _login(name: str) -> int:
     def browse(page: Visit) -> None:
-        say_line(f"Sign in to {server} at {page.host}, in your browser:")
+        say_line(f"Sign in to {name} at {page.host}, in your browser:")
         say(page.url)
+        if sys.stdin.isatty():
+            remark(f"if the browser is on another machine, {_PASTE}")
         _open(page.url)
 
     async with _application() as app:
-        await app.servers.sign_in(server, browse)
-    say_line(f"signed in to {server}")
+        with _pasting(partial(app.accounts.take, name)):
+            await app.accounts.sign_in(name, browse)
+    say_line(f"signed in to {name}")
     return COMPLETE
+
+
+@contextmanager
+def _pasting(take: Callable[[str], bool]) -> Iterator[None]:
+    """Inside this context, pass each line that the user enters in the terminal to `take`."""
+
+    def read_line() -> None:
+        line = os.read(sys.stdin.fileno(), _LONGEST_LINE).decode("utf-8", "replace")
+        if not line:  # Ctrl-D
+            loop.remove_reader(sys.stdin)
+        elif line.strip() and not take(line.strip()):
+            remark(f"that address does not belong to this sign-in: {_PASTE}")
+
+    loop = asyncio.get_running_loop()
+    if not sys.stdin.isatty():
+        yield
+        return
+    loop.add_reader(sys.stdin, read_line)
+    try:
+        yield
+    finally:
+        loop.remove_reader(sys.stdin)
 
 
 def _open(url: str) -> None:
@@ -196,15 +226,17 @@ def _open(url: str) -> None:
 
 
 def logout(arguments: argparse.Namespace) -> int:
-    """Sign out of an MCP server, and delete its tokens."""
-    return asyncio.run(_logout(arguments.server))
+    """Sign out of a provider or an MCP server, and delete its key or tokens."""
+    return asyncio.run(_logout(arguments.name))
 
 
-async def _logout(server: str) -> int:
+async def _logout(name: str) -> int:
     async with _application() as app:
-        if not app.servers.sign_out(server):
-            raise ParleyError(f"you are not signed in to {server}")
-    say_line(f"signed out of {server}: the tokens stored here were deleted")
+        if not app.accounts.sign_out(name):
+            raise ParleyError(f"you are not signed in to {name}")
+        is_provider = app.accounts.provider(name) is not None
+    what = "key stored here was" if is_provider else "tokens stored here were"
+    say_line(f"signed out of {name}: the {what} deleted")
     return COMPLETE
 
 

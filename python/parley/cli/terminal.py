@@ -175,6 +175,14 @@ def settings(file: SettingsFile | None = None) -> Settings:
     return loaded
 
 
+def with_logins(known: Settings) -> Settings:
+    """Settings that know which providers the user is signed in to."""
+    from parley.providers.provider_accounts import ProviderAccounts
+
+    accounts = ProviderAccounts(os.environ)
+    return known.with_logins(accounts.signed_in(known.all_providers().values()))
+
+
 def model_lists() -> ModelLists:
     """The providers' lists of models, as last fetched."""
     from parley.providers.client import ProviderClient

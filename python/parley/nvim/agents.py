@@ -29,6 +29,7 @@ async def offer_agents(buffer: ChatBuffer) -> None:
     The list contains at most one demo agent, at the end.
     """
     app, current = buffer.app, buffer.agent.name
+    app.look_at_logins()
     agents = [app.models.listed(agent) for agent in app.settings.all_agents()]
     here = await listeners(app, agents)
     demos = [agent for agent in agents if app.provider(agent.provider).builtin]
@@ -50,6 +51,7 @@ def _model(agent: ListedAgent) -> str:
 
 async def show_welcome(buffer: ChatBuffer) -> None:
     """Show, in a new chat, the agent that will answer and the key that chooses another."""
+    buffer.app.look_at_logins()
     app, agent = buffer.app, buffer.agent
     state = _state(app, agent, await listeners(app, [agent]))
     key = app.settings.keys.agent or ":ParleyAgent"
@@ -64,7 +66,7 @@ def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
         except EntryPointError as error:
             return str(error)
     if missing := app.settings.missing_key(agent, app.environ):
-        return f"no key: {missing}"
+        return f"no key: {provider.sign_in_command or missing}"
     base = base_url(app, provider)
     if base in here:
         return (

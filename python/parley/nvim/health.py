@@ -37,6 +37,7 @@ PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonsc
 
 async def report(app: App) -> list[dict[str, Any]]:
     """The report's lines for Lua. Starts the servers."""
+    app.look_at_logins()
     agents = app.settings.all_agents()
     here, _ = await asyncio.gather(listeners(app, agents), app.servers.catalogue())
     await app.models.fetch_for(agent for agent in agents if _may_list(app, agent, here))
@@ -75,7 +76,8 @@ def _new_chats(app: App) -> Line:
     if agent.name == settings.agent:
         text += ": your settings set `agent` to it"
         if missing:
-            return "warn", f"{text}, but it has no key", [f"export {missing}=..."]
+            advice = [f"export {missing}=...", app.provider(agent.provider).sign_in_command]
+            return "warn", f"{text}, but it has no key", [*filter(None, advice)]
         return "ok", text, []
     if agent == settings.named_agent(DEMO):
         return "ok", f"{text}: no key is set, and your settings do not set `agent`", []
@@ -103,7 +105,8 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
         except EntryPointError as error:
             return "error", f"{where}: {error}", []
     if missing := app.settings.missing_key(agent, app.environ):
-        return "info", f"{where}: no key. To use the agent: export {missing}=...", []
+        ways = filter(None, (f"export {missing}=...", provider.sign_in_command))
+        return "info", f"{where}: no key. To use the agent: {' or '.join(ways)}", []
     if not here.get(base, True):
         return "info", f"{where}: nothing is listening there; start the server to use the agent", []
     if why := app.models.problem(agent):

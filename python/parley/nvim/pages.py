@@ -156,6 +156,20 @@ def visit_page(server: str, page: Visit) -> list[str]:
     ]
 
 
+def address_page(name: str, page: Visit) -> list[str]:
+    """The text about a sign-in that waits for the user's browser."""
+    command = f"`:ParleyLogin {legible_line(name)}`"
+    return [
+        f"# Sign in to {legible_line(name)} at {legible_line(page.host)}",
+        "",
+        legible(page.url),
+        "",
+        "If no browser opens this page, open it yourself. If the last page does not load,",
+        f"http://localhost…, paste its address after {command}.",
+        f"{command} alone cancels.",
+    ]
+
+
 def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
     """Unused approvals; a chat's decisions, calls and requests, newest first; and totals."""
     live = [

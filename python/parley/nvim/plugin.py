@@ -19,6 +19,7 @@ import pynvim
 from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
+from parley.nvim.account_dialog import AccountDialog, take_address
 from parley.nvim.agents import offer_agents, show_welcome
 from parley.nvim.block_diff import show_block
 from parley.nvim.chat import Chat
@@ -68,6 +69,7 @@ class Plugin:
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
+        self.accounts = AccountDialog(self.editor, self.dialogs, lambda: self.app)
         self.prompts = PromptInsertion(self.editor, self.dialogs, lambda: self.app, self.trust)
         self.code = BufferCode(self.editor)
         self._permissions = PermissionDialog(self.editor, self.dialogs, lambda: self.app)
@@ -490,6 +492,20 @@ class Plugin:
 
     def _on_sign_out(self, server: str) -> None:
         self.editor.spawn(self.servers.sign_out(server))
+
+    def _on_login(self, account: str, cwd: str) -> None:
+        self._in(cwd)
+        name, _, address = account.rpartition(" ")
+        if address.startswith("http://"):
+            take_address(self.app.accounts, name.strip(), address)
+            return
+        page = self.accounts if self.app.accounts.provider(account) else self.servers
+        self.editor.spawn(page.sign_in(account))
+
+    def _on_logout(self, account: str, cwd: str) -> None:
+        self._in(cwd)
+        page = self.accounts if self.app.accounts.provider(account) else self.servers
+        self.editor.spawn(page.sign_out(account))
 
     def _on_trust(self) -> None:
         self.editor.spawn(self.servers.trust())

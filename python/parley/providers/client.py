@@ -37,6 +37,7 @@ from parley.providers.capabilities import Capabilities
 from parley.providers.own_headers import header_secrets, own_headers, reply_secrets
 from parley.providers.packages import PackageProviders
 from parley.providers.patience import Patience
+from parley.providers.provider_accounts import ProviderAccounts
 from parley.providers.provider_errors import (
     LONGEST_WAIT_S,
     broken_off,
@@ -120,7 +121,9 @@ class ProviderClient:
         self._idle_s = idle_s
         self._sleep = sleep
         self._luck = luck
-        self._clients: dict[ProviderSettings, tuple[Any, _Keys]] = {}
+        self.accounts = ProviderAccounts(environ)
+        self._clients: dict[tuple[ProviderSettings, str], tuple[Any, _Keys]] = {}
+        """By provider and key of the sign-in, which the user may replace at any time."""
         self._packages = PackageProviders(idle_s, in_process)
         self._capabilities = Capabilities()
 
@@ -330,22 +333,23 @@ class ProviderClient:
 
     async def _client(self, provider: ProviderSettings) -> tuple[Any, _Keys, ModuleType]:
         name = sdk(provider.kind).package
-        if provider in self._clients:  # the library is imported already, so no thread is needed
-            return *self._clients[provider], sys.modules[name]
+        entry = provider, self.accounts.key(provider)
+        if entry in self._clients:  # the library is imported already, so no thread is needed
+            return *self._clients[entry], sys.modules[name]
         try:
             library = await asyncio.to_thread(import_module, name)
         except ImportError as error:
             raise no_sdk(provider, error) from error
-        if provider not in self._clients:
-            self._clients.setdefault(provider, await self._connected(provider, library))
-        return *self._clients[provider], library
+        if entry not in self._clients:
+            self._clients.setdefault(entry, await self._connected(*entry, library))
+        return *self._clients[entry], library
 
     async def _connected(
-        self, provider: ProviderSettings, library: ModuleType
+        self, provider: ProviderSettings, login: str, library: ModuleType
     ) -> tuple[Any, _Keys]:
         from parley.http import bodies  # imports httpx2, too
 
-        secret = "" if provider.builtin else await key_of(provider, self._environ)
+        secret = "" if provider.builtin else await key_of(provider, self._environ, login)
         headers = {} if provider.builtin else own_headers(provider, self._environ)
         keys = _Keys(
             (secret, *header_secrets(headers)), (secret, *reply_secrets(provider, headers))

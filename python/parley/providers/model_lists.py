@@ -248,6 +248,8 @@ def _why(error: ModelError, provider: ProviderSettings) -> str:
 def _remedy(error: ModelError, provider: ProviderSettings) -> str:
     key = f"{bounded(provider.key_variable or 'the key')}"
     match error.status:
+        case 401 if provider.signed_in:
+            return f"Sign in again: {provider.sign_in_command}"
         case 401 | 403:
             return f"Check {key}"
         case 404 | 405:

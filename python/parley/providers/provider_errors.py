@@ -24,8 +24,9 @@ LONGEST_WAIT_S = 60.0
 # The statuses of both SDKs: anthropic 2.12, _exceptions.py, and openai 3.54, _exceptions.py, read
 # 2026-11-22; 413 is Anthropic's `request_too_large`, 529 its `overloaded_error`
 # (docs.anthropic.com/zh-CN/api/errors).
+_NOT_ACCEPTED = 401
 _WHAT_TO_DO: dict[int, str] = {
-    401: "check {key} (the key was not accepted)",
+    _NOT_ACCEPTED: "check {key} (the key was not accepted)",
     402: "check the account (no credit is left)",
     403: "check {key} and the account (the key does not have permission for this)",
     404: "check the agent's model {model!r} and the base URL (one of them does not exist)",
@@ -48,6 +49,8 @@ _SECRETS = re.compile(
 def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
     """The error for a provider's missing key."""
     advice = f"set {provider.key_variable} before you start Neovim"
+    if provider.signs_in:
+        advice = f"sign in with {provider.sign_in_command}, {advice}"
     if provider.api_key_command:
         advice = f"check providers.{provider.name}.api_key_command in the settings"
     detail = f" ({why})" if why else ""
@@ -76,6 +79,8 @@ def _refused(
     """The error for a status from the provider, or from a proxy in between."""
     is_too_long = says_too_long(words)
     hint = SHORTEN if is_too_long else _what_to_do(status)
+    if provider.signed_in and status == _NOT_ACCEPTED:
+        hint = f"sign in again with {provider.sign_in_command} (the key was not accepted)"
     key = provider.key_variable or "the provider's key"
     return ModelError(
         f"{provider.name} answered {status}{f': {words}' if words else ''}. "

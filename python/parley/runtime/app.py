@@ -41,6 +41,7 @@ from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.model_lists import ModelLists
 from parley.providers.sampling_requests import Sampler
 from parley.runtime.agent_changes import AgentChanges
+from parley.runtime.app_accounts import AppAccounts
 from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
 from parley.runtime.app_models import AppModels
 from parley.runtime.app_workspace import AppWorkspace
@@ -182,6 +183,9 @@ class App:
             if before and taken
             else AgentProcesses(environ, settings.loop.result_max_bytes)
         )
+        self.accounts = AppAccounts(
+            self.servers, self.client.accounts, lambda: self.settings, self.look_at_logins
+        )
         self._folder = folder
         self._ledger = ledger
         self._trust = trust
@@ -277,12 +281,18 @@ class App:
         self._own = self._config_file.settings(self._own)
         self._project.look(self._own.mcp.servers)
         self.settings = self._own.with_servers(self._project.file.servers)
+        self.look_at_logins()
         own = [ServerSettings(MOCK, builtin=True)]
         if workspace := self.workspace.look(self.settings.workspace, self._folder()):
             own.append(workspace)
         self.servers.use({**self.settings.mcp.servers, **{server.name: server for server in own}})
 
         self.look_at_skills()
+
+    def look_at_logins(self) -> None:
+        """Find out which providers the user is signed in to; another process may have changed it."""
+        providers = self.settings.all_providers().values()
+        self.settings = self.settings.with_logins(self.client.accounts.signed_in(providers))
 
     def look_at_skills(self) -> None:
         """Read the skills again, if the settings use them."""
@@ -327,6 +337,7 @@ class App:
         """
         if self._fault:
             return Refusal("unreadable settings", self._fault)
+        self.look_at_logins()
         may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
         outcome = readiness(
             transcript, self.settings, self.environ, chosen, may_want=may_want, question=question
@@ -590,6 +601,7 @@ class App:
 
     async def close(self) -> None:
         """Close connections, and end the servers that no other app has taken over."""
+        self.client.accounts.close()
         demo, self._demo = self._demo, None
         closings = [self.client.close(), *self._closings()]
         await asyncio.gather(*closings, return_exceptions=True)

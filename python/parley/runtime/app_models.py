@@ -98,7 +98,10 @@ class AppModels:
         if not self._lists.lists(provider):
             return ProviderModels(name, problem="not listed: it comes from a package")
         if missing := self._settings().missing_key(Agent(provider=name), self._environ):
-            return ProviderModels(name, problem=f"no key. To list its models, set {missing}")
+            sign_in = f", or sign in: {provider.sign_in_command}" if provider.signs_in else ""
+            return ProviderModels(
+                name, problem=f"no key. To list its models, set {missing}{sign_in}"
+            )
         known = self._lists.known(provider)
         if self._lists.is_fresh(provider) and not anew:
             return ProviderModels(name, known, known.problem)

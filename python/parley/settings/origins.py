@@ -249,6 +249,8 @@ def _key_origin(provider: ProviderSettings | None, file: SettingsFile) -> str:
     """The origin of a provider's key; the key makes the provider's agent the default."""
     if provider and provider.api_key_command:
         return file.place(f"providers.{provider.name}.api_key_command")
+    if provider and provider.signed_in:
+        return "sign-in"
     return f"environment {provider.key_variable}" if provider and provider.key_variable else DEFAULT
 
 

@@ -172,8 +172,12 @@ def _no_key(
     is_chosen = chosen or settings.agent or "agent" in keys or "provider" in keys
     if is_chosen or agent.name != DEMO:
         return ""
-    providers = (settings.provider(a.provider) for a in settings.all_agents())
-    variables = dict.fromkeys(p.key_variable for p in providers if p and p.key_variable)
+    providers = [p for a in settings.all_agents() if (p := settings.provider(a.provider))]
+    others = (p for p in providers if not p.signs_in)
+    variables = dict.fromkeys(p.key_variable for p in others if p.key_variable)
+    commands = dict.fromkeys(p.sign_in_command for p in providers if p.signs_in)
+    sign_in = f"sign in with {any_of(*commands)}, or " if commands else ""
     return (
-        f"no key is set, so this is the demo model. To use another model, set {any_of(*variables)}"
+        f"no key is set, so this is the demo model. To use another model, {sign_in}set "
+        f"{any_of(*variables)}"
     )

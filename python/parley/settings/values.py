@@ -6,7 +6,7 @@ Does not know files, the editor, or how a user's table is converted to these val
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NewType, Self
 
@@ -56,7 +56,8 @@ class ProviderSettings:
     `official` marks that company's own server. `model_list` says how the server lists its models:
     in the format's usual way, in Gemini's or Ollama's own, or not at all. `command` starts an agent
     of another program, with the variables in `env`. The agent works in `cwd`; "project" is the
-    chat's project.
+    chat's project. `signs_in` marks a provider where any program may sign its user in, and
+    `signed_in` that the user's key comes from such a sign-in.
     """
 
     name: str = ""
@@ -81,11 +82,18 @@ class ProviderSettings:
         default_factory=dict, hash=False, repr=False, metadata=rule(is_secret=True)
     )
     cwd: str = "project"
+    signs_in: bool = field(default=False, metadata=rule(is_internal=True))
+    signed_in: bool = field(default=False, metadata=rule(is_internal=True))
 
     @property
     def is_agent(self) -> bool:
         """Whether this is an agent of another program."""
         return self.kind == ACP
+
+    @property
+    def sign_in_command(self) -> str:
+        """The command that signs the user in; "" for a provider without sign-in."""
+        return f":ParleyLogin {self.name}" if self.signs_in else ""
 
     @property
     def key_variable(self) -> str:
@@ -121,6 +129,8 @@ def key_source(provider: ProviderSettings) -> str:
         return "built in, needs no key"
     if provider.is_agent:
         return "the agent signs in by itself"
+    if provider.signed_in:
+        return "signed in"
     if provider.api_key_command:
         return f"the key comes from the command {program_name(provider.api_key_command)}"
     if not provider.api_key_env and provider.has_key_header:
@@ -391,6 +401,14 @@ PROVIDERS: Mapping[str, ProviderSettings] = {
             "OLLAMA_BASE_URL",
             model_list="ollama",
         ),
+        ProviderSettings(
+            "openrouter",
+            "openai",
+            "https://openrouter.ai/api/v1",
+            "OPENROUTER_BASE_URL",
+            "OPENROUTER_API_KEY",
+            signs_in=True,
+        ),
         ProviderSettings("demo", "anthropic", quirks=(), official=True, builtin=True),
         ProviderSettings(
             "demo-openai", "openai", api="chat", quirks=("think_tags",), official=True, builtin=True
@@ -402,6 +420,7 @@ AGENTS: tuple[Agent, ...] = (
     Agent("Claude", "anthropic", "claude-sonnet-5-5", ("sonnet", "claude-sonnet-*")),
     Agent("ChatGPT", "openai", "gpt-5.6", ("gpt-*-sol", "gpt-*")),
     Agent("Gemini", "gemini", "gemini-pro-latest"),
+    Agent("OpenRouter", "openrouter", "openrouter/auto"),
     Agent("Ollama", "ollama", "llama3.1", ("*",)),
     Agent("Demo", "demo", "demo"),
     Agent("Demo-OpenAI", "demo-openai", "demo"),
@@ -442,6 +461,8 @@ class Settings:
     mcp: Mcp = field(default_factory=Mcp)
     workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
     skills: SkillSettings = field(default_factory=SkillSettings)
+    logins: frozenset[str] = field(default=frozenset(), metadata=rule(is_internal=True))
+    """The providers that the user is signed in to."""
 
     def __post_init__(self) -> None:
         limits: object = self.max_tool_calls
@@ -452,15 +473,24 @@ class Settings:
         """These settings with more servers; existing servers stay unchanged."""
         return replace(self, mcp=replace(self.mcp, servers={**more, **self.mcp.servers}))
 
+    def with_logins(self, names: Iterable[str]) -> Self:
+        """These settings, with the providers that the user is signed in to."""
+        logins = frozenset(names)
+        return self if logins == self.logins else replace(self, logins=logins)
+
     def provider(self, name: str) -> ProviderSettings | None:
         """The user's provider with this name, else the built-in provider; None if neither
         exists.
         """
-        return self.providers.get(name) or PROVIDERS.get(name)
+        provider = self.providers.get(name) or PROVIDERS.get(name)
+        if provider and provider.signs_in and name in self.logins:
+            return replace(provider, signed_in=True)
+        return provider
 
     def all_providers(self) -> dict[str, ProviderSettings]:
         """The user's providers, then the built-in providers with other names, by name."""
-        return {**self.providers, **{n: p for n, p in PROVIDERS.items() if n not in self.providers}}
+        names = dict.fromkeys((*self.providers, *PROVIDERS))
+        return {name: provider for name in names if (provider := self.provider(name))}
 
     def all_agents(self) -> tuple[Agent, ...]:
         """The user's agents, then the built-in agents with other names."""
@@ -496,7 +526,7 @@ class Settings:
             return ""
         if unset := next((name for name in provider.header_variables if name not in environ), ""):
             return variable_name(unset)
-        if provider.api_key_command or not provider.api_key_env:
+        if provider.api_key_command or not provider.api_key_env or provider.signed_in:
             return ""
         return "" if environ.get(provider.api_key_env) else provider.key_variable
 
@@ -506,6 +536,7 @@ class Settings:
             return False
         return bool(
             provider.api_key_command
+            or provider.signed_in
             or (provider.has_key_header and not self.missing_key(agent, environ))
             or (provider.api_key_env and environ.get(provider.api_key_env))
         )
