@@ -172,6 +172,19 @@ def test_a_help_without_tags_or_with_dead_links_is_refused() -> None:
     assert "E154" in next(help_problems("", "", "E154: duplicate tag"))
 
 
+def test_the_help_gets_its_tags_from_a_neovim_with_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, nvim = tmp_path / "source", tmp_path / "nvim"
+    (source / "doc").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    nvim.write_text("#!/bin/sh\necho E154: duplicate tag >&2; exit 1\n", encoding="utf-8")
+    nvim.chmod(0o755)
+    assert build.help_tags(source, "./nvim") == ("", "E154: duplicate tag")
+    nvim.write_text("#!/bin/sh\necho 'a\tb\tc' > doc/tags\n", encoding="utf-8")
+    assert build.help_tags(source, "./nvim") == ("a\tb\tc\n", "")
+
+
 def test_the_manual_page_and_the_schema_are_compared_with_the_code(tmp_path: Path) -> None:
     for name in ("python", "tests"):
         (tmp_path / name).symlink_to(ROOT / name)

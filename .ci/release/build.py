@@ -74,7 +74,8 @@ def json_schema(source: Path) -> str:
 
 def help_tags(source: Path, nvim: str) -> tuple[str, str]:
     """The tags of the help, and Neovim's message if it cannot make them."""
-    command = [nvim, "--clean", "--headless", "-i", "NONE", f"+{_TAGS}", "+qall"]
+    program = Path.cwd() / (shutil.which(nvim) or nvim)  # it runs in another folder
+    command = [program, "--clean", "--headless", "-i", "NONE", f"+{_TAGS}", "+qall"]
     ran = subprocess.run(
         command, cwd=source, capture_output=True, encoding="utf-8", check=False, timeout=60
     )
