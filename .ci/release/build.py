@@ -74,7 +74,7 @@ def json_schema(source: Path) -> str:
 
 def help_tags(source: Path, nvim: str) -> tuple[str, str]:
     """The tags of the help, and Neovim's message if it cannot make them."""
-    program = Path.cwd() / (shutil.which(nvim) or nvim)  # it runs in another folder
+    program = str(Path.cwd() / (shutil.which(nvim) or nvim))  # it runs in another folder
     command = [program, "--clean", "--headless", "-i", "NONE", f"+{_TAGS}", "+qall"]
     ran = subprocess.run(
         command, cwd=source, capture_output=True, encoding="utf-8", check=False, timeout=60
