@@ -22,6 +22,7 @@ temperature: 0.5
 max_tokens: 100
 thinking: false
 tool_mode: json
+mode: plan
 web_search: true
 tools: [web_*]
 instructions: [AGENTS.md]

@@ -95,5 +95,5 @@ def test_the_shell_names_the_format_for_requests_and_tools() -> None:
 
 def test_a_kind_that_is_not_in_the_table_is_a_settings_problem() -> None:
     _, problems = read_settings({"providers": {"lab": {"kind": "toys"}}})
-    expected = 'expected "openai", "anthropic", "toy" or "package"'
+    expected = 'expected "openai", "anthropic", "toy", "package" or "acp"'
     assert problems == (f'parley: providers.lab.kind: {expected}, got "toys"; did you mean toy?',)
