@@ -45,6 +45,8 @@ class KeySite(LocalServer):
         super().__init__()
         self.will = will
         self.reply = reply
+        self.is_closed = False
+        """Whether it answers every question with 403."""
         self.challenges = dict[str, str]()
         """By code."""
         self.keys = set[str]()
@@ -80,6 +82,8 @@ class KeySite(LocalServer):
                 return Reply(302, b"", {"location": self._agreed(query)})
             case "/api/v1/auth/keys":
                 return self.reply or self._exchanged(json.loads(body))
+            case "/api/v1/chat/completions" | "/api/v1/models" if self.is_closed:
+                return _json(403, {"error": {"message": "not for you", "code": 403}})
             case "/api/v1/chat/completions" if bearer in self.keys:
                 return Reply(200, STREAM.encode(), {"content-type": "text/event-stream"})
             case "/api/v1/models" if bearer in self.keys:

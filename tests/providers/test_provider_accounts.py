@@ -135,6 +135,8 @@ async def test_other_providers_have_no_sign_in(tmp_path: Path, name: str, words:
     with pytest.raises(ParleyError) as caught:
         await accounts.sign_in(PROVIDERS[name], Person().browse)
     assert str(caught.value) == f"'{name}' has no sign-in for Parley{words}"
+    with pytest.raises(ParleyError, match="'other' signs you in itself, with its own program"):
+        await accounts.sign_in(ProviderSettings("other", "acp"), Person().browse)
 
 
 @pytest.mark.parametrize(
@@ -313,6 +315,13 @@ async def test_requests_carry_the_key_and_a_refused_key_asks_for_a_new_sign_in(
                 await answer(router)
                 assert site.asked[-1] == ("/api/v1/chat/completions", client.accounts.key(router))
             assert len({bearer for path, bearer in site.asked if path.endswith("completions")}) == 2
+            site.is_closed = True
+            with pytest.raises(ModelError, match="check the key of your sign-in and the account"):
+                await answer(router)
+            failed = await lists.fetch(router)
+            assert isinstance(failed, ListFailure)
+            assert failed.remedy == "Check the key of your sign-in"
+            site.is_closed = False
             site.keys.clear()
             with pytest.raises(ModelError) as caught:
                 await answer(router)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from parley.paths import config_path
-from parley.settings.load import load_settings, settings_file
+from parley.settings.load import SettingsFile, load_settings, settings_file
 from parley.settings.origins import entries
+from parley.settings.values import Settings
 
 SECRET = "hunter2"
 TOML = f"""\
@@ -172,6 +173,12 @@ def test_a_variable_sets_an_address_a_folder_and_the_agent(environ: dict[str, st
     assert known["providers.corp.base_url"] == ("http://corp.example", "environment CORP_URL")
     command = '[providers.anthropic]\nkind = "anthropic"\napi_key_command = ["pass"]\n'
     assert rows(environ, command)["agent"] == ("Claude", "config.toml:3")
+    signed_in = Settings().with_logins(["openrouter"])
+    found = entries(signed_in, SettingsFile(Path("config.toml")), {})
+    assert [(row.value, row.origin) for row in found if row.name == "agent"] == [
+        ("OpenRouter", "sign-in")
+    ]
+    assert not [row for row in found if row.name.startswith(("logins", "providers."))]
 
 
 def test_another_files_servers_have_its_name(environ: dict[str, str], tmp_path: Path) -> None:

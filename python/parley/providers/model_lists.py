@@ -246,7 +246,8 @@ def _why(error: ModelError, provider: ProviderSettings) -> str:
 
 
 def _remedy(error: ModelError, provider: ProviderSettings) -> str:
-    key = f"{bounded(provider.key_variable or 'the key')}"
+    own = "the key of your sign-in" if provider.signed_in else provider.key_variable
+    key = bounded(own or "the key")
     match error.status:
         case 401 if provider.signed_in:
             return f"Sign in again: {provider.sign_in_command}"

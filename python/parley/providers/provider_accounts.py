@@ -54,6 +54,8 @@ class ProviderAccounts:
         name = provider.name
         if self._sign_ins.cancel(name):
             return False
+        if provider.is_agent:
+            raise ParleyError(f"'{name}' signs you in itself, with its own program")
         if not provider.signs_in:
             remedy = f". Set {provider.key_variable} to a key" if provider.key_variable else ""
             raise ParleyError(f"'{name}' has no sign-in for Parley{remedy}")

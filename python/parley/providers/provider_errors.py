@@ -81,7 +81,7 @@ def _refused(
     hint = SHORTEN if is_too_long else _what_to_do(status)
     if provider.signed_in and status == _NOT_ACCEPTED:
         hint = f"sign in again with {provider.sign_in_command} (the key was not accepted)"
-    key = provider.key_variable or "the provider's key"
+    key = _key_name(provider)
     return ModelError(
         f"{provider.name} answered {status}{f': {words}' if words else ''}. "
         f"What to do: {hint.format(key=bounded(key), model=model)}",
@@ -91,6 +91,12 @@ def _refused(
         retry_after=_retry_after(headers),
         words=words,
     )
+
+
+def _key_name(provider: ProviderSettings) -> str:
+    if provider.signed_in:
+        return "the key of your sign-in"
+    return provider.key_variable or "the provider's key"
 
 
 def _what_to_do(status: int) -> str:
