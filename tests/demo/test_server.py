@@ -12,6 +12,8 @@ import pytest
 
 from parley.demo.server import APIS, Check, DemoServer, start
 from parley.demo.signing import unseal, verify
+from parley.models.anthropic import Decoder
+from parley.models.events import Cited, Ran, RanResult
 from tests.strict import check
 
 if TYPE_CHECKING:  # this import takes seconds, even in a process that only collects tests
@@ -174,6 +176,38 @@ async def test_the_example_in_messages(claude: AsyncAnthropic, mode: dict[str, A
     whole = await claude.messages.create(**claude_body(*history, **mode))
     assert [block.model_dump(exclude_none=True) for block in whole.content] == answer
     assert whole.usage.output_tokens == last.usage.output_tokens
+
+
+async def test_the_demo_model_searches_the_web_itself_in_messages(claude: AsyncAnthropic) -> None:
+    tools = [{"type": "web_search_20250305", "name": "web_search", "max_uses": 8}]
+    question = user("Please search the web for tea?")
+    body = claude_body(question, tools=tools)
+    whole = await claude.messages.create(**body)
+    search, found, text = (block.model_dump(exclude_none=True) for block in whole.content)
+    assert (search["type"], search["input"]) == ("server_tool_use", {"query": "tea"})
+    assert (found["tool_use_id"], found["content"][0]["url"]) == (
+        search["id"],
+        "https://example.org/tea",
+    )
+    assert text["citations"][0]["url"] == "https://example.org/tea"
+    assert whole.usage.server_tool_use
+    assert whole.usage.server_tool_use.web_search_requests == 1
+
+    decoder = Decoder("anthropic", "claude-sonnet-4-6")
+    async with claude.messages.with_streaming_response.create(**body, stream=True) as response:
+        lines = [line[6:] async for line in response.iter_lines() if line.startswith("data: ")]
+    events = [event for line in lines for event in decoder.feed(json.loads(line))]
+    assert Cited("https://example.org/tea", "About tea") in events
+    assert [type(event) for event in events if isinstance(event, Ran | RanResult)] == [
+        Ran,
+        RanResult,
+    ]
+
+    content = [search, found, text]
+    history = (question, {"role": "assistant", "content": content}, user("hello"))
+    assert (await claude.messages.create(**claude_body(*history, tools=tools))).content
+    plain = await claude.messages.create(**claude_body(question))
+    assert plain.content[-1].type == "text"
 
 
 async def test_the_text_of_thinking_is_omitted_by_default_on_newer_models(

@@ -38,7 +38,7 @@ class Dialogue:
     unique.
 
     `syntax` is the syntax for calls in the text; "" means the format's own calls. `pictures` are
-    the types of the question's pictures.
+    the types of the question's pictures. If it `searches`, the model may search the web itself.
     """
 
     model: str
@@ -53,6 +53,7 @@ class Dialogue:
     prompt_tokens: int = 0
     seed: str = "0"
     syntax: Literal["", "json", "xml"] = ""
+    searches: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ class DemoUsage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One of the model's replies: thinking, then hidden thinking, then text, then calls."""
+    """One of the model's replies: thinking, then hidden thinking, then a search of the web for
+    `query`, then text, then calls."""
 
     thinking: str
     hidden: str
@@ -83,6 +85,7 @@ class Reply:
     stop: Stop
     usage: DemoUsage
     seed: str
+    query: str = ""
 
 
 def tokens(text: str) -> int:

@@ -26,11 +26,13 @@ _TOKENS_OF_A_PICTURE = 1600
 
 def read_anthropic(body: Body) -> Dialogue:
     """Read a Messages request."""
+    offered = body.get("tools") or ()
     return _conversation(
         body,
         entries=(entry for message in body["messages"] for entry in _anthropic_entries(message)),
         system=_text_of(body.get("system") or ""),
-        tools=tuple(str(tool["name"]) for tool in body.get("tools") or ()),
+        tools=tuple(str(tool["name"]) for tool in offered if not _is_search(tool)),
+        searches=any(map(_is_search, offered)) and not _no_tools(body.get("tool_choice")),
         parallel=not (body.get("tool_choice") or {}).get("disable_parallel_tool_use", False),
         thinking=_anthropic_thinking(body),
         limit=body.get("max_tokens"),
@@ -87,6 +89,7 @@ def _conversation(
     parallel: bool,
     thinking: Thinking,
     limit: int | None,
+    searches: bool = False,
 ) -> Dialogue:
     syntax = "" if tools else syntax_of(system)
     entries = with_calls(entries, syntax) if syntax else entries
@@ -105,7 +108,13 @@ def _conversation(
         prompt_tokens=_tokens_of(body),
         seed=hashlib.sha256(history.encode()).hexdigest()[:16],
         syntax=syntax,
+        searches=searches,
     )
+
+
+def _is_search(tool: Mapping[str, Any]) -> bool:
+    """Whether an offered tool is the provider's own search of the web."""
+    return str(tool.get("type", "")).startswith("web_search")
 
 
 def _tokens_of(body: Body) -> int:

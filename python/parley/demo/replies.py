@@ -7,7 +7,7 @@ the results since the question; rows know nothing about wire formats.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -43,12 +43,14 @@ So I say that."""
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A proposed reply; `summary` is used if the system prompt asks for a summary line."""
+    """A proposed reply; `summary` is used if the system prompt asks for a summary line, and `query`
+    is a search of the web."""
 
     text: str = ""
     calls: tuple[DemoCall, ...] = ()
     thoughts: str = ""
     summary: str = ""
+    query: str = ""
 
 
 Find = Callable[[Dialogue], Any]
@@ -66,9 +68,10 @@ def reply(conversation: Dialogue) -> Reply:
     )
     thinking = (draft.thoughts or _passing_thought(conversation)) if thinks else ""
     hidden = thinking if _HIDDEN(conversation) else ""
-    return _within_limit(
+    answer = _within_limit(
         conversation, "" if hidden else thinking, hidden, *_text_and_calls(draft, conversation)
     )
+    return replace(answer, query=draft.query)
 
 
 def _text_and_calls(draft: Draft, conversation: Dialogue) -> tuple[str, tuple[DemoCall, ...]]:
@@ -91,6 +94,12 @@ def _asks(pattern: str) -> Find:
 def _says(text: str, summary: str = "") -> Make:
     r"""A fixed text, with the pattern's groups in place of `\1`."""
     return lambda _, match: Draft(match.expand(text), summary=summary)
+
+
+def _search_the_web(_: Dialogue, match: re.Match[str]) -> Draft:
+    query = match[1].strip()
+    text = f"I have searched the web for “{query}”, and found a page about it."
+    return Draft(text, query=query, summary=f"I searched the web for “{query}”.")
 
 
 def _write(_: Dialogue, match: re.Match[str]) -> Draft:
@@ -191,6 +200,7 @@ _REWRITE = (
     r"(?P=fence)\s*\Z"
 )
 _THINK = _asks(r"\bthink\b")
+_FOR = _asks(r"\bsearch the web for (\w[^\n?!]{0,200})")
 _HIDDEN = _asks(r"\bredacted\b")
 _SAY = r"\A\s*(?:say|repeat)(?: after me(?=[: \n]))?+(?::[ \n]?|[ \n])(.*\S.*)"
 _STATUS = r"\bsingle, clear, natural sentence\b"
@@ -205,6 +215,7 @@ TABLE: tuple[tuple[Find, Make], ...] = (
     # the user's questions
     (_asks(_REWRITE), _rewrite),
     (_asks(_SAY), _says(r"\1")),
+    (lambda conversation: conversation.searches and _FOR(conversation), _search_the_web),
     (_asks(r"\bwrite (\d{1,6}) (?:words|tokens)\b"), _write),
     (lambda conversation: named(conversation.question), _named_tools),
     (lambda conversation: is_asked(conversation.question), _fix),

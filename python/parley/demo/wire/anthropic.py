@@ -7,16 +7,18 @@ and a call without arguments has no other pieces; thinking ends with its signatu
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from parley.demo.dialogue import Reply
 from parley.demo.reading import shows_thinking
 from parley.demo.signing import seal, sign
-from parley.demo.wire.frames import named_frame, pieces
+from parley.demo.wire.frames import compact, named_frame, pieces
 
 Body = Mapping[str, Any]
 Block = dict[str, Any]
 Event = dict[str, Any]
 
+_PAGE = {"type": "web_search_result", "encrypted_content": seal("a page"), "page_age": None}
 _STOPS = {"end": "end_turn", "calls": "tool_use", "length": "max_tokens"}
 
 
@@ -32,7 +34,8 @@ def stream(reply: Reply, body: Body) -> Iterator[str]:
     yield named_frame({"type": "message_start", "message": _message(reply, body, [])})
     yield named_frame({"type": "ping"})
     for index, (block, text) in enumerate(_blocks(reply, body)):
-        yield named_frame({"type": "content_block_start", "index": index, "content_block": block})
+        begun = block | ({"citations": []} if block.get("citations") else {})
+        yield named_frame({"type": "content_block_start", "index": index, "content_block": begun})
         for delta in _deltas(block, text):
             yield named_frame({"type": "content_block_delta", "index": index, "delta": delta})
         yield named_frame({"type": "content_block_stop", "index": index})
@@ -66,14 +69,30 @@ def _blocks(reply: Reply, body: Body) -> Iterator[tuple[Block, str]]:
         yield {"type": "thinking", "thinking": "", "signature": ""}, text
     if reply.hidden:
         yield {"type": "redacted_thinking", "data": seal(reply.hidden)}, ""
+    if reply.query:
+        search = f"srvtoolu_{reply.seed}"
+        yield _use("server_tool_use", search, "web_search"), compact({"query": reply.query})
+        pages = [_PAGE | {"title": f"About {reply.query}", "url": _address(reply)}]
+        yield {"type": "web_search_tool_result", "tool_use_id": search, "content": pages}, ""
     if reply.text:
-        yield {"type": "text", "text": ""}, reply.text
+        cited = {"citations": [_citation(reply)]} if reply.query else {}
+        yield {"type": "text", "text": ""} | cited, reply.text
     for index, call in enumerate(reply.calls):
-        yield _tool_use(f"toolu_{reply.seed}_{index}", call.name), call.arguments
+        yield _use("tool_use", f"toolu_{reply.seed}_{index}", call.name), call.arguments
 
 
-def _tool_use(identifier: str, name: str) -> Block:
-    return {"type": "tool_use", "id": identifier, "name": name, "input": {}}
+def _use(kind: str, identifier: str, name: str) -> Block:
+    return {"type": kind, "id": identifier, "name": name, "input": {}}
+
+
+def _address(reply: Reply) -> str:
+    return f"https://example.org/{quote(reply.query)}"
+
+
+def _citation(reply: Reply) -> Block:
+    kind, title = "web_search_result_location", f"About {reply.query}"
+    place = {"type": kind, "url": _address(reply), "title": title}
+    return place | {"encrypted_index": seal("1"), "cited_text": title}
 
 
 def _deltas(block: Block, text: str) -> Iterator[Event]:
@@ -82,8 +101,10 @@ def _deltas(block: Block, text: str) -> Iterator[Event]:
             yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces(text))
             yield {"type": "signature_delta", "signature": sign(text)}
         case "text":
+            for citation in block.get("citations", ()):
+                yield {"type": "citations_delta", "citation": citation}
             yield from ({"type": "text_delta", "text": piece} for piece in pieces(text))
-        case "tool_use":
+        case "tool_use" | "server_tool_use":
             yield {"type": "input_json_delta", "partial_json": ""}
             arguments = "" if text == "{}" else text
             yield from (
@@ -97,7 +118,7 @@ def _filled(block: Block, text: str) -> Block:
             return {"thinking": text, "signature": sign(text)}
         case "text":
             return {"text": text}
-        case "tool_use":
+        case "tool_use" | "server_tool_use":
             return {"input": _input(text)}
         case _:
             return {}
@@ -121,4 +142,5 @@ def _input_usage(reply: Reply) -> dict[str, Any]:
 
 def _output_usage(reply: Reply) -> dict[str, Any]:
     thought = {"thinking_tokens": reply.usage.thinking}
-    return {"output_tokens": reply.usage.output, "output_tokens_details": thought}
+    searches = {"server_tool_use": {"web_search_requests": 1}} if reply.query else {}
+    return {"output_tokens": reply.usage.output, "output_tokens_details": thought} | searches
