@@ -343,6 +343,19 @@ async def test_a_second_key_cancels_the_sign_in_and_closes_its_port(state: Path)
         assert only(servers).account == "none"
 
 
+async def test_the_address_at_which_a_browser_elsewhere_ended_can_be_pasted(state: Path) -> None:
+    pages: list[Visit] = []
+    async with guarded(Provider()) as provider, at(provider.url, state) as servers:
+        attempt = asyncio.ensure_future(servers.sign_in("tracker", pages.append))
+        await until(lambda: pages)
+        async with httpx2.AsyncClient(trust_env=False) as browser:
+            ended = (await browser.get(pages[0].url)).headers["location"]
+        assert not servers.take("tracker", ended.replace("state=", "state=x"))
+        assert servers.take("tracker", ended)
+        assert await attempt
+        assert only(servers).account == "signed in"
+
+
 async def test_an_unavailable_port_is_reported(state: Path) -> None:
     with listening() as listener:
         listener.listen()

@@ -52,8 +52,9 @@ class SignIns:
 
     def cancel(self, name: str) -> bool:
         """Cancel a running sign-in; return whether there was one."""
-        running = self._running.get(name)
-        return running is not None and running.attempt.cancel()
+        if running := self._running.get(name):
+            running.attempt.cancel()
+        return running is not None
 
     def shows(self, name: str, page: str) -> None:
         """Note the address of a running sign-in's page."""

@@ -75,6 +75,7 @@ class ProviderAccounts:
             self._logins.put(await sign_in(name, url, loopback, show))
 
         url = self._url(provider)
+        # OpenRouter documents callbacks to http://localhost, but none to 127.0.0.1 (2026-11-26).
         await self._sign_ins.run(name, Loopback(host="localhost"), attempt)
         return True
 
