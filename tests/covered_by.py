@@ -4,7 +4,6 @@ from __future__ import annotations
 
 COVERED_BY = {
     "acp/agent_process": "acp/test_agent_processes.py",
-    "acp/agent_session": "acp/test_agent_processes.py",
     "acp/permission_request": "acp/test_agent_processes.py",
     "bounded_files": "storage/test_trust.py",
     "chat/grammar": "laws/test_round_trip.py",

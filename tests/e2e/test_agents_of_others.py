@@ -18,6 +18,7 @@ from parley.policy.approval import Rule
 from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.read import read_settings
+from parley.settings.readiness import Ready, Refusal
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from tests.acp.agent_runs import AgentRun
@@ -224,3 +225,43 @@ async def test_allow_always_is_never_sent(desks: list[AgentDesk], tmp_path: Path
     assert (await desk.press("yA")).kind == "complete"
     assert desk.file() == TEXT
     assert desk.run.answers() == [{"outcome": {"outcome": "cancelled"}}]
+
+
+async def test_a_files_mode_must_be_confirmed_and_is_not_used_with_a_chosen_agent(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    desk = desk_with(desks, tmp_path, {"say": "Ok."})
+    transcript = parse("---\nmode: yolo\n---\n\n💬: q\n")
+    asked = desk.app.start(transcript, desk.chat, None)
+    assert isinstance(asked, Refusal)
+    assert (asked.reason, asked.problem) == ("unconfirmed agent", "mode yolo")
+    assert desk.app.resolve(None)(transcript).request.mode == "yolo"
+    assert isinstance(desk.app.start(transcript, desk.chat, "Coder"), Ready)
+    assert desk.app.resolve("Coder")(transcript).request.mode == ""
+
+
+async def test_an_agent_keeps_its_own_history_so_nothing_is_summarized(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    desk = desk_with(desks, tmp_path, {"say": "Ok."})
+    await desk.respond()
+    end = await engine.sum_up(desk.ports(), desk.app.resolve(None), 0)
+    assert "keeps its own history" in end.message
+    assert await desk.app.title(parse(desk.text), desk.chat, None) == ""
+
+
+async def test_a_command_that_changed_files_can_be_reverted(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    def command(desk: AgentDesk) -> dict[str, Any]:
+        write = {"write": str(desk.root / "new.txt"), "text": "new\n"}
+        return {"ask": {"toolCallId": "c", "title": "make", "kind": "execute"}, "then": [write]}
+
+    desk = desk_with(desks, tmp_path, command, {"say": "Done."})
+    await desk.respond()
+    await desk.press("ya")
+    assert (desk.root / "new.txt").exists()
+    reverter = desk.app.reverter(desk.chat)
+    outcome = await reverter.revert(await reverter.histories())
+    assert outcome.problems == []
+    assert not (desk.root / "new.txt").exists()

@@ -81,6 +81,7 @@ class AgentProcess:
         self._pipe: AgentPipe | None = None
         self._starting: asyncio.Task[None] | None = None
         self._is_over = False
+        self._ending: asyncio.Future[None] | None = None
         self._tasks = set[asyncio.Task[None]]()
 
     @property
@@ -239,9 +240,14 @@ class AgentProcess:
         return any(session.is_full() for session in self.sessions.values())
 
     def _note_end(self) -> None:
+        """Note that the agent sends nothing more; if it still runs, it ends, too."""
+        if self._is_over:
+            return
         self._is_over = True
         for session in list(self.sessions.values()):
             session.lose()
+        self._tasks.add(task := asyncio.ensure_future(self.close()))
+        task.add_done_callback(self._tasks.discard)
 
     def _complain(self, text: str) -> None:
         self.stderr.lines.append(text)
@@ -268,17 +274,17 @@ class AgentProcess:
 
     def end(self) -> None:
         """Begin to end the process."""
-        if not self._is_over:
-            self._note_end()
-        task = asyncio.ensure_future(self.close())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._note_end()
 
     async def close(self) -> None:
         """End the process and its children, politely at first."""
-        process, self._process = self._process, None
-        if not self._is_over:
-            self._note_end()
+        self._note_end()
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._ending)
+
+    async def _close(self) -> None:
+        process = self._process
         if process is None:
             return
         try:

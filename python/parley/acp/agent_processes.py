@@ -79,12 +79,14 @@ class AgentProcesses:
             has_pictures = isinstance(images, dict) and images.get("image") is True
             session.question = conversation_digest(_to_question(turns))
             session.begin(prompt(request, is_new=not is_known, with_pictures=has_pictures))
-        async with closing(session.reply(provider.name, request.model, digest)) as events:
-            async for event in events:
-                yield event
-        if session.digest:
-            self._hints.put(_key(provider, root, chat), f"{session.id}\n{session.digest}")
+        try:
+            async with closing(session.reply(provider.name, request.model, digest)) as events:
+                async for event in events:
+                    yield event
+        finally:
             self._rest(session.process)
+        if session.digest and chat:
+            self._hints.put(_key(provider, root, chat), f"{session.id}\n{session.digest}")
 
     def _root(self, provider: ProviderSettings, folder: Path) -> Path:
         place = folder if provider.cwd == _PROJECT else start_folder(provider.cwd, folder)
@@ -117,7 +119,11 @@ class AgentProcesses:
         return session, is_known
 
     def _hint(self, provider: ProviderSettings, root: Path, chat: str, digest: str) -> str:
-        """The id of the session that knows the conversation with this digest; "" if none does."""
+        """The id of the session that knows the conversation with this digest; "" if none does, or for
+        a chat without a file.
+        """
+        if not chat:
+            return ""
         known, _, last = (self._hints.get(_key(provider, root, chat)) or "").partition("\n")
         return known if last == digest else ""
 

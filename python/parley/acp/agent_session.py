@@ -35,7 +35,7 @@ LONG_S = 1.0
 """A call that the agent runs this long is shown before it ends. Earlier, the agent may still ask."""
 SILENT_S = 1800.0
 """The time limit for an agent that sends nothing during its turn."""
-_CANCEL_S = 10.0
+CANCEL_S = 10.0
 _MOST_MODE_CHANGES = 5
 
 NOT_ONCE = (
@@ -252,7 +252,7 @@ class AgentSession:
         """
         if self._prompt is None:
             return
-        done, _ = await asyncio.wait({self._prompt}, timeout=_CANCEL_S)
+        done, _ = await asyncio.wait({self._prompt}, timeout=CANCEL_S)
         if not done:
             self.process.end()
             self._prompt.cancel()

@@ -401,9 +401,9 @@ class App:
                 skills=self._skill_tool,
                 instructions=instructions_of(transcript),
             )
-            return replace(
-                settings, request=self.client.settled(self._text_tools.settled(settings.request))
-            )
+            request = self.client.settled(self._text_tools.settled(settings.request))
+            # With an agent that the user chose, the file was not asked about, so its mode is not used.
+            return replace(settings, request=replace(request, mode="") if chosen else request)
 
         return settings_of
 
