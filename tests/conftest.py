@@ -89,7 +89,7 @@ LONG = frozenset(
         *("nvim/test_comparison.py", "nvim/test_cut_replies.py", "nvim/test_ends.py"),
         *("nvim/test_faults.py", "nvim/test_regeneration.py", "nvim/test_thinking.py"),
         *("nvim/test_in_view.py", "nvim/test_kill.py", "nvim/test_refusals.py"),
-        *("nvim/test_stops.py", "nvim/test_tip.py"),
+        *("nvim/test_site_scenes.py", "nvim/test_stops.py", "nvim/test_tip.py"),
     }
 )
 """The files that take longest. `make test` leaves them out, `make slow` runs them."""

@@ -168,21 +168,20 @@ def _cell(cell: str, places: Places) -> str:
 
 def _definition(block: Definition, places: Places, screens: Mapping[str, Screen]) -> str:
     terms = "\n".join(
-        _term(term, block.tags if number == 0 else (), places)
-        for number, term in enumerate(block.terms)
+        _term(term, block.tags if number == 0 else ()) for number, term in enumerate(block.terms)
     )
     inner = blocks_html(block.blocks, places)
     return f"{terms}\n<dd>{inner}{_picture(block.tags, screens)}</dd>"
 
 
-def _term(term: str, tags: Sequence[str], places: Places) -> str:
+def _term(term: str, tags: Sequence[str]) -> str:
     """A command, function or event; or a setting with its default on the right."""
     own = [*tags, *TAG.findall(term)]
     name, _, default = (part.strip() for part in TAG.sub("", term).strip().partition("  "))
     own = own or setting_names([term])
     names = name.replace("`", "").split(", ") if "`" in name else [name]
     text = ", ".join(f"<code>{escape(each)}</code>" for each in names)
-    value = f" <code class='default'>{escape(default)}</code>" if default else ""
+    value = f' <code class="default">{escape(default)}</code>' if default else ""
     return f"<dt>{_anchors(own)}{text}{value}</dt>"
 
 

@@ -22,15 +22,21 @@ _LONG_TERM = re.compile(r"(:.{22}) (?=\S)")
 _HEADS = ("there ", "agent       provider")
 """How the first rows of the tables with a heading begin."""
 _SETTING_INDENT, _COMMAND_INDENT = 8, 24
+_TOLERANCE = 3
+"""How far from its column a cell may begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
+    """Text whose lines are joined."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
+    """An example."""
+
     text: str
     language: str
 
@@ -46,12 +52,16 @@ class Subheading:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
+    """Points or steps."""
+
     items: tuple[str, ...]
     is_numbered: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """Rows with equally many cells."""
+
     rows: tuple[tuple[str, ...], ...]
     has_head: bool
 
@@ -114,7 +124,7 @@ def _indent(line: str) -> int:
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
     """The blocks of these lines; text at the left edge is at column 0."""
-    at, waiting, before = 0, tuple[str, ...](), ""
+    at, waiting, is_heading = 0, tuple[str, ...](), False
     while at < len(lines):
         line = lines[at]
         if not line.strip():
@@ -127,7 +137,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
         if _is_tags(line):
             own = tuple(TAG.findall(line))
             at += 1
-            if before == "heading":  # the tags of the heading above
+            if is_heading:  # the tags of the heading above
                 yield Subheading("", own, is_tag=False)
             else:
                 waiting += own
@@ -139,7 +149,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
         if waiting and not is_named:
             yield Subheading(waiting[0], waiting, is_tag=True)
         waiting = ()
-        before = "heading" if isinstance(block, Subheading) else ""
+        is_heading = isinstance(block, Subheading)
         yield block
         at = end
     if waiting:
@@ -281,37 +291,39 @@ def _listing(part: Sequence[str]) -> Listing:
 
 
 def _table(part: Sequence[str]) -> Table:
-    """The rows: text that starts in a column of most rows is a cell of its own."""
-    edge = _indent(part[0])
-    places = [[_width(line[:end]) for _, end in _gaps(line)] for line in part]
-    counted = Counter(
-        place
-        for line, own in zip(part, places, strict=True)
-        for place in own
-        if _indent(line) == edge
-    )
-    rows_of_cells = sum(_indent(line) == edge and bool(_GAP.search(line)) for line in part)
-    columns = sorted(place for place, count in counted.items() if 2 * count > rows_of_cells)
-    rows = list[list[str]]()
+    """The rows; a line that is further to the right continues the row above."""
     if part[0].startswith(_HEADS[1]):
-        columns = [match.start() for match in re.finditer(r"(?<=  )\w", part[0])]
-        return Table(tuple(_cut(line, columns) for line in part), has_head=True)
+        places = [match.start() for match in re.finditer(r"(?<=  )\w", part[0])]
+        return Table(tuple(_cut(line, places) for line in part), has_head=True)
+    edge, columns, rows = _indent(part[0]), _columns(part), list[list[str]]()
     for line in part:
-        cells = _cells(line, columns)
         if _indent(line) > edge and rows:
-            own = max(
-                (n for n, place in enumerate(columns) if place <= _indent(line) + 2), default=0
-            )
-            row = rows[-1] + [""] * (own + 2 - len(rows[-1]))
-            row[own + 1] = f"{row[own + 1]} {line.strip()}".strip()
-            rows[-1] = row
+            rows[-1] = _continued(rows[-1], line, columns)
         elif rows and len(rows[-1]) == 1 and rows[-1][0].endswith(","):
-            rows[-1] = [f"{rows[-1][0]} {cells[0]}", *cells[1:]]
+            first, *others = _cells(line, columns)
+            rows[-1] = [f"{rows[-1][0]} {first}", *others]
         else:
-            rows.append(cells)
+            rows.append(_cells(line, columns))
     most = max(map(len, rows))
     filled = (tuple(row + [""] * (most - len(row))) for row in rows)
     return Table(tuple(filled), part[0].strip().startswith(_HEADS[0]))
+
+
+def _columns(part: Sequence[str]) -> list[int]:
+    """The places at which the cells of most rows begin."""
+    lines = [line for line in part if _indent(line) == _indent(part[0])]
+    places = [[_width(line[:end]) for _, end in _gaps(line)] for line in lines]
+    counted = Counter(place for row in places for place in row)
+    return sorted(place for place, count in counted.items() if 2 * count > sum(map(bool, places)))
+
+
+def _continued(row: list[str], line: str, columns: Sequence[int]) -> list[str]:
+    """A row whose last cell to the left of a line continues with this line."""
+    passed = sum(place <= _indent(line) + _TOLERANCE for place in columns)
+    cell = max(passed, 1)
+    longer = row + [""] * (cell + 1 - len(row))
+    longer[cell] = f"{longer[cell]} {line.strip()}".strip()
+    return longer
 
 
 def _gaps(line: str) -> list[tuple[int, int]]:
@@ -325,7 +337,7 @@ def _cells(line: str, columns: Sequence[int]) -> list[str]:
     cells, start = list[str](), 0
     for left, right in _gaps(line):
         place = _width(line[:right])
-        if not columns or any(abs(place - column) <= 3 for column in columns):
+        if not columns or any(abs(place - column) <= _TOLERANCE for column in columns):
             cells.append(line[start:left].strip())
             start = right
     return [*cells, line[start:].strip()]
