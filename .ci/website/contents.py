@@ -96,7 +96,7 @@ TASKS = (
     ),
     Task(
         "Ask about your code",
-        Screen("context", "A question about a selection and its diagnostics"),
+        Screen("completion", "A question, and what may follow @@: files, a selection, diagnostics"),
         (Excerpt(HELP, "parley-context", 3),),
     ),
     Task(
