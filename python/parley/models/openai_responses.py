@@ -174,24 +174,17 @@ def _parts_of(reply: ModelTurn, request: Request, known: set[str]) -> Iterator[B
 
 
 def _steps(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """The parts in groups: each text by itself, and thinking with the searches below it."""
+    """The parts in groups: each text by itself, and thinking with the searches below it. The first
+    group may be empty."""
     step = list[Part]()
     for part in parts:
         match step[-1:], part:
-            case (
-                ([], _)
-                | ([Thinking() | ProviderCall()], ProviderCall())
-                | (
-                    [Thinking()],
-                    Thinking(),
-                )
-            ):
+            case ([Thinking() | ProviderCall()], ProviderCall()) | ([Thinking()], Thinking()):
                 step.append(part)
             case _:
                 yield step
                 step = [part]
-    if step:
-        yield step
+    yield step
 
 
 def _step(
@@ -199,9 +192,9 @@ def _step(
 ) -> Iterator[Body]:
     """The items of thinking and the searches below it, or none of them.
 
-    A reasoning item must be followed by the item that it led to, and the other way round: "Item
-    'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item". Only
-    models that do not reason have searches without it.
+    "Item of type 'reasoning' was provided without its required following item" also comes after a
+    search (github.com/vercel/ai/issues/8379, read 2026-11-26), and a search needs its reasoning in
+    the same way. Only models that do not reason have searches without it.
     """
     thoughts = [part for part in step if isinstance(part, Thinking)]
     searches = [part for part in step if isinstance(part, ProviderCall)]
