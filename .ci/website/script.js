@@ -46,7 +46,7 @@ addEventListener("DOMContentLoaded", () => {
     for (const part of document.querySelectorAll("section.letter")) {
       part.hidden = !part.querySelector("li:not([hidden])");
     }
-    document.getElementById("found").textContent = filter.value ? `${found} names` : "";
+    document.getElementById("found").textContent = filter.value ? `${found} found` : "";
   };
   filter.closest("p").hidden = false;
   filter.addEventListener("input", apply);
