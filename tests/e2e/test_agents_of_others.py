@@ -236,8 +236,10 @@ async def test_a_files_mode_must_be_confirmed_and_is_not_used_with_a_chosen_agen
     assert isinstance(asked, Refusal)
     assert (asked.reason, asked.problem) == ("unconfirmed agent", "mode yolo")
     assert desk.app.resolve(None)(transcript).request.mode == "yolo"
+    assert desk.app.resolve(None)(transcript).agent == "Coder, mode yolo"
     assert isinstance(desk.app.start(transcript, desk.chat, "Coder"), Ready)
     assert desk.app.resolve("Coder")(transcript).request.mode == ""
+    assert desk.app.resolve("Coder")(transcript).agent == "Coder"
 
 
 async def test_an_agent_keeps_its_own_history_so_nothing_is_summarized(

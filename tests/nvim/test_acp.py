@@ -139,3 +139,10 @@ def _agents(place: Place) -> Iterator[int]:
             continue
         if str(place.run.log).encode() in words and b"-c" not in words:
             yield int(path.parent.name)
+
+
+def test_the_mode_of_the_file_is_in_the_status_and_the_answers_line(
+    nvim: Child, place: Place
+) -> None:
+    nvim.edit("mode.md", "---\nmode: default\n---\n\n💬: Make it loud.\n")
+    nvim.until(lambda: nvim.lua("return vim.b.parley_agent") == "Coder, mode default", "the status")

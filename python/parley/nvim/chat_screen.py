@@ -11,6 +11,7 @@ from dataclasses import replace
 from parley.chat.transcript import YES, Proposal, ToolCall
 from parley.display.view import ChatView, details, drawing
 from parley.engine import Observation, previews_of, with_own_tools
+from parley.engine.ports import ChatSettings
 from parley.models.events import RateLimits, Usage
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.folds import FoldTexts, exchange_folds, folds
@@ -51,10 +52,9 @@ class ChatScreen:
         """Draw the chat, from the text that Neovim last reported."""
         buffer = self._buffer
         tick, transcript, lines = buffer.mirror.tick, buffer.transcript, buffer.mirror.text.lines
-        agent = buffer.app.agent_name(transcript, buffer.chosen)
-        self._editor.tell("agent", buffer.buf, agent)
-        known = self.catalogue or buffer.app.servers.known()
         settings = buffer.resolve(transcript)
+        self._editor.tell("agent", buffer.buf, settings.agent)
+        known = self._known(settings)
         known = known and with_own_tools(
             known, transcript, settings.request.tool_room, settings.skills
         )
@@ -109,6 +109,13 @@ class ChatScreen:
             for path in paths
         }
         self._editor.tell("picture_files", buffer.buf, files)
+
+    def _known(self, settings: ChatSettings) -> Catalogue | None:
+        """The tools, as far as they are known without starting servers: an agent of another program
+        always has the same.
+        """
+        own = settings.tools(Catalogue()) if settings.tools else Catalogue()
+        return own if own.tools else self.catalogue or self._buffer.app.servers.known()
 
     # --- Calls ---
 

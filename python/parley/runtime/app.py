@@ -402,8 +402,10 @@ class App:
                 instructions=instructions_of(transcript),
             )
             request = self.client.settled(self._text_tools.settled(settings.request))
-            # With an agent that the user chose, the file was not asked about, so its mode is not used.
-            return replace(settings, request=replace(request, mode="") if chosen else request)
+            if chosen:  # nobody has agreed to the file's wish, so its mode is not used
+                request = replace(request, mode="")
+                settings = replace(settings, agent=agent.name)
+            return replace(settings, request=request)
 
         return settings_of
 

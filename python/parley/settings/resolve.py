@@ -5,6 +5,7 @@ The front matter selects and restricts; it never allows more than the settings d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -37,11 +38,13 @@ from parley.settings.values import (
     Safety,
     Settings,
 )
+from parley.text import one_line
 from parley.tools.agent_calls import agent_catalogue, agent_identity
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import may_take, takes
 from parley.tools.server_settings import MOCK
 
+_MODE_SHOWN = 40
 _OF_AGENTS = Loop(max_iterations=1000, max_consecutive_errors=1000, timeout_s=4 * 3600.0)
 """The limits of agents of other programs, unless the user's agent sets its own: they work for a long
 time, and have limits themselves."""
@@ -106,8 +109,9 @@ def chat_settings(
     safety = _lowered(settings.safety, least)
     settings = replace(settings, safety=safety)
     limits = _call_limits(_own_calls(settings.max_tool_calls, least.max_tool_calls), front)
+    mode = _plain_mode(front.keys.get("mode", "")) if provider.is_agent else ""
     return ChatSettings(
-        agent=agent.name,
+        agent=f"{agent.name}, mode {mode}" if mode else agent.name,
         request=_with_tools(
             _ask(transcript, settings, agent, provider, front, instructions),
             settings,
@@ -136,6 +140,11 @@ def chat_settings(
         result_max_bytes=settings.loop.result_max_bytes,
         skills=skills if skills and _takes(_globs(agent, front), skills) else None,
     )
+
+
+def _plain_mode(mode: str) -> str:
+    """A mode as an answer's line can contain it."""
+    return one_line(re.sub(r"[\[\]]", "_", mode), _MODE_SHOWN)
 
 
 def _ask(
