@@ -13,7 +13,9 @@ from parley.chat.reader import parse
 from parley.engine import End, run_turn
 from parley.errors import ModelError
 from parley.models.events import Aside, Event, RateLimits, TextDelta
+from parley.models.model_facts import ModelFacts
 from parley.models.request import Request, TextTools
+from parley.models.searches import sealed
 from parley.models.text_tools.template import builtin_templates, template_for
 from parley.providers.client import ProviderClient
 from parley.runtime.app import App
@@ -476,6 +478,39 @@ async def test_a_model_whose_tools_are_text_does_not_search(faulty: FaultyProvid
     assert isinstance(notice, Aside)
     assert notice.text.startswith("m cannot search the web in Parley")
     assert "tools" not in faulty.server.requests[0]
+    await client.close()
+
+
+async def test_a_model_that_cannot_search_according_to_its_list_is_not_asked_to(
+    faulty: FaultyProviders,
+) -> None:
+    client, provider = fresh(faulty), faulty.provider("anthropic")
+    faulty.server.plan(Response(SAYS["anthropic"]("Whole")))
+    facts = ModelFacts(searches=False)
+    request = Request(QUESTION, 0, provider.name, "claude-x", web_search=True, facts=facts)
+    notice, *_ = await events_of(client, provider, request)
+    assert isinstance(notice, Aside)
+    assert notice.text.startswith("claude-x cannot search the web in Parley")
+    assert "tools" not in faulty.server.requests[0]
+    await client.close()
+
+
+async def test_a_refused_search_of_the_past_is_left_out_and_the_model_may_search_again(
+    faulty: FaultyProviders,
+) -> None:
+    client, provider = fresh(faulty), faulty.provider("anthropic")
+    words = "messages.1.content.1: Invalid `encrypted_content` in `search_result` block"
+    faulty.server.plan(refused(400, words), Response(SAYS["anthropic"]("Whole")))
+    call = '{"id":"srvtoolu_1","function":{"name":"web_search","arguments":"{}"}}'
+    path = f"a.assets/{0:064x}.txt"
+    found = f"❓:[provider] `{call}`\n\n🛠️: [web_search][srvtoolu_1] [1 kB]({path})\n\n`x`\n"
+    chat = parse(f"💬: q\n\n🤖:\n\n{found}\nSo.\n\n💬: q\n")
+    pictures = {path: sealed("anthropic", {"content": []}).encode()}
+    request = Request(chat, 1, provider.name, "claude-x", web_search=True, pictures=pictures)
+    await events_of(client, provider, request)
+    first, second = map(json.dumps, faulty.server.requests)
+    assert ("web_search_tool_result" in first, "web_search_tool_result" in second) == (True, False)
+    assert "web_search_20250305" in second
     await client.close()
 
 

@@ -60,7 +60,8 @@ def outcome(block: Mapping[str, Any], after: str | None) -> Outcome:
     """The outcome of a search, from its block in a reply that was written after this call ("" for
     the search's own call; None if that is in an earlier reply).
 
-    A search that code execution ran cannot go back alone, so nothing of it does.
+    A search that code execution ran cannot go back without the code's blocks, so nothing of it
+    does.
     """
     content = block.get("content")
     caller = block.get("caller") or {}
@@ -165,9 +166,10 @@ def _sound(content: object) -> list[Block] | Block | None:
 
 
 def _is_page(page: object) -> bool:
-    return (
+    return bool(
         isinstance(page, Mapping)
         and page.get("type") == "web_search_result"
         and all(isinstance(page.get(key), str) for key in _PAGE)
+        and page["encrypted_content"]  # some servers that are not Anthropic's leave it empty
         and isinstance(page.get("page_age"), str | None)
     )
