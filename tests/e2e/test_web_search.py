@@ -278,5 +278,6 @@ def check_chat(path: Path, providers: Providers, first: str) -> None:
     _, loop, *_ = bodies_of = [body.decode() for _, _, body in providers.sent]
     assert any(raw in loop for raw in RAW)
     for (name, _, _), body in list(zip(providers.sent, bodies_of, strict=True))[1:]:
-        assert "It is out.[^1]" in body
+        has_footnotes = name != "anthropic"  # which gets none in the open loop
+        assert f"It is out.{'[^1]' if has_footnotes else ''}" in body
         assert name == first or not any(raw in body for raw in RAW)
