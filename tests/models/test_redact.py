@@ -10,8 +10,19 @@ from hypothesis import strategies as st
 
 from parley.chat.transcript import ToolCall
 from parley.models.decoder import Decoder
-from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.events import (
+    Call,
+    Cited,
+    Event,
+    Finished,
+    Ran,
+    RanResult,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+)
 from parley.models.redact import HIDDEN_KEY, Redacting
+from parley.tools.results import Outcome
 
 SECRET = "sk-sk-abcabcd"
 
@@ -66,3 +77,20 @@ def test_held_text_comes_before_later_events() -> None:
 
 def test_a_short_word_used_as_a_key_may_appear() -> None:
     assert events_of("ollama", TextDelta("ollama")) == [TextDelta("ollama"), Finished("complete")]
+
+
+def test_a_search_shows_no_key_in_its_query_its_result_or_its_source() -> None:
+    hidden = HIDDEN_KEY
+    found = Outcome("ok", f"https://a.b/{SECRET}", whole=f'["{SECRET}"]')
+    events = events_of(
+        SECRET,
+        Ran(ToolCall("a", "web_search", f'{{"query":"{SECRET}"}}'), "provider"),
+        RanResult("a", found),
+        Cited(f"https://a.b/{SECRET}", SECRET),
+    )
+    assert events == [
+        Ran(ToolCall("a", "web_search", f'{{"query":"{hidden}"}}'), "provider"),
+        RanResult("a", Outcome("ok", f"https://a.b/{hidden}", whole=f'["{hidden}"]')),
+        Cited(f"https://a.b/{hidden}", hidden),
+        Finished("complete"),
+    ]
