@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from parley.chat.history import GO_ON, CallOutcome, ModelTurn, ProviderCall, UserTurn, history
 from parley.chat.reader import parse
-from parley.chat.transcript import Text, ToolCall
-from parley.engine import End
+from parley.chat.transcript import Attachment, Result, Text, ToolCall
+from parley.engine import CallEnded, End
+from parley.engine.ports import NoAttachments
 from parley.errors import ModelError
 from parley.models.events import Cited, Event, Finished, Ran, RanResult, TextDelta, Withdrawn
 from parley.tools.results import Outcome
@@ -166,3 +168,21 @@ async def test_a_withdrawn_reply_withdraws_its_footnotes() -> None:
     done = turns([TextDelta("a"), source, Withdrawn(), TextDelta("b"), source, ENDED])
     await done.run()
     assert "🤖:[Demo]\n\nb[^1]\n\n[^1]: [News](https://a.b)\n" in done.text
+
+
+class Kept(NoAttachments):
+    """Keeps the parts of a result that only the provider understands."""
+
+    async def result_of(self, outcome: Outcome) -> Result:
+        kept = Attachment("4 kB", f"chat.assets/{'0' * 64}.txt")
+        return Result(outcome.status, outcome.text, (kept,) if outcome.whole else ())
+
+
+async def test_observers_get_no_parts_that_only_the_provider_understands() -> None:
+    found = RanResult("s1", Outcome("ok", "a page", whole="{}"))
+    done = turns([Ran(FIND, "provider"), found, TextDelta("Nothing."), ENDED])
+    done.ports = replace(done.ports, attachments=Kept())
+    await done.run()
+    (ended,) = [what for what in done.observer.events if isinstance(what, CallEnded)]
+    assert ended.result == Result("ok", "a page")
+    assert "[web_search][s1] [4 kB](chat.assets/" in done.text
