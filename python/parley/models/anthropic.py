@@ -334,15 +334,15 @@ class Decoder(decoder.Decoder):
                 "index": int(index),
                 "delta": {"type": "text_delta", "text": str(piece)},
             } if type(index) is int and index in self._kinds:  # True is also an int
-                self._received.add(index, raw["delta"])
+                self._received.add_text(index, piece)
                 return piece
         return None
 
     def resume(self, content: Sequence[Mapping[str, Any]]) -> None:
         """Decode the rest of a reply that began with these blocks."""
         self._received = ReceivedBlocks(content)
-        searches = [block for block in content if block.get("type") == "server_tool_use"]
-        self._search_ids = {id_: id_ for id_ in (text(block, "id") for block in searches)}
+        begun = [block for block in content if block.get("type") == "server_tool_use"]
+        self._search_ids = {text(block, "id"): text(block, "id") for block in begun}
         self._has_said = bool(content) and content[-1].get("type") == "text"
         self._part()
 

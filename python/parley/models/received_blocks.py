@@ -47,6 +47,10 @@ class ReceivedBlocks:
             case _:
                 pass
 
+    def add_text(self, index: int, piece: str) -> None:
+        """Add a piece of text, without a look at its kind; most pieces are text."""
+        self._pieces.setdefault((index, "text"), []).append(piece)
+
     def all(self) -> tuple[Block, ...]:
         """The blocks, in order. Empty texts are left out, because the provider refuses them."""
         blocks = [*self._before, *map(self._whole, sorted(self._blocks))]
