@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from parley.acp import agent_session
+from parley.acp.agent_processes import AgentProcesses
 from parley.acp.agent_session import STILL_RUNNING, AgentSession
 from parley.chat.reader import parse
 from parley.errors import ModelError
 from parley.models.acp import prompt
+from parley.models.events import Event
 from parley.models.request import Request
+from parley.settings.values import ProviderSettings
 from parley.tools.agent_calls import NOT_AWAITED
 from tests.acp.agent_runs import CHAT, AgentRun, calls, running, said
 from tests.acp.test_agent_processes import MODES, QUESTION, RUN, ask, until, with_results
@@ -198,3 +201,32 @@ def test_no_agent_outlives_its_host(tmp_path: Path) -> None:
             f"/proc/{agent}/cmdline").read_bytes())  # fmt: skip
 
     asyncio.run(gone())
+
+
+async def test_an_agent_over_the_packages_own_side_understands_every_message(
+    tmp_path: Path,
+) -> None:
+    agent = Path(__file__).parent / "schema_agent.py"
+    run = AgentRun(tmp_path, {"prompts": [[]]})
+    provider = ProviderSettings("schema", "acp", command=(sys.executable, str(agent)))
+
+    async def reply(agents: AgentProcesses, text: str) -> list[Event]:
+        stream = agents.stream(provider, run.request(text), CHAT, tmp_path)
+        return [event async for event in stream]
+
+    async with running(run) as agents:
+        first = await reply(agents, QUESTION)
+        (call,) = calls(first)
+        assert said(first) == "In mode default. "
+        assert call.call.name == "edit"
+        assert '"oldText":"a"' in call.call.arguments
+        assert (await agents.call(CHAT, call.call.id)).status == "ok"
+        answered = with_results(
+            f"{QUESTION}\n🤖:[A]\n\nIn mode default.\n", call, words="changed /p/a"
+        )
+        last = said(await reply(agents, answered))
+        assert "option_id='2'" in last
+    async with running(run) as agents:
+        events = await reply(agents, f"{answered}\n{last}\n\n💬: More.\n")
+        assert said(events) == "In mode default. "
+        agents._sessions[CHAT].cancel()
