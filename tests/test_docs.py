@@ -185,7 +185,7 @@ def test_the_help_names_every_agent_with_its_key_and_address() -> None:
     lines, after = rest.split("\n\n", 1)
     providers = [PROVIDERS[agent.provider] for agent in AGENTS]
     known = [
-        [a.name, a.provider, a.model, *([p.api_key_env] if p.api_key_env else [])]
+        [*filter(None, (a.name, a.provider, a.model, p.api_key_env))]
         for a, p in zip(AGENTS, providers, strict=True)
     ]
     assert [line.split() for line in lines.splitlines()] == known

@@ -67,7 +67,11 @@ def test_agents_are_listed_with_the_place_of_their_key_and_the_default_is_marked
         printed[5]
         == "  Ollama       ollama       llama3.1           the key comes from the command pass"
     )
-    assert printed[6] == "  Demo         demo         demo               built in, needs no key"
+    assert printed[6] == (
+        "  Claude-Code  claude-code                     "
+        "not installed: npm install -g @agentclientprotocol/claude-agent-acp"
+    )
+    assert printed[10] == "  Demo         demo         demo               built in, needs no key"
     assert "sk-" not in "".join(printed)
     first, _, third, *_, end = objects(capsys, "agents")
     key = "no key: … is not set"

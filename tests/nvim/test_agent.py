@@ -114,19 +114,24 @@ def test_the_agent_list_has_each_agents_state_and_one_demo_agent_last(nvim: Chil
     nvim.until(lambda: nvim.lua("return #_G.labels") > 0, "the list")
     labels = nvim.lua("return _G.labels")
     assert [label.split("  ")[0].strip() for label in labels] == [
-        *("Claude", "ChatGPT", "Gemini", "OpenRouter", "Ollama", "Demo (now)", "Other models")
+        *("Claude", "ChatGPT", "Gemini", "OpenRouter", "Ollama"),
+        *("Claude-Code", "Codex", "Gemini-CLI", "Copilot", "Demo (now)", "Other models"),
     ]
     assert labels[0] == "Claude        claude-sonnet-5-5  no key: ANTHROPIC_API_KEY"
     assert labels[3] == "OpenRouter    openrouter/auto    no key: :ParleyLogin openrouter"
     assert labels[4] == "Ollama        llama3.1           is not running at 127.0.0.1:11434"
-    assert labels[5] == "Demo (now)    demo               built in, needs no key"
+    assert labels[6] == (
+        "Codex                            not installed: npm install -g "
+        "@agentclientprotocol/codex-acp"
+    )
+    assert labels[9] == "Demo (now)    demo               built in, needs no key"
     nvim.command("ParleyAgent Demo-Text")
     nvim.until(lambda: nvim.variable("parley_agent") == "Demo-Text", "the agent")
     nvim.command("ParleyAgent")
     nvim.until(
         lambda: "Demo-Text (now)" in nvim.lua("return _G.labels[#_G.labels - 1]"), "the list again"
     )
-    assert not [label for label in nvim.lua("return _G.labels")[7:] if label.startswith("Demo ")]
+    assert not [label for label in nvim.lua("return _G.labels")[11:] if label.startswith("Demo ")]
 
 
 def test_a_new_chat_names_its_agent_until_the_question_is_written(nvim: Child) -> None:

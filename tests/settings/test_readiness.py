@@ -10,7 +10,10 @@ from parley.settings.readiness import Ready, Refusal, readiness
 from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 
 KEYS = {"OPENAI_API_KEY": "k"}
-AGENTS = "Claude, ChatGPT, Gemini, OpenRouter, Ollama, Demo, Demo-OpenAI, Demo-Text"
+AGENTS = (
+    "Claude, ChatGPT, Gemini, OpenRouter, Ollama, Claude-Code, Codex, Gemini-CLI, Copilot, Demo, "
+    "Demo-OpenAI, Demo-Text"
+)
 HINT = (
     "no key is set, so this is the demo model. "
     "To use another model, sign in with :ParleyLogin openrouter, or set "

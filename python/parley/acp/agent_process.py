@@ -170,8 +170,8 @@ class AgentProcess:
         found = program(words[0], path)
         if found is None:
             raise self._error(
-                f"cannot be started: {one_line(words[0], 60)} was not found. Install it, or set "
-                f"{where}.command",
+                f"cannot be started: {one_line(words[0], 60)} was not found. Install it"
+                f"{f' ({provider.install})' if provider.install else ''}, or set {where}.command",
                 "the agent is not installed",
             )
         user = {name: self._environ[name] for name in _USER if name in self._environ}

@@ -122,7 +122,7 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
         text += f"; to sign in: {in_the_shell(provider.sign_in_command)}"
     if provider.kind == PACKAGE:
         text = f"{text}, {_package(provider)}"
-    return not missing, text
+    return not (missing or provider.is_missing), text
 
 
 def _package(provider: ProviderSettings) -> str:

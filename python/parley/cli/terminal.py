@@ -176,11 +176,14 @@ def settings(file: SettingsFile | None = None) -> Settings:
 
 
 def with_logins(known: Settings) -> Settings:
-    """Settings that know which providers the user is signed in to."""
+    """Settings that know which providers the user is signed in to, and which agents' programs are
+    installed."""
     from parley.providers.provider_accounts import ProviderAccounts
+    from parley.settings.installed_agents import with_installed
 
     accounts = ProviderAccounts(os.environ)
-    return known.with_logins(accounts.signed_in(known.all_providers().values()))
+    signed_in = accounts.signed_in(known.all_providers().values())
+    return with_installed(known.with_logins(signed_in), os.environ)
 
 
 def model_lists() -> ModelLists:

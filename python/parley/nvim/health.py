@@ -81,7 +81,9 @@ def _new_chats(app: App) -> Line:
         return "ok", text, []
     if agent == settings.named_agent(DEMO):
         return "ok", f"{text}: no key is set, and your settings do not set `agent`", []
-    return "ok", f"{text}: it is the first agent below with a key; to use another, set `agent`", []
+    why = "the first installed" if app.provider(agent.provider).is_installed else "the first"
+    key = ", and no key is set" if app.provider(agent.provider).is_installed else " with a key"
+    return "ok", f"{text}: it is {why} agent below{key}; to use another, set `agent`", []
 
 
 def _may_list(app: App, agent: Agent, here: Mapping[str, bool]) -> bool:
@@ -96,7 +98,7 @@ def _may_list(app: App, agent: Agent, here: Mapping[str, bool]) -> bool:
 
 def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
     provider = app.provider(agent.provider)
-    where = f"{agent.name}: {agent.model} of {agent.provider}"
+    where = f"{agent.name}: {f'{agent.model} of ' if agent.model else ''}{agent.provider}"
     base = base_url(app, provider)
     where += f" at {address(base)}" if base else ""
     if provider.kind == PACKAGE:
@@ -107,6 +109,8 @@ def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
     if missing := app.settings.missing_key(agent, app.environ):
         ways = filter(None, (f"export {missing}=...", provider.sign_in_command))
         return "info", f"{where}: no key. To use the agent: {' or '.join(ways)}", []
+    if provider.is_missing:
+        return "info", f"{where}: {key_source(provider)}", []
     if not here.get(base, True):
         return "info", f"{where}: nothing is listening there; start the server to use the agent", []
     if why := app.models.problem(agent):

@@ -60,6 +60,7 @@ from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
 from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings import resolve
+from parley.settings.installed_agents import with_installed
 from parley.settings.load import ConfigFile
 from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent
 from parley.settings.resolve import ListedAgent, listed_agent
@@ -290,9 +291,11 @@ class App:
         self.look_at_skills()
 
     def look_at_logins(self) -> None:
-        """Find out which providers the user is signed in to; another process may have changed it."""
+        """Find out which providers the user is signed in to, and which agents' programs are
+        installed; another process may have changed it."""
         providers = self.settings.all_providers().values()
-        self.settings = self.settings.with_logins(self.client.accounts.signed_in(providers))
+        settings = self.settings.with_logins(self.client.accounts.signed_in(providers))
+        self.settings = with_installed(settings, self.environ)
 
     def look_at_skills(self) -> None:
         """Read the skills again, if the settings use them."""

@@ -56,8 +56,9 @@ class ProviderSettings:
     `official` marks that company's own server. `model_list` says how the server lists its models:
     in the format's usual way, in Gemini's or Ollama's own, or not at all. `command` starts an agent
     of another program, with the variables in `env`. The agent works in `cwd`; "project" is the
-    chat's project. `signs_in` marks a provider where any program may sign its user in, and
-    `signed_in` that the user's key comes from such a sign-in.
+    chat's project. `install` is the shell command that installs the program of a built-in agent, and
+    `is_installed` that the program was found. `signs_in` marks a provider where any program may
+    sign its user in, and `signed_in` that the user's key comes from such a sign-in.
     """
 
     name: str = ""
@@ -82,6 +83,8 @@ class ProviderSettings:
         default_factory=dict, hash=False, repr=False, metadata=rule(is_secret=True)
     )
     cwd: str = "project"
+    install: str = field(default="", metadata=rule(is_internal=True))
+    is_installed: bool = field(default=False, metadata=rule(is_internal=True))
     signs_in: bool = field(default=False, metadata=rule(is_internal=True))
     signed_in: bool = field(default=False, metadata=rule(is_internal=True))
 
@@ -89,6 +92,11 @@ class ProviderSettings:
     def is_agent(self) -> bool:
         """Whether this is an agent of another program."""
         return self.kind == ACP
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether this is a built-in agent of another program that is not installed."""
+        return bool(self.install) and not self.is_installed
 
     @property
     def sign_in_command(self) -> str:
@@ -127,6 +135,8 @@ def key_source(provider: ProviderSettings) -> str:
     """A phrase about the source of a provider's key."""
     if provider.builtin:
         return "built in, needs no key"
+    if provider.is_missing:
+        return f"not installed: {provider.install}"
     if provider.is_agent:
         return "the agent signs in by itself"
     if provider.signed_in:
@@ -370,6 +380,10 @@ class SkillSettings:
     budget_tokens: int = 2_000
 
 
+def _agent(name: str, command: tuple[str, ...], package: str) -> ProviderSettings:
+    return ProviderSettings(name, ACP, command=command, install=f"npm install -g {package}")
+
+
 PROVIDERS: Mapping[str, ProviderSettings] = {
     p.name: p
     for p in (
@@ -409,6 +423,12 @@ PROVIDERS: Mapping[str, ProviderSettings] = {
             "OPENROUTER_API_KEY",
             signs_in=True,
         ),
+        # Their programs: npm's pages of these packages, and for Copilot
+        # docs.github.com/en/copilot/reference/copilot-cli-reference/acp-server (2026-11-26).
+        _agent("claude-code", ("claude-agent-acp",), "@agentclientprotocol/claude-agent-acp"),
+        _agent("codex", ("codex-acp",), "@agentclientprotocol/codex-acp"),
+        _agent("gemini-cli", ("gemini", "--acp"), "@google/gemini-cli"),
+        _agent("copilot", ("copilot", "--acp"), "@github/copilot"),
         ProviderSettings("demo", "anthropic", quirks=(), official=True, builtin=True),
         ProviderSettings(
             "demo-openai", "openai", api="chat", quirks=("think_tags",), official=True, builtin=True
@@ -422,6 +442,10 @@ AGENTS: tuple[Agent, ...] = (
     Agent("Gemini", "gemini", "gemini-pro-latest"),
     Agent("OpenRouter", "openrouter", "openrouter/auto"),
     Agent("Ollama", "ollama", "llama3.1", ("*",)),
+    Agent("Claude-Code", "claude-code"),
+    Agent("Codex", "codex"),
+    Agent("Gemini-CLI", "gemini-cli"),
+    Agent("Copilot", "copilot"),
     Agent("Demo", "demo", "demo"),
     Agent("Demo-OpenAI", "demo-openai", "demo"),
     Agent("Demo-Text", "demo-openai", "demo-text"),
@@ -463,6 +487,8 @@ class Settings:
     skills: SkillSettings = field(default_factory=SkillSettings)
     logins: frozenset[str] = field(default=frozenset(), metadata=rule(is_internal=True))
     """The providers that the user is signed in to."""
+    installed: frozenset[str] = field(default=frozenset(), metadata=rule(is_internal=True))
+    """The providers whose agents' programs are installed."""
 
     def __post_init__(self) -> None:
         limits: object = self.max_tool_calls
@@ -478,6 +504,11 @@ class Settings:
         logins = frozenset(names)
         return self if logins == self.logins else replace(self, logins=logins)
 
+    def with_installed(self, names: Iterable[str]) -> Self:
+        """These settings, with the providers whose agents' programs are installed."""
+        installed = frozenset(names)
+        return self if installed == self.installed else replace(self, installed=installed)
+
     def provider(self, name: str) -> ProviderSettings | None:
         """The user's provider with this name, else the built-in provider; None if neither
         exists.
@@ -485,6 +516,8 @@ class Settings:
         provider = self.providers.get(name) or PROVIDERS.get(name)
         if provider and provider.signs_in and name in self.logins:
             return replace(provider, signed_in=True)
+        if provider and provider.install and name in self.installed:
+            return replace(provider, is_installed=True)
         return provider
 
     def all_providers(self) -> dict[str, ProviderSettings]:
@@ -509,13 +542,15 @@ class Settings:
         return Agent(name, provider, model)
 
     def default_agent(self, environ: Mapping[str, str]) -> Agent:
-        """The agent in the settings, else the first agent with a key, else the demo agent."""
+        """The agent in the settings, else the first agent with a key, else the first built-in agent
+        of another program that is installed, else the demo agent."""
         if self.agent and (agent := self.named_agent(self.agent)):
             return agent
-        usable = (agent for agent in self.all_agents() if self._has_key(agent, environ))
+        usable = [agent for agent in self.all_agents() if self._has_key(agent, environ)]
+        usable += [agent for agent in self.all_agents() if self._is_installed(agent)]
         demo = self.named_agent(DEMO)
         assert demo is not None, "the demo agent is built in"
-        return next(usable, demo)
+        return next(iter(usable), demo)
 
     def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
         """The name, for display, of the unset variable for this agent's key or headers; "" if none
@@ -529,6 +564,10 @@ class Settings:
         if provider.api_key_command or not provider.api_key_env or provider.signed_in:
             return ""
         return "" if environ.get(provider.api_key_env) else provider.key_variable
+
+    def _is_installed(self, agent: Agent) -> bool:
+        provider = self.provider(agent.provider)
+        return bool(provider and provider.is_installed)
 
     def _has_key(self, agent: Agent, environ: Mapping[str, str]) -> bool:
         provider = self.provider(agent.provider)
