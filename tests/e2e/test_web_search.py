@@ -23,6 +23,7 @@ from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.values import PROVIDERS, Agent, Approval, Mcp, Safety, Settings, Status
 from parley.storage.chat_file import FileDocument
+from parley.storage.ledger import LedgerFile
 from parley.tools.server_settings import ServerSettings
 from tests.e2e.machine import SERVER, read
 from tests.faulty_server import SAYS, event
@@ -67,10 +68,14 @@ def settings(url: str, folder: Path) -> Settings:
     )
 
 
-def app_on(url: str, folder: Path) -> App:
+def app_on(
+    url: str, folder: Path, ledger: LedgerFile | None = None, approval: Approval | None = None
+) -> App:
     environ = {"HOME": str(folder), "XDG_STATE_HOME": str(folder)}
     environ |= {f"{name.upper()}_API_KEY": "k" for name in MODELS}
-    return App(settings(url, folder), environ, open_ledger(), folder=lambda: folder)
+    chosen = settings(url, folder)
+    chosen = replace(chosen, approval=approval) if approval else chosen
+    return App(chosen, environ, ledger or open_ledger(), folder=lambda: folder)
 
 
 def openai_search() -> list[bytes]:
