@@ -175,7 +175,8 @@ async def test_a_permission_after_the_end_is_cancelled(tmp_path: Path) -> None:
         assert outcome == {"outcome": {"outcome": "cancelled"}}
 
 
-async def test_a_call_that_ran_without_waiting_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_declined", [False, True])
+async def test_a_call_that_ran_without_waiting_says_so(tmp_path: Path, is_declined: bool) -> None:
     ran = {"sessionUpdate": "tool_call_update", "toolCallId": "t2", "status": "completed",
            "rawOutput": "gone"}  # fmt: skip
     line = permission("s", options=[{"kind": "allow_once", "optionId": "yes"}])

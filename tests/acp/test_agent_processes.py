@@ -155,8 +155,11 @@ async def test_stopping_cancels_the_prompt_and_every_permission(tmp_path: Path) 
         async for _ in stream:
             break
         await stream.aclose()  # type: ignore[attr-defined]
-        assert said(await run.reply(agents, QUESTION)) == "Ok."
+        stopped = f"{QUESTION}\n🤖:[A]\n\nWait.\n\n🔒: [Stopped: by you]\n\n💬: Go on.\n"
+        assert said(await run.reply(agents, stopped)) == "Ok."
     assert len(run.received("session/cancel")) == 1
+    assert len(run.received("session/new")) == 1
+    assert run.received("session/prompt")[1]["prompt"][0]["text"] == "Go on."
 
 
 async def test_a_new_question_withdraws_the_permission_that_waits(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from parley.acp.agent_process import AgentProcess
@@ -193,8 +194,9 @@ class AgentSession:
                             self.digest, self._prompt = digest.text(), None
                     yield event
         finally:
-            if not is_complete:
+            if not is_complete:  # the agent knows what it has said, so the session can continue
                 self.cancel()
+                self.digest = digest.text()
 
     async def _next(self) -> list[Mapping[str, Any]]:
         """The next payloads; waits for one. Raises ModelError if the agent is silent or gone."""
@@ -399,23 +401,27 @@ class AgentSession:
 
     def awaits(self, call_id: str) -> bool:
         """Whether the agent still waits for the user's choice on this call."""
-        return call_id in self._waiting
+        return call_id in self._waiting or call_id in self._early
 
     def dismiss(self, call_ids: Collection[str]) -> None:
         """Tell the agent that these calls must not run."""
         for call_id in call_ids:
-            if permission := self._waiting.pop(call_id, None):
+            permission, early = self._waiting.pop(call_id, None), self._early.pop(call_id, None)
+            if permission:
                 permission.reject()
-            self._early.pop(call_id, None)
+            if permission and early:  # it ran all the same, so the file says so
+                ran = replace(permission.call, id=self._next_id())
+                self._put({RAN: RanByAgent(ran, early)}, len(early.text))
 
     async def answer(self, call_id: str) -> Outcome:
         """Allow a call, and wait for its outcome."""
-        permission = self._waiting.pop(call_id, None)
+        permission, early = self._waiting.pop(call_id, None), self._early.pop(call_id, None)
+        if early:
+            if permission:
+                permission.cancel()
+            return early
         if permission is None:
             return Outcome("error", NOT_AWAITED)
-        if early := self._early.pop(call_id, None):
-            permission.cancel()
-            return early
         future = asyncio.get_running_loop().create_future()
         self._outcomes[call_id] = future
         try:

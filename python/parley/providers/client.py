@@ -502,6 +502,9 @@ def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
     first; runs in a thread.
     """
     demo = ("parley.demo.server",) if builtin else ()
-    own = () if kind in (PACKAGE, ACP) else (sdk(kind).package,)
+    if kind == ACP:  # such an agent needs neither an SDK nor servers
+        import_module("acp.connection")
+        return
+    own = () if kind == PACKAGE else (sdk(kind).package,)
     for name in (*own, *demo, *(("mcp", "jsonschema") if has_tools else ())):
         import_module(name)
