@@ -89,7 +89,6 @@ COVERED_BY = {
     "runtime/model_port": "test_clock.py",
     "runtime/recording": "runtime/test_reverting.py",
     "runtime/short_reply": "runtime/test_tools_port.py",
-    "runtime/turn_attachments": "runtime/test_tools_port.py",
     "settings/load": "settings/test_read.py",
     "settings/values": "settings/test_read.py",
     "storage/bounds": "storage/test_reference_texts.py",

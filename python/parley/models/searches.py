@@ -81,11 +81,21 @@ def opened(content: bytes, form: str) -> Any:
     """The value in an attachment, if it is for this wire format; otherwise None. Its shape is
     unknown, because anyone may have written it.
     """
+    table = _table(content)
+    return table.get("value") if table.get("format") == form else None
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether an attachment looks like such parts, and not like a text for people."""
+    return _table(content).keys() == {"format", "value"}
+
+
+def _table(content: bytes) -> dict[str, Any]:
     try:
         table = json.loads(content)
     except (ValueError, RecursionError):
-        return None
-    return table.get("value") if isinstance(table, dict) and table.get("format") == form else None
+        return {}
+    return table if isinstance(table, dict) else {}
 
 
 def without_footnotes(texts: Sequence[str]) -> list[str]:

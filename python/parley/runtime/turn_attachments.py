@@ -9,6 +9,7 @@ from parley.engine import Observer
 from parley.errors import ParleyError
 from parley.media import kind_of
 from parley.models.events import Aside
+from parley.models.searches import is_sealed
 from parley.storage.attachment_files import ChatAttachments
 from parley.tools.results import Outcome, described
 
@@ -35,7 +36,14 @@ class TurnAttachments:
             try:
                 attachments.append(await self._files.save(content, suffix))
             except ParleyError as error:
-                what = "The full text of a long result" if suffix == "txt" else "A picture"
-                self._observer.on_event(Aside(f"{what} was not kept: {error}"))
+                self._observer.on_event(Aside(f"{_what(content, suffix)} was not kept: {error}"))
                 texts += [] if suffix == "txt" else [described(content)]
         return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
+
+
+def _what(content: bytes, suffix: str) -> str:
+    """What an attachment is, at the start of a message."""
+    if suffix != "txt":
+        return "A picture"
+    is_text = not is_sealed(content)
+    return "The full text of a long result" if is_text else "The provider's part of a search result"
