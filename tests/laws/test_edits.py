@@ -403,7 +403,7 @@ calling = st.tuples(
 ).map(lambda parts: _chat("".join(parts)))
 
 
-def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
+def _calls(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
     """Every proposal in the last answers: exchange, place, value."""
     return [
         (at, number, segment)
@@ -414,11 +414,14 @@ def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
     ]
 
 
+def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
+    """The proposals on which the user may decide."""
+    return [call for call in _calls(chat) if isinstance(call[2], Broken) or not call[2].ran_by]
+
+
 def _open_calls(chat: Chat) -> list[tuple[int, int, Proposal]]:
     """A result's possible places: exchange, number of the segment, and the call."""
-    return [
-        (a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None
-    ]
+    return [(a, n, p) for a, n, p in _calls(chat) if isinstance(p, Proposal) and p.result is None]
 
 
 @moderate
