@@ -179,16 +179,18 @@ def _outcome(proposal: Proposal) -> tuple[bool, str]:
         ]
         content = body if is_ok or body.strip() else NO_REASON
         return is_ok, "\n".join(filter(None, (content, *pictures)))
-    if not proposal.choice:
+    if not proposal.mark:
         return False, NOT_APPROVED
-    return False, NO_RESULT if proposal.choice in YES else DECLINED
+    return False, NO_RESULT if proposal.ran_by or proposal.choice in YES else DECLINED
 
 
 @for_every_wire()
 def test_law_2_choices_appear_only_in_stand_ins(form: WireFormat, case: Case, mode: str) -> None:
     def chosen(answer: Answer) -> Answer:
         segments = (
-            replace(s, choice=CHOICES[0]) if isinstance(s, Proposal) and s.result else s
+            replace(s, choice=CHOICES[0])
+            if isinstance(s, Proposal) and s.result and not s.ran_by
+            else s
             for s in answer.segments
         )
         return replace(answer, segments=tuple(segments))
