@@ -317,9 +317,12 @@ class TerminalReport(Report):
 
     def _result(self, proposal: Proposal, result: Result) -> list[str]:
         from parley.cli.terminal_rows import fit
+        from parley.display.diff_rows import made_files
         from parley.display.summary import SIGNS, call_row, outcome, shown_line
 
-        row = call_row(proposal, self._names.get(_key(proposal), ()))
+        made = made_files(replace(proposal, result=result))
+        names = self._names.get(_key(proposal), ())
+        row = call_row(proposal, names, made, is_whole=bool(made))
         head: Chunks = [(f"{SIGNS['result']} ", "ParleyResult"), *row[1:], outcome(result, row)]
         lines = result.text.rstrip("\n").split("\n")
         most = _MOST_LINES[result.status]
