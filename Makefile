@@ -18,7 +18,7 @@
 #                TAG=yes, also tag the commit
 # make address   write the repository's address, URL=https://host/owner/parley, into all its places
 # make bench     measure on this machine; ONLY="requests streams" measures only these parts
-# make site      make the documentation's site in site/, with pictures of real screens
+# make site      make the documentation site in site/, with pictures of real screens
 # make screens   draw README's pictures in doc/ from real screens; TO=folder draws every scene
 
 # make PYTHON=/path/to/python3.12 ... uses this Python; by default, .venv uses the first Python that

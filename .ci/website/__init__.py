@@ -1,3 +1,3 @@
-"""Makes the documentation's site from the pages of the repository. It writes no text of its own,
+"""Makes the documentation site from the pages of the repository. It writes no text of its own,
 except names of pages and pictures.
 """

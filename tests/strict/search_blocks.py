@@ -1,4 +1,4 @@
-"""Refusals of the Messages API about its search of the web: the tool, and the blocks of searches.
+"""Refusals of the Messages API about its web search: the tool, and the blocks of searches.
 
 A result belongs to an earlier call, which may be in an earlier message. A call without a result is
 only valid at the end, together with calls of the client's tools, or if the reply was paused; and

@@ -1,1 +1,1 @@
-"""Other programs' agents over the Agent Client Protocol: their processes, sessions and requests."""
+"""Agents of other programs over the Agent Client Protocol: their processes, sessions and requests."""

@@ -21,7 +21,7 @@ MOST_OPEN = 100
 MESSAGE_BYTES = 32_000_000
 _CHUNK = 65_536
 _SEND_S = 30.0
-"""The seconds after which an agent that does not read is given up."""
+"""Parley gives up an agent that does not read for so many seconds."""
 
 
 class AgentPipe:
@@ -65,7 +65,7 @@ class AgentPipe:
                 await self._writer.drain()
         except OSError as error:  # with TimeoutError
             self._on_end()
-            if not is_response:  # nobody needs to know that a dead agent has no response
+            if not is_response:  # a dead agent needs no response
                 raise OSError("the agent does not read its input") from error
 
     async def receive(self) -> dict[str, Any] | None:
@@ -108,7 +108,7 @@ class AgentPipe:
         return True
 
     async def _pace(self) -> None:
-        """Wait while there is too much: updates that nobody takes, unanswered requests, or too many
+        """Wait while there is too much: updates that no reply takes, unanswered requests, or too many
         messages in a second."""
         while self._is_full() or self._open >= MOST_OPEN:
             self._may_continue.clear()

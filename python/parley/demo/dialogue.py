@@ -75,7 +75,7 @@ class DemoUsage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One of the model's replies: thinking, then hidden thinking, then a search of the web for
+    """One of the model's replies: thinking, then hidden thinking, then a web search for
     `query`, then text, then calls."""
 
     thinking: str

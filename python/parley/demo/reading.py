@@ -113,7 +113,7 @@ def _conversation(
 
 
 def _is_search(tool: Mapping[str, Any]) -> bool:
-    """Whether an offered tool is the provider's own search of the web."""
+    """Whether an offered tool is the provider's own web search."""
     return str(tool.get("type", "")).startswith("web_search")
 
 

@@ -44,7 +44,7 @@ So I say that."""
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A proposed reply; `summary` is used if the system prompt asks for a summary line, and `query`
-    is a search of the web."""
+    is a web search."""
 
     text: str = ""
     calls: tuple[DemoCall, ...] = ()

@@ -1,4 +1,4 @@
-"""Claude's searches of the web: the tool, the results as text for people, and the blocks of earlier
+"""Claude's web searches: the tool, the results as text for people, and the blocks of earlier
 searches that go back.
 
 Only known kinds of blocks with known fields go back, because an attachment can be forged. Knows

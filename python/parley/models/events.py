@@ -85,7 +85,7 @@ class Usage:
     """The tokens used by the request so far; each report replaces the previous report.
 
     `input` is the whole prompt, including tokens read from or written to a cache; `output` includes
-    `thinking`. `searches` counts the searches of the web that the provider charges for.
+    `thinking`. `searches` counts the web searches that the provider charges for.
     """
 
     input: int = 0

@@ -1,4 +1,4 @@
-"""Records what a permitted call of another program's agent does to files, so it can be reverted.
+"""Records the changes that a permitted call of an agent makes to files, so they can be reverted.
 
 The agent writes by itself, so files are compared before and after the call: the files that the call
 names, and for other calls the whole Git work tree. Decides nothing.

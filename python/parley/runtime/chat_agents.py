@@ -1,4 +1,4 @@
-"""One chat's calls of other programs' agents, as the engine's ports need them."""
+"""One chat's calls of agents of other programs, as the engine's ports need them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ModelPort:
         agent: Callable[[ProviderSettings, Request], AsyncIterator[Event]],
     ) -> None:
         """`provider` finds a request's provider; `notices` contains the notices that this chat has
-        shown so far. `agent` streams a reply of another program's agent."""
+        shown so far. `agent` streams a reply of an agent of another program."""
         self._agent = agent
         self._client = client
         self._provider = provider

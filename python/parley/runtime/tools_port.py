@@ -68,7 +68,7 @@ class ToolsPort:
         """`client` asks the request's `provider` to describe a call.
 
         `attachments` saves the parts of results that are not text. `agent_call` allows a call that
-        another program's agent runs.
+        an agent of another program runs.
         """
         self._agent_call = agent_call
         self._servers = servers

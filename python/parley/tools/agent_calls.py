@@ -1,4 +1,4 @@
-"""Calls of other programs' agents: their tools, which are kinds of calls, and the form of their
+"""Calls of agents of other programs: their tools, which are kinds of calls, and the form of their
 arguments.
 
 The arguments contain everything that the user sees before deciding, so an approval is bound to it.
@@ -52,7 +52,7 @@ def agent_identity(command: Sequence[str], folder: str) -> str:
 
 
 def is_of_agent(tool: Tool) -> bool:
-    """Whether a tool is a kind of calls that another program's agent runs itself."""
+    """Whether a tool is a kind of calls that an agent of another program runs itself."""
     return tool.identity.startswith(_PREFIX)
 
 
