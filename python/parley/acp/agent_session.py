@@ -301,7 +301,7 @@ class AgentSession:
         self._news.set()
 
     def update(self, update: Mapping[str, Any]) -> None:
-        """Receive an update; what comes outside of a prompt is not part of any reply."""
+        """Receive an update; an update outside of a prompt is not part of any reply."""
         match update.get("sessionUpdate"):
             case "current_mode_update":
                 self._note_mode(update.get("currentModeId"))

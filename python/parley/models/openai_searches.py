@@ -27,7 +27,7 @@ SOURCES = "web_search_call.action.sources"
 """The value of `include` that asks for the pages that a search found."""
 
 # `ResponseFunctionWebSearch` in openai 3.54, types/responses/response_function_web_search.py,
-# 2026-11-26. An action without `sources` is what the API sends if nobody asks for them.
+# 2026-11-26. An action without `sources` is usual: the API sends them only on request.
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "search": ("query", "queries"),
     "open_page": ("url",),

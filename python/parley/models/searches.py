@@ -17,7 +17,7 @@ from parley.tools.catalogue import Tool
 WEB_SEARCH = "web_search"
 """The setting; among a request's refused fields, the provider's search."""
 SEARCH_NAME = "web_search"
-"""The name of the provider's calls in the file, whatever they do: their arguments tell."""
+"""The name of all the provider's calls in the file; their arguments show what they do."""
 NOTHING_FOUND = "(nothing was found)"
 _MOST_TITLE = 200
 _MOST_URL = 2_000

@@ -405,7 +405,7 @@ class App:
                 instructions=instructions_of(transcript),
             )
             request = self.client.settled(self._text_tools.settled(settings.request))
-            if chosen:  # nobody has agreed to the file's wish, so its mode is not used
+            if chosen:  # the user has not agreed to the file's mode, so it is not used
                 request = replace(request, mode="")
                 settings = replace(settings, agent=agent.name)
             return replace(settings, request=request)

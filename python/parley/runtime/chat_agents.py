@@ -1,4 +1,4 @@
-"""One chat's calls of agents of other programs, as the engine's ports need them."""
+"""The calls that agents of other programs ask about in one chat, as the engine's ports need them."""
 
 from __future__ import annotations
 
