@@ -31,7 +31,6 @@ COVERED_BY = {
     "demo/wire/frames": "demo/test_server.py",
     "demo/wire/openai_responses": "demo/test_server.py",
     "display/model_rows": "nvim/test_models_page.py",
-    "display/summary": "nvim/test_shown.py",
     "display/view": "nvim/test_shown.py",
     "engine/choices": "engine/test_loop.py",
     "engine/named_resources": "engine/test_read_resource.py",
