@@ -13,7 +13,14 @@ from parley.chat.reader import parse
 from parley.chat.result_bodies import result_lines
 from parley.chat.transcript import Result, ToolCall
 from parley.errors import ModelError
-from parley.models.acp import ConversationDigest, Decoder, conversation_digest, prompt
+from parley.models.acp import (
+    ConversationDigest,
+    Decoder,
+    conversation_digest,
+    prompt,
+    request_body,
+    unstreamed,
+)
 from parley.models.agent_records import RanByAgent
 from parley.models.events import (
     AgentPlan,
@@ -112,6 +119,23 @@ def test_why_a_turn_ends(stop: str | None, reason: str) -> None:
     end = events(words("a"), {"stop": {"stopReason": stop}})[-1]
     assert isinstance(end, Finished)
     assert end.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [({"type": "resource_link", "uri": "file:///a"}, "<file:///a>"),
+     ({"type": "resource", "resource": {"text": "inside"}}, "inside"),
+     ({"type": "image", "data": "…"}, "[image]"), (7, "")],
+)  # fmt: skip
+def test_content_that_is_no_text_is_named(content: Any, text: str) -> None:
+    update = {"sessionUpdate": "agent_message_chunk", "content": content}
+    said = events({"update": update}, {"calls": [CALL]})
+    assert "".join(e.text for e in said if isinstance(e, TextDelta)) == text
+
+
+def test_a_request_is_shown_as_the_prompt_of_a_new_session() -> None:
+    assert request_body(request(CHAT)) == {"prompt": prompt(request(CHAT), is_new=True)}
+    assert list(unstreamed({"stopReason": "end_turn"})) == [{"stop": {"stopReason": "end_turn"}}]
 
 
 def test_calls_end_a_reply() -> None:
