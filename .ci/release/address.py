@@ -39,7 +39,7 @@ def address_problem(url: str) -> str | None:
     """The reason why a text cannot be the address."""
     if re.fullmatch(r"https://[\w.-]+(/[\w.~-]+)+/?", url):
         return None
-    return f"URL={url}: expected an address such as https://host/owner/parley. Name it like this"
+    return f"URL={url}: expected an address such as https://host/owner/parley. Pass such an address"
 
 
 def main(url: str) -> int:

@@ -19,7 +19,7 @@ def version_problems(
 ) -> Iterator[str]:
     """Reasons why this commit, with this text of the version file, is not this version."""
     if not _RELEASE.fullmatch(version):
-        yield f"VERSION={version}: expected three numbers, such as 0.2.0. Name the version like this"
+        yield f"VERSION={version}: expected three numbers, such as 0.2.0. Pass such a version"
         return
     match = _VERSION.search(text)
     if match is None or match[1] != version:

@@ -80,7 +80,7 @@ def sdist_problems(tracked: Collection[str], files: Collection[str]) -> Iterator
     for path in sorted(set(tracked) - others):
         yield f"{path}: the source distribution lacks it. Add it to MANIFEST.in"
     for path in sorted(others - set(tracked)):
-        yield f"{path}: the source distribution has it, the repository has not. Exclude it in MANIFEST.in"
+        yield f"{path}: it is only in the source distribution. Exclude it in MANIFEST.in"
 
 
 def wheel_problems(tracked: Collection[str], files: Collection[str]) -> Iterator[str]:

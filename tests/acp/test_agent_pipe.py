@@ -59,14 +59,14 @@ GOOD = {"jsonrpc": "2.0", "method": "session/update", "params": {}}
      b'{"method":"m","id":{}}', b'{"method":"m","params":7}', b'{"id":1,"error":7}',
      b'{"id":1,"error":{"code":"x"}}', b"\xff\xfe"],
 )  # fmt: skip
-async def test_a_line_that_is_no_message_is_skipped_and_told(line: bytes) -> None:
+async def test_a_line_that_is_not_a_message_is_skipped_and_reported(line: bytes) -> None:
     messages, complaints = await received(line + b"\n\n" + json.dumps(GOOD).encode() + b"\n")
     assert messages == [GOOD]
     assert len(complaints) == 1
 
 
 @given(st.lists(JSON, max_size=5))
-def test_whatever_arrives_only_messages_leave(values: list[Any]) -> None:
+def test_only_valid_messages_are_passed_on(values: list[Any]) -> None:
     lines = b"".join(json.dumps(value).encode() + b"\n" for value in values)
     messages, _ = asyncio.run(received(lines))
     assert all(isinstance(message, dict) for message in messages)
@@ -120,7 +120,7 @@ def _digest(run: AgentRun) -> Any:
     return ConversationDigest(run.request(QUESTION).turns())
 
 
-async def test_more_permissions_than_anybody_reads_are_cancelled(tmp_path: Path) -> None:
+async def test_too_many_waiting_permissions_are_cancelled(tmp_path: Path) -> None:
     many = [{**RUN, "toolCallId": str(number)} for number in range(MOST_PERMISSIONS + 20)]
     run = AgentRun(tmp_path, {"prompts": [[ask(*many), {"say": "Ok."}]]})
     async with running(run) as agents:
@@ -194,7 +194,7 @@ async def test_a_call_that_ran_without_waiting_says_so(tmp_path: Path, is_declin
         )
 
 
-async def test_an_agent_that_only_writes_junk_does_not_hang(tmp_path: Path) -> None:
+async def test_an_agent_that_writes_only_junk_is_an_error(tmp_path: Path) -> None:
     run = AgentRun(
         tmp_path, {"prompts": [[{"raw": "junk", "times": 3 * MOST_A_SECOND}, {"exit": 1}]]}
     )

@@ -263,7 +263,7 @@ async def test_no_prompt_is_sent_if_the_mode_cannot_be_set(tmp_path: Path) -> No
     assert run.received("session/prompt") == []
 
 
-async def test_another_mode_is_the_chats_own_wish_and_is_said(tmp_path: Path) -> None:
+async def test_another_mode_needs_the_front_matter_and_is_reported(tmp_path: Path) -> None:
     new = {"sessionId": "s", "modes": MODES}
     run = AgentRun(
         tmp_path, {"prompts": [[{"say": "Ok."}]], "session/new": new, "session/set_mode": {}}

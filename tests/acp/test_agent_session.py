@@ -29,7 +29,7 @@ from tests.pictures import png
 START = {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}}
 
 
-async def test_a_session_that_cannot_be_loaded_begins_anew(tmp_path: Path) -> None:
+async def test_a_session_that_cannot_be_loaded_is_replaced(tmp_path: Path) -> None:
     run = AgentRun(tmp_path, {"prompts": [[{"say": "Yes."}]], "initialize": START,
                               "session/load": {"error": {"code": -32000, "message": "no"}}})  # fmt: skip
     async with running(run) as agents:

@@ -69,7 +69,7 @@ async def test_a_result_in_the_next_reply_is_written_below_its_call() -> None:
     assert [p.ran_by for p in parse(done.text).exchanges[0].answers[0].calls] == ["provider", None]
 
 
-async def test_nobody_can_choose_on_such_a_call_and_it_counts_for_no_limit() -> None:
+async def test_such_a_call_takes_no_choice_and_counts_for_no_limit() -> None:
     broken = turns([Ran(FIND, "agent"), ModelError("no route", reason="no route")], says("Done."))
     assert await broken.run() == End("interrupted", "no route")
     assert "❓:[agent] `" in broken.text

@@ -215,7 +215,7 @@ async def test_a_user_who_declines_is_not_signed_in(state: Path) -> None:
     person = Person()
     async with guarded(Provider(will="no")) as provider:
         text = await failing(provider, state, person)
-    assert text == r"signing in to 'tracker' failed: the site refused: access_denied not \u202eyou"
+    assert text == r"sign-in to 'tracker' failed: the site refused: access_denied not \u202eyou"
     assert "The sign-in was refused" in person.responses[-1].text
 
 
@@ -246,7 +246,7 @@ async def test_a_code_for_another_challenge_gives_no_token(state: Path) -> None:
     async with guarded(Provider()) as provider:
         text = await failing(provider, state, Person(changed))
     assert text.startswith(
-        "signing in to 'tracker' failed: the site did not grant a token (HTTP 400: invalid_grant"
+        "sign-in to 'tracker' failed: the site did not grant a token (HTTP 400: invalid_grant"
     )
 
 
@@ -335,7 +335,7 @@ async def test_a_second_key_cancels_the_sign_in_and_closes_its_port(state: Path)
         await until(lambda: pages)
         assert (only(servers).account, only(servers).page) == ("signing in", pages[0].url)
         assert not await servers.sign_in("tracker", pages.append)
-        with pytest.raises(ParleyError, match="signing in to 'tracker' was cancelled"):
+        with pytest.raises(ParleyError, match="sign-in to 'tracker' was cancelled"):
             await attempt
         back = parameters(pages[0].url)["redirect_uri"]
         with pytest.raises(httpx2.ConnectError):

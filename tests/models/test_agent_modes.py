@@ -47,7 +47,7 @@ def test_the_mode_that_asks(agent: str, modes: tuple[str, ...], wanted: str) -> 
 
 
 @pytest.mark.parametrize("chosen", ["", "turbo"])
-def test_a_mode_that_is_not_known_to_ask_needs_the_chats_word(chosen: str) -> None:
+def test_a_mode_that_is_not_known_to_ask_needs_the_front_matter(chosen: str) -> None:
     state = ModeState("fast", ("fast", "faster"))
     with pytest.raises(ModelError, match="one of its modes: fast, faster"):
         wanted_mode("unknown", state, chosen)

@@ -55,7 +55,7 @@ def test_only_known_fields_go_back(raw: Any) -> None:
     "call",
     [ToolCall("toolu_1", "web_search", "{}"), ToolCall("srvtoolu_1", "code_execution", "{}")],
 )
-def test_a_call_that_is_no_search_does_not_go_back(call: ToolCall) -> None:
+def test_a_call_that_is_not_a_search_does_not_go_back(call: ToolCall) -> None:
     assert call_block(call) is None
 
 

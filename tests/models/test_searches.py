@@ -80,7 +80,7 @@ def test_what_a_provider_stored_is_opened_only_by_its_format(value: object) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"7", b"[" * 100_000, b'{"value":1}'])
-def test_a_foreign_attachment_is_nothing(content: bytes) -> None:
+def test_an_attachment_of_another_format_is_ignored(content: bytes) -> None:
     assert opened(content, "anthropic") is None
     assert json.loads(sealed("a", 1)) == {"format": "a", "value": 1}
 

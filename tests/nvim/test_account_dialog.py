@@ -126,7 +126,7 @@ def test_the_command_again_cancels_and_a_name_of_two_things_is_refused(
         seen = nvim.until_screen("`:ParleyLogin openrouter` alone cancels.")
         assert "# Sign in to openrouter at 127.0.0.1:" in seen
         nvim.command("ParleyLogin openrouter")
-        heard(nvim, "signing in to 'openrouter' was cancelled")
+        heard(nvim, "sign-in to 'openrouter' was cancelled")
         nvim.command("ParleyLogin anthropic")
         heard(nvim, "'anthropic' has no sign-in for Parley. Set ANTHROPIC_API_KEY to a key")
         server = "{ url = 'http://127.0.0.1:1/mcp' }"

@@ -83,7 +83,7 @@ def test_until_the_page_is_visited_its_address_is_shown_and_the_key_cancels(
         assert f"http://{host}/authorize?response_type=code" in seen
         nvim.keys("s")
         shown(nvim, "failed, signed out")
-        assert "signing in to 'tracker' was cancelled" in nvim.messages()
+        assert "sign-in to 'tracker' was cancelled" in nvim.messages()
 
 
 def test_without_a_browser_a_message_appears_and_the_address_stays(

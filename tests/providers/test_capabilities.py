@@ -442,8 +442,8 @@ async def test_a_refused_search_is_left_out_from_then_on_and_reported_once(
     request = Request(QUESTION, 0, provider.name, "my-model", web_search=True)
     notice, *said = await events_of(client, provider, request)
     assert isinstance(notice, Aside)
-    assert notice.text.startswith("faulty refused its web search (")
-    assert notice.text.endswith("): Parley asks my-model without it")
+    assert notice.text.startswith("faulty refused to search the web (")
+    assert notice.text.endswith("), so Parley asks my-model without it")
     assert said == [TextDelta("Whole")]
     assert await events_of(client, provider, request) == [TextDelta("Whole")]
     _, second, third = faulty.server.requests

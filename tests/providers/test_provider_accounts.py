@@ -135,7 +135,9 @@ async def test_other_providers_have_no_sign_in(tmp_path: Path, name: str, words:
     with pytest.raises(ParleyError) as caught:
         await accounts.sign_in(PROVIDERS[name], Person().browse)
     assert str(caught.value) == f"'{name}' has no sign-in for Parley{words}"
-    with pytest.raises(ParleyError, match="'other' signs you in itself, with its own program"):
+    with pytest.raises(
+        ParleyError, match=r"'other' is an agent of another program\. Sign in with that program"
+    ):
         await accounts.sign_in(ProviderSettings("other", "acp"), Person().browse)
 
 
@@ -203,7 +205,7 @@ HOSTILE = {
 async def test_a_hostile_reply_is_one_line_and_keeps_nothing(tmp_path: Path, reply: Reply) -> None:
     async with KeySite(reply=reply) as site:
         accounts = ProviderAccounts(environment(site, tmp_path))
-        with pytest.raises(ParleyError, match="signing in to 'openrouter' failed: ") as caught:
+        with pytest.raises(ParleyError, match="sign-in to 'openrouter' failed: ") as caught:
             await accounts.sign_in(ROUTER, Person().browse)
         assert {path for path, _ in site.asked} == {"/auth", "/api/v1/auth/keys"}
     words = str(caught.value)
@@ -254,7 +256,7 @@ async def test_a_second_command_cancels_the_sign_in(tmp_path: Path) -> None:
         attempt = asyncio.ensure_future(accounts.sign_in(ROUTER, pages.append))
         await until(lambda: bool(pages))
         assert not await accounts.sign_in(ROUTER, pages.append)
-        with pytest.raises(ParleyError, match="signing in to 'openrouter' was cancelled"):
+        with pytest.raises(ParleyError, match="sign-in to 'openrouter' was cancelled"):
             await attempt
         with pytest.raises(httpx2.ConnectError):
             await browsed(parse_qs(urlsplit(pages[0].url).query)["callback_url"][0])

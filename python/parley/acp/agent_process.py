@@ -116,7 +116,10 @@ class AgentProcess:
             case {"protocolVersion": int(version), **rest} if version == _VERSION:
                 pass
             case _:
-                raise self._error("speaks another version of the protocol", "another protocol")
+                raise self._error(
+                    "speaks another version of the protocol. Update it or Parley",
+                    "another protocol",
+                )
         info, capabilities = rest.get("agentInfo"), rest.get("agentCapabilities")
         if isinstance(info, dict):
             self.name = one_line(f"{info.get('name', '')} {info.get('title', '')}"[:200])

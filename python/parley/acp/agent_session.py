@@ -148,7 +148,8 @@ class AgentSession:
             if self.modes.current != mode:
                 shown = one_line(mode, 60)
                 raise ModelError(
-                    f"the agent did not switch to the mode {shown}, so it was not asked",
+                    f"the agent did not switch to the mode {shown}, so no prompt was sent. Ask again, or "
+                    "set another mode in the chat's front matter",
                     reason="the mode was not set",
                 )
             return

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 RESOURCES_SHOWN = 20
 """The most resources, and the most templates, that a person sees for a server."""
 
-_PASTE = "paste the address at which it ended, and press Enter"
+_PASTE = "the address at which the browser ended, and press Enter"
 _LONGEST_LINE = 8_192
 
 
@@ -174,7 +174,7 @@ async def _login(name: str) -> int:
         say_line(f"Sign in to {name} at {page.host}, in your browser:")
         say(page.url)
         if sys.stdin.isatty():
-            remark(f"if the browser is on another machine, {_PASTE}")
+            remark(f"if your browser runs on another machine, paste {_PASTE}")
         _open(page.url)
 
     async with _application() as app:
@@ -193,7 +193,7 @@ def _pasting(take: Callable[[str], bool]) -> Iterator[None]:
         if not line:  # Ctrl-D
             loop.remove_reader(sys.stdin)
         elif line.strip() and not take(line.strip()):
-            remark(f"that address does not belong to this sign-in: {_PASTE}")
+            remark(f"that address does not belong to this sign-in. Paste {_PASTE}")
 
     loop = asyncio.get_running_loop()
     if not sys.stdin.isatty():

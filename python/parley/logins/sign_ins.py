@@ -47,7 +47,7 @@ class SignIns:
             task.cancel()
             del self._running[name]
         if task.cancelled():
-            raise ParleyError(f"signing in to '{name}' was cancelled")
+            raise ParleyError(f"sign-in to '{name}' was cancelled")
         task.result()
 
     def cancel(self, name: str) -> bool:

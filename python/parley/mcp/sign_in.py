@@ -82,10 +82,10 @@ async def sign_in(
         async with attempt.client() as client:
             response = await client.post(url, json=_PING, headers=_HEADERS, auth=attempt.provider)
     except (ServerError, ProxyError) as error:
-        raise ServerError(f"signing in to '{server}' failed: {error}") from None
+        raise ServerError(f"sign-in to '{server}' failed: {error}") from None
     except _FAULTS as error:
         # Not `from error`: some of these objects contain tokens, which a traceback would show.
-        raise ServerError(f"signing in to '{server}' failed: {attempt.explain(error)}") from None
+        raise ServerError(f"sign-in to '{server}' failed: {attempt.explain(error)}") from None
     login = attempt.login()
     if login is None:
         raise ServerError(
@@ -96,7 +96,7 @@ async def sign_in(
         raise ServerError(f"'{server}' needs an additional scope: {again(server, scope)}")
     if response.status_code in (401, 403):
         raise ServerError(
-            f"signing in to '{server}' failed: the server rejected the token that was issued for it (HTTP "
+            f"sign-in to '{server}' failed: the server rejected the token that was issued for it (HTTP "
             f"{response.status_code})"
         )
     logins.put(login)

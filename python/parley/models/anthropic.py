@@ -159,7 +159,7 @@ def _sides(
 
 
 def _raw(request: Request) -> Callable[[ProviderCall], object] | None:
-    """Finds the parts of a search that go back; None if no search has such parts."""
+    """Finds the parts of a search that go back; None if no part of any search may go back."""
     may_go_back = request.keep_searches and _may_search(request)
     return (lambda call: request.raw(call, searches.FORMAT)) if may_go_back else None
 

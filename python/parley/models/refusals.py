@@ -275,7 +275,10 @@ _OF_SEARCH = (None, 400, 403, 404, 422)
 
 def _without_search(request: Request, words: str) -> Amendment:
     """The request without the provider's own search."""
-    aside = f"{request.provider} refused its web search ({words}): Parley asks {request.model} without it"
+    aside = (
+        f"{request.provider} refused to search the web ({words}), so Parley asks {request.model} "
+        "without it"
+    )
     fields = request.refused_fields | {WEB_SEARCH}
     return Amendment(
         replace(request, web_search=False, refused_fields=fields),

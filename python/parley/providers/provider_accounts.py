@@ -55,7 +55,7 @@ class ProviderAccounts:
         if self._sign_ins.cancel(name):
             return False
         if provider.is_agent:
-            raise ParleyError(f"'{name}' signs you in itself, with its own program")
+            raise ParleyError(f"'{name}' is an agent of another program. Sign in with that program")
         if not provider.signs_in:
             remedy = f". Set {provider.key_variable} to a key" if provider.key_variable else ""
             raise ParleyError(f"'{name}' has no sign-in for Parley{remedy}")

@@ -107,4 +107,4 @@ async def _exchanged(name: str, url: str, code: str, verifier: str) -> dict[str,
 
 
 def _failed(name: str, why: str) -> ParleyError:
-    return ParleyError(f"signing in to '{name}' failed: {why}. Sign in again: :ParleyLogin {name}")
+    return ParleyError(f"sign-in to '{name}' failed: {why}. Sign in again: :ParleyLogin {name}")
