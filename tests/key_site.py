@@ -39,7 +39,7 @@ class Reply:
 
 
 class KeySite(LocalServer):
-    """Its user says yes, or what `will` says; `reply` replaces the reply to the exchange."""
+    """Its user agrees, or does as `will` says; `reply` replaces the reply to the exchange."""
 
     def __init__(self, will: Will = "yes", reply: Reply | None = None) -> None:
         super().__init__()

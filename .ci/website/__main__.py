@@ -36,7 +36,7 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> list[str]:
-    """Write the site; returns what is missing."""
+    """Write the site; returns the problems."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, html in pages().items():
         (folder / name).write_text(html, encoding="utf-8")

@@ -35,7 +35,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A picture of a real screen: the scene in `tests/nvim/screens.py`, and what it shows."""
+    """A picture of a real screen: the scene in `tests/nvim/screens.py`, and its description."""
 
     scene: str
     description: str

@@ -19,7 +19,7 @@ from acp.schema import (
 
 
 class SchemaAgent:
-    """Asks about one edit, and says what became of it."""
+    """Asks about one edit, and says how it ended."""
 
     def __init__(self) -> None:
         self.client: Any = None

@@ -1,4 +1,4 @@
-"""The rarer ways of a session: what an agent may leave out, forget, change or never do."""
+"""Rare sessions: their agents leave out, forget or change something, or never do it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipe, a person and a program see of calls that others ran while the model wrote its reply."""
+"""Calls that others ran while the model wrote its reply, for a pipe, a person and a program."""
 
 from __future__ import annotations
 

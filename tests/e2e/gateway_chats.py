@@ -23,7 +23,7 @@ from tests.e2e.machine import SERVER, Machine, Process, proposals, read
 START_S = 120
 """A program's longest start: a slow machine compiles LiteLLM's modules when it starts first."""
 AT_ONCE = 16
-"""The turns at the same time; with more, each would be slow to notice what its server does."""
+"""How many turns run at the same time; with more, each would notice its server's events too late."""
 FORMATS = ("anthropic", "chat", "responses")
 CALLS, ANSWERS = "Let me look at the notes first.", "The note was written, and all is well now."
 CALL = {"name": "note", "arguments": {"text": "it rains"}}

@@ -1,4 +1,4 @@
-"""What is kept of an agent's calls."""
+"""The records of an agent's calls."""
 
 from __future__ import annotations
 

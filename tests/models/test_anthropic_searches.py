@@ -1,4 +1,4 @@
-"""Results of Claude's searches: what is kept of them goes back unchanged, and nothing else does."""
+"""Results of Claude's searches: their kept parts go back unchanged, and nothing else does."""
 
 from __future__ import annotations
 

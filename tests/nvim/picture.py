@@ -71,7 +71,7 @@ class Frame:
     parts: tuple[str, ...]
     size: tuple[int, int]
     colours: tuple[str, str]
-    """Of plain text and its background."""
+    """The colours of plain text and its background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def frame(neovim: Child) -> Frame:
 
 
 def moving(shots: Sequence[Shot]) -> str:
-    """The shots as one SVG, over and over. A reader who wants no motion sees the longest shot, and so
+    """The shots as one SVG, which repeats them. A reader who wants no motion sees the longest shot, and so
     does a page that adds `#still` to the address.
 
     A part that stays the same from one shot to the next is drawn once.

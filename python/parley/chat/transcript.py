@@ -287,7 +287,7 @@ class Proposal:
     never written. "" if there is none."""
 
     def __post_init__(self) -> None:
-        _require(not (self.ran_by and self.choice), "nobody chooses on a call that others ran")
+        _require(not (self.ran_by and self.choice), "a call that others ran has no choice")
 
     @property
     def mark(self) -> str | None:
@@ -304,7 +304,7 @@ class Proposal:
 
     @property
     def undecided(self) -> bool:
-        """Whether the file records neither a choice nor a result, and nobody else ran the call."""
+        """Whether the file records neither a choice nor a result, and others did not run the call."""
         return self.mark is None and self.result is None
 
     @property

@@ -1,5 +1,5 @@
-"""Logins at MCP servers and providers: a file for each URL contains its grants, and only the user
-can read the file.
+"""Logins at MCP servers and providers: each URL has a file with its tokens or key, which only the
+user can read.
 
 Knows the files and their content as plain JSON, but not how a login is made or used.
 """

@@ -1,6 +1,6 @@
-"""What an agent has reported about its calls during one prompt, and the call that it asks about.
+"""The reports of an agent about its calls during one prompt, and the call that it asks about.
 
-Receives the updates in the order of their arrival, as plain JSON, and limits what is kept. Knows
+Receives the updates in the order of their arrival, as plain JSON, and limits the kept data. Knows
 neither the connection nor the user's choices.
 """
 
@@ -84,7 +84,7 @@ class AgentRecords:
         self._records: dict[str, _Record] = {}
 
     def take(self, update: Mapping[str, Any]) -> CallNews:
-        """Note a `tool_call` or a `tool_call_update`; returns what has become certain."""
+        """Note a `tool_call` or a `tool_call_update`; returns the fact that has become certain."""
         record = self._merged(update)
         if record is None or record.status not in _ENDED:
             return None

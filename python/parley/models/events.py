@@ -65,7 +65,7 @@ class Ran:
 class RanResult:
     """The outcome of such a call; it may come in the reply after the one with its call.
 
-    For a provider's call, `whole` of the outcome is what only that provider understands.
+    For a provider's call, the outcome's `whole` is the part that only that provider understands.
     """
 
     id: str

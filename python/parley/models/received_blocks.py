@@ -1,7 +1,7 @@
 """The blocks of a Messages reply exactly as they were received, put together from their pieces.
 
-They go back unchanged if the provider pauses its reply. Knows the pieces, but nothing of what the
-blocks mean.
+They go back unchanged if the provider pauses its reply. Knows the pieces, but not the
+meaning of the blocks.
 """
 
 from __future__ import annotations

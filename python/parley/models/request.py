@@ -183,8 +183,8 @@ class Request:
         return replace(self, catalogue=catalogue, refused_tools=self.refused_tools | refused)
 
     def attachments(self) -> tuple[Attachment, ...]:
-        """The chat's pictures that may be sent, and what providers stored about the calls that they
-        ran; their contents have to be read. No duplicates.
+        """The attachments to read, without duplicates: the chat's pictures that may be sent, and the
+        data that providers stored about the calls that they ran.
         """
         exchanges = self.transcript.exchanges[: self.at + 1]
         unique = {a.path: a for exchange in exchanges for a in _pictures(exchange)}

@@ -1,6 +1,6 @@
 """Signs the user in to a provider, and out again; shows the address if no browser opens.
 
-Knows what the user sees and pastes; `app.accounts` knows the sign-in.
+Knows the page and the question for the user; `app.accounts` knows the sign-in.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class _Reader(TableReader):
         return settings
 
     def _with_agent_models(self, settings: Settings) -> Settings:
-        """Name a model for the agents of other programs, which choose it themselves; report such
-        providers without a command.
+        """Name a model for agents of other programs, which choose it themselves; report their
+        providers if they have no command.
         """
         for name, provider in settings.providers.items():
             if provider.is_agent and not provider.command:

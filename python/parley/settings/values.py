@@ -57,8 +57,8 @@ class ProviderSettings:
     in the format's usual way, in Gemini's or Ollama's own, or not at all. `command` starts an agent
     of another program, with the variables in `env`. The agent works in `cwd`; "project" is the
     chat's project. `install` is the shell command that installs the program of a built-in agent, and
-    `is_installed` that the program was found. `signs_in` marks a provider where any program may
-    sign its user in, and `signed_in` that the user's key comes from such a sign-in.
+    `is_installed` says whether it was found. `signs_in` marks a provider where any program may
+    sign its user in, and `signed_in` says whether the user's key comes from it.
     """
 
     name: str = ""

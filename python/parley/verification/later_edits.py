@@ -491,7 +491,7 @@ def _located(number: int, exchange: Exchange) -> Iterator[tuple[str, _Location]]
 
 
 def _of(source: CallOutcome | ProviderCall, calls: deque[Proposal]) -> Proposal:
-    """The call that a turn contains, from the calls in order; earlier ones are in no turn."""
+    """The call that a turn contains, from the calls in order; earlier calls are in no turn."""
     while (call := calls.popleft()).call != source.call:
         pass
     return call
