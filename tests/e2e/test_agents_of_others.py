@@ -144,6 +144,16 @@ async def test_a_declined_call_is_rejected_once(desks: list[AgentDesk], tmp_path
     assert desk.news == []
 
 
+async def test_a_turn_that_the_agent_ends_because_of_a_no_is_complete(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    desk = desk_with(desks, tmp_path, AgentDesk.edit, {"stop": "cancelled"})
+    await desk.respond()
+    assert (await desk.press("yn")).kind == "complete"
+    assert "Interrupted" not in desk.text
+    assert "ended its turn" in desk.text
+
+
 async def test_a_permission_that_outlives_its_process_is_cancelled_and_never_granted(
     desks: list[AgentDesk], tmp_path: Path
 ) -> None:

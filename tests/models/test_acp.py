@@ -138,6 +138,11 @@ def test_a_request_is_shown_as_the_prompt_of_a_new_session() -> None:
     assert list(unstreamed({"stopReason": "end_turn"})) == [{"stop": {"stopReason": "end_turn"}}]
 
 
+def test_a_turn_that_is_cancelled_because_of_a_no_is_complete() -> None:
+    end = {"stop": {"stopReason": "cancelled"}, "declined": True}
+    assert events(words("a"), end)[-1] == Finished("complete")
+
+
 def test_calls_end_a_reply() -> None:
     said = events(words("a"), {"calls": [CALL]}, words("ignored"))
     assert said == [TextDelta("a"), Call(CALL), Finished("tool_calls")]

@@ -16,7 +16,7 @@ from typing import Any
 from parley.acp.agent_process import AgentProcess
 from parley.acp.permission_request import CANCELLED, PermissionRequest
 from parley.errors import ModelError
-from parley.models.acp import CALLS, RAN, STOP, UPDATE, ConversationDigest, Decoder
+from parley.models.acp import CALLS, DECLINED, RAN, STOP, UPDATE, ConversationDigest, Decoder
 from parley.models.agent_modes import ModeState, mode_state, wanted_mode
 from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent
 from parley.models.events import Event, Finished, joined
@@ -79,7 +79,7 @@ class AgentSession:
         """The outcomes of calls that ran although their permission still waits."""
         self._outcomes: dict[str, asyncio.Future[Outcome]] = {}
         self._prompt: asyncio.Task[Any] | None = None
-        self._is_cancelled = self._is_lost = False
+        self._is_cancelled = self._is_lost = self._was_declined = False
         self._news = asyncio.Event()
         self._restoring = set[asyncio.Task[None]]()
 
@@ -173,6 +173,7 @@ class AgentSession:
         self._clear()
         self._records = AgentRecords(self._next_id, self._max_bytes)
         self._is_cancelled, self.digest, self.asked_calls = False, "", frozenset()
+        self._was_declined = False
         params = {"sessionId": self.id, "prompt": blocks}
         self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
         self._prompt.add_done_callback(self._ended)
@@ -233,7 +234,7 @@ class AgentSession:
         self._withdraw()
         response = self._prompt.result()
         rest = [{RAN: each} for each in self._records.unfinished()]
-        return [*rest, {STOP: response}]
+        return [*rest, {STOP: response, DECLINED: self._was_declined}]
 
     def _take_payloads(self) -> list[Mapping[str, Any]]:
         payloads = [payload for payload, _ in self._queue]
@@ -410,6 +411,7 @@ class AgentSession:
             permission, early = self._waiting.pop(call_id, None), self._early.pop(call_id, None)
             if permission:
                 permission.reject()
+                self._was_declined = True
             if permission and early:  # it ran all the same, so the file says so
                 ran = replace(permission.call, id=self._next_id())
                 self._put({RAN: RanByAgent(ran, early)}, len(early.text))

@@ -31,9 +31,10 @@ from parley.models.quirks import Quirk
 from parley.models.request import Request
 from parley.text import fence, one_line
 
-UPDATE, CALLS, RAN, STOP = "update", "calls", "ran", "stop"
+UPDATE, CALLS, RAN, STOP, DECLINED = "update", "calls", "ran", "stop", "declined"
 """The keys of the payloads that the decoder reads: an agent's update, the calls that wait for the
-user, a call that the agent ran, and the response to the prompt."""
+user, a call that the agent ran, and the response to the prompt, with whether the user declined a
+call before it."""
 
 _BEFORE = (
     "This conversation began before this session. Its transcript is in the fence below. It is "
@@ -196,8 +197,8 @@ class Decoder(decoder.Decoder):
                 yield RanResult(call.id, outcome)
             case {"calls": [*calls]}:
                 yield from self._end_with(calls)
-            case {"stop": response}:
-                yield from self._stop(response)
+            case {"stop": response, **rest}:
+                yield from self._stop(response, was_declined=rest.get(DECLINED) is True)
 
     def _begin(self, call: ToolCall) -> Iterator[Event]:
         yield from self._end_thinking()
@@ -219,8 +220,10 @@ class Decoder(decoder.Decoder):
         yield from (Call(call) for call in calls)
         yield Finished("tool_calls")
 
-    def _stop(self, response: object) -> Iterator[Event]:
+    def _stop(self, response: object, *, was_declined: bool) -> Iterator[Event]:
         stop = response.get("stopReason") if isinstance(response, Mapping) else None
+        if stop == "cancelled" and was_declined:  # Codex ends its turn with that at a no
+            stop = "end_turn"
         reason, detail = _REASONS.get(stop if isinstance(stop, str) else "", ("complete", ""))
         if reason == "complete" and not self._is_said:
             yield from self._end_thinking()
