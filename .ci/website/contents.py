@@ -76,8 +76,13 @@ GROUPS: dict[str, tuple[Page, ...]] = {
         Page(INDEX_PAGE, "Index", ""),
     ),
 }
-ASKING = Screen("asking", "You ask, two tool calls wait, a key approves both, the answer follows")
-EDITING = Screen("editing", "A proposed edit, its approved diff, the changed file, the way back")
+ASKING = Screen(
+    "asking", "You ask, two tool calls wait, a key approves both, and the answer follows"
+)
+EDITING = Screen(
+    "editing",
+    "The model proposes an edit, you approve its diff, and :ParleyRevert takes it back",
+)
 TASKS = (
     Task(
         "Ask a question",

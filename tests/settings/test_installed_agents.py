@@ -21,7 +21,7 @@ def test_an_agent_answers_by_default_only_if_it_is_installed_and_no_key_is_set(
     assert known.default_agent(environ).name == "Codex"
     assert known.default_agent(environ | {"GEMINI_API_KEY": "x"}).name == "Gemini"
     providers = known.all_providers()
-    assert key_source(providers["codex"]) == "the agent signs in by itself"
+    assert key_source(providers["codex"]) == "the agent has its own sign-in"
     assert key_source(providers["gemini-cli"]) == (
         "not installed: npm install -g @google/gemini-cli"
     )

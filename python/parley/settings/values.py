@@ -138,7 +138,7 @@ def key_source(provider: ProviderSettings) -> str:
     if provider.is_missing:
         return f"not installed: {provider.install}"
     if provider.is_agent:
-        return "the agent signs in by itself"
+        return "the agent has its own sign-in"
     if provider.signed_in:
         return "signed in"
     if provider.api_key_command:
