@@ -180,6 +180,22 @@ async def test_a_call_without_an_allow_once_option_never_runs(tmp_path: Path) ->
     assert run.answers() == [CANCELLED]
 
 
+@pytest.mark.parametrize("kind", ["allow_once", "reject_once"])
+async def test_an_option_whose_id_may_also_mean_another_is_never_chosen(
+    tmp_path: Path, kind: str
+) -> None:
+    options = [{"optionId": "x", "name": "x", "kind": each} for each in (kind, "allow_always")]
+    run = AgentRun(tmp_path, {"prompts": [[ask(RUN, options=options), {"say": "Ok."}]]})
+    async with running(run) as agents:
+        call = calls(await run.reply(agents, QUESTION))[0]
+        if kind == "allow_once":
+            assert (await agents.call(CHAT, call.call.id)).text == NOT_ONCE
+        else:
+            agents.dismiss(CHAT, [call.call.id])
+            await until(lambda: bool(run.answers()))
+    assert run.answers() == [CANCELLED]
+
+
 async def test_a_dead_agent_ends_the_reply_and_cancels_its_permissions(tmp_path: Path) -> None:
     run = AgentRun(tmp_path, {"prompts": [[ask(RUN)]]})
     async with running(run) as agents:
@@ -305,6 +321,26 @@ async def test_a_mode_that_the_agent_changes_itself_is_changed_back(tmp_path: Pa
         await run.reply(agents, QUESTION)
         await until(lambda: len(run.received("session/set_mode")) == 2)
     assert [each["modeId"] for each in run.received("session/set_mode")] == ["default", "default"]
+
+
+async def test_a_mode_that_changes_before_the_prompt_is_changed_back(tmp_path: Path) -> None:
+    run = AgentRun(
+        tmp_path,
+        {
+            "prompts": [[{"say": "Ok."}]],
+            "session/new": {"sessionId": "s", "modes": MODES},
+            "session/set_mode": {},
+        },
+    )
+    async with running(run) as agents:
+        events = agents.stream(run.provider, run.request(QUESTION, mode="yolo"), CHAT, tmp_path)
+        assert isinstance(await anext(events), Aside)  # the prompt is not sent yet
+        session = agents._sessions[CHAT]
+        session.update({"sessionUpdate": "current_mode_update", "currentModeId": "default"})
+        async for _ in events:
+            pass
+        await until(lambda: len(run.received("session/set_mode")) == 2)
+    assert [each["modeId"] for each in run.received("session/set_mode")] == ["yolo", "yolo"]
 
 
 async def test_an_idle_agent_ends_but_not_while_a_permission_waits(tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ class AgentSession:
         params = {"sessionId": self.id, "prompt": blocks}
         self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
         self._prompt.add_done_callback(self._ended)
+        self._note_mode(self.modes.current)  # it may have changed before the prompt was open
 
     async def reply(
         self, provider: str, model: str, digest: ConversationDigest

@@ -40,12 +40,23 @@ class PermissionRequest:
 
     def _select(self, kind: str) -> bool:
         option = next((each for each in self.options if _is_of(each, kind)), None)
+        if option is not None and self._is_ambiguous(option):
+            option = None
         if option is None or self.answer.done():
             self.cancel()
             return False
         chosen = {"outcome": "selected", "optionId": option["optionId"]}
         self.answer.set_result({"outcome": chosen})
         return True
+
+    def _is_ambiguous(self, option: Any) -> bool:
+        """Whether the agent could take this option for one of another kind, with the same id."""
+        same = [each for each in self.options if _id_of(each) == option["optionId"]]
+        return any(each.get("kind") != option["kind"] for each in same)
+
+
+def _id_of(option: Any) -> object:
+    return option.get("optionId") if isinstance(option, dict) else None
 
 
 def _is_of(option: Any, kind: str) -> bool:
