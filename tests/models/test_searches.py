@@ -35,6 +35,7 @@ HOSTILE = st.text(max_size=30) | st.sampled_from(
         ("javascript:alert(1)", ""),
         ("file:///etc/passwd", ""),
         ("http://[", ""),
+        ("https://a.b/\ud800", "https://a.b/?"),
         ("https://" + "x" * 3000, ""),
         (None, ""),
     ],

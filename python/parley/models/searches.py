@@ -22,6 +22,8 @@ NOTHING_FOUND = "(nothing was found)"
 _MOST_TITLE = 200
 _MOST_URL = 2_000
 _MOST_SOURCES = 100
+_SAFE = "!#$%&*+,-./:;=?@_~'"
+"""The characters of an address that stay as they are."""
 _NOTES = re.compile(r"(?:\A|\n\n)(?:\[\^\d{1,9}\]: \[[^\[\]\n]*\]\(\S+\)(?:\n|\Z))+\Z")
 _NOTE = re.compile(r"\[\^(\d{1,9})\]")
 
@@ -53,7 +55,7 @@ def web_address(url: object) -> str:
     except ValueError:
         return ""
     is_web = parts.scheme.lower() in ("http", "https") and parts.netloc
-    return quote(url.strip(), safe="!#$%&*+,-./:;=?@_~'") if is_web else ""
+    return quote(url.strip(), _SAFE, errors="replace") if is_web else ""
 
 
 def source_line(title: object, url: object) -> str:
