@@ -177,6 +177,22 @@ async def test_an_agents_edit_elsewhere_needs_an_approval_each_time(
     assert why in found.guard
 
 
+async def test_an_agents_path_means_the_same_file_for_diff_guard_and_yes(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    (home / "notes").write_text("one\n")
+    monkeypatch.setenv("HOME", str(home))
+    found = await of_agent(root, "edit", "~/notes", "one", "1")
+    assert found
+    assert [each.before for each in found.changes] == ["one\n"]
+    assert "not in" in found.guard
+    (home / "notes").write_text("one\ntwo\n")
+    changed = await of_agent(root, "edit", "~/notes", "one", "1")
+    assert changed
+    assert changed.base != found.base
+
+
 async def test_an_agents_edit_that_does_not_fit_says_so_and_may_still_run(root: Path) -> None:
     found = await of_agent(root, "edit", f"{root}/a.py", "missing", "2")
     assert found

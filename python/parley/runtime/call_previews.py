@@ -118,10 +118,14 @@ class CallPreviews:
     def _text_of(self, path: str, earlier: Mapping[Path, str | None]) -> str | None:
         """A file's text as earlier calls leave it; a mark for content that is not text."""
         try:
-            place = Path(os.path.normpath(self.folder / path))
+            place = self._place(path)
             return earlier[place] if place in earlier else _text(place)
-        except (OSError, FileTextError, ValueError):
+        except (OSError, FileTextError, ValueError, RuntimeError):
             return "\0"
+
+    def _place(self, path: str) -> Path:
+        """The file that a path of another program means. Raises RuntimeError for an unknown user."""
+        return Path(os.path.normpath(self.folder / Path(path).expanduser()))
 
     def _short(self, path: str) -> str:
         """An agent's absolute path, from the project if it is there."""
@@ -133,8 +137,9 @@ class CallPreviews:
         project = work_tree(self.folder) or self.folder
         try:
             boundary = Boundary(project)
-            why = boundary.guard(boundary.place(path))
-        except (ParleyError, OSError):
+            places = [path, str(self._place(path))]  # a link's name, or `~`, may be another's
+            why = next(filter(None, map(boundary.guard, places)), "")
+        except (ParleyError, OSError, RuntimeError):
             return _OUTSIDE.format(one_line(path), project)
         return _GUARDED.format(one_line(path), why) if why else ""
 
@@ -145,7 +150,7 @@ class CallPreviews:
         changes, notes = list[FilePreview](), list[str]()
         for edit in edits:
             try:
-                path = Path(os.path.normpath(self.folder / Path(edit.path).expanduser()))
+                path = self._place(edit.path)
                 text = earlier[path] if path in earlier else _text(path)
                 new = edit.applied(text)
             except EditError as error:
