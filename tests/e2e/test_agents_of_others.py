@@ -252,6 +252,24 @@ async def test_a_files_mode_must_be_confirmed_and_is_not_used_with_a_chosen_agen
     assert desk.app.resolve("Coder")(transcript).agent == "Coder"
 
 
+@pytest.mark.parametrize("more", ["mode: yolo", "web_search: true"])
+async def test_the_choice_of_an_agent_agrees_to_no_more_than_the_agent(
+    desks: list[AgentDesk], tmp_path: Path, more: str
+) -> None:
+    desk = desk_with(desks, tmp_path, {"say": "Ok."})
+    text = "---\nagent: Coder\n{}---\n\n💬: q\n"
+    plain, transcript = parse(text.format("")), parse(text.format(f"{more}\n"))
+    assert not desk.app.confirm(transcript, desk.chat)
+    assert isinstance(desk.app.start(transcript, desk.chat, None), Refusal)
+    request = desk.app.resolve("Coder")(transcript).request
+    assert (request.mode, request.web_search) == ("", False)
+    assert desk.app.confirm(plain, desk.chat)
+    assert isinstance(desk.app.start(plain, desk.chat, None), Ready)
+    assert isinstance(desk.app.start(transcript, desk.chat, None), Refusal)
+    assert desk.app.confirm(transcript, desk.chat, is_shown=True)
+    assert isinstance(desk.app.start(transcript, desk.chat, None), Ready)
+
+
 async def test_an_agent_keeps_its_own_history_so_nothing_is_summarized(
     desks: list[AgentDesk], tmp_path: Path
 ) -> None:

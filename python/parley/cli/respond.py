@@ -34,7 +34,8 @@ from parley.errors import GoneError, ParleyError
 from parley.policy.choice import answered_at, exchange_at, open_calls
 from parley.policy.plan import AwaitQuestion, Complete, next_step
 from parley.policy.topic import fill_topic
-from parley.settings.readiness import Ready, Refusal
+from parley.settings.readiness import Ready, Refusal, wanted_agent, wants_more
+from parley.text import one_line
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -226,7 +227,10 @@ async def open_chat(
     warn_of_instructions(app, transcript)
     name = app.agent_name(transcript, arguments.agent)
     if arguments.agent == app.agent_name(transcript, None):
-        app.confirm(transcript, path)
+        if wants_more(transcript):
+            wish = one_line(wanted_agent(transcript))
+            remark(f"without --agent, {arguments.file} may use {wish} from now on")
+        app.confirm(transcript, path, is_shown=True)
     _agree_to_hidden(app, path, getattr(arguments, "hidden", ()))
     document.anchor = _line(transcript, document.anchor, arguments)
     observer = Callbacks(report.status, report.on_event)

@@ -56,9 +56,8 @@ async def compare(
                 raise ParleyError(str(error)) from error
             path = await write_fork(chat, fork_paths(file, agent), lines, place.newline)
             fork = parse_lines(lines)
-            if app.agent(fork, None) == app.agent(fork, agent):
-                app.confirm(fork, path)
-            else:
+            is_named = app.agent(fork, None) == app.agent(fork, agent)
+            if not (is_named and app.confirm(fork, path)):
                 choose(path, agent)
             forks.append({"path": path, "agent": agent})
         buffer.editor.tell("compared", place.handle, forks)

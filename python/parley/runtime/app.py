@@ -62,7 +62,7 @@ from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings import resolve
 from parley.settings.installed_agents import with_installed
 from parley.settings.load import ConfigFile
-from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent
+from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent, wants_more
 from parley.settings.resolve import ListedAgent, listed_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
@@ -350,10 +350,16 @@ class App:
             outcome = replace(outcome, hint=hint)
         return outcome
 
-    def confirm(self, transcript: Transcript, chat: str) -> None:
-        """Record that the user agrees to the agent, provider and model that a file asks for."""
+    def confirm(self, transcript: Transcript, chat: str, *, is_shown: bool = False) -> bool:
+        """Record that the user agrees to the agent, provider and model that a file asks for, because
+        the user chose them. Returns False if the file asks for more, so that the user must first see
+        it; with `is_shown`, the user has seen it.
+        """
+        if wants_more(transcript) and not is_shown:
+            return False
         if agent := wanted_agent(transcript):
             self.ledger(chat).confirm(agent)
+        return True
 
     def resolve(
         self,
@@ -405,8 +411,9 @@ class App:
                 instructions=instructions_of(transcript),
             )
             request = self.client.settled(self._text_tools.settled(settings.request))
-            if chosen:  # the user has not agreed to the file's mode, so it is not used
-                request = replace(request, mode="")
+            if chosen:  # the user has not agreed to the file's mode and search, so neither is used
+                searches = request.web_search and agent.web_search
+                request = replace(request, mode="", web_search=searches)
                 settings = replace(settings, agent=agent.name)
             return replace(settings, request=request)
 

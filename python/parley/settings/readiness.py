@@ -116,6 +116,13 @@ def wanted_agent(transcript: Transcript) -> str:
     return ", ".join([*named, *(["web search"] if keys.get("web_search") else [])])
 
 
+def wants_more(transcript: Transcript) -> bool:
+    """Whether a file asks for more than an agent and its model, so that the choice of an agent is no
+    agreement."""
+    keys = read_front_matter(transcript.front_matter).keys
+    return "mode" in keys or bool(keys.get("web_search"))
+
+
 def _previous(transcript: Transcript, settings: Settings, environ: Mapping[str, str]) -> str:
     """The configured agent that answered last; "" if it is the default agent, or if the default
     agent is a demo.
