@@ -163,7 +163,7 @@ class AgentProcess:
         """The command with its program's path, and the variables. Raises ModelError."""
         provider, where = self.provider, f"providers.{self.provider.name}"
         if not provider.command:
-            raise self._error("has no command. Set it in the settings", "no command")
+            raise self._error(f"has no command. Set {where}.command", "no command")
         try:
             words = [expand(word, self._environ, f"{where}.command") for word in provider.command]
             own = {k: expand(v, self._environ, f"{where}.env.{k}") for k, v in provider.env.items()}

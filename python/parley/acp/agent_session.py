@@ -211,7 +211,9 @@ class AgentSession:
                 return [{RAN: each} for each in begun]
             if not await self._is_news_within(SILENT_S):
                 raise ModelError(
-                    f"the agent sent nothing for {SILENT_S / 60:g} minutes", reason="a silent agent"
+                    f"the agent sent nothing for {SILENT_S / 60:g} minutes, so Parley cancelled its "
+                    "prompt. Ask again",
+                    reason="a silent agent",
                 )
         if self._new:
             await asyncio.sleep(TOGETHER_S)

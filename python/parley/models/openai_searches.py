@@ -60,7 +60,7 @@ def is_search(item: Mapping[str, Any]) -> bool:
 def _outcome(item: Mapping[str, Any], action: Mapping[str, Any], *, goes_back: bool) -> Outcome:
     whole = sealed(SEARCH_FORM, own) if goes_back and (own := sendable(item)) else ""
     if (status := text(item, "status")) in _FAILED:
-        return Outcome("error", f"the web search {_FAILED[status]}", whole=whole)
+        return Outcome("error", f"The search {_FAILED[status]}", whole=whole)
     sources = _sources(item, action)
     return Outcome("ok", UNLISTED if sources is None else sources_text(sources), whole=whole)
 
