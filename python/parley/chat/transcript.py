@@ -270,8 +270,8 @@ class ServerTask:
 class Proposal:
     """A model's tool call, with its choice and its result; `span` covers only the call's line.
 
-    A call with `ran_by` has been run by someone else, as part of the reply: it is a record, which
-    has no choice, never waits and never runs.
+    Others ran a call with `ran_by`, as part of the reply: it is a record, which has no choice, never
+    waits and never runs.
     """
 
     call: ToolCall
