@@ -39,7 +39,10 @@ class StartCheck:
         self.note(transcript)
         buffer = self._buffer
         is_typed = wanted_agent(transcript) not in self._file_agents
-        match buffer.app.start(transcript, buffer.path, chosen, is_typed=is_typed):
+        folder = buffer.folder
+        match buffer.app.start(
+            transcript, buffer.path, chosen, is_typed=is_typed, folder=lambda: folder
+        ):
             case Refusal("unconfirmed agent", wish):
                 self._to_confirm = wish
                 return ""

@@ -60,7 +60,7 @@ from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
 from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings import resolve
-from parley.settings.installed_agents import with_installed
+from parley.settings.installed_agents import agents_files, with_installed
 from parley.settings.load import ConfigFile
 from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent, wants_more
 from parley.settings.resolve import ListedAgent, listed_agent
@@ -332,6 +332,7 @@ class App:
         *,
         is_typed: bool = False,
         question: str | None = None,
+        folder: Callable[[], Path] | None = None,
     ) -> Ready | Refusal:
         """Whether a turn may begin in the chat at this path; the hint is given only the first time.
 
@@ -343,7 +344,13 @@ class App:
         self.look_at_logins()
         may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
         outcome = readiness(
-            transcript, self.settings, self.environ, chosen, may_want=may_want, question=question
+            transcript,
+            self.settings,
+            self.environ,
+            chosen,
+            may_want=may_want,
+            question=question,
+            agents_files=lambda: agents_files(self._project_of(folder), self.environ),
         )
         if isinstance(outcome, Ready) and outcome.hint:
             hint, self._has_given_hint = "" if self._has_given_hint else outcome.hint, True

@@ -24,6 +24,7 @@ Reason: TypeAlias = Literal[
     "broken front matter",
     "unknown agent",
     "unconfirmed agent",
+    "agent by default",
     "no question",
 ]
 
@@ -55,7 +56,7 @@ class Refusal:
         match self.reason:
             case "unconfirmed agent":
                 return ""
-            case "unknown agent":
+            case "unknown agent" | "agent by default":
                 return f"{place}{self.problem} ({option})"
             case "broken front matter":
                 return f"{place}{self.problem}"
@@ -71,11 +72,13 @@ def readiness(
     *,
     may_want: Callable[[str], bool],
     question: str | None = None,
+    agents_files: Callable[[], str] = str,
 ) -> Ready | Refusal:
     """Whether a turn in this chat may begin, with the agent that the user has `chosen`, if any.
 
     `may_want` returns whether the user has agreed to the agent that the file asks for; it is called
-    only if everything else allows the turn. `question` is not in the chat yet.
+    only if everything else allows the turn. `question` is not in the chat yet. `agents_files` names
+    the project's settings for other programs' agents.
     """
     if chosen and settings.named_agent(chosen) is None:
         return Refusal("no such agent", no_such_agent(chosen, settings))
@@ -90,6 +93,13 @@ def readiness(
         return Refusal("unconfirmed agent", wish)
     if not has_question(transcript, question):
         return Refusal("no question", NOTHING_ASKED)
+    default = "" if chosen else _agent_by_default(transcript, settings, environ)
+    if default and (files := agents_files()):
+        return Refusal(
+            "agent by default",
+            f"this project has settings for agents ({files}), which can start programs, so "
+            f"{default} does not answer by default: choose an agent",
+        )
     hint = _no_key(transcript, settings, environ, chosen)
     return Ready(hint, "" if chosen or wish else _previous(transcript, settings, environ))
 
@@ -148,6 +158,19 @@ def _unknown_agent(transcript: Transcript, settings: Settings) -> str:
     if (name := keys.get("provider")) and settings.provider(name) is None:
         return f"this chat asks for the provider {name}, which is not set up here"
     return ""
+
+
+def _agent_by_default(
+    transcript: Transcript, settings: Settings, environ: Mapping[str, str]
+) -> str:
+    """The agent of another program that would answer, although neither the user nor the file names
+    it; else ""."""
+    keys = read_front_matter(transcript.front_matter).keys
+    if settings.agent or "agent" in keys or "provider" in keys:
+        return ""
+    agent = agent_of(transcript, settings, environ, None)
+    provider = settings.provider(agent.provider)
+    return agent.name if provider and provider.is_installed else ""
 
 
 def _misnamed_default(transcript: Transcript, settings: Settings) -> str:
