@@ -47,9 +47,10 @@ PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 fastmcp==4
 NPM_GUESTS += @copilotkit/aimock@1.43.0
 GATEWAYS := llmock==0.2.2 litellm==1.110.2 apscheduler==3.11.3 backoff==2.2.1 expression==5.8.0 \
   fastapi-sso==0.23.0 mcp==2.3.0 orjson==3.13.0 pynacl==1.6.2 redis==8.1.0 semver==3.1.2 soundfile==0.14.0
-# Agents of the Agent Client Protocol, the newest versions on 2026-11-26 that run on Node 20; their
-# programs are 800 MB. OpenCode's own script would link its program, so install this directly.
-NPM_GUESTS += @agentclientprotocol/claude-agent-acp@0.49.0 @agentclientprotocol/codex-acp@2.6.0 \
+# Agents of the Agent Client Protocol, the newest versions on 2026-11-26; their programs are 800 MB.
+# Claude's runs with the newer Node below. OpenCode's own script would link its program, so install
+# this directly.
+NPM_GUESTS += @agentclientprotocol/claude-agent-acp@0.101.0 @agentclientprotocol/codex-acp@2.6.0 \
   @google/gemini-cli@0.61.0 opencode-$(shell node -p 'process.platform + "-" + process.arch')@1.18.33
 # The conformance suite from the protocol's project: the first version that plays servers with the
 # newest revision (as of 2026-11-23). It needs a newer Node than most systems have.

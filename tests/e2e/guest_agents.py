@@ -17,6 +17,8 @@ GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
 NPM = GUESTS / "node_modules"
 BIN = NPM / ".bin"
 AIMOCK = BIN / "llmock"
+NEW_NODE = GUESTS / "conformance" / "node_modules" / ".bin" / "node"
+"""Claude's agent needs Node 22."""
 TEXT = "one\ntwo\n"
 LOUD = "one\nTWO\n"
 
@@ -122,7 +124,7 @@ GEMINI = GuestAgent(
 )
 CLAUDE = GuestAgent(
     "claude",
-    (str(BIN / "claude-agent-acp"),),
+    (str(NEW_NODE), str(BIN / "claude-agent-acp")),
     lambda path, text: call("Write", file_path=str(path), content=text),
     lambda command: call("Bash", command=command, description="Run it"),
     claude_home,

@@ -15,8 +15,8 @@ from parley.text import one_line
 
 # Tried on 2026-11-24 with @agentclientprotocol/claude-agent-acp 0.101.0, whose mode `auto` wrote a
 # file unasked; @agentclientprotocol/codex-acp 2.6.0, in whose mode `agent` a model decides;
-# @google/gemini-cli 0.61.0; opencode-ai 1.18.33, whose modes say nothing about permissions. All but
-# Claude, which is 0.49.0 there, are tried again by tests/e2e/test_guest_agents.py.
+# @google/gemini-cli 0.61.0; opencode-ai 1.18.33, whose modes say nothing about permissions.
+# tests/e2e/test_guest_agents.py tries them again.
 ASKING: Mapping[str, tuple[str, ...]] = {
     "claude": ("default",),
     "codex": ("read-only", "workspace-write"),
