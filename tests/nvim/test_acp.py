@@ -88,10 +88,9 @@ def test_a_key_allows_the_call_once_and_its_change_can_be_reverted(
 ) -> None:
     asked(nvim)
     rows = [line.strip() for line in shown(nvim) if line.startswith(("❓", "🛠"))]
-    assert rows == [
-        '🛠 read(title: "Look") · run by the agent → 4 B, ok',
-        "❓ edit(a.txt) +1 −1 · coder",
-    ]
+    row = '🛠 read(title: "Look") · run by the agent → 4 B, ok'  # a slow call's time may follow
+    assert rows[0].startswith(row)
+    assert rows[1:] == ["❓ edit(a.txt) +1 −1 · coder"]
     assert "- two" in nvim.screen()
     assert "+ TWO" in nvim.screen()
     assert place.file == TEXT
