@@ -84,7 +84,7 @@ def test_a_model_is_chosen_on_the_page_and_a_silent_provider_delays_nothing(nvim
         }
         off = {name: {"model_list": "off"} for name in ("anthropic", "openai", "gemini", "ollama")}
         nvim.lua("require('parley').setup(...)", {"providers": providers | off, "agent": "Demo"})
-        nvim.edit("pick.md", f"{MARKER}say: hello\n")
+        nvim.edit("models.md", f"{MARKER}say: hello\n")
         nvim.lua("vim.ui.select = function(items, _, done) done(items[#items], #items) end")
         nvim.command("ParleyAgent")
         nvim.until_screen("silent: asking...")
@@ -101,4 +101,4 @@ def test_a_model_is_chosen_on_the_page_and_a_silent_provider_delays_nothing(nvim
         nvim.keys("/claude-opus-7<CR><CR>")
         nvim.until(lambda: nvim.variable("parley_agent") == "near/claude-opus-7", "the agent")
         assert "this chat now uses near/claude-opus-7" in nvim.messages()
-        assert nvim.name.endswith("pick.md")
+        assert nvim.name.endswith("models.md")
