@@ -149,9 +149,13 @@ def waits(call: Proposal) -> bool:
 
 
 def is_said(segment: object) -> bool:
-    return isinstance(segment, Proposal) or (
-        isinstance(segment, Text) and bool(segment.text.strip())
-    )
+    match segment:
+        case Proposal(ran_by=ran_by):
+            return ran_by != "provider"
+        case Text(text=text):
+            return bool(text.strip())
+        case _:
+            return False
 
 
 def outline(transcript: Transcript, option: str) -> list[Any]:
@@ -182,6 +186,9 @@ def result(is_error: bool, content: str, option: str) -> Any:
 @examples(30)
 @given(transcript=transcripts())
 @example(transcript=parse(MUTE))
+@example(
+    transcript=parse(MUTE.split("❓")[0] + MUTE.split("\n")[4].replace("❓:", "❓:[provider]"))
+)
 def test_an_exported_chat_that_is_imported_has_the_same_content(
     option: str, transcript: Transcript
 ) -> None:
