@@ -126,7 +126,7 @@ WARNING = "may have run: no result in the file"
 
 def go_on(nvim: Child, chat: Chat, death: Death) -> None:
     """Open the remaining file, check that it is intact, and continue to a complete answer."""
-    left, before = chat.path.read_text(encoding="utf-8"), chat.calls()
+    left = chat.path.read_text(encoding="utf-8")
     assert left.startswith(chat.question), death
     assert not [p for p in parse(left).problems if p.severity == "error"], death
     opened(nvim, chat)
@@ -134,8 +134,9 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
     assert not is_complete(nvim) or LAST_WORDS in left, (
         f"half a reply counts as complete after {death}"
     )
-    respond(nvim)
-    assert chat.calls() <= 1, death
+    respond(nvim)  # from now on, a dead Neovim's host runs no call any more
+    before = chat.calls()
+    assert before <= 1, death
     if not is_complete(nvim):
         assert waits(nvim), f"{death}\n{nvim.report()}"
         if before:
