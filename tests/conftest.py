@@ -85,7 +85,7 @@ LONG = frozenset(
         *("e2e/test_demo.py", "e2e/test_hostile_folder.py", "e2e/test_workspace_task.py"),
         *("e2e/test_paused_search.py", "e2e/test_web_search.py", "nvim/test_place.py"),
         *("cli/test_compare.py", "cli/test_exits.py", "cli/test_screen.py"),
-        *("cli/test_terminal_output.py", "providers/test_client_fault_matrix.py"),
+        "cli/test_terminal_output.py",
         *("mcp/test_servers_floods.py", "mcp/test_task_requests.py", "processes/test_reaper.py"),
         *("test_release.py", "test_release_installed.py"),
         *("nvim/test_comparison.py", "nvim/test_cut_replies.py", "nvim/test_ends.py"),

@@ -24,7 +24,7 @@ from parley.storage.ledger import LedgerFile
 from parley.tools.agent_calls import NOT_AWAITED
 from tests.e2e.gateway_chats import address, running
 from tests.e2e.guest_agents import AGENTS, AIMOCK, LOUD, TEXT, GuestAgent, fixtures
-from tests.e2e.test_agents_of_others import AgentDesk
+from tests.runtime.test_chat_agents import AgentDesk
 from tests.workspace.trees import work_tree
 
 pytestmark = [pytest.mark.guests, pytest.mark.timeout(180)]
