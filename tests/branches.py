@@ -15,9 +15,13 @@ import pytest
 UNMEASURED = frozenset({"nvim", "e2e", "fuzz", "laws", "cli"})
 """Test folders that start processes or go through millions of examples."""
 OF_TEXTS = frozenset(
-    f"test_{name}.py" for name in ("gate", "layers", "lock", "mirror", "names", "package")
+    f"test_{name}.py"
+    for name in (
+        *("gate", "layers", "lock", "mirror", "names", "package"),
+        *("release", "release_installed", "website"),
+    )
 )
-"""Test files that read Parley's source but do not run it."""
+"""Test files that read Parley's source, or run it in other processes."""
 
 
 def is_measured(item: pytest.Item) -> bool:

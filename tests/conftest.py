@@ -85,14 +85,16 @@ LONG = frozenset(
         *("e2e/test_demo.py", "e2e/test_hostile_folder.py", "e2e/test_workspace_task.py"),
         *("e2e/test_paused_search.py", "e2e/test_web_search.py", "nvim/test_place.py"),
         *("cli/test_compare.py", "cli/test_exits.py", "cli/test_screen.py"),
-        "cli/test_terminal_output.py",
+        *("cli/test_terminal_output.py", "providers/test_client_fault_matrix.py"),
+        *("providers/test_client_faults.py", "test_website.py"),
         *("mcp/test_servers_floods.py", "mcp/test_task_requests.py", "processes/test_reaper.py"),
         *("test_release.py", "test_release_installed.py"),
         *("nvim/test_comparison.py", "nvim/test_cut_replies.py", "nvim/test_ends.py"),
         *("nvim/test_faults.py", "nvim/test_regeneration.py", "nvim/test_thinking.py"),
         *("nvim/test_in_view.py", "nvim/test_kill.py", "nvim/test_refusals.py"),
         *("nvim/test_site_scenes.py", "nvim/test_stops.py", "nvim/test_tip.py"),
-        "nvim/test_ways_in.py",
+        *("nvim/test_new_chat.py", "nvim/test_objects.py", "nvim/test_one_parser.py"),
+        *("nvim/test_sinks.py", "nvim/test_ways_in.py"),
     }
 )
 """The files that take longest. `make test` leaves them out, `make slow` runs them."""
