@@ -75,7 +75,12 @@ def shows_waiting(call: str, text: str) -> bool:
 def fix_the_bug(terminal: Terminal) -> None:
     """The second scene, whose question is in the chat's note, and its revert."""
     note = f"🔒: Then ask: {BUG_QUESTION}"
-    terminal.until(lambda text: "💬:" in terminal.screen() and note in text, "the next question")
+
+    def asks(text: str) -> bool:
+        terminal.keys("G")
+        return "💬:" in terminal.screen() and note in text
+
+    terminal.until(asks, "the next question")
     terminal.keys(f"GA{BUG_QUESTION}<Esc><C-g><C-g>")
     for call in ("❓ search_text(", "❓ edit_file(cart.py) +1 −1", "❓ run_command("):
         terminal.until(partial(shows_waiting, call), call)
