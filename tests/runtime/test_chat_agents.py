@@ -20,9 +20,9 @@ from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.read import read_settings
 from parley.settings.readiness import Ready, Refusal
 from parley.storage.chat_file import TextDocument
-from parley.storage.ledger import LedgerFile
 from tests.acp.agent_runs import AgentRun
 from tests.acp.scripted_agent import OPTIONS
+from tests.ledgers import open_ledger
 from tests.workspace.trees import work_tree
 
 TEXT = "one\ntwo\n"
@@ -52,7 +52,7 @@ class AgentDesk:
         settings, problems = read_settings(table)
         assert problems == ()
         environ = {**self.run.environ, "PATH": os.environ["PATH"]}
-        ledger = LedgerFile(self.folder / "ledger.db")
+        ledger = open_ledger(self.folder / "ledger.db")
         self.app = App(settings, environ, ledger, folder=lambda: self.root)
         return self.app
 
