@@ -81,9 +81,12 @@ def _new_chats(app: App) -> Line:
         return "ok", text, []
     if agent == settings.named_agent(DEMO):
         return "ok", f"{text}: no key is set, and your settings do not set `agent`", []
-    why = "the first installed" if app.provider(agent.provider).is_installed else "the first"
-    key = ", and no key is set" if app.provider(agent.provider).is_installed else " with a key"
-    return "ok", f"{text}: it is {why} agent below{key}; to use another, set `agent`", []
+    why = (
+        "the first installed agent below, and no key is set"
+        if app.provider(agent.provider).is_installed
+        else "the first agent below with a key"
+    )
+    return "ok", f"{text}: it is {why}; to use another, set `agent`", []
 
 
 def _may_list(app: App, agent: Agent, here: Mapping[str, bool]) -> bool:
