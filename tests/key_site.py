@@ -10,14 +10,13 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.local_server import LocalServer
+from tests.local_server import LocalServer, on_a_thread
 
 Will = Literal["yes", "no", "other state", "no code", "other code"]
 STREAM = "".join(
@@ -134,20 +133,6 @@ def _json(status: int, value: Any) -> Reply:
 @contextmanager
 def key_site(will: Will = "yes") -> Iterator[KeySite]:
     """The site on a thread of its own."""
-    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     site = KeySite(will)
-
-    async def serve() -> None:
-        async with site:
-            ready.set()
-            await done.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    ready.wait()
-    try:
+    with on_a_thread(site):
         yield site
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()

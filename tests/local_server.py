@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Self
 
 
@@ -58,3 +61,24 @@ class LocalServer(ABC):
     @abstractmethod
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Read and write on one connection."""
+
+
+@contextmanager
+def on_a_thread(servers: AbstractAsyncContextManager[object]) -> Iterator[None]:
+    """Run servers on a thread of their own."""
+    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        async with servers:
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    ready.wait()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+        loop.close()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from tests.local_server import LocalServer
+from tests.local_server import LocalServer, on_a_thread
 
 Answer: TypeAlias = tuple[int, Any] | None
 """A status and a body, as bytes or JSON; None for silence."""
@@ -208,23 +207,15 @@ KINDS: dict[str, tuple[str, Callable[[str, Mapping[str, str], Any], Answer]]] = 
 @contextmanager
 def served(*kinds: str) -> Iterator[list[str]]:
     """The addresses of servers of these kinds, on a thread of their own; `silent` never answers."""
-    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     urls = list[str]()
 
-    async def serve() -> None:
+    @asynccontextmanager
+    async def servers() -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             for kind in kinds:
                 end, answer = KINDS.get(kind, ("/v1", lambda *_: None))
                 urls.append((await stack.enter_async_context(ModelServer(answer))).url + end)
-            ready.set()
-            await done.wait()
+            yield
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    ready.wait()
-    try:
+    with on_a_thread(servers()):
         yield urls
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()
