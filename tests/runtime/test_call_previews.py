@@ -201,3 +201,53 @@ async def test_an_agents_edit_that_does_not_fit_says_so_and_may_still_run(root: 
     tool = CODER.get("execute")
     assert tool
     assert await preview(root, tool, title="ls") is None
+
+
+@pytest.mark.parametrize("kind", ["read", "search", "fetch", "delete", "move", "edit"])
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ({"paths": ["/etc/hosts"]}, "/etc/hosts is not in"),
+        ({"rawInput": {"file_path": "../x"}}, "not in"),
+        ({"rawInput": {"uri": "file:///etc/hosts"}}, "not in"),
+        ({"rawInput": {"any": ["~/x"]}}, "not in"),
+        ({"rawInput": {"path": "a\0b"}}, "not in"),
+        ({"paths": [".env"]}, "secret"),
+        ({"paths": ["link"]}, "not in"),
+        ({"rawInput": {"files": [f"{n}" for n in range(200)]}}, "more than 100 files"),
+        ({"rawInput": {"file": "a.py"}}, ""),
+    ],
+)
+async def test_an_agents_call_that_names_a_guarded_file_needs_an_approval_each_time(
+    root: Path, kind: str, named: dict[str, Any], why: str
+) -> None:
+    (root / "link").symlink_to("/etc/hosts")
+    tool = CODER.get(kind)
+    assert tool
+    found = await preview(root, tool, title="x", **named)
+    assert (why in found.guard and found.is_binding) if found else not why
+
+
+async def test_an_agents_read_that_names_no_file_needs_an_approval_each_time(root: Path) -> None:
+    read, think = CODER.get("read"), CODER.get("think")
+    assert read
+    assert think
+    found = await preview(root, read, title="Read a.py")
+    assert found
+    assert "names no file" in found.guard
+    assert await preview(root, think, title="x", paths=["/etc"]) is None
+
+
+async def test_a_yes_to_a_read_elsewhere_is_for_the_file_to_which_its_link_leads(
+    root: Path,
+) -> None:
+    read, link = CODER.get("read"), root / "link"
+    assert read
+    bases = set[str]()
+    for target in ("/etc/hosts", "/etc/passwd"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        found = await preview(root, read, title="x", paths=["link"])
+        assert found
+        bases.add(found.base)
+    assert len(bases) == 2

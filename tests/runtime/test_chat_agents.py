@@ -227,6 +227,29 @@ async def test_a_rule_decides_on_a_kind_and_a_command_is_never_remembered(
     assert (await desk.press("yA")).kind == "complete"
 
 
+@pytest.mark.parametrize("kind", ["read", "search", "fetch"])
+@pytest.mark.parametrize("auto", [[], ["coder/*"]])
+async def test_a_yes_to_a_file_of_the_project_is_no_yes_to_another(
+    desks: list[AgentDesk], tmp_path: Path, kind: str, auto: list[str]
+) -> None:
+    def look(path: str) -> dict[str, Any]:
+        call = {"toolCallId": path, "title": "Look", "kind": kind, "rawInput": {"path": path}}
+        return {"ask": call}
+
+    desk = desk_with(
+        desks, tmp_path, *map(look, ["a.txt", "./a.txt", "/etc/hosts", "../x"]), {"say": "Done."}
+    )
+    desk.settings = {"approval": {"auto": auto}}
+    desk.restart()
+    assert (await desk.respond()).kind == "waiting"
+    if not auto:
+        assert (await desk.press("yA")).kind == "waiting"
+    for path in ("/etc/hosts", "../x"):
+        (call,) = [p.call for p in desk.calls if p.undecided]
+        assert path in call.arguments
+        assert (await desk.press("yA")).kind == ("complete" if path == "../x" else "waiting")
+
+
 async def test_allow_always_is_never_sent(desks: list[AgentDesk], tmp_path: Path) -> None:
     desk = desk_with(
         desks, tmp_path, lambda d: d.edit(options=OPTIONS[:1]), {"say": "Nothing done."}

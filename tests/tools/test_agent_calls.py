@@ -16,6 +16,7 @@ from parley.tools.agent_calls import (
     diffs_of,
     is_of_agent,
     kind_of_call,
+    paths_of,
 )
 from parley.tools.catalogue import Tool
 from parley.tools.file_edits import file_edits
@@ -83,3 +84,28 @@ def test_half_a_character_can_be_written() -> None:
     text = call_arguments("x", {"a": "\ud800"}, ())
     text.encode()
     assert json.loads(text)["rawInput"] == {"a": "\ud800"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "paths"),
+    [
+        ({"file_path": "a.txt"}, ["a.txt"]),
+        ({"options": [{"filePaths": ["a", "b"]}]}, ["b", "a"]),
+        ({"what": "/etc/passwd"}, ["/etc/passwd"]),
+        ({"what": "~/x", "pattern": "foo.*bar"}, ["~/x"]),
+        ({"what": "a/../../x"}, ["a/../../x"]),
+        ("..", [".."]),
+        ({"uri": "file:///etc/pass%77d"}, ["/etc/passwd"]),
+        ({"url": "https://example.com/a", "prompt": "/a\n../b"}, []),
+        ({"path": ""}, []),
+        (None, []),
+    ],
+)
+def test_the_files_of_a_call_are_in_its_input(raw: object, paths: list[str]) -> None:
+    assert paths_of("read", {"title": "/x", "rawInput": raw}) == paths
+    assert paths_of("execute", {"rawInput": raw}) == []
+
+
+def test_the_files_of_a_call_are_also_its_places_and_those_of_its_diffs() -> None:
+    diff = {"path": "b", "oldText": "/x", "newText": "/y"}
+    assert set(paths_of("edit", {"paths": ["a"], "diffs": [diff]})) == {"a", "b"}

@@ -20,7 +20,7 @@ from parley.policy.approval import is_declined, written_key
 from parley.policy.permissions import is_command, is_of_workspace
 from parley.policy.previews import CallPreview, FilePreview, Previews
 from parley.text import one_line
-from parley.tools.agent_calls import is_of_agent
+from parley.tools.agent_calls import is_of_agent, paths_of
 from parley.tools.catalogue import Tool
 from parley.tools.file_edits import FileEdit, file_edits
 from parley.tools.file_text import FileTextError, decoded
@@ -34,6 +34,9 @@ from parley.workspace.root import work_tree
 _UNSAVED = "{} has unsaved changes in the editor, so the edit goes into its buffer and is not saved"
 _GUARDED = "{} is {}, so it needs your approval each time"
 _OUTSIDE = "{} is not in {}, so it needs your approval each time"
+_NO_FILE = "it names no file, so it needs your approval each time"
+_MANY_FILES = "it names more than {} files, so it needs your approval each time"
+_MOST_PATHS = 100
 _ANNOUNCED = "the agent has announced this change, and makes it itself"
 
 
@@ -94,15 +97,16 @@ class CallPreviews:
     def _of_agent(
         self, tool: Tool, arguments: Mapping[str, Any], earlier: dict[Path, str | None]
     ) -> CallPreview | None:
-        """The preview of the changes that an agent has announced; a yes is bound to the present
-        texts. None if there are none.
+        """The preview of the changes that an agent has announced, and a yes is bound to the present
+        texts. Without changes, the preview of a call that names guarded files; else None.
         """
         edits = file_edits(tool.name, arguments)
         texts = {each.path: self._text_of(each.path, earlier) for each in edits}
         preview = self._foreign(edits, earlier)
         if preview is None:
-            return None
-        guards = filter(None, (self._guard_of(each.path) for each in edits))
+            return self._of_named_files(tool.name, arguments)
+        paths = filter(None, (path for each in edits for path in (each.path, each.to)))
+        guards = filter(None, map(self._guard_of, paths))
         lines = (f"{path}\0{text}" for path, text in texts.items())
         base = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
         return replace(
@@ -114,6 +118,28 @@ class CallPreviews:
             notes=(_ANNOUNCED, *preview.notes),
             guard="; ".join(dict.fromkeys(guards)),
         )
+
+    def _of_named_files(self, kind: str, arguments: Mapping[str, Any]) -> CallPreview | None:
+        """The preview of an agent's call without a diff, if Parley must ask about its files."""
+        paths = paths_of(kind, arguments)
+        if len(paths) > _MOST_PATHS:
+            guard = _MANY_FILES.format(_MOST_PATHS)
+        elif paths:
+            guard = "; ".join(dict.fromkeys(filter(None, map(self._guard_of, paths))))
+        else:
+            guard = _NO_FILE if kind == "read" else ""
+        if not guard:
+            return None
+        lines = "\n".join(f"{each}\0{self._target(each)}" for each in paths[:_MOST_PATHS])
+        base = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+        return CallPreview(base=base, is_binding=True, guard=guard)
+
+    def _target(self, path: str) -> str:
+        """The file that a path leads to now."""
+        try:
+            return os.path.realpath(self._place(path))
+        except (OSError, ValueError, RuntimeError):
+            return ""
 
     def _text_of(self, path: str, earlier: Mapping[Path, str | None]) -> str | None:
         """A file's text as earlier calls leave it; a mark for content that is not text."""
@@ -139,7 +165,7 @@ class CallPreviews:
             boundary = Boundary(project)
             places = [path, str(self._place(path))]  # a link's name, or `~`, may be another's
             why = next(filter(None, map(boundary.guard, places)), "")
-        except (ParleyError, OSError, RuntimeError):
+        except (ParleyError, OSError, ValueError, RuntimeError):
             return _OUTSIDE.format(one_line(path), project)
         return _GUARDED.format(one_line(path), why) if why else ""
 

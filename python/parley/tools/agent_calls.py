@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from parley.tools.catalogue import Catalogue, Tool, canonical
 
@@ -41,6 +42,10 @@ NOT_AWAITED = (
 """The result of a call whose agent no longer waits for a choice."""
 
 _MAY_DESTROY = frozenset({"delete", "move", "execute", "switch_mode", "other"})
+_OF_FILES = frozenset({"read", "edit", "delete", "move", "search", "fetch"})
+_PATH_FIELD = re.compile("path|file|dir|folder|cwd|root", re.IGNORECASE)
+_PATH = re.compile(r"[/~]|file:|(.*/)?\.\.(/|$)", re.IGNORECASE)
+"""Texts that lead out of a folder if they are paths."""
 _SCHEMA: Mapping[str, Any] = {"type": "object"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREFIX = canonical({"agent": []})[:-2]
@@ -109,6 +114,36 @@ def diffs_of(arguments: str) -> list[tuple[str, str | None, str]]:
             found = list(map(_texts_of, diffs))
             return [each for each in found if each] if all(found) else []
     return []
+
+
+def paths_of(kind: str, arguments: Mapping[str, Any]) -> list[str]:
+    """The files that a call with these arguments names: in its diffs and paths, and in the agent's own
+    input, in fields that are named like paths or texts that may lead elsewhere. None for a kind that
+    is not about files.
+    """
+    if kind not in _OF_FILES:
+        return []
+    found = dict[str, None]()
+    open_values: list[tuple[str, Any]] = [("", arguments.get("rawInput"))]
+    open_values += [("path", arguments.get("paths")), ("", arguments.get("diffs"))]
+    while open_values:
+        field, value = open_values.pop()
+        match value:
+            case str() if _PATH_FIELD.search(field) or ("\n" not in value and _PATH.match(value)):
+                found[_of_url(value)] = None
+            case Mapping() if "newText" in value:  # a diff, whose texts are no paths
+                open_values.append(("path", value.get("path")))
+            case Mapping():
+                open_values += [(str(name), each) for name, each in value.items()]
+            case [*values]:
+                open_values += [(field, each) for each in values]
+    return list(filter(None, found))
+
+
+def _of_url(text: str) -> str:
+    """A path, also from its URL."""
+    is_url = text[:5].lower() == "file:"
+    return unquote(urlsplit(text).path) if is_url else text
 
 
 def _texts_of(diff: Any) -> tuple[str, str | None, str] | None:
