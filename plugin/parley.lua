@@ -18,7 +18,7 @@ local commands = {
   Agent = { nargs = "?", bang = true, complete = true },
   Tools = {},
   ServerAdd = { nargs = "+", complete = true },
-  Login = { nargs = 1, bang = true },
+  Login = { nargs = 1, bang = true, complete = true },
   Prompt = { nargs = "*", complete = true },
   Image = { nargs = "?", complete = "file" },
   Request = {},

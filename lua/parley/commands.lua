@@ -100,6 +100,9 @@ local candidates = {
   Approve = function()
     return require("parley.keys").choices
   end,
+  Login = function(name)
+    return name and {} or require("parley.host").accounts()
+  end,
   ServerAdd = function(name)
     return name and {} or require("parley.known").servers
   end,

@@ -102,6 +102,12 @@ function M.agents()
   return H.agents
 end
 
+--- The names of the servers, providers and agents that may have a login, as far as they are known.
+function M.accounts()
+  M.start({ quiet = true })
+  return (H.settings or {}).accounts or {}
+end
+
 --- All prompts, each with `name`, `about` and the names of its `arguments`. Starts the servers; late
 --- replies are available the next time.
 function M.prompts()

@@ -127,13 +127,14 @@ function M.add_server(words)
   )
 end
 
---- Sign in to a provider or an MCP server in the browser, or cancel a running sign-in.
+--- Sign in to a provider, an MCP server or an agent of another program, or cancel a running
+--- sign-in.
 ---@param name string
 function M.login(name)
   require("parley.host").notify("login", { account = name, cwd = vim.fn.getcwd() })
 end
 
---- Sign out of a provider or an MCP server.
+--- Sign out of a provider, an MCP server or an agent of another program.
 ---@param name string
 function M.logout(name)
   require("parley.host").notify("logout", { account = name, cwd = vim.fn.getcwd() })

@@ -58,6 +58,7 @@ local routes = {
   close_page = { "pages", "close" },
   ask_select = { "dialogs", "select" },
   ask_input = { "dialogs", "input" },
+  terminal = { "login_terminal", "run" },
   withdraw = { "dialogs", "withdraw" },
   open_url = { "dialogs", "open_url" },
   float = { "pages", "float" },

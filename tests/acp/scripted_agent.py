@@ -1,10 +1,12 @@
 """An agent for tests: speaks the Agent Client Protocol over stdin and stdout as its script says.
 
-    python scripted_agent.py SCRIPT LOG
+    python scripted_agent.py SCRIPT LOG [login]
 
 The script is JSON: `prompts` is a list of prompts, each a list of steps; the last prompt repeats.
-Other keys replace results: `initialize`, `session/new`, and so on. Each message that arrives is
-appended to the log. Knows nothing about Parley.
+Other keys replace results: `initialize`, `session/new`, and so on. With `login`, sessions need a
+login, which the word `login` on the command line or the request `authenticate` makes. Requests in
+`silent` get no response. Each message that arrives is appended to the log. Knows nothing about
+Parley.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ class ScriptedAgent:
 
     def __init__(self, script: dict[str, Any], log: Path) -> None:
         self.script = script
+        self.login = log.with_suffix(".login")
         self.log = log
         self.prompts = 0
         self.number = 1000
@@ -67,10 +70,16 @@ class ScriptedAgent:
             "session/new": {"sessionId": f"s{time.monotonic_ns()}"},
         }
         result = self.script.get(method, usual.get(method))
+        if method == "session/new" and self.script.get("login") and not self.login.exists():
+            result = {"error": {"code": -32000, "message": "Authentication required"}}
+        if method in ("authenticate", "logout") and result is not None:
+            self.login.touch() if method == "authenticate" else self.login.unlink(missing_ok=True)
         if method in ("session/load", "session/resume"):
             self.update(
                 {"sessionUpdate": "agent_message_chunk", "content": text("replayed")}, params
             )
+        if method in self.script.get("silent", ()):
+            return
         if result is None:
             self.send({"id": number, "error": {"code": -32601, "message": "not found"}})
         elif isinstance(result, dict) and "error" in result:
@@ -176,6 +185,13 @@ OPTIONS = [
 ]
 
 if __name__ == "__main__":
-    ScriptedAgent(
+    agent = ScriptedAgent(
         json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2])
-    ).serve()
+    )
+    if sys.argv[3:] == ["login"]:
+        print("Signed in here, with", os.environ.get("WAY"))
+        agent.login.touch()
+    elif sys.argv[3:]:
+        sys.exit(3)
+    else:
+        agent.serve()

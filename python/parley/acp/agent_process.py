@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from parley.acp.agent_pipe import AgentPipe
 from parley.acp.permission_request import CANCELLED
 from parley.errors import ModelError, SettingsError
+from parley.models.agent_sign_ins import SignInMethod, sign_in_methods
 from parley.processes.reaper import Reaper
 from parley.processes.stderr import StderrTail
 from parley.programs import program, search_path, surroundings, working_folder
@@ -34,6 +35,7 @@ _USER = ("HOME", "LOGNAME", "SHELL", "USER", "TERM")
 """Variables about the user that agents need, for example to find their own login."""
 _VERSION = 1
 _AUTH_REQUIRED = -32000
+_AUTH_WORDS = "Authentication required"
 
 
 class AgentEvents(Protocol):
@@ -67,8 +69,8 @@ class AgentProcess:
         self.name = ""
         """The agent's own name."""
         self.capabilities: Mapping[str, Any] = {}
-        self.sign_ins: tuple[str, ...] = ()
-        """The agent's ways to sign in, by their names."""
+        self.sign_ins: tuple[SignInMethod, ...] = ()
+        """The agent's ways to sign in."""
         self.sessions: dict[str, AgentEvents] = {}
         """The sessions that receive updates, by id."""
         self.rested = object()
@@ -102,7 +104,11 @@ class AgentProcess:
                 "initialize",
                 {
                     "protocolVersion": _VERSION,
-                    "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}},
+                    "clientCapabilities": {
+                        "fs": {"readTextFile": False, "writeTextFile": False},
+                        "auth": {"terminal": True},
+                        "_meta": {"terminal-auth": True},  # for agents without `auth`
+                    },
                     "clientInfo": {"name": "parley", "version": "1"},
                 },
             )
@@ -125,17 +131,11 @@ class AgentProcess:
             self.name = one_line(f"{info.get('name', '')} {info.get('title', '')}"[:200])
         self.name = self.name.strip() or Path(self.provider.command[0]).name
         self.capabilities = capabilities if isinstance(capabilities, dict) else {}
-        methods = rest.get("authMethods")
-        names = (
-            [m.get("name") for m in methods if isinstance(m, dict)]
-            if isinstance(methods, list)
-            else []
-        )
-        self.sign_ins = tuple(one_line(n, 60) for n in names if isinstance(n, str))[:10]
+        self.sign_ins = sign_in_methods(rest)
 
     async def _launch(self) -> None:
         connection = await asyncio.to_thread(import_module, "acp.connection")
-        command, environ = self._command()
+        command, environ = self.command()
         name, arguments = self._reaper.launch(command[0], command[1:])
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -159,7 +159,7 @@ class AgentProcess:
         self._pipe = AgentPipe(reader, writer, self._is_full, self._note_end, self._complain)
         self._connection = connection.Connection(self._handle, self._pipe)
 
-    def _command(self) -> tuple[list[str], dict[str, str]]:
+    def command(self) -> tuple[list[str], dict[str, str]]:
         """The command with its program's path, and the variables. Raises ModelError."""
         provider, where = self.provider, f"providers.{self.provider.name}"
         if not provider.command:
@@ -258,9 +258,12 @@ class AgentProcess:
     def _refused(self, method: str, error: Any) -> ModelError:
         words = one_line(str(error), _MOST_SHOWN)
         if error.code == _AUTH_REQUIRED:
-            ways = f" ({', '.join(self.sign_ins)})" if self.sign_ins else ""
+            ways = ", ".join(method.name for method in self.sign_ins)
+            said = "" if words == _AUTH_WORDS else f": {words}"
+            command = f":ParleyLogin {self.provider.name}" if ways else "its own program"
             return self._error(
-                f"requires a sign-in{ways}. Sign in with the agent's own program, then ask again",
+                f"requires a sign-in{f' ({ways})' if ways else ''}{said}. Sign in with {command}, "
+                "then ask again",
                 "the agent requires a sign-in",
             )
         detail = error.data.get("details") if isinstance(error.data, dict) else None

@@ -127,6 +127,10 @@ class AgentProcesses:
         known, _, last = (self._hints.get(_key(provider, root, chat)) or "").partition("\n")
         return known if last == digest else ""
 
+    async def process(self, provider: ProviderSettings, folder: Path) -> AgentProcess:
+        """The agent's started process for the project in `folder`. Raises ModelError."""
+        return await self._process(provider, self._root(provider, folder))
+
     async def _process(self, provider: ProviderSettings, root: Path) -> AgentProcess:
         key = (provider.name, root)
         process = self._processes.get(key)
@@ -138,6 +142,16 @@ class AgentProcesses:
             )
         await process.started()
         return process
+
+    def renew(self, provider: ProviderSettings, but: AgentProcess | None = None) -> None:
+        """End an agent's other processes that no chat waits for, so the next question starts a new
+        one.
+        """
+        busy = {id(each.process) for each in self._sessions.values() if each.is_open}
+        for (name, _), process in self._processes.items():
+            is_idle = id(process) not in busy and process is not but
+            if name == provider.name and is_idle and not process.is_over:
+                process.end()
 
     def _rest(self, process: AgentProcess) -> None:
         """End a process that stays idle from now on."""

@@ -512,7 +512,19 @@ def _prompts(command: Parser) -> None:
 
 def _account(command: Parser) -> None:
     command.add_argument(
-        "name", metavar="NAME", help="a server from the settings, or a provider such as openrouter"
+        "name",
+        metavar="NAME",
+        help="a server from the settings, a provider such as openrouter, or an agent of another "
+        "program such as codex",
+    )
+
+
+def _login(command: Parser) -> None:
+    _account(command)
+    command.add_argument(
+        "--method",
+        metavar="METHOD",
+        help="the agent's way to sign in, by its id; default: ask in the terminal",
     )
 
 
@@ -704,12 +716,12 @@ COMMANDS: dict[str, Command] = {
     "tools": Command("servers:tools", "Start the MCP servers and list their tools.", _json),
     "login": Command(
         "servers:login",
-        "Sign in to a provider or an MCP server with a browser, and keep its key or tokens.",
-        _account,
+        "Sign in to a provider, an MCP server or an agent of another program.",
+        _login,
     ),
     "logout": Command(
         "servers:logout",
-        "Sign out of a provider or an MCP server, and delete its key or tokens.",
+        "Sign out of a provider, an MCP server or an agent of another program.",
         _account,
     ),
     "trust": Command(

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from parley.cli.agent_sign_in import sign_in_to_agent, sign_out_of_agent
 from parley.cli.exits import COMPLETE, MISSING
 from parley.cli.terminal import (
     PIPE,
@@ -165,11 +166,11 @@ def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
 
 
 def login(arguments: argparse.Namespace) -> int:
-    """Sign in to a provider or an MCP server with a browser, and keep its key or tokens."""
-    return asyncio.run(_login(arguments.name))
+    """Sign in to a provider, an MCP server or an agent of another program."""
+    return asyncio.run(_login(arguments.name, arguments.method))
 
 
-async def _login(name: str) -> int:
+async def _login(name: str, method: str | None) -> int:
     def browse(page: Visit) -> None:
         say_line(f"Sign in to {name} at {page.host}, in your browser:")
         say(page.url)
@@ -178,6 +179,8 @@ async def _login(name: str) -> int:
         _open(page.url)
 
     async with _application() as app:
+        if agent := app.accounts.agent(name):
+            return await sign_in_to_agent(app, agent, method)
         with _pasting(partial(app.accounts.take, name)):
             await app.accounts.sign_in(name, browse)
     say_line(f"signed in to {name}")
@@ -226,12 +229,14 @@ def _open(url: str) -> None:
 
 
 def logout(arguments: argparse.Namespace) -> int:
-    """Sign out of a provider or an MCP server, and delete its key or tokens."""
+    """Sign out of a provider, an MCP server or an agent of another program."""
     return asyncio.run(_logout(arguments.name))
 
 
 async def _logout(name: str) -> int:
     async with _application() as app:
+        if agent := app.accounts.agent(name):
+            return await sign_out_of_agent(app, agent)
         if not app.accounts.sign_out(name):
             raise ParleyError(f"you are not signed in to {name}")
         is_provider = app.accounts.provider(name) is not None

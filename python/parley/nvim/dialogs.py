@@ -6,7 +6,7 @@ Knows the questions' ids and answers, but not their subjects.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.nvim.editor import Editor
@@ -34,6 +34,11 @@ class Dialogs:
         typed = await self._answer("ask_input", prompt, default)
         return typed if isinstance(typed, str) else None
 
+    async def terminal(self, words: Sequence[str], env: Mapping[str, str], folder: str) -> int:
+        """The exit code of a command in a terminal window. Other questions do not wait for it."""
+        code = await self._expected("terminal", list(words), dict(env), folder)
+        return code if isinstance(code, int) else -1
+
     def answered(self, number: int, value: Any) -> None:
         """Receive the user's answer from the editor; None if the user dismissed the question."""
         answer = self._open.get(number)
@@ -42,13 +47,16 @@ class Dialogs:
 
     async def _answer(self, how: str, *question: Any) -> Any:
         async with self._one_at_a_time:
-            self._last += 1
-            number = self._last
-            answer = self._open[number] = asyncio.get_running_loop().create_future()
-            self._editor.tell(how, number, *question)
-            try:
-                return await answer
-            finally:
-                del self._open[number]
-                if answer.cancelled():
-                    self._editor.tell("withdraw", number)
+            return await self._expected(how, *question)
+
+    async def _expected(self, how: str, *question: Any) -> Any:
+        self._last += 1
+        number = self._last
+        answer = self._open[number] = asyncio.get_running_loop().create_future()
+        self._editor.tell(how, number, *question)
+        try:
+            return await answer
+        finally:
+            del self._open[number]
+            if answer.cancelled():
+                self._editor.tell("withdraw", number)

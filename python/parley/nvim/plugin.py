@@ -20,6 +20,7 @@ from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
 from parley.nvim.account_dialog import AccountDialog, take_address
+from parley.nvim.agent_login import AgentLogin
 from parley.nvim.agents import offer_agents, show_welcome
 from parley.nvim.block_diff import show_block
 from parley.nvim.chat import Chat
@@ -70,6 +71,7 @@ class Plugin:
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
         self.accounts = AccountDialog(self.editor, self.dialogs, lambda: self.app)
+        self.agent_login = AgentLogin(self.editor, self.dialogs, lambda: self.app)
         self.prompts = PromptInsertion(self.editor, self.dialogs, lambda: self.app, self.trust)
         self.code = BufferCode(self.editor)
         self._permissions = PermissionDialog(self.editor, self.dialogs, lambda: self.app)
@@ -199,7 +201,7 @@ class Plugin:
             name: getattr(read, name)
             for name in ("chat_dir", "save", "start_insert", "picker", "pictures")
         }
-        heeded_there = {**own, **shown}
+        heeded_there = {**own, **shown, "accounts": self.app.accounts.names()}
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
     async def _retire(self, app: App) -> None:
@@ -499,11 +501,17 @@ class Plugin:
         if address.startswith("http://"):
             take_address(self.app.accounts, name.strip(), address)
             return
+        if agent := self.app.accounts.agent(account):
+            self.agent_login.begin(agent)
+            return
         page = self.accounts if self.app.accounts.provider(account) else self.servers
         self.editor.spawn(page.sign_in(account))
 
     def _on_logout(self, account: str, cwd: str) -> None:
         self._in(cwd)
+        if agent := self.app.accounts.agent(account):
+            self.editor.spawn(self.agent_login.sign_out(agent))
+            return
         page = self.accounts if self.app.accounts.provider(account) else self.servers
         self.editor.spawn(page.sign_out(account))
 

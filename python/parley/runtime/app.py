@@ -40,6 +40,7 @@ from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.model_lists import ModelLists
 from parley.providers.sampling_requests import Sampler
+from parley.runtime.agent_accounts import AgentAccounts
 from parley.runtime.agent_changes import AgentChanges
 from parley.runtime.app_accounts import AppAccounts
 from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
@@ -183,6 +184,9 @@ class App:
             before.agent_processes
             if before and taken
             else AgentProcesses(environ, settings.loop.result_max_bytes)
+        )
+        self.agent_accounts = AgentAccounts(
+            self.agent_processes, environ, lambda: Path(self.project())
         )
         self.accounts = AppAccounts(
             self.servers, self.client.accounts, lambda: self.settings, self.look_at_logins

@@ -1,6 +1,7 @@
 """Signs the user in to servers and providers by one name, and out again.
 
-Knows which of the two a name means; `mcp` and `providers` know how each sign-in works.
+Knows which of the two a name means, or which agent of another program, whose sign-in
+`agent_accounts` knows; `mcp` and `providers` know how the other sign-ins work.
 """
 
 from __future__ import annotations
@@ -58,6 +59,28 @@ class AppAccounts:
         if self.provider(name):
             return self._providers.take(name, address)
         return self._servers.take(name, address)
+
+    def names(self) -> list[str]:
+        """The names of the servers, providers and agents of other programs that may have a login."""
+        settings = self._settings()
+        servers = [name for name, each in settings.mcp.servers.items() if each.takes_logins]
+        every = settings.all_providers().values()
+        return sorted(
+            {
+                *servers,
+                *(p.name for p in every if p.signs_in or (p.is_agent and not p.is_missing)),
+            }
+        )
+
+    def agent(self, name: str) -> ProviderSettings | None:
+        """The provider of the agent of another program that a name means; None if it means none. A
+        server's name means the server.
+        """
+        settings = self._settings()
+        named = settings.named_agent(name)
+        provider = settings.provider(named.provider if named else name)
+        is_server = name in settings.mcp.servers
+        return provider if provider and provider.is_agent and not is_server else None
 
     def provider(self, name: str) -> ProviderSettings | None:
         """The provider that a name means; None if it means a server. Raises ParleyError if it can

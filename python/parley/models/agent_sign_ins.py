@@ -1,0 +1,98 @@
+"""The ways in which an agent of another program signs its user in, as the agent names them. Pure.
+
+Knows plain JSON of the protocol; does not know processes or terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from parley.text import one_line
+
+_MOST_METHODS = 10
+_NAME_SHOWN = 60
+_LONGEST_ID = 1000
+_MOST_WORDS = 100
+
+SignInKind = Literal["terminal", "variables", "agent"]
+"""A command for a terminal, variables that the user sets, or a request that the agent answers when
+the user is signed in, for example in a browser that it opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInMethod:
+    """A way to sign in. For a terminal, `words` follow the agent's own command; if `command` is set,
+    they follow this command instead."""
+
+    id: str
+    name: str
+    kind: SignInKind = "agent"
+    about: str = ""
+    command: str = ""
+    words: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    variables: tuple[str, ...] = ()
+    """The names of the variables that the user has to set."""
+
+
+def sign_in_methods(response: Mapping[Any, Any]) -> tuple[SignInMethod, ...]:
+    """The methods in the response to `initialize`."""
+    methods = response.get("authMethods")
+    found = map(_method, methods) if isinstance(methods, list) else ()
+    return tuple(filter(None, found))[:_MOST_METHODS]
+
+
+def _method(raw: Any) -> SignInMethod | None:
+    match raw:
+        case {"id": str(own), "name": str(name)} if own and len(own) <= _LONGEST_ID:
+            pass
+        case _:
+            return None
+    about = raw.get("description")
+    known = SignInMethod(
+        own,
+        one_line(name, _NAME_SHOWN),
+        about=one_line(about, 2 * _NAME_SHOWN) if isinstance(about, str) else "",
+    )
+    # https://agentclientprotocol.com/rfds/auth-methods: a terminal method starts the agent's own
+    # program with more arguments. Older agents name a whole command in `_meta`.
+    match raw:
+        case {"type": "terminal"}:
+            return _in_terminal(known, raw)
+        case {"type": "env_var", "vars": [*variables]}:
+            return _of_variables(known, variables)
+        case {"_meta": {"terminal-auth": {"command": str(command), **rest}}} if command:
+            return _in_terminal(known, rest, command)
+        case {"type": str(kind)} if kind != "agent":
+            return None
+    return known
+
+
+def _in_terminal(
+    known: SignInMethod, raw: Mapping[Any, Any], command: str = ""
+) -> SignInMethod | None:
+    words, env = raw.get("args") or [], raw.get("env") or {}
+    if not (isinstance(words, list) and isinstance(env, dict)):
+        return None
+    texts = [command, *words, *env, *env.values()]
+    if len(texts) > _MOST_WORDS:
+        return None
+    if not all(isinstance(text, str) and "\0" not in text for text in texts):
+        return None
+    return SignInMethod(
+        known.id, known.name, "terminal", known.about, command, tuple(words), dict(env)
+    )
+
+
+def _of_variables(known: SignInMethod, variables: list[Any]) -> SignInMethod:
+    names = tuple(_required(variables[:_MOST_WORDS]))
+    return SignInMethod(known.id, known.name, "variables", known.about, variables=names)
+
+
+def _required(variables: list[Any]) -> Iterator[str]:
+    for each in variables:
+        match each:
+            case {"name": str(name)} if each.get("optional") is not True:
+                yield one_line(name, _NAME_SHOWN)

@@ -1,0 +1,25 @@
+"""Rows about agents: nothing in them can hide."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.display.agent_rows import sign_in_row
+from parley.models.agent_sign_ins import SignInMethod
+
+
+@pytest.mark.parametrize(
+    ("method", "row"),
+    [
+        (SignInMethod("t", "Account", "terminal", words=("log", "in x")), "Account: $ a b log 'in x'"),
+        (SignInMethod("o", "Old", "terminal", command="sh", words=("-c", "\u202ex")), "Old: $ sh -c"),
+        (SignInMethod("v", "Key", "variables", variables=("A", "B")), "Key: set A, B in"),
+        (SignInMethod("v", "Key", "variables"), "Key: set its variables in"),
+        (SignInMethod("a", "Web", about="Open it"), "Web: Open it"),
+        (SignInMethod("a", "Web"), "Web: the agent does the rest itself"),
+    ],
+)  # fmt: skip
+def test_a_way_to_sign_in_says_what_it_does(method: SignInMethod, row: str) -> None:
+    text = sign_in_row(method, "a b")
+    assert text.startswith(row)
+    assert "\u202e" not in text
