@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import AsyncGeneratorType
 from typing import Any, Literal
 
 import pytest
@@ -61,13 +65,42 @@ class FaultyProviders:
         self.notices.clear()
         self.waits.clear()
         request = Request(QUESTION, 0, provider.name, "some-model", **more)
-        return [event async for event in self.client.stream(provider, request, self.notices.append)]
+        with no_forgotten_generators():
+            events = self.client.stream(provider, request, self.notices.append)
+            return [event async for event in events]
 
     async def fail(self, provider: ProviderSettings) -> ModelError:
         """The error with which the model fails."""
         with pytest.raises(ModelError) as caught:
             await self.say(provider)
         return caught.value
+
+
+@contextmanager
+def no_forgotten_generators() -> Iterator[None]:
+    """Check that each async generator that this task begins in this context also ends in it.
+
+    `httpcore2` does not close its own generators.
+    """
+    begun, hooks = list[AsyncGeneratorType[Any, Any]](), sys.get_asyncgen_hooks()
+    task = asyncio.current_task()
+
+    def begin(generator: Any) -> None:
+        if asyncio.current_task() is task:
+            begun.append(generator)
+        if hooks.firstiter:
+            hooks.firstiter(generator)
+
+    sys.set_asyncgen_hooks(firstiter=begin)
+    try:
+        yield
+    finally:
+        sys.set_asyncgen_hooks(firstiter=hooks.firstiter)
+        assert begun
+        left = [
+            g.__qualname__ for g in begun if g.ag_frame and "httpcore2" not in g.ag_code.co_filename
+        ]
+        assert left == [], left
 
 
 QUESTION = Transcript((Exchange(Question((Text("hi"),))),))

@@ -28,6 +28,7 @@ GROUND = (
     "processes",
     "secrets",
     "clock",
+    "iterators",
     "http",
     "logins",
     "tables",

@@ -38,6 +38,7 @@ from parley.chat.writer import join_blocks, question_blocks
 from parley.chunks import Chunk, Chunks, in_python
 from parley.engine.notices import end_unfinished
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
+from parley.iterators import closing
 from parley.mcp.functions import FUNCTIONS, InProcess, server_of
 from parley.models.events import Usage
 from parley.models.formats import PACKAGE
@@ -211,8 +212,9 @@ class Session:
 
     async def _completed(self, text: str | None, turn: _Turn) -> str:
         """The text of a complete answer. Raises ParleyError if the answer fails."""
-        async for _ in self._stream(text, turn):
-            pass
+        async with closing(self._stream(text, turn)) as chunks:
+            async for _ in chunks:
+                pass
         if turn.failure:
             raise turn.failure
         snapshot = await self._document.read()

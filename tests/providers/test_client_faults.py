@@ -13,8 +13,8 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Text
 from parley.engine import End
-from parley.engine.ports import closing
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.events import Call, Finished, TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient

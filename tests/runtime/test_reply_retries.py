@@ -14,8 +14,8 @@ import pytest
 from parley import engine
 from parley.chat.reader import parse
 from parley.engine import End
-from parley.engine.ports import closing
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.events import (
     Aside,
     Call,

@@ -13,8 +13,8 @@ import pytest
 
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings, End
-from parley.engine.ports import closing
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models import openai_chat
 from parley.models.attempts import PATIENCE
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage

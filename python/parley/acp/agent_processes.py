@@ -15,8 +15,8 @@ from pathlib import Path
 from parley.acp.agent_process import AgentProcess
 from parley.acp.agent_session import AgentSession
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
-from parley.engine.ports import closing
 from parley.hints import Hints
+from parley.iterators import closing
 from parley.models.acp import ConversationDigest, conversation_digest, prompt
 from parley.models.agent_modes import is_asking_mode
 from parley.models.events import Aside, Event

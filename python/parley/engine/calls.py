@@ -23,9 +23,9 @@ from parley.engine.ports import (
     Ports,
     Snapshot,
     TaskBegan,
-    closing,
 )
 from parley.errors import PendingError
+from parley.iterators import closing
 from parley.policy import plan, status_texts
 from parley.policy.approval import (
     Approvals,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parley.chat.transcript import Exchange, Question, Text, Transcript
-from parley.engine.ports import End, Ports, Resolve, closing
+from parley.engine.ports import End, Ports, Resolve
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.events import Finished, RateLimits, TextDelta, Usage, Withdrawn
 from parley.models.request import Request
 from parley.policy import status_texts

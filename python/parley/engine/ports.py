@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -12,7 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -46,17 +45,6 @@ NOTHING_ASKED = "no question here: a chat starts with a 💬: line and your ques
 REMOVED = "the answer was removed, so its turn has ended. :ParleyRespond asks again"
 
 T = TypeVar("T")
-
-
-@asynccontextmanager
-async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Yield events, and close their source, with its connection and tasks, when the consumer
-    stops."""
-    try:
-        yield events
-    finally:
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
 
 
 class Snapshot:

@@ -12,10 +12,11 @@ from parley.chat.reply_writer import ReplyWriter, thinker
 from parley.chat.rounds import answered_by, is_answered_by, notes_of, plan_note
 from parley.chat.transcript import Note, Proposal, Runner, Segment, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
-from parley.engine.ports import CallBegan, CallEnded, End, Ports, Snapshot, closing
+from parley.engine.ports import CallBegan, CallEnded, End, Ports, Snapshot
 from parley.engine.regeneration import edited
 from parley.engine.request_pictures import with_pictures
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.events import (
     AgentPlan,
     Answered,

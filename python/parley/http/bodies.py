@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import httpx2
 
+from parley.iterators import closing
 from parley.text import size_text
 
 HEADERS = {"accept-encoding": "gzip"}
@@ -93,16 +94,17 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        async for packed in self._stream:
-            for piece in self._unpacked(packed):
-                size += len(piece)
-                if self._most is None or size <= self._most:
-                    yield piece
-                elif self._cuts:
-                    yield piece[: self._most - size]
-                    return
-                else:
-                    raise UnreadableError(f"it sent more than {size_text(self._most)}")
+        async with closing(aiter(self._stream)) as arriving:
+            async for packed in arriving:
+                for piece in self._unpacked(packed):
+                    size += len(piece)
+                    if self._most is None or size <= self._most:
+                        yield piece
+                    elif self._cuts:
+                        yield piece[: self._most - size]
+                        return
+                    else:
+                        raise UnreadableError(f"it sent more than {size_text(self._most)}")
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -15,6 +15,7 @@ from parley.addresses import flaw, shown_address
 from parley.errors import ParleyError, ServerError
 from parley.http.error_pages import words
 from parley.http.proxies import ProxyError, client_options
+from parley.iterators import closing
 from parley.mcp.server_session import PROXY_HINT, HttpRefusal
 from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.transport import Wire
@@ -277,12 +278,14 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
         async with client.stream("GET", url, headers={"accept": "text/event-stream"}) as response:
             response.raise_for_status()
             place = ""
-            async for event in httpx2.EventSource(response, max_event_size=lines.LINE_BYTES):
-                if event.event == "endpoint" and not place:
-                    place = _endpoint(url, event.data)
-                    task_status.started(place)
-                elif event.event == "message" and event.data:
-                    await inbox.send(_message(event.data))
+            source = httpx2.EventSource(response, max_event_size=lines.LINE_BYTES)
+            async with closing(aiter(source)) as events:
+                async for event in events:
+                    if event.event == "endpoint" and not place:
+                        place = _endpoint(url, event.data)
+                        task_status.started(place)
+                    elif event.event == "message" and event.data:
+                        await inbox.send(_message(event.data))
             if not place:
                 raise ServerError("the server gave no address for requests")
         inbox.close()  # the connection ends with the events

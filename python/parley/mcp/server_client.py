@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from parley.errors import ServerError
+from parley.iterators import closing
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.plain import plain
 from parley.mcp.server_session import (
@@ -115,7 +116,7 @@ class SdkSession:
         tools, room, too_large, tasks = dict[str, Tool](), MOST_OF_TOOLS, 0, list[str]()
         self.left_out = ""
         self._broken.clear()
-        async for definition in self._listed("tools"):
+        for definition in [definition async for definition in self._listed("tools")]:
             with suppress(ValueError, TypeError, RecursionError):
                 tool = self._tool(definition)
                 size = len(tool.definition)
@@ -166,12 +167,10 @@ class SdkSession:
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts from all pages."""
-        return tuple(
-            [
-                prompt_from_mcp(definition, self._settings.name)
-                async for definition in self._listed("prompts")
-            ]
-        )
+        async with closing(self._listed("prompts")) as listed:
+            return tuple(
+                [prompt_from_mcp(definition, self._settings.name) async for definition in listed]
+            )
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """A prompt's text for these arguments."""
@@ -211,11 +210,12 @@ class SdkSession:
         return ResourceList(resources, templates, unlisted)
 
     async def _resources(self, kind: Kind) -> tuple[Resource, ...]:
-        listed = list[Resource]()
-        async for definition in self._listed(kind):
-            with suppress(ValueError):
-                listed.append(resource_from_mcp(definition))
-        return tuple(listed)
+        resources = list[Resource]()
+        async with closing(self._listed(kind)) as listed:
+            async for definition in listed:
+                with suppress(ValueError):
+                    resources.append(resource_from_mcp(definition))
+        return tuple(resources)
 
     async def values(self, blank: Blank) -> tuple[str, ...]:
         """The server's proposals for a template's variable; none if it declares no completions."""

@@ -20,6 +20,7 @@ from parley.chat.head import put_value
 from parley.chat.transcript import Transcript
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
+from parley.iterators import closing
 from parley.nvim.chat import Chat
 from parley.nvim.editor import Editor
 from parley.nvim.tools_page import NEVER, NONE, ServerOffer, tools_page
@@ -133,12 +134,13 @@ class ServersPage:
         """Draw servers as they become ready or fail, and later their resources."""
         await self._draw()
         listed = set[str]()
-        async for _ in self._app().servers.settling():
-            await self._draw()
-            ready = {s.name for s in self._app().servers.status() if s.state == "ready"} - listed
-            if ready:
-                listed |= ready
-                self._editor.spawn(self._list(ready))
+        async with closing(self._app().servers.settling()) as changes:
+            async for _ in changes:
+                await self._draw()
+                states = self._app().servers.status()
+                if ready := {s.name for s in states if s.state == "ready"} - listed:
+                    listed |= ready
+                    self._editor.spawn(self._list(ready))
 
     async def _list(self, servers: Collection[str]) -> None:
         """Ask these servers for their resources, and draw them."""

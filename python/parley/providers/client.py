@@ -19,9 +19,9 @@ from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias
 
 from parley.clock import PausableClock
-from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
+from parley.iterators import closing
 from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
 from parley.models.encode import encoded
@@ -215,10 +215,11 @@ class ProviderClient:
                 stream_cls=library.AsyncStream[object],
             )
             try:
-                async for piece in stream.response.aiter_bytes():
-                    content += piece
-                    if len(content) > most:
-                        raise too_long(provider, most)
+                async with closing(stream.response.aiter_bytes()) as pieces:
+                    async for piece in pieces:
+                        content += piece
+                        if len(content) > most:
+                            raise too_long(provider, most)
             finally:
                 await stream.close()
         except library.APIError as error:
@@ -305,23 +306,23 @@ class ProviderClient:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
-                pieces = response.aiter_bytes()
                 patience = Patience(self._idle_s * CONTENT_WAITS, asyncio.get_running_loop().time)
-                async with closing(
-                    _payloads(pieces) if streamed else _whole(pieces, form)
-                ) as arriving:
-                    async for payloads in arriving:
-                        is_empty = is_empty and payloads == ()
-                        for event in joined(decoder.read(payloads)):
-                            patience.renew()
-                            yield event
-                        if decoder.is_over:
-                            break
-                        patience.check(decoder.pending_call)
-                        _tell_call(decoder.pending_call, tell)
-                for event in (*decoder.end(), *_by_another(decoder, request)):
-                    yield event
-                await _read_on(pieces, 0 if decoder.wants_no_more else REST_S)
+                async with closing(response.aiter_bytes()) as pieces:
+                    async with closing(
+                        _payloads(pieces) if streamed else _whole(pieces, form)
+                    ) as arriving:
+                        async for payloads in arriving:
+                            is_empty = is_empty and payloads == ()
+                            for event in joined(decoder.read(payloads)):
+                                patience.renew()
+                                yield event
+                            if decoder.is_over:
+                                break
+                            patience.check(decoder.pending_call)
+                            _tell_call(decoder.pending_call, tell)
+                    for event in (*decoder.end(), *_by_another(decoder, request)):
+                        yield event
+                    await _read_on(pieces, 0 if decoder.wants_no_more else REST_S)
         except library.APIError as error:
             raise failure(provider, request.model, error, keys.all) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from parley.bounded_files import whole
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.formats import ACP, PACKAGE
 from parley.models.model_list import (
     MOST_MODELS,
@@ -162,18 +163,19 @@ class ModelLists:
 
     async def _all_pages(self, provider: ProviderSettings) -> ModelList:
         models, problem, count, asked = list[ListedModel](), "", 0, set[tuple[str, str]]()
-        async for page in self._pages(provider):
-            models += page.models
-            count += 1
-            if page.following is None:
-                break
-            if page.following in asked:
-                problem = "it repeats its pages, which are left out"
-                break
-            asked.add(page.following)
-            if count == _MOST_PAGES or len(models) > MOST_MODELS:
-                problem = f"it continues after {len(models)} models; the others are left out"
-                break
+        async with closing(self._pages(provider)) as pages:
+            async for page in pages:
+                models += page.models
+                count += 1
+                if page.following is None:
+                    break
+                if page.following in asked:
+                    problem = "it repeats its pages, which are left out"
+                    break
+                asked.add(page.following)
+                if count == _MOST_PAGES or len(models) > MOST_MODELS:
+                    problem = f"it continues after {len(models)} models; the others are left out"
+                    break
         if provider.model_list == "ollama":
             models = await self._with_details(provider, models)
         return complete_list(models, time.time(), problem)

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from parley.engine.ports import closing
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, PackageOffer, offer
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.package import Provider, ProviderEvent, ProviderRequest
 from parley.models.refusals import SHORTEN, says_too_long
 from parley.providers.own_headers import header_secrets

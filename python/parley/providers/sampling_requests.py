@@ -14,6 +14,7 @@ from parley.chat.grammar import fit
 from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.errors import ServerError
+from parley.iterators import closing
 from parley.models.events import Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
@@ -59,11 +60,12 @@ class Sampler:
             await asyncio.sleep(seconds)
         self._rate.take(now())
         pieces, cut = list[str](), False
-        async for event in self._client.stream(provider, model_request, lambda _: None):
-            if isinstance(event, TextDelta):
-                pieces.append(event.text)
-            elif isinstance(event, Finished):
-                cut = event.reason != "complete"
+        async with closing(self._client.stream(provider, model_request, lambda _: None)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    pieces.append(event.text)
+                elif isinstance(event, Finished):
+                    cut = event.reason != "complete"
         return SamplingReply("".join(pieces), agent.model, cut)
 
 

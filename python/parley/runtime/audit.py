@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from parley.chat.transcript import Proposal, Result, ToolCall
 from parley.engine import CallBegan, CallEnded, Observer, TurnEvent
-from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
+from parley.iterators import closing
 from parley.models.events import Answered, Event, Finished, Usage
 from parley.models.request import Request
 from parley.policy.approval import LedgerView

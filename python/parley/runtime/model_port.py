@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 from parley.clock import PausableClock
 from parley.engine import guidance
-from parley.engine.ports import closing
+from parley.iterators import closing
 from parley.models.events import Aside, Event, RateLimits
 from parley.models.fingerprint import fingerprint
 from parley.models.refusals import crowding

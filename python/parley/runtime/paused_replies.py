@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from parley.engine.ports import closing
+from parley.iterators import closing
 from parley.models.events import Event, Finished, Paused, Usage
 from parley.models.request import Request
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from parley.engine.ports import closing
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.broken_replies import ReplyReplacement
 from parley.models.events import Event
 from parley.policy import status_texts

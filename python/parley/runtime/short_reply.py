@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.errors import ParleyError
+from parley.iterators import closing
 from parley.models.events import TextDelta
 from parley.models.model_facts import NO_FACTS
 from parley.models.request import Request
@@ -58,9 +59,12 @@ async def short_reply(
     pieces = list[str]()
     try:
         async with asyncio.timeout(limit_s):
-            async for event in recorded(client.once(provider, request), request, audit, purpose):
-                if isinstance(event, TextDelta):
-                    pieces.append(event.text)
+            async with closing(
+                recorded(client.once(provider, request), request, audit, purpose)
+            ) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        pieces.append(event.text)
     except (ParleyError, TimeoutError):
         return ""
     return "".join(pieces)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from parley.chat.history import ModelTurn
-from parley.engine.ports import closing
 from parley.errors import ModelError
+from parley.iterators import closing
 from parley.models.attempts import Attempts, Preview
 from parley.models.events import Aside, Call, Event, TextDelta
 from parley.models.request import Request, TextTools
