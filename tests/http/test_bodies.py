@@ -15,7 +15,8 @@ import pytest
 from parley.errors import ModelError
 from parley.models.events import TextDelta
 from parley.models.request import Request
-from parley.providers.client import ProviderClient, warm
+from parley.providers.client import ProviderClient
+from parley.providers.sdk_imports import warm
 from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders, check_message
 from tests.faulty_server import SAYS, STREAM, Response
 from tests.http.far_server import no_tools, remote

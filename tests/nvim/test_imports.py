@@ -13,7 +13,7 @@ from tests.nvim.harness import ROOT
 SDKS = {"openai", "anthropic", "mcp"}
 LARGE = SDKS | {"jsonschema", "httpx2", "httpcore2", "pydantic", "uvicorn", "starlette"}
 HOST = "import parley.nvim.plugin, parley.runtime.app"
-WARM = "from parley.providers.client import warm; warm({!r}, builtin=False, has_tools={})"
+WARM = "from parley.providers.sdk_imports import warm; warm({!r}, builtin=False, has_tools={})"
 
 
 def imported(*code: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Sends requests with the official SDK clients, and decodes the replies.
 
-Only this module uses `anthropic` and `openai`. Importing them takes over a second, so it is done in
-a thread. The module reads raw responses, because decoding plain JSON takes a fraction of the time
+Only this module uses `anthropic` and `openai`. Importing them is slow, so it is done in a thread
+(`sdk_imports`). The module reads raw responses, because decoding plain JSON takes a fraction of the time
 of the SDKs' events. Knows nothing about the requests' content.
 """
 
@@ -26,7 +26,7 @@ from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
 from parley.models.encode import encoded
 from parley.models.events import Answered, Aside, Event, RateLimits, joined
-from parley.models.formats import ACP, PACKAGE, Format, of_kind, sdk, searching_format
+from parley.models.formats import PACKAGE, Format, of_kind, sdk, searching_format
 from parley.models.package import EVENT, Provider, provider_request
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
@@ -49,6 +49,7 @@ from parley.providers.provider_errors import (
     rate_limits,
     too_long,
 )
+from parley.providers.sdk_imports import imported
 from parley.settings.values import ProviderSettings
 
 READ_TIMEOUT_S = 60.0
@@ -109,11 +110,13 @@ class ProviderClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
         in_process: Provider | None = None,
+        has_own_process: bool = False,
     ) -> None:
         """`builtin_url` returns the demo model's address; requests to the demo model have
         `builtin_headers`.
 
-        `in_process` is a provider that was passed in as an object.
+        `in_process` is a provider that was passed in as an object. Parley's own process imports
+        only the parts of an SDK that it needs.
         """
         self._environ = environ
         self._builtin_url = builtin_url
@@ -126,6 +129,7 @@ class ProviderClient:
         """By provider and key of the sign-in, which the user may replace at any time."""
         self._packages = PackageProviders(idle_s, in_process)
         self._capabilities = Capabilities()
+        self._has_own_process = has_own_process
 
     def url(self, provider: ProviderSettings, path: str) -> str:
         """The URL for a provider's requests to this path; a description if there is no valid
@@ -338,7 +342,9 @@ class ProviderClient:
         if entry in self._clients:  # the library is imported already, so no thread is needed
             return *self._clients[entry], sys.modules[name]
         try:
-            library = await asyncio.to_thread(import_module, name)
+            library = await asyncio.to_thread(
+                imported, sdk(provider.kind), is_lean=self._has_own_process
+            )
         except ImportError as error:
             raise no_sdk(provider, error) from error
         if entry not in self._clients:
@@ -496,16 +502,3 @@ async def _whole(
         raise ModelError(
             f"The reply cannot be read: {error}", reason="a malformed reply"
         ) from error
-
-
-def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
-    """Import everything that a turn with this kind of provider needs, the most urgent modules
-    first; runs in a thread.
-    """
-    demo = ("parley.demo.server",) if builtin else ()
-    if kind == ACP:  # such an agent needs neither an SDK nor servers
-        import_module("acp.connection")
-        return
-    own = () if kind == PACKAGE else (sdk(kind).package,)
-    for name in (*own, *demo, *(("mcp", "jsonschema") if has_tools else ())):
-        import_module(name)

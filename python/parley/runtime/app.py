@@ -37,9 +37,10 @@ from parley.policy import topic
 from parley.policy.doubts import LEAST_SEEN_S
 from parley.policy.permissions import Permission, in_any_folder
 from parley.policy.rate import RateWindow
-from parley.providers.client import ProviderClient, warm, wire_format
+from parley.providers.client import ProviderClient, wire_format
 from parley.providers.model_lists import ModelLists
 from parley.providers.sampling_requests import Sampler
+from parley.providers.sdk_imports import warm
 from parley.runtime.agent_accounts import AgentAccounts
 from parley.runtime.agent_changes import AgentChanges
 from parley.runtime.app_accounts import AppAccounts
@@ -159,6 +160,7 @@ class App:
             self._demo_url,
             builtin_headers={PACE_HEADER: pace} if pace else {},
             in_process=objects.provider,
+            has_own_process=objects is _NO_OBJECTS,
         )
         self.models = AppModels(ModelLists(self.client, environ), lambda: self.settings, environ)
         self._rate = RateWindow(settings.safety.rate_limit_per_minute, objects.request_times)
