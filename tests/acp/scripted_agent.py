@@ -122,6 +122,13 @@ class ScriptedAgent:
                 self.ask(calls if isinstance(calls, list) else [calls], rest)
             case {"request": method, "params": params}:
                 self.wait([self.request(method, {"sessionId": self.session, **params})])
+            case {"requests": requests}:
+                self.wait(
+                    [
+                        self.request(r["request"], {"sessionId": self.session, **r["params"]})
+                        for r in requests
+                    ]
+                )
             case {"raw": line, **rest}:
                 sys.stdout.write((line + "\n") * rest.get("times", 1))
                 sys.stdout.flush()

@@ -126,7 +126,7 @@ async def test_too_many_waiting_permissions_are_cancelled(tmp_path: Path) -> Non
     async with running(run) as agents:
         made = calls(await run.reply(agents, QUESTION))
         assert len(made) == MOST_PERMISSIONS
-        agents.dismiss(CHAT, [call.call.id for call in made])
+        agents.dismiss(CHAT, {call.call.id: "" for call in made})
         while len(run.answers()) < len(many):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     outcomes = [answer["outcome"]["outcome"] for answer in run.answers()]

@@ -98,7 +98,7 @@ async def test_a_permission_ends_the_reply_and_its_outcome_continues_the_prompt(
         assert (edit.call.name, command.call.name) == ("edit", "execute")
         assert agents.awaits(CHAT, edit.call.id)
         assert run.answers() == []
-        agents.dismiss(CHAT, [command.call.id])
+        agents.dismiss(CHAT, {command.call.id: ""})
         outcome = await agents.call(CHAT, edit.call.id)
         assert (outcome.status, outcome.text) == ("ok", "done")
         text = with_results(f"{QUESTION}\n🤖:[A]\n\nSoon.\n", edit, command)
@@ -191,7 +191,7 @@ async def test_an_option_whose_id_may_also_mean_another_is_never_chosen(
         if kind == "allow_once":
             assert (await agents.call(CHAT, call.call.id)).text == NOT_ONCE
         else:
-            agents.dismiss(CHAT, [call.call.id])
+            agents.dismiss(CHAT, {call.call.id: ""})
             await until(lambda: bool(run.answers()))
     assert run.answers() == [CANCELLED]
 
@@ -350,7 +350,7 @@ async def test_an_idle_agent_ends_but_not_while_a_permission_waits(tmp_path: Pat
         call = calls(await run.reply(agents, f"{QUESTION}\n🤖:[A]\n\nOk.\n\n💬: b\n"))[0]
         await asyncio.sleep(0.2)
         assert agents.awaits(CHAT, call.call.id)
-        agents.dismiss(CHAT, [call.call.id])
+        agents.dismiss(CHAT, {call.call.id: ""})
         text = with_results(f"{QUESTION}\n🤖:[A]\n\nOk.\n\n💬: b\n\n🤖:[A]\n\nx\n", call)
         await run.reply(agents, text)
         process = next(iter(agents._processes.values()))

@@ -92,7 +92,7 @@ def ports(
     attachments = TurnAttachments(ChatAttachments(chat), observer)
     provider = PROVIDERS.__getitem__
 
-    async def no_agent(_: object) -> Outcome:
+    async def no_agent(_: object, progress: object) -> Outcome:
         return Outcome("error", "no agent")
 
     return ToolsPort(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from parley.acp.agent_pipe import AgentPipe
+from parley.acp.client_request import INVALID_PARAMS, RefusedRequest
 from parley.acp.permission_request import CANCELLED
 from parley.errors import ModelError, SettingsError
 from parley.models.agent_sign_ins import SignInMethod, sign_in_methods
@@ -25,6 +26,7 @@ from parley.processes.stderr import StderrTail
 from parley.programs import program, search_path, surroundings, working_folder
 from parley.settings.values import ProviderSettings
 from parley.text import last_words, one_line
+from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.server_settings import expand
 
 START_S = 60.0
@@ -53,6 +55,10 @@ class AgentEvents(Protocol):
         """The result of a permission request."""
         ...
 
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The result of a request for a file or a command, or a RefusedRequest."""
+        ...
+
     def lose(self) -> None:
         """Learn that the process has ended."""
         ...
@@ -62,10 +68,17 @@ class AgentProcess:
     """One process of an agent, for all chats with the same root."""
 
     def __init__(
-        self, provider: ProviderSettings, root: Path, environ: Mapping[str, str], reaper: Reaper
+        self,
+        provider: ProviderSettings,
+        root: Path,
+        environ: Mapping[str, str],
+        reaper: Reaper,
+        client_tools: frozenset[str] = frozenset(),
     ) -> None:
+        """`client_tools` are the workspace's tools for which the agent may ask."""
         self.provider = provider
         self.root = root
+        self.client_tools = client_tools
         self.name = ""
         """The agent's own name."""
         self.capabilities: Mapping[str, Any] = {}
@@ -104,11 +117,7 @@ class AgentProcess:
                 "initialize",
                 {
                     "protocolVersion": _VERSION,
-                    "clientCapabilities": {
-                        "fs": {"readTextFile": False, "writeTextFile": False},
-                        "auth": {"terminal": True},
-                        "_meta": {"terminal-auth": True},  # for agents without `auth`
-                    },
+                    "clientCapabilities": self._declared(),
                     "clientInfo": {"name": "parley", "version": "1"},
                 },
             )
@@ -116,6 +125,16 @@ class AgentProcess:
         except BaseException:
             self.end()
             raise
+
+    def _declared(self) -> dict[str, Any]:
+        return {
+            "fs": {
+                "readTextFile": "read_file" in self.client_tools,
+                "writeTextFile": "write_file" in self.client_tools,
+            },
+            "auth": {"terminal": True},
+            "_meta": {"terminal-auth": True},  # for agents without `auth`
+        }
 
     def _note(self, response: Any) -> None:
         match response:
@@ -233,7 +252,19 @@ class AgentProcess:
             return await session.ask(fields) if session is not None else CANCELLED
         if is_notification:
             return None
+        if CLIENT_TOOLS.get(method) in self.client_tools:
+            return await self._client_result(session, method, fields)
         raise self._errors.method_not_found(one_line(method, 60))
+
+    async def _client_result(
+        self, session: AgentEvents | None, method: str, params: Mapping[str, Any]
+    ) -> Any:
+        if session is None:
+            raise self._errors(INVALID_PARAMS, "there is no such session")
+        result = await session.request(method, params)
+        if isinstance(result, RefusedRequest):
+            raise self._errors(result.code, result.message)
+        return result
 
     @property
     def _errors(self) -> Any:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
 from parley.acp.agent_process import AgentProcess
 from parley.acp.agent_session import AgentSession
+from parley.acp.client_request import ClientRequest, ClientTools
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.hints import Hints
 from parley.iterators import closing
@@ -27,6 +28,7 @@ from parley.programs import start_folder
 from parley.settings.values import ProviderSettings
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
+from parley.tools.client_calls import ApprovedChange
 from parley.tools.results import Outcome
 
 IDLE_S = 600.0
@@ -46,7 +48,7 @@ class AgentProcesses:
         self._idle_s = idle_s
         self._reaper = Reaper()
         self._hints = Hints(state_folder(environ) / "agent-sessions.json")
-        self._processes: dict[tuple[str, Path], AgentProcess] = {}
+        self._processes: dict[tuple[str, Path, frozenset[str]], AgentProcess] = {}
         self._sessions: dict[str, AgentSession] = {}
         self._ids = count(1)
         self._token = secrets.token_hex(4)
@@ -57,19 +59,30 @@ class AgentProcesses:
         return f"{self._token}.{next(self._ids)}"
 
     async def stream(
-        self, provider: ProviderSettings, request: Request, chat: str, folder: Path
+        self,
+        provider: ProviderSettings,
+        request: Request,
+        chat: str,
+        folder: Path,
+        client: ClientTools | None = None,
     ) -> AsyncIterator[Event]:
         """The events of an agent's next reply: the open prompt continues if the chat says so, else a
-        new prompt is sent. `folder` is the chat's project. Raises ModelError.
+        new prompt is sent. `folder` is the chat's project, `client` the workspace, which an agent
+        may use that works in it. Raises ModelError.
         """
         turns, session = _whole(request), self._sessions.get(chat)
         digest, root = ConversationDigest(turns), self._root(provider, folder)
+        if client and not root.is_relative_to(client.root):
+            client = None
         if session and self._is_of(session, provider, root) and _continues(session, turns):
-            session.dismiss(session.asked_calls)
+            session.client = client
+            results = _results(turns)
+            session.dismiss({each: results.get(each, "") for each in session.asked_calls})
         else:
             if session:
                 await self._close(session)
-            session, is_known = await self._begun(provider, root, chat, request)
+            session, is_known = await self._begun(provider, root, chat, request, client)
+            session.client = client
             if len(turns) > 1 and not is_known and chat not in self._informed_chats:
                 self._informed_chats.add(chat)
                 yield Aside(_NEW_SESSION.format(provider.name))
@@ -101,13 +114,18 @@ class AgentProcesses:
         await session.settled()
 
     async def _begun(
-        self, provider: ProviderSettings, root: Path, chat: str, request: Request
+        self,
+        provider: ProviderSettings,
+        root: Path,
+        chat: str,
+        request: Request,
+        client: ClientTools | None,
     ) -> tuple[AgentSession, bool]:
         """A session for a prompt, and whether it knows the conversation. Raises ModelError."""
-        process = await self._process(provider, root)
+        process = await self._process(provider, root, client.names if client else frozenset())
         before = conversation_digest(_whole(request)[:-1])
         session = self._sessions.get(chat)
-        if session and self._is_of(session, provider, root) and session.digest == before:
+        if session and session.process is process and session.digest == before:
             await session.set_mode(request.mode)
             return session, True
         if session:
@@ -127,18 +145,28 @@ class AgentProcesses:
         known, _, last = (self._hints.get(_key(provider, root, chat)) or "").partition("\n")
         return known if last == digest else ""
 
-    async def process(self, provider: ProviderSettings, folder: Path) -> AgentProcess:
-        """The agent's started process for the project in `folder`. Raises ModelError."""
-        return await self._process(provider, self._root(provider, folder))
+    async def process(
+        self, provider: ProviderSettings, folder: Path, tools: Callable[[Path], frozenset[str]]
+    ) -> AgentProcess:
+        """The agent's started process for the project in `folder`, which chats will use; `tools`
+        returns the workspace's tools in its root. Raises ModelError.
+        """
+        root = self._root(provider, folder)
+        return await self._process(provider, root, tools(root))
 
-    async def _process(self, provider: ProviderSettings, root: Path) -> AgentProcess:
-        key = (provider.name, root)
+    async def _process(
+        self, provider: ProviderSettings, root: Path, client_tools: frozenset[str]
+    ) -> AgentProcess:
+        """The process for an agent that is told of these tools; each one knows them from its start.
+        Raises ModelError.
+        """
+        key = (provider.name, root, client_tools)
         process = self._processes.get(key)
         if process is None or process.is_over or process.provider != provider:
             if process is not None and not process.is_over:
                 process.end()
             process = self._processes[key] = AgentProcess(
-                provider, root, self._environ, self._reaper
+                provider, root, self._environ, self._reaper, client_tools
             )
         await process.started()
         return process
@@ -148,7 +176,7 @@ class AgentProcesses:
         one.
         """
         busy = {id(each.process) for each in self._sessions.values() if each.is_open}
-        for (name, _), process in self._processes.items():
+        for (name, *_), process in self._processes.items():
             is_idle = id(process) not in busy and process is not but
             if name == provider.name and is_idle and not process.is_over:
                 process.end()
@@ -167,20 +195,31 @@ class AgentProcesses:
 
         asyncio.get_running_loop().call_later(self._idle_s, end)
 
-    async def call(self, chat: str, call_id: str) -> Outcome:
-        """Allow a call that the user approved, once, and wait for its outcome."""
+    async def call(
+        self, chat: str, call_id: str, approved: Sequence[ApprovedChange] = ()
+    ) -> Outcome:
+        """Allow a call that the user approved, once, and wait for its outcome. `approved` are the
+        changes of files that the call was approved with.
+        """
         session = self._sessions.get(chat)
-        return await session.answer(call_id) if session else Outcome("error", NOT_AWAITED)
+        return await session.answer(call_id, approved) if session else Outcome("error", NOT_AWAITED)
+
+    async def serve(
+        self, chat: str, call_id: str, work: Callable[[ClientRequest], Awaitable[Outcome]]
+    ) -> Outcome | None:
+        """Carry out the request that became this call; None if there is no such request."""
+        session = self._sessions.get(chat)
+        return await session.serve(call_id, work) if session else None
 
     def awaits(self, chat: str, call_id: str) -> bool:
         """Whether an agent waits for the user's choice on this call."""
         session = self._sessions.get(chat)
         return session is not None and session.awaits(call_id)
 
-    def dismiss(self, chat: str, call_ids: Collection[str]) -> None:
-        """Tell a chat's agent that these calls must not run."""
+    def dismiss(self, chat: str, reasons: Mapping[str, str]) -> None:
+        """Tell a chat's agent that the calls with these ids must not run, and why."""
         if session := self._sessions.get(chat):
-            session.dismiss(call_ids)
+            session.dismiss(reasons)
 
     def mode(self, chat: str) -> str:
         """The mode of a chat's session; "" if the agent has no modes."""
@@ -206,14 +245,19 @@ def _continues(session: AgentSession, turns: Sequence[Turn]) -> bool:
     """Whether the conversation continues an open prompt: the same question, and all calls that ended
     the last reply have results."""
     last = len(_to_question(turns))
-    ids = {
-        outcome.call.id
-        for turn in turns[last:]
+    is_same = session.question == conversation_digest(turns[:last])
+    has_all = session.asked_calls <= _results(turns).keys()
+    return session.is_open and is_same and bool(session.asked_calls) and has_all
+
+
+def _results(turns: Sequence[Turn]) -> Mapping[str, str]:
+    """The results of the calls since the last question, by id."""
+    return {
+        outcome.call.id: outcome.content
+        for turn in turns[len(_to_question(turns)) :]
         if isinstance(turn, ModelTurn)
         for outcome in turn.calls
     }
-    is_same = session.question == conversation_digest(turns[:last])
-    return session.is_open and is_same and bool(session.asked_calls) and session.asked_calls <= ids
 
 
 def _to_question(turns: Sequence[Turn]) -> Sequence[Turn]:

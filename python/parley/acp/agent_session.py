@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from parley.acp.agent_process import AgentProcess
+from parley.acp.client_request import (
+    INVALID_PARAMS,
+    NO_TURN,
+    ClientRequest,
+    ClientTools,
+    RefusedRequest,
+)
 from parley.acp.permission_request import CANCELLED, PermissionRequest
+from parley.chat.transcript import ToolCall
 from parley.errors import ModelError
 from parley.models.acp import CALLS, DECLINED, RAN, STOP, UPDATE, ConversationDigest, Decoder
 from parley.models.agent_modes import ModeState, mode_state, wanted_mode
@@ -22,12 +30,20 @@ from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent
 from parley.models.events import Event, Finished, joined
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
+from parley.tools.client_calls import (
+    CLIENT_TOOLS,
+    ApprovedChange,
+    ApprovedWork,
+    ClientParamsError,
+    arguments_text,
+    client_arguments,
+)
 from parley.tools.results import Outcome
 
 MOST_QUEUED = 4_000_000
 """The most characters of updates that wait until a reply takes them."""
 MOST_PERMISSIONS = 50
-"""The most permissions of a session that may wait; further ones are cancelled."""
+"""The most calls of a session that may wait; further ones are cancelled."""
 TOGETHER_S = 0.02
 """Permissions that arrive within this time belong to one reply."""
 AFTER_S = 0.3
@@ -47,6 +63,8 @@ ASKED_LATER = "The agent asked about this call later."
 UNASKED = "The agent ran this call without waiting for the user's choice."
 NO_OUTCOME = "The agent ended its turn without reporting the call's outcome."
 TOO_MUCH = "The agent sent too much before this call's outcome."
+_TOO_MANY = "too many requests wait for the user"
+_UNAVAILABLE = "this is not available in this chat now"
 
 
 class AgentSession:
@@ -65,6 +83,11 @@ class AgentSession:
         self.asked_calls: frozenset[str] = frozenset()
         """The calls that ended the last reply."""
         self.is_replaying = False
+        self.client: ClientTools | None = None
+        """Carries out requests for files and commands; None if nothing may."""
+        self._approved = ApprovedWork()
+        self._requests = asyncio.Lock()
+        """Requests are looked at in the order of their arrival."""
         self._mode = ""
         self._mode_changes = 0
         self._next_id = next_id
@@ -72,7 +95,7 @@ class AgentSession:
         self._records = AgentRecords(next_id, max_bytes)
         self._queue: deque[tuple[Mapping[str, Any], int]] = deque()
         self._queued = 0
-        self._waiting: dict[str, PermissionRequest] = {}
+        self._waiting: dict[str, PermissionRequest | ClientRequest] = {}
         self._new: list[str] = []
         """The calls that no reply has contained yet."""
         self._early: dict[str, Outcome] = {}
@@ -174,6 +197,7 @@ class AgentSession:
         self._records = AgentRecords(self._next_id, self._max_bytes)
         self._is_cancelled, self.digest, self.asked_calls = False, "", frozenset()
         self._was_declined = False
+        self._approved.changes.clear()
         params = {"sessionId": self.id, "prompt": blocks}
         self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
         self._prompt.add_done_callback(self._ended)
@@ -399,37 +423,83 @@ class AgentSession:
         if made is None:
             return CANCELLED
         permission = PermissionRequest(made, options, asyncio.get_running_loop().create_future())
-        self._waiting[made.id] = permission
-        self._new.append(made.id)
-        self._news.set()
+        self._wait_for(made, permission)
         return await permission.answer
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The result of a request for a file or a command, perhaps after the user has decided; or a
+        RefusedRequest."""
+        client, prompt = self.client, self._prompt
+        if client is None or CLIENT_TOOLS[method] not in client.names:
+            return RefusedRequest(_UNAVAILABLE)
+        if not self._takes_updates:
+            return RefusedRequest(NO_TURN)
+        try:
+            arguments = client_arguments(method, params, client.root)
+            async with self._requests:
+                at_once = await client.at_once(CLIENT_TOOLS[method], arguments, self._approved)
+            text = arguments_text(arguments) if at_once is None else ""
+        except ClientParamsError as error:
+            return RefusedRequest(str(error), INVALID_PARAMS)
+        if at_once is not None:
+            return at_once
+        if prompt is not self._prompt or not self._takes_updates:
+            return RefusedRequest(NO_TURN)
+        if len(self._waiting) >= MOST_PERMISSIONS:
+            return RefusedRequest(_TOO_MANY)
+        call = ToolCall(self._next_id(), CLIENT_TOOLS[method], text)
+        answer = asyncio.get_running_loop().create_future()
+        self._wait_for(call, ClientRequest(call, client.root, answer, self._approved))
+        return await answer
+
+    def _wait_for(self, call: ToolCall, request: PermissionRequest | ClientRequest) -> None:
+        self._waiting[call.id] = request
+        self._new.append(call.id)
+        self._news.set()
 
     def awaits(self, call_id: str) -> bool:
         """Whether the agent still waits for the user's choice on this call."""
         return call_id in self._waiting or call_id in self._early
 
-    def dismiss(self, call_ids: Collection[str]) -> None:
-        """Tell the agent that these calls must not run."""
-        for call_id in call_ids:
+    def dismiss(self, reasons: Mapping[str, str]) -> None:
+        """Tell the agent that the calls with these ids must not run, and why."""
+        for call_id, why in reasons.items():
             permission, early = self._waiting.pop(call_id, None), self._early.pop(call_id, None)
             if permission:
-                permission.reject()
+                permission.reject(why)
                 self._was_declined = True
             if permission and early:  # it ran all the same, so the file says so
                 ran = replace(permission.call, id=self._next_id())
                 self._put({RAN: RanByAgent(ran, early)}, len(early.text))
 
-    async def answer(self, call_id: str) -> Outcome:
-        """Allow a call, and wait for its outcome."""
+    async def serve(
+        self, call_id: str, work: Callable[[ClientRequest], Awaitable[Outcome]]
+    ) -> Outcome | None:
+        """Carry out the request that became this call; None if there is no such request."""
+        request = self._waiting.get(call_id)
+        if not isinstance(request, ClientRequest):
+            return None
+        del self._waiting[call_id]
+        try:
+            return await work(request)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        finally:
+            request.cancel()  # it has an answer, unless the work failed
+
+    async def answer(self, call_id: str, approved: Sequence[ApprovedChange] = ()) -> Outcome:
+        """Allow a call, and wait for its outcome. The user has approved these changes with it."""
         permission, early = self._waiting.pop(call_id, None), self._early.pop(call_id, None)
         if early:
             if permission:
                 permission.cancel()
             return early
-        if permission is None:
+        if not isinstance(permission, PermissionRequest):
             return Outcome("error", NOT_AWAITED)
         future = asyncio.get_running_loop().create_future()
         self._outcomes[call_id] = future
+        self._approved.changes += approved
         try:
             if not permission.approve():
                 return Outcome("error", NOT_ONCE)

@@ -29,8 +29,9 @@ class PermissionRequest:
         cancelled."""
         return self._select("allow_once")
 
-    def reject(self) -> None:
-        """Reject this call once; cancel it if the agent does not offer that."""
+    def reject(self, why: str = "") -> None:
+        """Reject this call once; cancel it if the agent does not offer that. The protocol has no
+        place for the reason."""
         self._select("reject_once")
 
     def cancel(self) -> None:

@@ -72,7 +72,7 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
     """Refuse calls; each call is given a result with the reason."""
-    ports.agents.dismiss([proposal.call.id for proposal, _ in results])
+    ports.agents.dismiss({proposal.call.id: result.body for proposal, result in results})
     ports.ledger.record(Disowned(tuple((p.call.id, p.call.arguments) for p, _ in results)))
     await settle(ports, results)
     for proposal, result in results:
@@ -149,7 +149,7 @@ async def run_tools(
     pending = list[PendingError]()
     ports.observer.status(status_texts.using(proposal.call.name for proposal in proposals))
     batches = _batches(proposals, approvals) if settings.parallel else [[p] for p in proposals]
-    if all((tool := _tool(p, approvals)) and is_of_agent(tool) for p in proposals):
+    if all(ports.agents.awaits(each.call.id) for each in proposals):
         batches = [
             list(proposals)
         ]  # the agent runs them in its own order, perhaps after all choices
@@ -168,10 +168,6 @@ async def run_tools(
             await cut_off(ports, too_long(settings))
             return Notice("Unable to complete task", too_long(settings))
     return Notice("Interrupted", str(pending[0])) if pending else None
-
-
-def _tool(proposal: Proposal, approvals: Approvals) -> Tool | None:
-    return approvals.catalogue.get(proposal.call.name)
 
 
 def _batches(proposals: Sequence[Proposal], approvals: Approvals) -> list[list[Proposal]]:

@@ -114,10 +114,11 @@ async def refused_calls(
     """Waiting calls that must not or cannot run, with their results, so the user does not have to
     decide them: to Parley's tools for servers, and of agents that wait no longer.
     """
-    refused = list[tuple[Proposal, Result]]()
+    refused, catalogue = list[tuple[Proposal, Result]](), observation.catalogue
+    is_agents = any(is_of_agent(tool) for _, tool in catalogue.tools)
     for call in calls:
-        tool = observation.catalogue.get(call.call.name)
-        if tool is not None and is_of_agent(tool):
+        tool = catalogue.get(call.call.name)
+        if tool is not None and is_agents:
             if not ports.agents.awaits(call.call.id):
                 refused.append((call, Result("refused", NOT_AWAITED)))
             continue

@@ -173,8 +173,8 @@ class AgentCalls(Protocol):
         """Whether the agent still waits for the choice on this call."""
         ...
 
-    def dismiss(self, call_ids: Collection[str]) -> None:
-        """Tell the agent that these calls will not run."""
+    def dismiss(self, reasons: Mapping[str, str]) -> None:
+        """Tell the agent that the calls with these ids will not run, and why."""
         ...
 
 
@@ -185,7 +185,7 @@ class NoAgentCalls:
         """No agent waits."""
         return False
 
-    def dismiss(self, call_ids: Collection[str]) -> None:
+    def dismiss(self, reasons: Mapping[str, str]) -> None:
         """Nothing to do."""
 
 

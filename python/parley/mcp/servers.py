@@ -106,14 +106,14 @@ class Servers:
         await asyncio.gather(*(supervisor.settled() for supervisor in self._enabled()))
         return self.offered()
 
-    async def begin(self, *, again: bool = False) -> None:
-        """Start the servers that are not running; start a server that has just failed only if
-        `again`.
+    async def begin(self, *, again: bool = False, only: Collection[str] | None = None) -> None:
+        """Start the servers that are not running, or `only` these; start a server that has just
+        failed only if `again`.
         """
         if not self._closed:
             await self._import_sdk()  # slow on a busy machine, so before any time limit starts
             for supervisor in self._enabled():
-                if not supervisor.is_listed:
+                if not supervisor.is_listed and (only is None or supervisor.settings.name in only):
                     supervisor.begin(again=again)
 
     def awaited(self) -> tuple[str, ...]:

@@ -32,18 +32,24 @@ class TerminalCommand:
 
 
 class AgentAccounts:
-    """The sign-ins of the agents of one app; `folder` returns the user's project."""
+    """The sign-ins of the agents of one app; `folder` returns the user's project, `tools` the
+    workspace's tools that an agent in a folder may ask for."""
 
     def __init__(
-        self, agents: AgentProcesses, environ: Mapping[str, str], folder: Callable[[], Path]
+        self,
+        agents: AgentProcesses,
+        environ: Mapping[str, str],
+        folder: Callable[[], Path],
+        tools: Callable[[Path], frozenset[str]],
     ) -> None:
         self._agents = agents
         self._environ = environ
         self._folder = folder
+        self._tools = tools
 
     async def methods(self, provider: ProviderSettings) -> Sequence[SignInMethod]:
         """The ways to sign in that the agent names. Raises ParleyError if there are none."""
-        process = await self._agents.process(provider, self._folder())
+        process = await self._agents.process(provider, self._folder(), self._tools)
         if not process.sign_ins:
             raise ParleyError(
                 f"{provider.name} names no way to sign in. Sign in with its own program"
@@ -52,7 +58,7 @@ class AgentAccounts:
 
     async def command(self, provider: ProviderSettings, method: SignInMethod) -> TerminalCommand:
         """The command of a method for a terminal. Raises ParleyError."""
-        process = await self._agents.process(provider, self._folder())
+        process = await self._agents.process(provider, self._folder(), self._tools)
         own, env = process.command()
         words = [*own, *method.words]
         if method.command:
@@ -67,7 +73,7 @@ class AgentAccounts:
 
     async def authenticate(self, provider: ProviderSettings, method: SignInMethod) -> None:
         """Let the agent sign the user in itself. Raises ParleyError."""
-        process = await self._agents.process(provider, self._folder())
+        process = await self._agents.process(provider, self._folder(), self._tools)
         try:
             await process.request("authenticate", {"methodId": method.id}, SIGN_IN_S)
         except asyncio.CancelledError:  # the agent would wait on
@@ -77,7 +83,7 @@ class AgentAccounts:
 
     async def sign_out(self, provider: ProviderSettings) -> None:
         """Let the agent delete its login. Raises ParleyError if it cannot."""
-        process = await self._agents.process(provider, self._folder())
+        process = await self._agents.process(provider, self._folder(), self._tools)
         match process.capabilities.get("auth"):
             case {"logout": {}}:
                 await process.request("logout", {})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,12 +37,19 @@ class AgentChanges:
     environ: Mapping[str, str]
 
     @asynccontextmanager
-    async def recorded(self, key: CallKey) -> AsyncIterator[None]:
-        """Record the changes that are made inside this context."""
+    async def recorded(self, key: CallKey) -> AsyncIterator[Callable[[Path], Awaitable[None]]]:
+        """Record the changes that are made inside this context, except those that Parley itself has
+        made and recorded: the yielded function receives their paths.
+        """
         named = await asyncio.to_thread(self._named, key)
         tree = "" if named or key.tool not in _MAY_CHANGE_ANY else await self._tree(is_after=False)
+
+        async def note(path: Path) -> None:
+            now = await asyncio.to_thread(self._state, str(path))
+            named[:] = [now if now and each.path == now.path else each for each in named]
+
         try:
-            yield
+            yield note
         finally:
             with suppress(ParleyError):  # without a record, the call still has its result
                 await self._record(key, named, tree)

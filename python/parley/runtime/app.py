@@ -188,7 +188,7 @@ class App:
             else AgentProcesses(environ, settings.loop.result_max_bytes)
         )
         self.agent_accounts = AgentAccounts(
-            self.agent_processes, environ, lambda: Path(self.project())
+            self.agent_processes, environ, lambda: Path(self.project()), self.workspace.client_tools
         )
         self.accounts = AppAccounts(
             self.servers, self.client.accounts, lambda: self.settings, self.look_at_logins
@@ -496,7 +496,8 @@ class App:
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
         project, watch = partial(self._project_of, folder), partial(self._agent_changes, chat)
-        agents = ChatAgents(self.agent_processes, chat, project, watch)
+        most = self.settings.loop.result_max_bytes
+        agents = ChatAgents(self.agent_processes, chat, project, watch, self.workspace.tools, most)
         model = ModelPort(
             self.client,
             *shared,

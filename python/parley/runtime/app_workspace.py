@@ -14,6 +14,7 @@ from parley.processes.reaper import Reaper
 from parley.runtime.call_previews import CallPreviews
 from parley.settings.values import WorkspaceSettings
 from parley.storage.checkpoints import Checkpoints
+from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.server_settings import WORKSPACE, ServerSettings
 from parley.workspace.boundary import Boundary
 from parley.workspace.editor_code import EditorCode
@@ -79,6 +80,16 @@ class AppWorkspace:
         directory.
         """
         return CallPreviews(self._boundary, self.files, folder, self._sandbox_note)
+
+    def tools(self) -> Workspace | None:
+        """The workspace in the current root; None if its tools are not offered."""
+        return self._workspace(self.root.path) if self.root.path else None
+
+    def client_tools(self, folder: Path) -> frozenset[str]:
+        """The tools that an agent of another program in this folder may ask for."""
+        if self.root.path is None or not folder.is_relative_to(self.root.path):
+            return frozenset()
+        return frozenset(CLIENT_TOOLS.values())
 
     def _boundary(self) -> Boundary | None:
         return self._around(self.root.path) if self.root.path else None

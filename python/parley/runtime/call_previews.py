@@ -107,12 +107,10 @@ class CallPreviews:
             return self._of_named_files(tool.name, arguments)
         paths = filter(None, (path for each in edits for path in (each.path, each.to)))
         guards = filter(None, map(self._guard_of, paths))
-        lines = (f"{path}\0{text}" for path, text in texts.items())
-        base = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
         return replace(
             preview,
             changes=tuple(replace(each, path=self._short(each.path)) for each in preview.changes),
-            base=base,
+            base=announced_base(texts),
             is_binding=True,
             is_announced=True,
             notes=(_ANNOUNCED, *preview.notes),
@@ -188,6 +186,12 @@ class CallPreviews:
             changes.append(FilePreview(edit.path, text, new, edit.to))
             earlier[path] = new
         return CallPreview(tuple(changes), notes=tuple(notes)) if changes or notes else None
+
+
+def announced_base(texts: Mapping[str, str | None]) -> str:
+    """The digest of the texts, by path, that an agent's announced changes were computed from."""
+    lines = (f"{path}\0{text}" for path, text in texts.items())
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _decoded(proposal: Proposal) -> Mapping[str, Any] | None:

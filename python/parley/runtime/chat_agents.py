@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from parley.acp.agent_processes import AgentProcesses
+from parley.acp.client_request import ClientRequest
+from parley.mcp.server_session import Progress
 from parley.models.events import Event
 from parley.models.request import Request
 from parley.policy.approval import CallKey
+from parley.policy.permissions import is_of_workspace
 from parley.runtime.agent_changes import AgentChanges
+from parley.runtime.workspace_client import WorkspaceClient
 from parley.settings.values import ProviderSettings
+from parley.tools.agent_calls import NOT_AWAITED
+from parley.tools.catalogue import Catalogue
 from parley.tools.results import Outcome
+from parley.workspace.toolbox import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +33,50 @@ class ChatAgents:
     """Returns the chat's project."""
     changes: Callable[[str, Path], AgentChanges]
     """Watches the files in the project for the call with this id."""
+    workspace: Callable[[], Workspace | None]
+    """Returns the workspace; None if its tools are not offered."""
+    max_bytes: int
+    """The limit of a result in the chat."""
 
     def stream(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
         """The events of an agent's reply."""
-        return self.agents.stream(provider, request, self.chat, self.folder())
+        client = self._client(request.catalogue)
+        return self.agents.stream(provider, request, self.chat, self.folder(), client)
 
-    async def call(self, key: CallKey) -> Outcome:
-        """Allow a call that was approved with this key, and wait for its outcome."""
+    def _client(self, catalogue: Catalogue | None = None) -> WorkspaceClient | None:
+        """The workspace for the agent, with the tools in this catalogue; None if it has none."""
+        own = [t for _, t in catalogue.tools if is_of_workspace(t)] if catalogue else []
+        work = self.workspace()
+        if work is None or (catalogue and not own):
+            return None
+        return WorkspaceClient(work, self.chat, frozenset(t.name for t in own), self.max_bytes)
+
+    async def call(self, key: CallKey, progress: Progress) -> Outcome:
+        """Allow a call that was approved with this key, and wait for its outcome; or carry out the
+        request that it was made from.
+        """
         if not self.awaits(key.id):
-            return await self.agents.call(self.chat, key.id)
-        async with self.changes(key.id, self.folder()).recorded(key):
-            return await self.agents.call(self.chat, key.id)
+            return Outcome("error", NOT_AWAITED)
+        client = self._client()
+
+        async def work(request: ClientRequest) -> Outcome:
+            if client is None:
+                request.cancel()
+                return Outcome("error", NOT_AWAITED)
+            return await client.serve(request, key)
+
+        served = await self.agents.serve(self.chat, key.id, work)
+        if served is not None:
+            return served
+        async with self.changes(key.id, self.folder()).recorded(key) as on_write:
+            known = client.approved_by if client else None
+            approved = await asyncio.to_thread(known, key, on_write) if known else []
+            return await self.agents.call(self.chat, key.id, approved)
 
     def awaits(self, call_id: str) -> bool:
         """Whether the agent still waits for the choice on this call."""
         return self.agents.awaits(self.chat, call_id)
 
-    def dismiss(self, call_ids: Collection[str]) -> None:
-        """Tell the agent that these calls will not run."""
-        self.agents.dismiss(self.chat, call_ids)
+    def dismiss(self, reasons: Mapping[str, str]) -> None:
+        """Tell the agent that the calls with these ids will not run, and why."""
+        self.agents.dismiss(self.chat, reasons)

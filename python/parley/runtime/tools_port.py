@@ -34,7 +34,7 @@ from parley.tools.schema import decode_arguments
 from parley.tools.server_settings import WORKSPACE
 from parley.tools.tasks import TaskHandle
 
-AgentCall: TypeAlias = Callable[[CallKey], Awaitable[Outcome]]
+AgentCall: TypeAlias = Callable[[CallKey, Progress], Awaitable[Outcome]]
 
 _MOMENT_S = 0.3
 """In seconds; the status does not show calls and waits that are shorter than this."""
@@ -68,7 +68,7 @@ class ToolsPort:
         """`client` asks the request's `provider` to describe a call.
 
         `attachments` saves the parts of results that are not text. `agent_call` allows a call that
-        an agent of another program runs.
+        an agent of another program runs, or carries out a call that the agent requests.
         """
         self._agent_call = agent_call
         self._servers = servers
@@ -100,7 +100,7 @@ class ToolsPort:
         """
         known = narrow(self._servers.offered())
         if any(is_of_agent(tool) for _, tool in known.tools):
-            return known  # an agent of another program has its own tools, and needs no server
+            return await self._agents_catalogue(known, narrow)
         is_choice = bool(calls) and not self._has_begun and all(map(known.get, calls))
         await self._servers.begin(again=not (self._has_begun or is_choice))
         self._has_begun = True
@@ -118,6 +118,15 @@ class ToolsPort:
             self._observer.on_event(MissingTools(again))
         self._missing.update(missing)
         return self._in_one_folder(offered)
+
+    async def _agents_catalogue(self, known: Catalogue, narrow: Narrow) -> Catalogue:
+        """The tools of an agent of another program, which needs no server but the workspace."""
+        own = tuple(name for name in known.missing if name not in self._passed)
+        if own:
+            await self._servers.begin(again=not self._has_begun, only=own)
+            await self._wait_for(own)
+        self._has_begun = True
+        return self._in_one_folder(narrow(self._servers.offered()))
 
     def _in_one_folder(self, offered: Catalogue) -> Catalogue:
         """The tools, but the workspace is missing if the user has changed to another project since
@@ -173,11 +182,11 @@ class ToolsPort:
             decoded = decode_arguments(arguments)
         except ValueError as error:
             return Result("error", invalid_arguments(str(error)))
-        if is_of_agent(tool):
-            return await self._attachments.result_of(await self._agent_call(key))
+        progress = self._progress_of(tool, arguments)
+        if is_of_agent(tool) or self._provider(request.provider).is_agent:
+            return await self._attachments.result_of(await self._agent_call(key, progress))
         words = asyncio.ensure_future(self._describe(tool, arguments, request))
         try:
-            progress = self._progress_of(tool, arguments)
             outcome = await self._servers.call(
                 tool, decoded, task, progress=progress, clock=self._clock
             )

@@ -6,8 +6,9 @@ The front matter selects and restricts; it never allows more than the settings d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from parley.chat.front_matter import FrontMatter, read_front_matter
@@ -23,6 +24,7 @@ from parley.models.model_list import ModelList
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.models.tool_room import ToolRoom
+from parley.policy.permissions import is_of_workspace
 from parley.policy.rules import Rules
 from parley.policy.turn_limits import Limits
 from parley.settings.load import merged
@@ -41,8 +43,9 @@ from parley.settings.values import (
 from parley.text import one_line
 from parley.tools.agent_calls import agent_catalogue, agent_identity
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.selection import may_take, takes
-from parley.tools.server_settings import MOCK
+from parley.tools.server_settings import MOCK, WORKSPACE
 
 _MODE_SHOWN = 40
 _OF_AGENTS = Loop(max_iterations=1000, max_consecutive_errors=1000, timeout_s=4 * 3600.0)
@@ -305,9 +308,7 @@ def _narrowing(
     globs = _globs(agent, front)
     if provider.is_agent:
         own = agent_catalogue(provider.name, agent_identity(provider.command, provider.cwd))
-        kinds = [tool for wire, tool in own.tools if _takes(globs, tool)]
-        only = Catalogue.of(kinds)
-        return lambda _: only
+        return partial(_agents_tools, [t for _, t in own.tools if _takes(globs, t)], globs)
     mock = settings.mcp.mock or provider.builtin
 
     def narrow(catalogue: Catalogue) -> Catalogue:
@@ -323,3 +324,15 @@ def _narrowing(
         )
 
     return narrow
+
+
+def _agents_tools(kinds: Sequence[Tool], globs: Sequence[Any], catalogue: Catalogue) -> Catalogue:
+    """The tools of an agent of another program: its kinds of calls, and the workspace's tools for
+    which it may ask Parley."""
+    asked = (
+        tool
+        for _, tool in catalogue.tools
+        if is_of_workspace(tool) and tool.name in CLIENT_TOOLS.values() and _takes(globs, tool)
+    )
+    missing = [name for name in catalogue.missing if name == WORKSPACE]
+    return Catalogue.of([*kinds, *asked], missing)

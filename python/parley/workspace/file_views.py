@@ -11,7 +11,7 @@ from parley.media import PICTURE_BYTES, TYPES, kind_of
 from parley.text import size_text
 from parley.tools.file_text import FileTextError, decoded
 from parley.workspace.boundary import Boundary
-from parley.workspace.editor_files import EditorFiles
+from parley.workspace.editor_files import EditorFiles, OpenText
 from parley.workspace.listing import name_of
 from parley.workspace.opening import legible_path
 
@@ -42,11 +42,8 @@ async def read_file(
     place = await asyncio.to_thread(boundary.place, path)
     buffer = await editor.text(boundary.path(place))
     if buffer:
-        origin = "from the editor's buffer"
-        origin += ", with unsaved changes" if buffer.is_modified else ""
-        return FileView(
-            _numbered(place, buffer.text.replace("\r\n", "\n"), first_line, last_line, origin)
-        )
+        unsaved = buffer.text.replace("\r\n", "\n")
+        return FileView(_numbered(place, unsaved, first_line, last_line, _origin(buffer)))
     content = await asyncio.to_thread(_content, boundary, place)
     kind = kind_of(content) or ""
     if TYPES.get(kind, "").startswith("image/"):
@@ -57,6 +54,30 @@ async def read_file(
             f"{name_of(place)}: {_type_of(place, kind)}, {size_text(len(content))}: not text"
         )
     return FileView(_numbered(place, text, first_line, last_line))
+
+
+async def read_lines(
+    boundary: Boundary, editor: EditorFiles, path: str, first_line: int = 1, last_line: int = 0
+) -> tuple[str, str]:
+    """A text file's lines as they are, and as `read_file` shows them. Raises ParleyError."""
+    place = await asyncio.to_thread(boundary.place, path)
+    if buffer := await editor.text(boundary.path(place)):
+        text, origin = buffer.text, _origin(buffer)
+    else:
+        content, origin = await asyncio.to_thread(_content, boundary, place), ""
+        try:
+            text = decoded(content).text
+        except FileTextError as error:
+            raise ParleyError(f"{name_of(place)}: {error}") from error
+    shown = _numbered(place, text.replace("\r\n", "\n"), first_line, last_line, origin)
+    lines = text.split("\n")
+    end = len(lines) if last_line <= 0 else last_line
+    ending = "\n" if end < len(lines) else ""
+    return "\n".join(lines[first_line - 1 : end]) + ending, shown
+
+
+def _origin(buffer: OpenText) -> str:
+    return "from the editor's buffer" + (", with unsaved changes" if buffer.is_modified else "")
 
 
 def _content(boundary: Boundary, place: str) -> bytes:

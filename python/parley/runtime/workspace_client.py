@@ -1,0 +1,217 @@
+"""The workspace as the client of an agent of another program: reads and writes files for it.
+
+A request is carried out only if the user approved the call that it became, or approved exactly this
+change with another call of the agent. Decides nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parley.acp.client_request import (
+    INVALID_PARAMS,
+    NOT_FOUND,
+    ClientRequest,
+    RefusedRequest,
+)
+from parley.errors import ParleyError
+from parley.policy.approval import CallKey
+from parley.runtime.call_previews import announced_base
+from parley.text import one_line
+from parley.tools.client_calls import ApprovedChange, ApprovedWork
+from parley.tools.file_edits import FileEdit, file_edits
+from parley.tools.file_text import FileTextError, decoded
+from parley.tools.results import Outcome, outcome
+from parley.tools.schema import decode_arguments
+from parley.tools.text_changes import OwnText
+from parley.tools.text_edits import EditError
+from parley.workspace.boundary import Boundary
+from parley.workspace.change_tools import CallOrigin, ChangeTools
+from parley.workspace.file_views import read_lines
+from parley.workspace.opening import BoundaryError
+from parley.workspace.planning import LARGEST_FILE, PlanError, plan_of, state_of
+from parley.workspace.toolbox import Workspace
+from parley.workspace.writing import ChangedError, carry_out
+
+_MOVED = "the workspace has moved to another folder, so this did not run. Ask again"
+_EDITED = (
+    "the user edited this change before approving it, so the file has other text than was sent. "
+    "Read it again"
+)
+_REWORDED = "the call in the chat is not the one that was requested, so it did not run"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceClient:
+    """Implements the client's tools for one chat."""
+
+    work: Workspace
+    chat: str
+    names: frozenset[str]
+    max_bytes: int
+    """The limit of a result in the chat."""
+
+    @property
+    def root(self) -> Path:
+        """The workspace's root."""
+        return self.work.boundary.root
+
+    # --- Before the user is asked -----------------------------------------------------------------
+
+    async def at_once(
+        self, tool: str, arguments: Mapping[str, Any], approved: ApprovedWork
+    ) -> Mapping[str, Any] | RefusedRequest | None:
+        """The answer to a request that needs no choice; None for any other."""
+        try:
+            if tool == "write_file":
+                return await self._written_at_once(arguments, approved)
+            return await self._read_at_once(arguments, approved)
+        except (BoundaryError, FileTextError) as error:
+            return RefusedRequest(str(error), INVALID_PARAMS)
+        except (ParleyError, OSError) as error:
+            return RefusedRequest(str(error))
+
+    async def _read_at_once(
+        self, arguments: Mapping[str, Any], approved: ApprovedWork
+    ) -> Mapping[str, Any] | RefusedRequest | None:
+        path, boundary = arguments["path"], self.work.boundary
+        place = await asyncio.to_thread(boundary.place, path)
+        target = boundary.path(place)
+        if not await asyncio.to_thread(os.path.lexists, target):
+            # One agent takes an error for a missing file only if it finds this word.
+            why = f"{one_line(path)}: there is no such file (ENOENT)"
+            return RefusedRequest(why, NOT_FOUND)
+        if await asyncio.to_thread(boundary.guard, path):
+            return None
+        text, _ = await self._lines(arguments)
+        return {"content": text} if approved.has_text(target, text) else None
+
+    async def _written_at_once(
+        self, arguments: Mapping[str, Any], approved: ApprovedWork
+    ) -> Mapping[str, Any] | None:
+        path, content, boundary = arguments["path"], arguments["content"], self.work.boundary
+        target = boundary.path(await asyncio.to_thread(boundary.place_to_write, path))
+        text = await self._text_now(path)
+        for each in approved.changes:
+            if (each.path, each.after) == (target, content) and text in (each.before, content):
+                approved.changes.remove(each)
+                is_there = text == content or await self._write(each, path)
+                # The agent may have written it itself, even just now.
+                if is_there or await self._text_now(path) == content:
+                    approved.note_text(target, content)
+                    return {}
+                return None
+        if text == content and not await asyncio.to_thread(boundary.guard, path):
+            return {}
+        return None
+
+    async def _text_now(self, path: str) -> str | None:
+        boundary = self.work.boundary
+        place = await asyncio.to_thread(boundary.place_to_write, path)
+        state = await state_of(boundary, self.work.editor, place)
+        return None if state.content is None else state.text().text
+
+    async def _lines(self, arguments: Mapping[str, Any]) -> tuple[str, str]:
+        """The lines that a request is about, as they are and as they are shown."""
+        lines = arguments.get("first_line", 1), arguments.get("last_line", 0)
+        return await read_lines(self.work.boundary, self.work.editor, arguments["path"], *lines)
+
+    async def _write(self, approved: ApprovedChange, path: str) -> bool:
+        """Make an approved change; False if it would not be exactly this change."""
+        boundary, editor = self.work.boundary, self.work.editor
+        edit = FileEdit(path, "write", OwnText(approved.after))
+        recorder = self.work.recorder(CallOrigin(self.chat, approved.call_id, approved.base))
+        try:
+            plan = await plan_of([edit], boundary, editor, {})
+            if [each.texts() for each in plan.changes] != [(approved.before, approved.after)]:
+                return False
+            await carry_out(plan.changes, boundary, editor, recorder)
+        except (PlanError, ChangedError):
+            return False
+        await approved.on_write(approved.path)
+        return True
+
+    def approved_by(
+        self, key: CallKey, on_write: Callable[[Path], Awaitable[None]]
+    ) -> list[ApprovedChange]:
+        """The changes that the user approved with a call of an agent, as shown; none if the files
+        have changed since.
+        """
+        edits = file_edits(key.tool, decode_arguments(key.arguments))
+        boundary, texts = self.work.boundary, dict[str, str | None]()
+        now = dict[str, tuple[str | None, str | None]]()
+        try:
+            for edit in edits:
+                if not edit.path.startswith("/"):
+                    return []  # it may be relative to another folder
+                place = boundary.place_to_write(edit.path)
+                text = texts[edit.path] = _text(boundary, place)
+                before, last = now.get(place, (text, text))
+                now[place] = before, edit.applied(last)
+        except (ParleyError, OSError, EditError):
+            return []
+        if announced_base(texts) != key.base:
+            return []
+        return [
+            ApprovedChange(key.id, key.base, boundary.path(place), before, after, on_write)
+            for place, (before, after) in now.items()
+            if after is not None
+        ]
+
+    # --- After the user's yes ---------------------------------------------------------------------
+
+    async def serve(self, request: ClientRequest, key: CallKey) -> Outcome:
+        """Carry out a request that was approved with this key; the agent receives its answer."""
+        is_edited = key.arguments != request.call.arguments
+        why = _MOVED if request.root != self.root else ""
+        if is_edited and key.tool != "write_file":
+            why = why or _REWORDED
+        try:
+            if not why:
+                return await self._serve(request, key, is_edited=is_edited)
+        except ParleyError as error:
+            why = str(error)
+        request.fail(why)
+        return Outcome("error", why)
+
+    async def _serve(self, request: ClientRequest, key: CallKey, *, is_edited: bool) -> Outcome:
+        arguments = decode_arguments(key.arguments)
+        if key.tool == "write_file":
+            return await self._serve_write(request, key, arguments, is_edited=is_edited)
+        return await self._serve_read(request, arguments)
+
+    async def _serve_read(self, request: ClientRequest, arguments: Mapping[str, Any]) -> Outcome:
+        text, shown = await self._lines(arguments)
+        self._note(request, arguments, text)
+        request.fulfil({"content": text})
+        block = {"type": "text", "text": shown}
+        return outcome("ok", [block], max_bytes=self.max_bytes)
+
+    async def _serve_write(
+        self, request: ClientRequest, key: CallKey, arguments: Mapping[str, Any], *, is_edited: bool
+    ) -> Outcome:
+        tools = ChangeTools(self.work.boundary, self.work.editor, self.work.recorder)
+        done = await tools.run(key.tool, arguments, CallOrigin(self.chat, key.id, key.base))
+        if is_edited:
+            request.fail(_EDITED)
+        else:
+            self._note(request, arguments, arguments["content"])
+            request.fulfil({})
+        return outcome("ok", [{"type": "text", "text": done}], max_bytes=self.max_bytes)
+
+    def _note(self, request: ClientRequest, arguments: Mapping[str, Any], text: str) -> None:
+        boundary = self.work.boundary
+        request.approved.note_text(boundary.path(boundary.place(arguments["path"])), text)
+
+
+def _text(boundary: Boundary, place: str) -> str | None:
+    """The text of a file on disk; None if there is none."""
+    try:
+        return decoded(boundary.content(place, LARGEST_FILE)).text
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,114 @@
+"""Requests of agents to their client, as calls of the workspace's tools. Pure.
+
+The approval of a call then is the approval of the request. Knows the parameters of the protocol's
+requests, but neither the connection nor files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parley.errors import ParleyError
+
+# https://agentclientprotocol.com/protocol/file-system and `meta.py` in agent-client-protocol 0.12.1,
+# read 2026-11-26.
+CLIENT_TOOLS: Mapping[str, str] = {
+    "fs/read_text_file": "read_file",
+    "fs/write_text_file": "write_file",
+}
+"""The workspace's tool for each request that the user decides on."""
+MOST_WRITTEN = 2_000_000
+"""The most characters of a call's arguments."""
+_MOST_TEXTS = 10_000
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class ClientParamsError(ParleyError):
+    """The parameters of a request are invalid; the text is for the agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedChange:
+    """A change of a file that the user approved with an agent's call, and that has not been made."""
+
+    call_id: str
+    base: str
+    """The digest of all texts that the call's changes were computed from."""
+    path: Path
+    before: str | None
+    """The text from which the approved diff was computed; None for no file."""
+    after: str
+    on_write: Callable[[Path], Awaitable[None]] = field(compare=False)
+    """Receives the path when Parley has recorded and made the change."""
+
+
+class ApprovedWork:
+    """What the user has approved for one session of an agent beyond the calls themselves."""
+
+    def __init__(self) -> None:
+        self.changes = list[ApprovedChange]()
+        """The changes that were approved during this prompt, and that were not made."""
+        self._texts = set[str]()
+
+    def note_text(self, path: Path, text: str) -> None:
+        """Note that the agent has this text of a file with the user's approval."""
+        if len(self._texts) >= _MOST_TEXTS:
+            self._texts.clear()
+        self._texts.add(_digest(path, text))
+
+    def has_text(self, path: Path, text: str) -> bool:
+        """Whether the agent has this text of a file, so that nothing is disclosed by it."""
+        return _digest(path, text) in self._texts
+
+
+def _digest(path: Path, text: str) -> str:
+    return hashlib.sha256(f"{path}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def client_arguments(method: str, params: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """The arguments of the tool for a request; paths are from the workspace's root if they are in
+    it. Raises ClientParamsError.
+    """
+    match method, params:
+        case "fs/read_text_file", {"path": str(path)}:
+            first, most = _number(params, "line"), _number(params, "limit")
+            lines = {"first_line": first} if first is not None else {}
+            if most is not None:
+                lines["last_line"] = (first or 1) + most - 1
+            return {"path": _place(path, root), **lines}
+        case "fs/write_text_file", {"path": str(path), "content": str(content)}:
+            return {"path": _place(path, root), "content": content}
+    raise ClientParamsError(f"the parameters of {method} are invalid")
+
+
+def arguments_text(arguments: Mapping[str, Any]) -> str:
+    """Arguments as JSON. Raises ClientParamsError if they are too large for a call."""
+    text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    if _SURROGATE.search(text):
+        text = json.dumps(arguments, separators=(",", ":"))
+    if len(text) > MOST_WRITTEN:
+        raise ClientParamsError(f"the request has more than {MOST_WRITTEN:,} characters")
+    return text
+
+
+def _number(params: Mapping[str, Any], name: str) -> int | None:
+    """A number of lines, which begins with 1; None if there is none."""
+    match params.get(name):
+        case None:
+            return None
+        case int(number) if number > 0 and not isinstance(number, bool):
+            return number
+    raise ClientParamsError(f"{name} is not a number of at least 1")
+
+
+def _place(path: str, root: Path) -> str:
+    if not path.startswith("/"):
+        raise ClientParamsError("the path is not absolute")
+    return path.removeprefix(f"{root}/") or path
