@@ -90,7 +90,9 @@ local function agents()
 end
 
 local candidates = {
-  Agent = agents,
+  Agent = function()
+    return vim.list_extend(vim.list_slice(agents()), require("parley.completion").offered())
+  end,
   Respond = agents,
   Compare = function(_, named)
     return vim.tbl_filter(function(agent)

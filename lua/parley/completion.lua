@@ -76,6 +76,23 @@ function M.prompts()
   return host.prompts_so_far()
 end
 
+--- Receive from the host the words that the chat's agent offers for `:ParleyAgent`, and its own
+--- commands.
+---@param buf integer
+---@param words string[] such as mode=plan
+---@param commands { name: string, about: string }[]
+function M.has_offer(buf, words, commands)
+  if api.nvim_buf_is_valid(buf) then
+    vim.b[buf].parley_offer = { words = words, commands = commands }
+  end
+end
+
+--- The words that the current chat's agent offers for `:ParleyAgent`.
+---@return string[]
+function M.offered()
+  return (vim.b.parley_offer or {}).words or {}
+end
+
 --- Receive from the host the resources, in the form of references, and the templates, each with its
 --- beginning.
 function M.has_resources(names, templates)
@@ -159,15 +176,23 @@ function H.after_colon(before)
   return start and start - 1 or nil
 end
 
---- The prompts whose names begin with the typed text after `/`.
+--- The prompts and the commands of the chat's agent whose names begin with the typed text after
+--- `/`. A prompt wins over a command of its name.
 function H.slashes(base)
-  local items = {}
-  for _, prompt in ipairs(H.prompts) do
-    local word = "/" .. prompt.name
-    if vim.startswith(word, base) and not word:find("%s") then
-      table.insert(items, { word = word, menu = prompt.about, dup = 1 })
+  local items, known = {}, {}
+  local function add(list)
+    for _, each in ipairs(list) do
+      local word = "/" .. each.name
+      if vim.startswith(word, base) and not word:find("%s") and not known[word] then
+        table.insert(items, { word = word, menu = each.about, dup = 1 })
+      end
     end
   end
+  add(H.prompts)
+  for _, item in ipairs(items) do
+    known[item.word] = true
+  end
+  add((vim.b.parley_offer or {}).commands or {})
   return items
 end
 

@@ -221,7 +221,8 @@ function M.keys(buf)
 end
 
 --- Let the user pick an agent, and choose whether to write it into the chat's file.
----@param agents { name: string, model: string, state: string }[] the last one stands for all models
+---@param agents { name: string, model: string, state: string, option?: string }[] the last one stands
+---   for all models; `option` marks the mode or the model of the current agent
 function M.pick_agent(buf, agents, current)
   local widest = { name = 0, model = 0 }
   for _, agent in ipairs(agents) do
@@ -243,6 +244,14 @@ function M.pick_agent(buf, agents, current)
       if api.nvim_buf_is_loaded(buf) then
         local name = api.nvim_buf_get_name(buf)
         require("parley.host").notify("models", { buf = buf, name = name })
+      end
+    elseif agent and agent.option then
+      if api.nvim_buf_is_loaded(buf) then
+        local name = api.nvim_buf_get_name(buf)
+        require("parley.host").notify(
+          "agent_option",
+          { buf = buf, name = name, option = agent.option }
+        )
       end
     elseif agent then
       H.keep_agent(buf, agent.name)

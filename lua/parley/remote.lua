@@ -29,6 +29,7 @@ local routes = {
   usage = { "status", "usage" },
   agent = { "status", "agent" },
   message = { "host", "message" },
+  agent_offer = { "completion", "has_offer" },
   prompts = { "host", "has_prompts" },
   resources = { "completion", "has_resources" },
   resource_values = { "completion", "has_values" },

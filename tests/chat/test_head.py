@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.chat.edits import apply_edits
 from parley.chat.front_matter import read_front_matter
-from parley.chat.head import put_value
+from parley.chat.head import put_value, put_values
 from parley.chat.reader import parse, split_lines
 from tests.examples import examples
 from tests.strategies import yaml_texts
@@ -156,3 +156,17 @@ def test_a_key_is_put_into_any_table_and_all_others_keep_their_values(
     assert read_front_matter(after.front_matter).keys == keys | (
         {"tools": tuple(values)} if values else {}
     )
+
+
+@given(st.sampled_from([ASK, f"---\ntopic: x\n---\n\n{ASK}", f"---\nmode: a\n---\n\n{ASK}"]),
+       st.dictionaries(st.sampled_from(["mode", "model", "agent"]),
+                       st.none() | st.sampled_from(["a", "b: c", "é"])))  # fmt: skip
+def test_several_keys_are_written_in_one_edit(text: str, values: dict[str, str | None]) -> None:
+    lines, transcript = split_lines(text), parse(text)
+    edits = put_values(lines, transcript, values)
+    assert len(edits) <= 1
+    after = parse("\n".join([*apply_edits(lines, edits), ""]))
+    known = {**read_front_matter(transcript.front_matter).keys, **values}
+    wanted = {key: value for key, value in known.items() if value is not None}
+    assert read_front_matter(after.front_matter).keys == wanted
+    assert [e.question.text for e in after.exchanges if e.question] == ["ask"]

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from parley.errors import ModelError
-from parley.models.agent_modes import ModeState, is_asking_mode, mode_state, wanted_mode
+from parley.models.agent_modes import (
+    ModeState,
+    is_asking_mode,
+    mode_state,
+    model_state,
+    wanted_mode,
+    wanted_model,
+)
 
 GROUPS = [{"group": "g", "options": [{"value": "a"}, {"value": 1}]}, {"value": "b"}]
 
@@ -53,3 +60,19 @@ def test_a_mode_that_is_not_known_to_ask_needs_the_front_matter(chosen: str) -> 
         wanted_mode("unknown", state, chosen)
     assert wanted_mode("unknown", state, "faster") == "faster"
     assert not is_asking_mode("unknown", "faster")
+
+
+def test_the_models_of_a_session_and_the_one_that_is_used() -> None:
+    option = {"category": "model", "id": "x", "currentValue": "a", "options": GROUPS}
+    older = {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}, 3]}
+    assert model_state({"configOptions": [option]}) == ModeState("a", ("a", "b"), "x")
+    assert model_state({"models": older}) == ModeState("a", ("a", "b"))
+    assert model_state({}) == ModeState()
+    state = ModeState("b", ("a", "b"))
+    assert wanted_model(state, "a", "") == "a"
+    assert wanted_model(state, "gone", "") == ""
+    assert wanted_model(state, "a", "b") == "b"
+    with pytest.raises(ModelError, match=r"no model 'c'\. Choose one of its models: a, b"):
+        wanted_model(state, "a", "c")
+    with pytest.raises(ModelError, match="It chooses its model itself"):
+        wanted_model(ModeState(), "", "c")

@@ -26,6 +26,7 @@ TRUST = {
 LISTS = {
     "lua/parley/dialogs.lua": "what the host asks, of those above",
     "lua/parley/finder.lua": "chats",
+    "python/parley/nvim/agent_choices.py": "modes and models of an agent",
     "python/parley/nvim/agent_login.py": "an agent's ways to sign in",
     "python/parley/nvim/prompt_insertion.py": "prompts of servers",
 }

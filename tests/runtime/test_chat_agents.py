@@ -271,6 +271,12 @@ async def test_a_files_mode_must_be_confirmed_and_is_not_used_with_a_chosen_agen
     assert desk.app.resolve(None)(transcript).request.mode == "yolo"
     assert desk.app.resolve(None)(transcript).agent == "Coder, mode yolo"
     assert isinstance(desk.app.start(transcript, desk.chat, "Coder"), Ready)
+    model = parse("---\nmodel: op[us]\nmode: yolo\n---\n\n💬: q\n")
+    assert desk.app.resolve(None)(model).agent == "Coder, model op_us_, mode yolo"
+    assert desk.app.resolve(None)(model).request.model == "op[us]"
+    assert desk.app.resolve("Coder")(model).agent == "Coder"
+    own = parse("---\nmodel: default\n---\n\n💬: q\n")
+    assert desk.app.resolve(None)(own).agent == "Coder"
     assert desk.app.resolve("Coder")(transcript).request.mode == ""
     assert desk.app.resolve("Coder")(transcript).agent == "Coder"
 

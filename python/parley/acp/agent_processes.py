@@ -20,12 +20,13 @@ from parley.hints import Hints
 from parley.iterators import closing
 from parley.models.acp import ConversationDigest, conversation_digest, prompt
 from parley.models.agent_modes import is_asking_mode
+from parley.models.agent_offers import AgentOffer, offer_of
 from parley.models.events import Aside, Event
 from parley.models.request import Request
 from parley.paths import state_folder
 from parley.processes.reaper import Reaper
 from parley.programs import start_folder
-from parley.settings.values import ProviderSettings
+from parley.settings.values import OWN_MODEL, ProviderSettings
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
 from parley.tools.client_calls import ApprovedChange
@@ -34,6 +35,8 @@ from parley.tools.results import Outcome
 IDLE_S = 600.0
 """An agent without an open prompt ends after this time."""
 _CLOSE_S = 3.0
+_COMMANDS_S = 0.3
+"""How long a new session may take to report its commands, before the user sees what it offers."""
 _PROJECT = "project"
 _NEW_SESSION = "{} does not know this chat yet, so its new session begins with the whole text"
 
@@ -48,6 +51,9 @@ class AgentProcesses:
         self._idle_s = idle_s
         self._reaper = Reaper()
         self._hints = Hints(state_folder(environ) / "agent-sessions.json")
+        self._offer_hints = Hints(state_folder(environ) / "agent-offers.json")
+        self._offers: dict[tuple[str, ...], AgentOffer] = {}
+        """What each agent offered last, by its command."""
         self._processes: dict[tuple[str, Path, frozenset[str]], AgentProcess] = {}
         self._sessions: dict[str, AgentSession] = {}
         self._ids = count(1)
@@ -98,8 +104,51 @@ class AgentProcesses:
                     yield event
         finally:
             self._rest(session.process)
+            self._note_offer(session)
         if session.digest and chat:
-            self._hints.put(_key(provider, root, chat), f"{session.id}\n{session.digest}")
+            key = _key(provider, root, chat, request)
+            self._hints.put(key, f"{session.id}\n{session.digest}")
+
+    def offer(self, provider: ProviderSettings, chat: str) -> AgentOffer:
+        """What an agent offers in a chat, as far as it is known."""
+        session = self._sessions.get(chat)
+        if session and session.process.provider == provider and session.offer != AgentOffer():
+            return session.offer
+        if provider.command not in self._offers:
+            known = self._offer_hints.get("\n".join(provider.command))
+            self._offers[provider.command] = offer_of(known)
+        return self._offers[provider.command]
+
+    async def look(
+        self,
+        provider: ProviderSettings,
+        folder: Path,
+        chat: str,
+        tools: Callable[[Path], frozenset[str]],
+    ) -> AgentOffer:
+        """What an agent offers in a chat; opens the chat's session if it is missing. The other
+        parameters are those of `process`. Raises ModelError.
+        """
+        session, root = self._sessions.get(chat), self._root(provider, folder)
+        if session is None or not self._is_of(session, provider, root):
+            process = await self._process(provider, root, tools(root))
+            session = AgentSession(process, self._next_id, self._max_bytes)
+            await session.open("")
+            session.digest = conversation_digest(())
+            await asyncio.sleep(_COMMANDS_S)
+            self._rest(process)
+            if chat in self._sessions:  # a turn has begun
+                process.sessions.pop(session.id, None)
+            else:
+                self._sessions[chat] = session
+        self._note_offer(session)
+        return session.offer
+
+    def _note_offer(self, session: AgentSession) -> None:
+        command, offer = session.process.provider.command, session.offer
+        self._offers[command], key = offer, "\n".join(command)
+        if self._offer_hints.get(key) != (hint := offer.hint()):
+            self._offer_hints.put(key, hint)
 
     def _root(self, provider: ProviderSettings, folder: Path) -> Path:
         place = folder if provider.cwd == _PROJECT else start_folder(provider.cwd, folder)
@@ -126,23 +175,26 @@ class AgentProcesses:
         before = conversation_digest(_whole(request)[:-1])
         session = self._sessions.get(chat)
         if session and session.process is process and session.digest == before:
-            await session.set_mode(request.mode)
-            return session, True
+            await _prepare(session, request)
+            return session, bool(session.question)  # without one, it has had no prompt
         if session:
             session.process.sessions.pop(session.id, None)
         session = AgentSession(process, self._next_id, self._max_bytes)
-        is_known = await session.open(self._hint(provider, root, chat, before))
+        is_known = await session.open(self._hint(provider, root, chat, request, before))
         self._sessions[chat] = session
-        await session.set_mode(request.mode)
+        await _prepare(session, request)
         return session, is_known
 
-    def _hint(self, provider: ProviderSettings, root: Path, chat: str, digest: str) -> str:
+    def _hint(
+        self, provider: ProviderSettings, root: Path, chat: str, request: Request, digest: str
+    ) -> str:
         """The id of the session that knows the conversation with this digest; "" if none does, or for
         a chat without a file.
         """
         if not chat:
             return ""
-        known, _, last = (self._hints.get(_key(provider, root, chat)) or "").partition("\n")
+        key = _key(provider, root, chat, request)
+        known, _, last = (self._hints.get(key) or "").partition("\n")
         return known if last == digest else ""
 
     async def process(
@@ -266,6 +318,20 @@ def _to_question(turns: Sequence[Turn]) -> Sequence[Turn]:
     return turns[: questions[-1] + 1] if questions else turns
 
 
-def _key(provider: ProviderSettings, root: Path, chat: str) -> str:
-    """The key of a chat's session."""
-    return "\n".join(map(str, (*provider.command, "", root, chat)))
+async def _prepare(session: AgentSession, request: Request) -> None:
+    """Give a session the request's model and mode. Raises ModelError."""
+    await session.set_model(_chosen_model(request))
+    await session.set_mode(request.mode)
+
+
+def _chosen_model(request: Request) -> str:
+    """The model that the user chose; "" if the agent chooses its model itself."""
+    return "" if request.model == OWN_MODEL else request.model
+
+
+def _key(provider: ProviderSettings, root: Path, chat: str, request: Request) -> str:
+    """The key of a chat's session. A session that was given a model cannot return to the agent's
+    own.
+    """
+    words = (*provider.command, "", root, chat, *(["model"] if _chosen_model(request) else []))
+    return "\n".join(map(str, words))

@@ -25,7 +25,14 @@ from parley.acp.permission_request import CANCELLED, PermissionRequest
 from parley.chat.transcript import ToolCall
 from parley.errors import ModelError
 from parley.models.acp import CALLS, DECLINED, RAN, STOP, UPDATE, ConversationDigest, Decoder
-from parley.models.agent_modes import ModeState, mode_state, wanted_mode
+from parley.models.agent_modes import (
+    ModeState,
+    mode_state,
+    model_state,
+    wanted_mode,
+    wanted_model,
+)
+from parley.models.agent_offers import AgentOffer
 from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent
 from parley.models.events import Event, Finished, joined
 from parley.text import one_line
@@ -76,8 +83,8 @@ class AgentSession:
         self.digest = ""
         """The digest of the conversation that the agent knows; "" if that is unknown."""
         self.modes = ModeState()
-        self.commands: tuple[str, ...] = ()
-        """The names of the agent's own commands."""
+        self.offer = AgentOffer()
+        """The modes, models and commands that the agent offers."""
         self.question = ""
         """The digest of the conversation up to the open prompt's question."""
         self.asked_calls: frozenset[str] = frozenset()
@@ -88,6 +95,9 @@ class AgentSession:
         self._approved = ApprovedWork()
         self._requests = asyncio.Lock()
         """Requests are looked at in the order of their arrival."""
+        self._models = ModeState()
+        self._first_model = ""
+        """The model that the agent chose itself."""
         self._mode = ""
         self._mode_changes = 0
         self._next_id = next_id
@@ -116,7 +126,8 @@ class AgentSession:
             return True
         response = await self.process.request("session/new", self._place())
         self._begin(response.get("sessionId") if isinstance(response, dict) else None)
-        self.modes = mode_state(response)
+        self._note_state(response)
+        self._first_model = self._models.current
         return False
 
     async def _reopened(self, known: str) -> bool:
@@ -140,8 +151,21 @@ class AgentSession:
             return False
         finally:
             self.is_replaying = False
-        self.modes = mode_state(response)
+        self._note_state(response)
+        self._first_model = self._models.current
         return True
+
+    def _note_state(self, response: Any) -> None:
+        """Note the modes and models in a response."""
+        self.modes, self._models = mode_state(response), model_state(response)
+        self.offer = self.offer.with_state(response)
+
+    def _note_options(self, response: Any) -> None:
+        """Note the options after a change; modes and models that are no options stay as they are."""
+        modes, models = mode_state(response), model_state(response)
+        self.modes = modes if modes.option or self.modes.option else self.modes
+        self._models = models if models.option or self._models.option else self._models
+        self.offer = self.offer.with_state(response)
 
     def _place(self) -> dict[str, Any]:
         return {"cwd": str(self.process.root), "mcpServers": []}
@@ -155,6 +179,27 @@ class AgentSession:
         self.id = session_id
         self.process.sessions[session_id] = self
 
+    async def set_model(self, chosen: str) -> None:
+        """Give the session the user's model, else the agent's own. Raises ModelError."""
+        state = self._models
+        model = wanted_model(state, self._first_model, chosen)
+        if not model or model == state.current:
+            return
+        if not state.option:
+            await self.process.request(
+                "session/set_model", {"sessionId": self.id, "modelId": model}
+            )
+            self._models = ModeState(model, state.available)
+            return
+        params = {"sessionId": self.id, "configId": state.option, "value": model}
+        self._note_options(await self.process.request("session/set_config_option", params))
+        if self._models.current != model:
+            raise ModelError(
+                f"the agent did not switch to the model {one_line(model, 60)}, so no prompt was sent. "
+                "Choose another model",
+                reason="the model was not set",
+            )
+
     async def set_mode(self, chosen: str) -> None:
         """Put the session into the user's mode, else into the mode that asks. Raises ModelError."""
         wanted = wanted_mode(self.process.name, self.modes, chosen)
@@ -167,7 +212,7 @@ class AgentSession:
         if state.option:
             params = {"sessionId": self.id, "configId": state.option, "value": mode}
             response = await self.process.request("session/set_config_option", params)
-            self.modes = mode_state(response)
+            self._note_options(response)
             if self.modes.current != mode:
                 shown = one_line(mode, 60)
                 raise ModelError(
@@ -335,12 +380,14 @@ class AgentSession:
             case "current_mode_update":
                 self._note_mode(update.get("currentModeId"))
             case "config_option_update":
-                state = mode_state(update)
+                before, state = self.modes, mode_state(update)
+                self._note_options(update)
+                self.modes = before
                 if state.option:
-                    self.modes = ModeState(self.modes.current, state.available, state.option)
+                    self.modes = ModeState(before.current, state.available, state.option)
                     self._note_mode(state.current)
             case "available_commands_update":
-                self._note_commands(update.get("availableCommands"))
+                self.offer = self.offer.with_commands(update.get("availableCommands"))
             case "tool_call" | "tool_call_update" if self._takes_updates:
                 self._note_call(update)
             case "agent_message_chunk" | "agent_thought_chunk" | "plan" | "usage_update":
@@ -380,14 +427,6 @@ class AgentSession:
             )
         elif (future := self._outcomes.get(call_id)) and not future.done():
             future.set_result(outcome)
-
-    def _note_commands(self, commands: Any) -> None:
-        names = (
-            [c.get("name") for c in commands if isinstance(c, dict)]
-            if isinstance(commands, list)
-            else []
-        )
-        self.commands = tuple(one_line(n, 60) for n in names if isinstance(n, str))[:200]
 
     def _note_mode(self, mode: Any) -> None:
         """Note that the agent has changed its mode, and change it back."""

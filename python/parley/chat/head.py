@@ -35,6 +35,21 @@ def put_value(
     return edits
 
 
+def put_values(
+    lines: LineDecoder, transcript: Transcript, values: Mapping[str, str | None]
+) -> list[Edit]:
+    """Set or remove several keys in one edit. Raises ValueError as `put_value` does."""
+    now = list(lines)
+    for key, value in values.items():
+        now = apply_edits(now, put_value(now, transcript, key, value))
+        transcript = parse("\n".join([*now, ""]))
+    below = 0
+    while below < min(len(now), len(lines)) and now[-1 - below] == lines[len(lines) - 1 - below]:
+        below += 1
+    first, last = len(lines) - below, len(now) - below
+    return [Edit(0, first, tuple(now[:last]))] if first or last else []
+
+
 def height(transcript: Transcript) -> int:
     """The number of lines in the front matter, including the delimiters."""
     return 0 if transcript.front_matter is None else _count(transcript.front_matter) + 2

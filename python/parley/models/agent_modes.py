@@ -1,4 +1,5 @@
-"""The modes of agents: which mode asks the user, and how a session is put into a mode. Pure.
+"""The modes and models of agents: which mode asks the user, and how a session is put into a mode or
+gets a model. Pure.
 
 An agent may start in a mode that decides without the user. Knows the modes of known agents, in one
 table, and plain JSON of the protocol.
@@ -6,7 +7,7 @@ table, and plain JSON of the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +32,8 @@ _MOST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class ModeState:
-    """The modes that a session offers. `option` is the id of the option that sets them; "" if they
-    have a method of their own."""
+    """The modes, or the models, that a session offers. `option` is the id of the option that sets
+    them; "" if they have a method of their own."""
 
     current: str = ""
     available: tuple[str, ...] = ()
@@ -41,29 +42,49 @@ class ModeState:
 
 def mode_state(response: Any) -> ModeState:
     """The modes in a session's response; options take precedence over modes."""
+    if state := _option_state(response, "mode"):
+        return state
+    match response:
+        case {"modes": {"currentModeId": str(current), "availableModes": [*modes]}}:
+            return ModeState(current, _ids(modes, "id"))
+    return ModeState()
+
+
+def model_state(response: Any) -> ModeState:
+    """The models in a session's response; options take precedence over the older list of models."""
+    if state := _option_state(response, "model"):
+        return state
+    match response:
+        case {"models": {"currentModelId": str(current), "availableModels": [*models]}}:
+            return ModeState(current, _ids(models, "modelId"))
+    return ModeState()
+
+
+def _option_state(response: Any, category: str) -> ModeState | None:
     match response:
         case {"configOptions": [*options]}:
             for option in options:
                 match option:
-                    case {"category": "mode", "id": str(name), "currentValue": str(current)}:
-                        return ModeState(current, _values(option.get("options")), name)
-    match response:
-        case {"modes": {"currentModeId": str(current), "availableModes": [*modes]}}:
-            known = (mode.get("id") for mode in modes if isinstance(mode, Mapping))
-            return ModeState(current, tuple(name for name in known if isinstance(name, str)))
-    return ModeState()
+                    case {"category": str(found), "id": str(name), "currentValue": str(current)}:
+                        if found == category:
+                            values = list(option_values(option.get("options")))
+                            return ModeState(current, _ids(values, "value"), name)
+    return None
 
 
-def _values(options: Any) -> tuple[str, ...]:
+def _ids(items: list[Any], key: str) -> tuple[str, ...]:
+    known = (item.get(key) for item in items if isinstance(item, Mapping))
+    return tuple(name for name in known if isinstance(name, str))
+
+
+def option_values(options: Any) -> Iterator[Any]:
     """The values of an option, which may be in groups."""
-    values = list[str]()
     for each in options if isinstance(options, list) else []:
         match each:
-            case {"value": str(value)}:
-                values.append(value)
             case {"options": [*more]}:
-                values += _values(more)
-    return tuple(values)
+                yield from more
+            case _:
+                yield each
 
 
 def wanted_mode(agent: str, state: ModeState, chosen: str) -> str:
@@ -92,6 +113,22 @@ def wanted_mode(agent: str, state: ModeState, chosen: str) -> str:
         "the agent has modes, and Parley does not know which of them asks before each call. Set mode "
         f"in the chat's front matter to one of its modes: {offered}",
         reason="no mode that asks",
+    )
+
+
+def wanted_model(state: ModeState, first: str, chosen: str) -> str:
+    """The model that a session needs: the user's, else the session's `first` model; "" for the
+    agent's own. Raises ModelError if the agent does not offer the user's model.
+    """
+    if not chosen:
+        return first if first in state.available else ""
+    if chosen in state.available:
+        return chosen
+    offered = ", ".join(one_line(name, _MOST_SHOWN) for name in state.available)
+    remedy = f"Choose one of its models: {offered}" if offered else "It chooses its model itself"
+    raise ModelError(
+        f"the agent has no model {one_line(chosen, _MOST_SHOWN)!r}. {remedy}",
+        reason="no such model",
     )
 
 

@@ -14,6 +14,7 @@ from parley.addresses import flaw
 from parley.display.model_rows import price, tokens
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, offer
 from parley.models.formats import PACKAGE
+from parley.nvim.agent_choices import choice_rows
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.runtime.app import App
 from parley.settings.resolve import ListedAgent
@@ -39,6 +40,7 @@ async def offer_agents(buffer: ChatBuffer) -> None:
     if current not in [agent.name for agent in [*agents, *shown]]:
         shown.insert(0, replace(buffer.agent, model=""))  # its name contains the model
     rows = [{"name": a.name, "model": _model(a), "state": _state(app, a, here)} for a in shown]
+    rows += choice_rows(buffer)
     more = {"name": "Other models", "model": "", "state": "all that your providers list"}
     buffer.editor.tell("pick_agent", buffer.buf, [*rows, more], current)
 

@@ -167,6 +167,7 @@ class Chat:
         self.buffer.chosen, self.buffer.once = name, None
         self.buffer.app.warm(self.buffer.editor.loop, self.buffer.agent)
         self.buffer.editor.tell("agent", self.buffer.buf, name)
+        self.screen.tell_offer()
         if stays:
             self.buffer.editor.spawn(self._write_agent(name))
         else:

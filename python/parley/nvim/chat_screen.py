@@ -12,7 +12,9 @@ from parley.chat.transcript import YES, Proposal, ToolCall
 from parley.display.view import ChatView, details, drawing
 from parley.engine import Observation, previews_of, with_own_tools
 from parley.engine.ports import ChatSettings
+from parley.models.agent_offers import AgentOffer
 from parley.models.events import RateLimits, Usage
+from parley.nvim.agent_choices import known_offer
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.folds import FoldTexts, exchange_folds, folds
 from parley.nvim.pictures import picture_rows, pictures_of
@@ -45,6 +47,8 @@ class ChatScreen:
         self._question = ""
         self._waiting = 0
         self._has_pictures = False
+        self._offer = AgentOffer()
+        """What the agent offers, as Lua knows it."""
 
     # --- The text ---
 
@@ -54,6 +58,7 @@ class ChatScreen:
         tick, transcript, lines = buffer.mirror.tick, buffer.transcript, buffer.mirror.text.lines
         settings = buffer.resolve(transcript)
         self._editor.tell("agent", buffer.buf, settings.agent)
+        self.tell_offer()
         known = self._known(settings)
         known = known and with_own_tools(
             known, transcript, settings.request.tool_room, settings.skills
@@ -74,6 +79,15 @@ class ChatScreen:
             self.waits(len(drawn["proposals"]))
             self._draw_pictures(tick, picture_rows(transcript, lines))
         return view
+
+    def tell_offer(self) -> None:
+        """Send Lua the words that the agent offers, if they have changed."""
+        if (offer := known_offer(self._buffer)) != self._offer:
+            self._offer = offer
+            words = [f"mode={each.word}" for each in offer.modes]
+            words += [f"model={each.word}" for each in offer.models]
+            commands = [{"name": each.word, "about": each.about} for each in offer.commands]
+            self._editor.tell("agent_offer", self._buffer.buf, words, commands)
 
     def draw_calls(self, row: int) -> list[ToolCall]:
         """Draw the calls in the exchange at a row. Returns the approved calls without a result."""

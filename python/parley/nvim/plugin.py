@@ -20,6 +20,7 @@ from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
 from parley.nvim.account_dialog import AccountDialog, take_address
+from parley.nvim.agent_choices import choice_of, pick_choice, write_choice
 from parley.nvim.agent_login import AgentLogin
 from parley.nvim.agents import offer_agents, show_welcome
 from parley.nvim.block_diff import show_block
@@ -335,12 +336,25 @@ class Plugin:
         if agent is None and not stays:
             self.editor.spawn(offer_agents(chat.buffer))
             return
+        if agent and self.app.settings.named_agent(agent) is None and (choice := choice_of(agent)):
+            self.editor.spawn(write_choice(chat, *choice, lambda: self._forget_choice(name)))
+            return
         agent = agent or chat.buffer.agent.name
         if self.app.settings.named_agent(agent) is None:
             raise ParleyError(no_such_agent(agent, self.app.settings))
         if name:
             self._chosen[name] = agent
         chat.choose_agent(agent, stays=stays)
+
+    def _on_agent_option(self, buf: int, name: str, option: str) -> None:
+        chat = self._chat(buf, name)
+        self.editor.spawn(
+            pick_choice(chat, self.dialogs, option, lambda: self._forget_choice(name))
+        )
+
+    def _forget_choice(self, name: str) -> None:
+        """Forget the agent that the user chose for a file, because the file names it now."""
+        self._chosen.pop(name, None)
 
     def _on_models(self, buf: int, name: str, anew: bool = False) -> None:
         self.editor.spawn(show_models(self._chat(buf, name).buffer, anew=anew))

@@ -30,7 +30,18 @@ class StartCheck:
         self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
         self.is_loaded_anew = False
 
-    def refusal(self, transcript: Transcript, chosen: str | None) -> str | None:
+    def is_agreed(self, transcript: Transcript) -> bool:
+        """Whether the user has agreed to everything that the file asks for."""
+        self.note(transcript)
+        wish = wanted_agent(transcript)
+        is_typed = wish not in self._file_agents
+        return not wish or self._buffer.app.ledger(self._buffer.path).may_want(
+            wish, is_typed=is_typed
+        )
+
+    def refusal(
+        self, transcript: Transcript, chosen: str | None, question: str | None = None
+    ) -> str | None:
         """Why no turn with the agent that the user has `chosen` may begin; None if it may, "" if the
         user must confirm the agent first.
 
@@ -41,7 +52,12 @@ class StartCheck:
         is_typed = wanted_agent(transcript) not in self._file_agents
         folder = buffer.folder
         match buffer.app.start(
-            transcript, buffer.path, chosen, is_typed=is_typed, folder=lambda: folder
+            transcript,
+            buffer.path,
+            chosen,
+            is_typed=is_typed,
+            question=question,
+            folder=lambda: folder,
         ):
             case Refusal("unconfirmed agent", wish):
                 self._to_confirm = wish

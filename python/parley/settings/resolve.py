@@ -6,7 +6,7 @@ The front matter selects and restricts; it never allows more than the settings d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from parley.policy.rules import Rules
 from parley.policy.turn_limits import Limits
 from parley.settings.load import merged
 from parley.settings.values import (
+    OWN_MODEL,
     TEXT_TOOLS_MAX_TOKENS,
     TOOLS_SHARE,
     TOOLS_TOKENS,
@@ -47,7 +48,7 @@ from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.selection import may_take, takes
 from parley.tools.server_settings import MOCK, WORKSPACE
 
-_MODE_SHOWN = 40
+_CHOICE_SHOWN = 40
 _OF_AGENTS = Loop(max_iterations=1000, max_consecutive_errors=1000, timeout_s=4 * 3600.0)
 """The limits of agents of other programs, unless the user's agent sets its own: they work for a long
 time, and have limits themselves."""
@@ -112,9 +113,8 @@ def chat_settings(
     safety = _lowered(settings.safety, least)
     settings = replace(settings, safety=safety)
     limits = _call_limits(_own_calls(settings.max_tool_calls, least.max_tool_calls), front)
-    mode = _plain_mode(front.keys.get("mode", "")) if provider.is_agent else ""
     return ChatSettings(
-        agent=f"{agent.name}, mode {mode}" if mode else agent.name,
+        agent=", ".join([agent.name, *(_choices(front) if provider.is_agent else [])]),
         request=_with_tools(
             _ask(transcript, settings, agent, provider, front, instructions),
             settings,
@@ -145,9 +145,14 @@ def chat_settings(
     )
 
 
-def _plain_mode(mode: str) -> str:
-    """A mode as an answer's line can contain it."""
-    return one_line(re.sub(r"[\[\]]", "_", mode), _MODE_SHOWN)
+def _choices(front: FrontMatter) -> Iterator[str]:
+    """The front matter's choices for an agent of another program, as an answer's line can contain
+    them.
+    """
+    for key in ("model", "mode"):
+        if (value := front.keys.get(key)) and (key, value) != ("model", OWN_MODEL):
+            plain = re.sub(r"[\[\]]", "_", value)
+            yield f"{key} {one_line(plain, _CHOICE_SHOWN)}"
 
 
 def _ask(
