@@ -226,11 +226,13 @@ def totals(schemas: Schemas) -> Schema:
     """A log's totals."""
     tool = schemas.fields_of(ToolTotals, schemas.of)
     counts = {"requests": COUNT, "for_status": COUNT, "searches": COUNT}
-    counts |= {"seconds": NUMBER, "cost": NUMBER}
+    counts |= {"seconds": NUMBER, "cost": NUMBER, "deleted_until": NUMBER}
     tokens = {"type": "object", "additionalProperties": COUNT}
     tools = {"type": "object", "additionalProperties": tool}
     return schemas.line(
-        "totals", {**counts, "tokens": tokens, "tools": tools}, ("cost", "searches")
+        "totals",
+        {**counts, "tokens": tokens, "tools": tools},
+        ("cost", "searches", "deleted_until"),
     )
 
 
@@ -405,7 +407,9 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
             "request", {"exchange": PLACE, "provider": TEXT, "body": {"type": "object"}}
         ),
         "verification": schemas.line(
-            "verification", dict.fromkeys(("requests", "same", "unknown"), COUNT)
+            "verification",
+            {**dict.fromkeys(("requests", "same", "unknown"), COUNT), "deleted_until": NUMBER},
+            ("deleted_until",),
         ),
     }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.storage.ledger import LedgerFile
 from tests.cli.shell import Shell
 from tests.forks import ForkServer
 from tests.json_schema import types_of
@@ -136,3 +137,31 @@ def test_a_damaged_record_is_reported(tmp_path: Path, forks: ForkServer) -> None
     done = shell.run("verify", "chat.md")
     assert done.returncode == 1
     assert b"the request record of chat.md in " in done.stderr
+
+
+def test_the_age_of_deleted_records_is_named(tmp_path: Path, forks: ForkServer) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.ask("hello")
+    assert shell.run("respond", "chat.md").returncode == 0
+    with shell.chat.open("a", encoding="utf-8") as file:
+        file.write("and now?\n")
+    assert shell.run("respond", "chat.md").returncode == 0
+    path = Path(shell.environ["XDG_STATE_HOME"]) / "parley" / "ledger.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        for table in ("log", "requests"):
+            first = f"SELECT min(number) FROM {table}"
+            db.execute(f"UPDATE {table} SET at = 86400.0 WHERE number = ({first})")
+    with closing(LedgerFile(path)) as file:
+        file.keep_days = 365
+        file.delete_old()
+    note = b"Older records, up to 1970-01-02, were deleted: `log.keep_days` says when."
+    done = shell.run("verify", "chat.md")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [note, b"requests that still match the chat: 1 of 1"],
+    )
+    assert note in shell.run("log", "chat.md").stdout
+    for command in ("verify", "log"):
+        lines = shell.run(command, "chat.md", "--json").stdout.decode().splitlines()
+        types_of(lines)
+        assert sum('"deleted_until": 86400.0' in line for line in lines) == 1

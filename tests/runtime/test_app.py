@@ -23,6 +23,19 @@ from tests.model_servers import ModelServer, openai
 from tests.workspace.trees import work_tree
 
 
+async def test_the_ledger_keeps_records_for_as_long_as_the_settings_say() -> None:
+    ledger = open_ledger()
+    settings, problems = read_settings({"log": {"keep_days": 7}})
+    app = App(settings, {}, ledger)
+    assert problems == ()
+    app.ledger("chat.md")
+    assert ledger.keep_days == 7
+    await app.close()
+    assert read_settings({"log": {"keep_days": -1}})[1] == (
+        "parley: log.keep_days: expected an integer ≥ 0, got -1",
+    )
+
+
 async def test_an_edited_server_file_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "servers.json"
 

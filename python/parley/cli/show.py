@@ -46,7 +46,7 @@ from parley.models.formats import format_for
 from parley.models.request import Request, instruction_tokens
 from parley.policy.approval import CallKey
 from parley.policy.status_texts import waiting_for
-from parley.runtime.totals import totals, totals_table
+from parley.runtime.totals import deleted_note, totals, totals_table
 from parley.settings.values import Settings
 from parley.storage.content import content
 from parley.tools.catalogue import Catalogue, Tool
@@ -183,8 +183,9 @@ def log(arguments: argparse.Namespace) -> int:
     from parley.storage.ledger import shell_ledger
 
     with shell_ledger(os.environ) as ledger:
-        history = ledger.chat(arguments.file).history() if ledger else []
-    if not history:
+        chat = ledger.chat(arguments.file) if ledger else None
+        history, until = (chat.history(), chat.deleted_until()) if chat else ([], None)
+    if not history and until is None:
         content(Path(arguments.file))  # report a mistyped name, but show a deleted chat's log
     for at, kind, facts in history:
         when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
@@ -197,10 +198,15 @@ def log(arguments: argparse.Namespace) -> int:
             )
     added = totals(history)
     if arguments.json:
-        emit("totals", **added.table())
-    else:
-        for line in ["", *totals_table(added)] if history else ["No decisions or requests yet."]:
-            say_line(line)
+        deleted = {} if until is None else {"deleted_until": until}
+        emit("totals", **added.table(), **deleted)
+        return COMPLETE
+    if until is not None:
+        say_line(deleted_note(until))
+    elif not history:
+        say_line("No decisions or requests yet.")
+    for line in ["", *totals_table(added)] if history else []:
+        say_line(line)
     return COMPLETE
 
 

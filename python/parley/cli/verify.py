@@ -20,6 +20,7 @@ from parley.cli.terminal import complain, emit, say_line
 from parley.engine import guidance
 from parley.errors import ParleyError
 from parley.models.fingerprint import header, request_digest
+from parley.runtime.totals import deleted_note
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.content import text_of
 from parley.storage.ledger import default_path, shell_ledger
@@ -37,11 +38,13 @@ def verify(arguments: argparse.Namespace) -> int:
     """Report what was edited in a chat after a model saw it, and which settings changed."""
     path = arguments.file
     text = text_of(Path(path))  # standard input has no records
-    transcript, records = parse(text), _records(path)
+    transcript, (records, until) = parse(text), _records(path)
     if not transcript.exchanges:
         raise ParleyError(f"{path}: no question")
     if not records and any(exchange.answers for exchange in transcript.exchanges):
         complain(f"{path}: this machine has no record of a request from this chat")
+        if until is not None:
+            complain(deleted_note(until))
         return MISSING
     outcome = verify_chat(transcript, records)
     edits = [*outcome.edits, *_attachments(path, transcript)]
@@ -55,21 +58,26 @@ def verify(arguments: argparse.Namespace) -> int:
                 datetime.fromtimestamp(records[-1].at, UTC).astimezone().isoformat(" ", "minutes")
             )
             say_line(f"settings, since {since}: {one_line(change)}")
-    _conclude(outcome, as_json=arguments.json)
+    _conclude(outcome, until, as_json=arguments.json)
     if edits:
         return FAILED
     return MISSING if outcome.unknown else COMPLETE
 
 
-def _records(path: str) -> list[RequestRecord]:
-    """A chat's recorded requests. Raises ParleyError if a record is damaged."""
+def _records(path: str) -> tuple[list[RequestRecord], float | None]:
+    """A chat's recorded requests, and the time of the newest deleted record, if any was deleted.
+
+    Raises ParleyError if a record is damaged.
+    """
     with shell_ledger(os.environ) as ledger:
-        rows = ledger.chat(path).requests() if ledger else []
+        chat = ledger.chat(path) if ledger else None
+        rows, until = (chat.requests(), chat.deleted_until()) if chat else ([], None)
     for row in rows:
         if request_digest(row.header, row.units) != row.digest:
             where = default_path(os.environ)
             raise ParleyError(f"the request record of {path} in {where} is damaged")
-    return [RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in rows]
+    records = [RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in rows]
+    return records, until
 
 
 def _attachments(path: str, transcript: Transcript) -> list[LaterEdit]:
@@ -118,13 +126,17 @@ def _tell(path: str, edits: Sequence[LaterEdit], outcome: Verification, *, as_js
             say_line(f"{path}:{line}: exchange {exchange}: no recorded request led to this reply")
 
 
-def _conclude(outcome: Verification, *, as_json: bool) -> None:
+def _conclude(outcome: Verification, until: float | None, *, as_json: bool) -> None:
     if as_json:
+        deleted = {} if until is None else {"deleted_until": until}
         emit(
             "verification",
             requests=outcome.requests,
             same=outcome.same,
             unknown=len(outcome.unknown),
+            **deleted,
         )
     else:
+        if until is not None:
+            say_line(deleted_note(until))
         say_line(f"requests that still match the chat: {outcome.same} of {outcome.requests}")

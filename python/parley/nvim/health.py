@@ -26,7 +26,7 @@ from parley.runtime.app import App
 from parley.settings.origins import address
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 from parley.storage.ledger import default_path
-from parley.text import counted, one_line
+from parley.text import counted, one_line, size_text
 from parley.tools.server_settings import MOCK, WORKSPACE, ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
@@ -164,9 +164,17 @@ def _files(app: App) -> Iterator[Line]:
     yield from _texts(app)
     try:
         app.ledger("/").view()
-        yield "ok", f"approval ledger: {ledger}", []
+        yield "ok", f"approval ledger: {ledger} ({_extent(app, ledger)})", []
     except ParleyError as error:
         yield "error", str(error), [f"Make {_nearest(ledger)} writable"]
+
+
+def _extent(app: App, ledger: Path) -> str:
+    """The ledger's size, and how long it keeps records."""
+    size, days = size_text(ledger.stat().st_size), app.settings.log.keep_days
+    if not days:
+        return f"{size}, keeps all records because `log.keep_days` is 0"
+    return f"{size}, keeps records for {counted(days, 'day')}: `log.keep_days`"
 
 
 def _project(app: App) -> Iterator[Line]:

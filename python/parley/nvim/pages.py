@@ -21,7 +21,7 @@ from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.models.request import Request, instruction_tokens
 from parley.policy.approval import Entry
-from parley.runtime.totals import Record, totals, totals_table
+from parley.runtime.totals import Record, deleted_note, totals, totals_table
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.text_trust import OfferedText
 from parley.storage.trust import findings
@@ -170,8 +170,16 @@ def address_page(name: str, page: Visit) -> list[str]:
     ]
 
 
-def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
-    """Unused approvals; a chat's decisions, calls and requests, newest first; and totals."""
+def log_page(
+    chat: str,
+    history: Sequence[Record],
+    entries: Iterable[Entry],
+    deleted_until: float | None = None,
+) -> list[str]:
+    """Unused approvals; a chat's decisions, calls and requests, newest first; and totals.
+
+    `deleted_until` is the time of the newest record that was deleted, if any was.
+    """
     live = [
         f"- `{e.choice}` by {e.rule}: {legible_line(f'{e.key.server}/{e.key.tool}')}"
         f" `{legible_line(e.key.arguments)}`"
@@ -180,12 +188,13 @@ def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> 
     ]
     waiting = ["", "## Approved, not run yet", "", *live] if live else []
     head = [f"# Log of {legible_line(chat)}", *waiting]
+    below = [] if deleted_until is None else ["", deleted_note(deleted_until)]
     if not history:
-        return [*head, "", "No decisions or requests yet."]
+        return [*head, *(below or ["", "No decisions or requests yet."])]
     days = groupby(reversed(history), lambda record: _time(record[0])[:10])
     rows = [line for day, records in days for line in _day(day, list(records))]
     added = map(legible_line, totals_table(totals(history)))
-    return [*head, *rows, "", "## Totals", "", *added]
+    return [*head, *rows, *below, "", "## Totals", "", *added]
 
 
 def _day(day: str, records: Sequence[Record]) -> list[str]:

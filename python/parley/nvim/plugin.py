@@ -378,7 +378,8 @@ class Plugin:
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).buffer.path
         ledger = self.app.ledger(path)
-        lines = log_page(path, ledger.history(), ledger.view().entries)
+        entries, until = ledger.view().entries, ledger.deleted_until()
+        lines = log_page(path, ledger.history(), entries, until)
         self.editor.tell("scratch", "log", lines, "parley")
 
     def _on_changes(self, buf: int, name: str) -> None:

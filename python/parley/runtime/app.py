@@ -470,6 +470,7 @@ class App:
     def _ledger_file(self) -> LedgerFile:
         if self._ledger is None:
             self._ledger = LedgerFile(default_path(self.environ))
+        self._ledger.keep_days = self.settings.log.keep_days
         return self._ledger
 
     def _trust_file(self) -> LedgerFile:

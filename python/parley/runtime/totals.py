@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
@@ -109,6 +110,14 @@ def totals(records: Iterable[Record]) -> Totals:
     searches = tokens.pop("searches", 0)
     used = {name: n for name, n in tokens.items() if n}
     return replace(sums, tokens=used, searches=searches, tools=tools)
+
+
+def deleted_note(until: float) -> str:
+    """The sentence for records that were deleted because of their age, the newest of them at the
+    time `until` (seconds since 1970).
+    """
+    day = datetime.fromtimestamp(until, UTC).astimezone().date().isoformat()
+    return f"Older records, up to {day}, were deleted: `log.keep_days` says when."
 
 
 _HEADS = ("tool", "calls", "first try", "errors", "refused", "seconds")

@@ -291,6 +291,15 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSettings:
+    """`keep_days`: for how many days the records of calls, choices and requests are kept; 0 for
+    always.
+    """
+
+    keep_days: int = field(default=365, metadata=rule(least=0))
+
+
+@dataclass(frozen=True, slots=True)
 class ChoiceKeys:
     """The key for each choice; false or "" for no key. If `enabled` is false, there are no keys."""
 
@@ -479,6 +488,7 @@ class Settings:
     retry: Retry = field(default_factory=Retry)
     safety: Safety = field(default_factory=Safety)
     status: Status = field(default_factory=Status)
+    log: LogSettings = field(default_factory=LogSettings)
     approval: Approval = field(default_factory=Approval)
     keys: Keys = field(default_factory=Keys)
     highlight: Highlight = field(default_factory=Highlight)

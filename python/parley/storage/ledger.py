@@ -38,10 +38,16 @@ from parley.policy.facts import (
 from parley.policy.permissions import Permission
 from parley.storage.locks import locked
 from parley.storage.migrations import MIGRATIONS, ledger_version, migrate
+from parley.storage.old_records import delete_old_records
 from parley.storage.request_rows import RequestRow, packed, unpacked
 
 TRANSACTION_WAIT_S = 10.0
 """Seconds to wait for another process's transaction."""
+_DAY_S = 24 * 3600.0
+_PAUSE_S = 3600.0
+"""Seconds until the next look for old records, when there are no more."""
+_MOST_CHATS = 32
+"""The number of chats whose last request is remembered."""
 
 _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 LOST = (
@@ -107,6 +113,8 @@ CREATE TABLE IF NOT EXISTS changes (
 );
 CREATE INDEX IF NOT EXISTS changes_of_chat ON changes (chat, number);
 CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
+CREATE INDEX IF NOT EXISTS requests_of_header ON requests (header);
+CREATE TABLE IF NOT EXISTS deleted (chat BLOB PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS readable (
     chat BLOB NOT NULL, path BLOB NOT NULL, PRIMARY KEY (chat, path)
 ) WITHOUT ROWID;
@@ -388,8 +396,11 @@ class LedgerFile(Database):
         super().__init__(path)
         self.viewer = viewer or uuid.uuid4().hex
         self.last_units: dict[str, tuple[int, tuple[str, ...]]] = {}
-        """For each chat, the number and the units of its last request."""
+        """For each of the chats that asked last, the number and the units of its last request."""
+        self.keep_days = 0
+        """For how many days the records of the log and of requests are kept; 0 for always."""
         self._is_swept = False
+        self._next_deletion = 0.0
 
     @property
     def turns(self) -> Path:
@@ -404,6 +415,26 @@ class LedgerFile(Database):
             for left in self.turns.glob("*"):
                 with locked(left):
                     pass
+
+    def remember_units(self, chat: str, last: tuple[int, tuple[str, ...]]) -> None:
+        """Remember the number and the units of a chat's last request."""
+        self.last_units.pop(chat, None)
+        self.last_units[chat] = last
+        if len(self.last_units) > _MOST_CHATS:
+            del self.last_units[next(iter(self.last_units))]
+
+    def delete_old(self, now: float | None = None) -> None:
+        """Delete the records that are older than `keep_days`, some at each call; `now` is in
+        seconds since 1970.
+
+        If the database is in use, the next call tries it again.
+        """
+        now = time.time() if now is None else now
+        if not self.keep_days or now < self._next_deletion:
+            return
+        with suppress(ParleyError), self.unsynced() as db:
+            if not delete_old_records(db.execute, now - self.keep_days * _DAY_S):
+                self._next_deletion = now + _PAUSE_S
 
     def chat(self, path: str, project: Callable[[], str] = lambda: "") -> ChatLedger:
         """The ledger of one chat, by the path of its file.
@@ -538,6 +569,7 @@ class ChatLedger:
                     "stop it there"
                 )
             yield
+        self._file.delete_old()
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
         """The chat's entries in order, the proposals that Parley wrote, and the viewer's warnings.
@@ -626,7 +658,7 @@ class ChatLedger:
                     case Unwarned(warnings):
                         db.executemany(UNWARN, (self._warned(*warning) for warning in warnings))
         if last is not None:
-            self._file.last_units[self.chat] = last
+            self._file.remember_units(self.chat, last)
 
     def _transaction(self, facts: Sequence[Fact]) -> AbstractContextManager[sqlite3.Connection]:
         if all(isinstance(fact, Explained | Replied) for fact in facts):
@@ -777,6 +809,13 @@ class ChatLedger:
     def is_known(self) -> bool:
         """Whether there is any record of this chat; a new file with its name would inherit it."""
         return bool(self._file.read(IS_KNOWN, [_stored(self.chat)] * IS_KNOWN.count("?")))
+
+    def deleted_until(self) -> float | None:
+        """The time (seconds since 1970) of the newest record of this chat that was deleted because
+        of its age; None if none was.
+        """
+        query = "SELECT until FROM deleted WHERE chat = ?"
+        return next((at for (at,) in self._file.read(query, (_stored(self.chat),))), None)
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
         """All records of this chat, oldest first: time (seconds since 1970), kind, facts."""
