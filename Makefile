@@ -18,6 +18,7 @@
 #                TAG=yes, also tag the commit
 # make address   write the repository's address, URL=https://host/owner/parley, into all its places
 # make bench     measure on this machine; ONLY="requests streams" measures only these parts
+# make endurance ask 300 questions in one Neovim, and compare its memory and work at the start and end
 # make site      make the documentation site in site/, with pictures of real screens
 # make screens   draw README's pictures in doc/ from real screens; TO=folder draws every scene
 
@@ -135,6 +136,9 @@ format: environment stylua
 	@$(BIN)/ruff format --quiet python rplugin tests examples .ci
 	@$(WITH_STYLUA) $(LUA)
 
+endurance: environment
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench.endurance
+
 bench: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench $(ONLY)
 
@@ -182,4 +186,4 @@ clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist site doc/tags python/*.egg-info
 	find .ci python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test slow branches neovims wheels bounds fuzz guests lint check format bench man release address screens site lock clean
+.PHONY: environment stylua pyright demo test slow branches neovims wheels bounds fuzz guests lint check format bench endurance man release address screens site lock clean

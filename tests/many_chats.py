@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from parley.storage.ledger import LedgerFile
 
 NOW = 1_790_000_000
+DIGEST, ARGUMENTS = "d" * 64, json.dumps({"path": "src/parley/some_file.py", "text": "word " * 10})
 
 
 def many_chats(folder: Path, ledger: LedgerFile, chats: int, folders: int) -> list[Path]:
@@ -28,3 +31,30 @@ def many_chats(folder: Path, ledger: LedgerFile, chats: int, folders: int) -> li
         rows = ((os.fsencode(path), NOW, "request", "{}") for path in paths)
         db.executemany("INSERT INTO log (chat, at, kind, facts) VALUES (?, ?, ?, ?)", rows)
     return paths
+
+
+def fill(ledger: LedgerFile, chats: Sequence[Path], rows: int, since: float) -> None:
+    """Add rows to the ledger's large tables, a quarter each, one each second from `since` on."""
+    stored = [os.fsencode(path) for path in chats]
+    arguments, quarter = ARGUMENTS.encode(), rows // 4
+    tables: dict[str, Callable[[int], tuple[object, ...]]] = {
+        "INSERT INTO log (chat, at, kind, facts) VALUES (?, ?, 'decided', ?)": lambda n: (
+            *(stored[n % len(stored)], since + n),
+            json.dumps({"call": f"c{n % 1000}", "tool": "s0/look", "choice": "ya", "rule": "key"}),
+        ),
+        "INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)": lambda n: (
+            *(stored[n % len(stored)], f"c{n % 1000}".encode(), b"look", arguments),
+        ),
+        "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
+        " state, decided) VALUES (?, ?, ?, ?, ?, ?, 'ya', 'key', '', 'used', ?)": lambda n: (
+            *(stored[n % len(stored)], f"c{n % 1000}".encode(), b"s0", b"look", arguments),
+            *(DIGEST.encode(), since + n),
+        ),
+        "INSERT INTO requests (chat, at, digest, header, units, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?)": lambda n: (
+            *(stored[n % len(stored)], since + n, DIGEST, DIGEST, '[[0,5],"q"]', DIGEST),
+        ),
+    }
+    with ledger.unsynced() as db:
+        for statement, row in tables.items():
+            db.executemany(statement, map(row, range(quarter)))
