@@ -121,7 +121,7 @@ function H.here()
     if mark.row > row then
       break
     end
-    server, tool = mark.server, mark.tool
+    server, tool = mark.server ~= "" and mark.server or nil, mark.tool
   end
   return server, tool
 end

@@ -139,6 +139,9 @@ class ScriptedAgent:
                     self.handle(self.read())
             case {"write": path, "text": words}:
                 Path(path).write_text(words, encoding="utf-8")
+            case {"complain": words}:
+                sys.stderr.write(f"{words}\n")
+                sys.stderr.flush()
             case {"exit": code}:
                 sys.exit(code)
             case {"stop": reason}:

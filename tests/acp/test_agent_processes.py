@@ -214,10 +214,15 @@ async def test_a_dead_agent_ends_the_reply_and_cancels_its_permissions(tmp_path:
 
 
 async def test_an_agent_that_dies_during_its_turn_is_an_error(tmp_path: Path) -> None:
-    run = AgentRun(tmp_path, {"prompts": [[{"say": "Hm."}, {"exit": 3}]]})
+    steps = [{"say": "Hm."}, {"complain": "no \u202ememory"}, {"exit": 3}]
+    run = AgentRun(tmp_path, {"prompts": [steps]})
     async with running(run) as agents:
-        with pytest.raises(ModelError, match="ended during its turn"):
+        with pytest.raises(ModelError, match="ended during its turn; its last output: no "):
             await run.reply(agents, QUESTION)
+        (status,) = agents.status()
+        assert (status.name, status.folder, status.is_running) == ("scripted", str(tmp_path), False)
+        assert "ended during its turn" in status.problem
+        assert status.stderr == ("no \\u202ememory",)
 
 
 @pytest.mark.parametrize(

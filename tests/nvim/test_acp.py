@@ -36,7 +36,7 @@ class Place:
         write = {"write": path, "text": "one\nTWO\n"}
         steps: list[Any] = [
             {"say": "Look:"}, {"update": read}, {"update": update},
-            {"ask": call, "then": [write]}, {"say": "The end."},
+            {"ask": call, "then": [write]}, {"complain": "a remark"}, {"say": "The end."},
         ]  # fmt: skip
         self.run = AgentRun(folder / "agent", {"prompts": [steps]})
 
@@ -104,6 +104,12 @@ def test_a_key_allows_the_call_once_and_its_change_can_be_reverted(
     assert place.run.answers() == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
     nvim.command("ParleyRevert")
     nvim.until(lambda: place.file == TEXT, "the revert")
+    nvim.command("ParleyTools")
+    page = nvim.until_text("## coder: agent of another program, running")
+    assert "stderr, 1 line: a remark" in page
+    nvim.command("normal! G")
+    nvim.keys("R")  # no key of a server acts on an agent
+    nvim.command("close")
 
 
 def test_a_key_declines_the_call(nvim: Child, place: Place) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.mock_server import PIXEL
+from parley.models.agent_status import AgentStatus
 from parley.nvim.tools_page import RESOURCES_LISTED, ServerOffer, tools_page
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.server_settings import ServerStatus
@@ -76,6 +77,20 @@ def test_the_page_shows_a_single_backtick_and_a_servers_last_message() -> None:
     assert "instructions, 1 line: Use `search`." in text
     assert "stderr, 3 lines: Ready `now`\n" in text
     assert "u0060" not in text
+
+
+def test_the_page_shows_agents_of_other_programs_and_their_last_words() -> None:
+    agents = [
+        AgentStatus("coder", "/p\n/q", False, "ended during\u202e its turn", ("one", "two")),
+        AgentStatus("codex", "/p", True),
+    ]
+    page = tools_page(ServerOffer([], agents=agents))
+    text = "\n".join(page.lines)
+    assert "## coder: agent of another program, ended\n\nError: ended during\\u202e its" in text
+    assert "Folder: /p\\u000a/q" in text
+    assert "stderr, 2 lines: two\n```\none\ntwo\n```" in text
+    assert text.endswith("## codex: agent of another program, running\n\nFolder: /p")
+    assert [mark["server"] for mark in page.marks] == ["", ""]
 
 
 def typed(nvim: Child, keys: str) -> None:

@@ -21,6 +21,7 @@ from parley.acp.client_request import INVALID_PARAMS, RefusedRequest
 from parley.acp.permission_request import CANCELLED
 from parley.errors import ModelError, SettingsError
 from parley.models.agent_sign_ins import SignInMethod, sign_in_methods
+from parley.models.agent_status import AgentStatus
 from parley.processes.reaper import Reaper
 from parley.processes.stderr import StderrTail
 from parley.programs import program, search_path, surroundings, working_folder
@@ -89,6 +90,8 @@ class AgentProcess:
         self.rested = object()
         """Replaced whenever the process begins to be idle."""
         self.stderr = StderrTail()
+        self._problem = ""
+        """The last error."""
         self._environ = environ
         self._reaper = reaper
         self._process: Process | None = None
@@ -299,10 +302,22 @@ class AgentProcess:
             )
         detail = error.data.get("details") if isinstance(error.data, dict) else None
         more = f": {one_line(detail, _MOST_SHOWN)}" if isinstance(detail, str) else ""
-        return self._error(f"refused {method}: {words}{more}", words[:100])
+        return self._error(f"refused {method}: {words}{more}{self._last_words()}", words[:100])
+
+    def status(self) -> AgentStatus:
+        """What is known about the process now."""
+        self.stderr.drain()
+        return AgentStatus(
+            self.provider.name,
+            str(self.root),
+            not self.is_over,
+            self._problem,
+            tuple(self.stderr.lines),
+        )
 
     def _error(self, what: str, reason: str) -> ModelError:
-        return ModelError(f"the agent of {self.provider.name} {what}", reason=reason)
+        self._problem = f"the agent of {self.provider.name} {what}"
+        return ModelError(self._problem, reason=reason)
 
     def _last_words(self) -> str:
         self.stderr.drain()

@@ -21,6 +21,7 @@ from parley.iterators import closing
 from parley.models.acp import ConversationDigest, conversation_digest, prompt
 from parley.models.agent_modes import is_asking_mode
 from parley.models.agent_offers import AgentOffer, offer_of
+from parley.models.agent_status import AgentStatus
 from parley.models.events import Aside, Event
 from parley.models.request import Request
 from parley.paths import state_folder
@@ -222,6 +223,10 @@ class AgentProcesses:
             )
         await process.started()
         return process
+
+    def status(self) -> tuple[AgentStatus, ...]:
+        """The processes that run, or ran last."""
+        return tuple(process.status() for process in self._processes.values())
 
     def renew(self, provider: ProviderSettings, but: AgentProcess | None = None) -> None:
         """End an agent's other processes that no chat waits for, so the next question starts a new

@@ -183,6 +183,7 @@ class ServersPage:
             Path(self._chat.buffer.name).name if self._chat else "",
             (*untrusted, *app.problems()),
             self._resources,
+            app.agent_processes.status(),
             app.workspace.root.reason,
         )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.display.summary import page_line
+from parley.models.agent_status import AgentStatus
 from parley.models.tool_room import ToolRoom, tokens_of
 from parley.text import counted, fence, last_words
 from parley.tools.catalogue import Tool
@@ -41,6 +42,8 @@ class ServerOffer:
     problems: Sequence[str] = ()
     resources: Mapping[str, ResourceList] = field(default_factory=dict)
     """The resources from servers that have replied."""
+    agents: Sequence[AgentStatus] = ()
+    """The processes of agents of other programs."""
     workspace: str = ""
     """Why the workspace tools are not offered; "" if they are."""
 
@@ -75,7 +78,7 @@ class ToolsPage:
         self.lines += lines
 
     def mark(self, server: str, tool: str = "") -> None:
-        """Record the subject of the following lines."""
+        """Record the subject of the following lines; "" if they do not belong to a server."""
         self.marks.append({"row": len(self.lines), "server": server, "tool": tool})
 
     def fold(self, head: str, body: Iterable[str]) -> None:
@@ -100,6 +103,8 @@ def tools_page(offer: ServerOffer) -> ToolsPage:
     page.add(*_excess(offer))
     for server in offer.servers:
         _server(page, offer, server)
+    for agent in offer.agents:
+        _agent(page, agent)
     if offer.workspace:
         page.add("", f"## {NEVER} {WORKSPACE}: not offered", "", page_line(offer.workspace))
     return page
@@ -156,6 +161,17 @@ def _server(page: ToolsPage, offer: ServerOffer, server: ServerStatus) -> None:
     for tool in server.tools:
         page.mark(server.name, tool.name)
         _tool(page, offer, tool)
+
+
+def _agent(page: ToolsPage, agent: AgentStatus) -> None:
+    page.add("")
+    page.mark("")  # no key acts on an agent
+    state = "running" if agent.is_running else "ended"
+    page.add(f"## {page_line(agent.name)}: agent of another program, {state}")
+    if agent.problem:
+        page.add("", f"Error: {page_line(agent.problem)}")
+    page.add("", f"Folder: {page_line(agent.folder)}")
+    _lines(page, "stderr", agent.stderr, last_words(agent.stderr))
 
 
 def _sum(tools: Sequence[Tool]) -> str:
