@@ -6,12 +6,18 @@ login are made up, and its model is on this machine.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import platform
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.e2e.gateway_chats import address, running
+from tests.workspace.trees import work_tree
 
 GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
 NPM = GUESTS / "node_modules"
@@ -65,7 +71,19 @@ def opencode_home(home: Path, url: str) -> dict[str, str]:
     file = home / ".config" / "opencode" / "opencode.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(settings))
-    return {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
+    places = {
+        "CACHE": ".cache",
+        "CONFIG": ".config",
+        "DATA": ".local/share",
+        "STATE": ".local/state",
+    }
+    return {
+        **{f"XDG_{name}_HOME": str(home / place) for name, place in places.items()},
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_PURE": "1",
+    }
 
 
 def gemini_home(home: Path, url: str) -> dict[str, str]:
@@ -149,6 +167,67 @@ CODEX = GuestAgent(
     codex_home,
 )
 AGENTS = {each.name: each for each in (OPENCODE, GEMINI, CLAUDE, CODEX)}
+
+
+@dataclass(frozen=True, slots=True)
+class GuestPlace:
+    """A project with a file, and an agent for it, whose model runs."""
+
+    guest: GuestAgent
+    root: Path
+    home: Path
+    environ: Mapping[str, str]
+    """The agent's variables."""
+
+    @property
+    def file(self) -> str:
+        return (self.root / "a.txt").read_text()
+
+    def settings(self) -> dict[str, Any]:
+        """Parley's settings, with this agent as the default."""
+        provider = {"kind": "acp", "command": list(self.guest.command), "env": dict(self.environ)}
+        return {
+            "agent": "Guest",
+            "agents": [{"name": "Guest", "provider": self.guest.name}],
+            "providers": {self.guest.name: provider},
+            "status": {"llm": False},
+        }
+
+
+def processes_of(home: Path) -> Iterator[int]:
+    """The processes of the agent with this home."""
+    mark = f"HOME={home}\0".encode()
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark in each.read_bytes():
+                yield int(each.parent.name)
+
+
+@contextmanager
+def guest_place(folder: Path, guest: GuestAgent) -> Iterator[GuestPlace]:
+    """A place in this folder; its model answers as `fixtures` says."""
+    root, home = work_tree(folder / "project", {"a.txt": TEXT}), folder / "home"
+    home.mkdir()
+    file = folder / "fixtures.json"
+    file.write_text(json.dumps({"fixtures": fixtures(guest, root / "a.txt")}))
+    found, ready, over = list[str](), threading.Event(), threading.Event()
+
+    async def run() -> None:
+        options = ("--fixtures", file, "--journal-max", "0")
+        async with running((AIMOCK, "--port", "{port}", *options), "/health") as client:
+            found.append(address(client))
+            ready.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        environ = {**guest.prepare(home, found[0]), "HOME": str(home)}
+        yield GuestPlace(guest, root, home, environ)
+    finally:
+        over.set()
+        thread.join()
 
 
 STORY = "Once upon a time there was a file. " * 40

@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.tools.agent_calls import NOT_AWAITED
 from tests.e2e.gateway_chats import address, running
-from tests.e2e.guest_agents import AGENTS, AIMOCK, LOUD, TEXT, GuestAgent, fixtures
+from tests.e2e.guest_agents import AGENTS, AIMOCK, LOUD, TEXT, GuestAgent, fixtures, processes_of
 from tests.runtime.test_chat_agents import AgentDesk
 from tests.workspace.trees import work_tree
 
@@ -86,17 +86,9 @@ class GuestDesk(AgentDesk):
     def files(self) -> dict[str, str]:
         return {each.name: each.read_text() for each in self.root.iterdir() if each.is_file()}
 
-    def processes(self) -> Iterator[int]:
-        """The agent's processes."""
-        mark = f"HOME={self.home}\0".encode()
-        for each in Path("/proc").glob("[0-9]*/environ"):
-            with suppress(OSError):
-                if mark in each.read_bytes():
-                    yield int(each.parent.name)
-
     async def kill(self) -> None:
         """Kill all of the agent's processes, and wait until Parley has noticed it."""
-        killed = list(self.processes())
+        killed = list(processes_of(self.home))
         assert killed
         for each in killed:
             with suppress(ProcessLookupError):
