@@ -73,10 +73,7 @@ slow: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m slow
 
 branches: environment
-	@rm -f .coverage .coverage.*
-	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -p tests.branches
-	@$(BIN)/python -m coverage combine --quiet
-	@$(BIN)/python -m coverage report
+	@PARLEY_BRANCHES=1 .ci/fast .venv
 
 # Uses each Neovim that .ci/neovims prints; .ci/each runs the tests with all of them at once.
 neovims: environment

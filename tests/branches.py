@@ -1,33 +1,21 @@
-"""Branch coverage by the deterministic tests: a pytest plugin for `make branches`.
+"""Branch coverage by the deterministic tests: a pytest plugin for `.ci/fast`, which selects the tests.
 
-It skips laws and repetitive tests, which would take several times as long. It also skips tests of
-the project's texts, and code in other processes: the Neovim side and the shell. This module knows
-which tests are measured. `pyproject.toml` sets the required coverage.
+Laws and repetitive tests run without being measured, which would take several times as long.
+`pyproject.toml` sets the required coverage.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
 import coverage
 import pytest
 
-UNMEASURED = frozenset({"nvim", "e2e", "fuzz", "laws", "cli"})
-"""Test folders that start processes or go through millions of examples."""
-OF_TEXTS = frozenset(
-    f"test_{name}.py"
-    for name in (
-        *("gate", "layers", "lock", "mirror", "names", "package"),
-        *("release", "release_installed", "website"),
-    )
-)
-"""Test files that read Parley's source, or run it in other processes."""
-
 
 def is_measured(item: pytest.Item) -> bool:
     """Whether a test counts."""
-    often = any(item.get_closest_marker(mark) for mark in ("hypothesis", "exhaustive"))
-    return not (often or item.path.parent.name in UNMEASURED or item.path.name in OF_TEXTS)
+    return not any(item.get_closest_marker(mark) for mark in ("hypothesis", "exhaustive"))
 
 
 class Branches:
@@ -37,10 +25,16 @@ class Branches:
         self._coverage = coverage.Coverage(data_suffix=True)
         self._coverage.start()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Deselect the tests that do not count; `make test` runs them."""
-        items[:] = filter(is_measured, items)
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Pause the measurement during a test that does not count."""
+        if is_measured(item):
+            return (yield)
+        self._coverage.stop()
+        try:
+            return (yield)
+        finally:
+            self._coverage.start()
 
     def pytest_sessionfinish(self) -> None:
         """Save the measurement; `coverage combine` joins the measurements of all processes."""

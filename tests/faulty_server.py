@@ -102,15 +102,17 @@ class FaultyServer(LocalServer):
                     )
                     return False
                 case "silence":
-                    await reader.read(1)  # until the client disconnects
+                    with suppress(ConnectionError):
+                        await reader.read(1)  # until the client disconnects
                     self.hung_up.set()
                     return False
                 case Forever(piece):
-                    while not reader.at_eof():
-                        writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-                        await writer.drain()
-                        with suppress(TimeoutError):
-                            await asyncio.wait_for(reader.read(1), BEAT_S)
+                    with suppress(ConnectionError):  # the client may close the connection any time
+                        while not reader.at_eof():
+                            writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+                            await writer.drain()
+                            with suppress(TimeoutError):
+                                await asyncio.wait_for(reader.read(1), BEAT_S)
                     self.hung_up.set()
                     return False
                 case b"":
