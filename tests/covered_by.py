@@ -49,7 +49,7 @@ COVERED_BY = {
     "mcp/server_session": "mcp/test_servers_floods.py",
     "mcp/supervisor": "mcp/test_task_requests.py",
     "models/accumulate": "models/test_decoder.py",
-    "models/agent_status": "acp/test_agent_processes.py",
+    "models/agent_status": "nvim/test_resources.py",
     "models/attempts": "runtime/test_text_tool_caller.py",
     "models/context_window": "models/test_thinking.py",
     "models/fields": "models/test_decoder.py",
