@@ -13,7 +13,7 @@ from tests.nvim.harness import ROOT
 SDKS = {"openai", "anthropic", "mcp"}
 LARGE = SDKS | {"jsonschema", "httpx2", "httpcore2", "pydantic", "uvicorn", "starlette"}
 HOST = "import parley.nvim.plugin, parley.runtime.app"
-WARM = "from parley.providers.sdk_imports import warm; warm({!r}, builtin=False, has_tools={})"
+WARM = "from parley.providers.sdk_imports import warm, warm_tools; warm({!r}, builtin=False)"
 
 
 def imported(*code: str) -> set[str]:
@@ -31,10 +31,13 @@ def test_a_host_starts_without_any_sdk() -> None:
 
 @pytest.mark.parametrize(("kind", "other"), [("openai", "anthropic"), ("anthropic", "openai")])
 def test_a_chat_imports_only_its_agents_sdk(kind: str, other: str) -> None:
-    packages = imported(HOST, WARM.format(kind, False))
+    packages = imported(HOST, WARM.format(kind))
     assert kind in packages
     assert not packages & {other, "mcp", "jsonschema", "uvicorn", "starlette"}
 
 
-def test_the_sdk_for_servers_is_imported_if_there_may_be_tools() -> None:
-    assert {"openai", "mcp", "jsonschema"} <= imported(HOST, WARM.format("openai", True))
+def test_the_sdk_for_servers_is_imported_if_there_are_servers_besides_parleys_own() -> None:
+    later = "warm_tools(has_servers={})"
+    own = imported(HOST, WARM.format("openai"), later.format(False))
+    assert own & {"openai", "mcp", "jsonschema"} == {"openai", "jsonschema"}
+    assert "mcp" in imported(HOST, WARM.format("openai"), later.format(True))

@@ -19,7 +19,7 @@ from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
 from parley.mcp.functions import InProcess, WorkspaceServer, no_workspace
 from parley.mcp.server_session import Progress, ServerSession
-from parley.mcp.supervisor import Supervisor, T
+from parley.mcp.supervisor import KnownTools, Supervisor, T, no_known_tools
 from parley.processes.reaper import Reaper
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
@@ -43,7 +43,7 @@ class Servers:
     `elicitor` fills in servers' forms, and `sample` replies to servers that may use the model.
     Either may be None. `folder` returns the user's working directory. `in_process` maps names in
     the settings to the servers that are objects in this process. `workspace` creates the
-    workspace server.
+    workspace server. A server with `known_tools` starts only with its first call.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Servers:
         sample: Sample | None = None,
         in_process: Mapping[str, InProcess] | None = None,
         workspace: WorkspaceServer = no_workspace,
+        known_tools: KnownTools = no_known_tools,
     ) -> None:
         environ = os.environ if environ is None else environ
         self._reaper = Reaper()
@@ -71,6 +72,8 @@ class Servers:
             in_process or {},
             workspace,
         )
+        self._known_tools = known_tools
+        self._in_process = frozenset(in_process or ())
         self.max_bytes = max_bytes
         self.sample = sample
         self._supervisors: dict[str, Supervisor] = {}
@@ -86,15 +89,15 @@ class Servers:
         for name, settings in servers.items():
             old = before.get(name)
             stays = old is not None and _is_same(old.settings, settings)
-            self._supervisors[name] = (
-                before.pop(name)
-                if stays
-                else Supervisor(settings, self._import_sdk, self._connector.connect)
-            )
+            self._supervisors[name] = before.pop(name) if stays else self._supervisor(settings)
         for supervisor in before.values():
             if task := supervisor.stop():
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
+
+    def _supervisor(self, settings: ServerSettings) -> Supervisor:
+        known = no_known_tools if settings.name in self._in_process else self._known_tools
+        return Supervisor(settings, self._import_sdk, self._connector.connect, known)
 
     async def _reply(self, request: SamplingRequest) -> SamplingReply:
         assert self.sample, "no server is offered sampling then"
@@ -107,14 +110,18 @@ class Servers:
         return self.offered()
 
     async def begin(self, *, again: bool = False, only: Collection[str] | None = None) -> None:
-        """Start the servers that are not running, or `only` these; start a server that has just
-        failed only if `again`.
+        """Start the servers whose tools are not known, or `only` these servers; start a server that
+        has just failed only if `again`.
         """
-        if not self._closed:
+        if not all(s.is_listed or s.offer() for s in self._enabled(only)):
             await self._import_sdk()  # slow on a busy machine, so before any time limit starts
-            for supervisor in self._enabled():
-                if not supervisor.is_listed and (only is None or supervisor.settings.name in only):
+            for supervisor in self._enabled(only):
+                if not supervisor.is_listed and not supervisor.offer():
                     supervisor.begin(again=again)
+
+    def needs_sdk(self) -> bool:
+        """Whether the list of tools needs the SDK: some server must start first."""
+        return any(not supervisor.has_known_tools for supervisor in self._enabled())
 
     def awaited(self) -> tuple[str, ...]:
         """The servers that are starting or listing their tools again."""
@@ -146,16 +153,20 @@ class Servers:
             self._catalogue = catalogue
         return self._catalogue
 
-    def _enabled(self) -> list[Supervisor]:
-        return [] if self._closed else [s for s in self._supervisors.values() if s.settings.enabled]
+    def _enabled(self, only: Collection[str] | None = None) -> list[Supervisor]:
+        enabled = (s for s in self._supervisors.values() if s.settings.enabled and not self._closed)
+        return [s for s in enabled if only is None or s.settings.name in only]
 
     def _ready(self) -> list[Supervisor]:
         return [
             supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"
         ]
 
+    def _running(self) -> list[Supervisor]:
+        return [supervisor for supervisor in self._ready() if supervisor.is_running]
+
     def known(self) -> Catalogue | None:
-        """The tools of the running servers, without starting any; None if none is running."""
+        """The known tools of the servers, without starting any; None if none are known."""
         return self.offered() if self._ready() else None
 
     async def call(
@@ -194,14 +205,14 @@ class Servers:
 
         Lists the resources again each time; if a server fails, its list contains the reason.
         """
-        ready = [s for s in self._ready() if names is None or s.settings.name in names]
+        ready = [s for s in self._running() if names is None or s.settings.name in names]
         return await self._lists(
             ready, lambda session: session.resources(), lambda why: ResourceList(unlisted=why)
         )
 
     async def values(self, server: str, blank: Blank) -> tuple[str, ...]:
         """A running server's proposals for a template's variable; none if the request fails."""
-        ready = [s for s in self._ready() if s.settings.name == server]
+        ready = [s for s in self._running() if s.settings.name == server]
         lists = await self._lists(ready, lambda session: session.values(blank), lambda _: ())
         return lists.get(server, ())
 
@@ -212,7 +223,7 @@ class Servers:
         """
         if starting:
             await self.catalogue()
-        lists = await self._lists(self._ready(), lambda session: session.prompts(), lambda _: ())
+        lists = await self._lists(self._running(), lambda session: session.prompts(), lambda _: ())
         return tuple(prompt for prompts in lists.values() for prompt in prompts)
 
     async def _lists(

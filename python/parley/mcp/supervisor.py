@@ -36,6 +36,9 @@ T = TypeVar("T")
 Work: TypeAlias = Callable[[ServerSession, Renew], Awaitable[T]]
 """Work with a server, which may restart its own time limit."""
 
+KnownTools: TypeAlias = Callable[[ServerSettings], tuple[Tool, ...] | None]
+"""The tools of a server that need no start to be known, or None."""
+
 MOST_RENEWALS = 60
 """A call that reports progress may take this many times its time limit in all."""
 
@@ -51,17 +54,26 @@ _CALM_S = 0.5  # further changes wait this long, doubled each time
 _CALM_MAX_S = 30.0
 
 
+def no_known_tools(_: ServerSettings) -> None:
+    """Every server must list its tools."""
+
+
 class Supervisor:
     """Starts a server when it is needed, and restarts it after it has died."""
 
     def __init__(
-        self, settings: ServerSettings, prepare: Callable[[], Awaitable[None]], connect: Connect
+        self,
+        settings: ServerSettings,
+        prepare: Callable[[], Awaitable[None]],
+        connect: Connect,
+        known_tools: KnownTools = no_known_tools,
     ) -> None:
         self.settings = settings
         self.state: State = "stopped"
         self.tools: tuple[Tool, ...] = ()
         self._prepare = prepare
         self._connect = connect
+        self._known_tools = known_tools
         self._protocol = ""
         self._error = ""
         self._stderr = StderrTail()
@@ -92,6 +104,24 @@ class Supervisor:
     def is_listed(self) -> bool:
         """Whether the server's tools are known and up to date."""
         return self.state == "ready" and self._settled.is_set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a connection to the server."""
+        return self._session is not None
+
+    @property
+    def has_known_tools(self) -> bool:
+        """Whether the server's tools are known without a start."""
+        return self._known_tools(self.settings) is not None
+
+    def offer(self) -> bool:
+        """Offer the server's tools if they are known without a start; the first call starts it."""
+        known = self._known_tools(self.settings) if self._task is None else None
+        if known is not None:
+            self.tools, self.state = known, "ready"
+            self._settled.set()
+        return known is not None
 
     def begin(self, *, again: bool) -> None:
         """Start the server if necessary; a failed server is started only after a pause, or if
@@ -214,6 +244,8 @@ class Supervisor:
         """
         task = self._task
         if task is None or task.done():
+            if self.state == "ready":  # its tools were only offered
+                self.state, self.tools = "stopped", ()
             return None
         self._signals.stop()
         if self.state == "starting":

@@ -140,8 +140,9 @@ def _server(status: ServerStatus) -> Line:
         return "error", f"{status.name}: {status.error}", advice
     if status.state == "starting":
         return "warn", f"{status.name}: still starting", ["See :ParleyTools"]
+    protocol = f", protocol {status.protocol}" if status.protocol else ""
     tools = counted(len(status.tools), "tool")
-    return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {tools}", []
+    return "ok", f"{status.name}: {status.state}{protocol}, {tools}", []
 
 
 def _workspace(app: App) -> Line:

@@ -31,17 +31,24 @@ _COMMENT = re.compile(r"#[^\n]*")
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
-    """Import everything that a turn with this kind of provider needs, the most urgent modules
-    first; runs in a thread of Parley's own process.
+def warm(kind: str, *, builtin: bool) -> None:
+    """Import everything that a request to this kind of provider needs; runs in a thread of Parley's
+    own process.
     """
     if kind == ACP:  # such an agent needs neither an SDK nor servers
         import_module("acp.connection")
         return
     if kind != PACKAGE:
         imported(sdk(kind), is_lean=True)
-    demo = ("parley.demo.server",) if builtin else ()
-    for name in (*demo, *(("mcp", "jsonschema") if has_tools else ())):
+    if builtin:
+        import_module("parley.demo.server")
+
+
+def warm_tools(*, has_servers: bool) -> None:
+    """Import what calls need; runs in a thread. Without other `has_servers` than Parley's own, the
+    SDK for servers is imported with the first call, because it takes a third of the host's memory.
+    """
+    for name in ("jsonschema", *(("mcp",) if has_servers else ())):
         import_module(name)
 
 

@@ -29,6 +29,7 @@ from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
+from parley.models.formats import ACP
 from parley.models.model_list import ModelList
 from parley.models.package import Provider
 from parley.models.request import Request
@@ -40,7 +41,7 @@ from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, wire_format
 from parley.providers.model_lists import ModelLists
 from parley.providers.sampling_requests import Sampler
-from parley.providers.sdk_imports import warm
+from parley.providers.sdk_imports import warm, warm_tools
 from parley.runtime.agent_accounts import AgentAccounts
 from parley.runtime.agent_changes import AgentChanges
 from parley.runtime.app_accounts import AppAccounts
@@ -128,6 +129,8 @@ class ProgramObjects:
 
 
 _NOBODY, _NO_OBJECTS = FrontEnd(), ProgramObjects()
+_TOOLS_S = 1.0
+"""How many seconds later the SDKs for calls are imported."""
 
 
 class App:
@@ -180,6 +183,7 @@ class App:
             sample=sample,
             in_process=objects.servers,
             workspace=self.workspace.server,
+            known_tools=self.workspace.known_tools,
         )
         self.servers.sample = sample
         self.agent_processes: AgentProcesses = (
@@ -590,7 +594,8 @@ class App:
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
-        """Import, once and in a thread, the slow SDKs that this agent's turns need.
+        """Import, once and in a thread, the slow SDKs that this agent's turns need: those of calls
+        only when the first request may be on its way.
 
         Their objects live as long as the process, so these objects are excluded from garbage
         collection.
@@ -600,8 +605,14 @@ class App:
         needs = provider.kind, provider.builtin, has_tools
         if needs not in self._warm:
             self._warm.add(needs)
-            work = partial(warm, provider.kind, builtin=provider.builtin, has_tools=has_tools)
-            loop.run_in_executor(None, work).add_done_callback(lambda _: gc.freeze())
+            self._import(loop, partial(warm, provider.kind, builtin=provider.builtin))
+            if has_tools and provider.kind != ACP:
+                work = partial(warm_tools, has_servers=self.servers.needs_sdk())
+                loop.call_later(_TOOLS_S, self._import, loop, work)
+
+    @staticmethod
+    def _import(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+        loop.run_in_executor(None, work).add_done_callback(lambda _: gc.freeze())
 
     @property
     def least_seen_s(self) -> float:

@@ -14,6 +14,7 @@ from parley.processes.reaper import Reaper
 from parley.runtime.call_previews import CallPreviews
 from parley.settings.values import WorkspaceSettings
 from parley.storage.checkpoints import Checkpoints
+from parley.tools.builtin_tools import NO_COMMAND, builtin_tools
 from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.server_settings import WORKSPACE, ServerSettings
 from parley.workspace.boundary import Boundary
@@ -24,11 +25,10 @@ from parley.workspace.root import WorkspaceRoot, find_root
 if TYPE_CHECKING:
     from parley.runtime.recording import CallRecorder
     from parley.storage.ledger import LedgerFile
+    from parley.tools.catalogue import Tool
     from parley.workspace.change_tools import CallOrigin
     from parley.workspace.sandbox import Sandbox
     from parley.workspace.toolbox import Workspace
-
-NO_COMMAND = "--no-command"
 
 
 class AppWorkspace:
@@ -63,6 +63,10 @@ class AppWorkspace:
             return None
         args = () if settings.command else (NO_COMMAND,)
         return ServerSettings(WORKSPACE, cwd=str(self.root.path), args=args, builtin=True)
+
+    def known_tools(self, settings: ServerSettings) -> tuple[Tool, ...] | None:
+        """The tools of a server that is part of Parley; None if only the server knows them."""
+        return builtin_tools(settings, has_code=self.code is not None)
 
     def server(self, settings: ServerSettings) -> Any:
         """The MCP server with these settings. It imports the SDK."""

@@ -1,6 +1,7 @@
-"""The MCP server `workspace`: the definitions of Parley's own file and command tools.
+"""The MCP server `workspace` with Parley's own file and command tools.
 
-Runs in the host's process. What the tools do is in the modules next to it.
+Runs in the host's process. Their definitions are in `tools.builtin_tools`; what the tools do is in
+the modules next to this one.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 
 from parley.errors import ParleyError
 from parley.programs import program
+from parley.tools.builtin_tools import DEFINITIONS
 from parley.tools.results import WHOLE_TEXT
 from parley.tools.server_settings import WORKSPACE
 from parley.tools.tasks import ORIGIN
@@ -25,13 +27,6 @@ from parley.workspace.file_views import read_file
 from parley.workspace.listing import list_files
 from parley.workspace.searching import search_text
 from parley.workspace.toolbox import Workspace
-
-_READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-
-
-_EDITS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-_DESTROYS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
-_RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 
 def create_workspace_server(
@@ -50,14 +45,14 @@ def create_workspace_server(
         title="Workspace",
         log_level="WARNING",
         tools=[
-            _tool(reading.list_files, "List files", _READ_ONLY),
-            _tool(reading.search_text, "Search text", _READ_ONLY),
-            _tool(reading.read_file, "Read file", _READ_ONLY),
-            _tool(changing.edit_file, "Edit file", _EDITS),
-            _tool(changing.write_file, "Write file", _EDITS),
-            _tool(changing.move_file, "Move file", _DESTROYS),
-            _tool(changing.delete_file, "Delete file", _DESTROYS),
-            *([_tool(changing.run_command, "Run command", _RUNS)] if has_command else []),
+            _tool(reading.list_files),
+            _tool(reading.search_text),
+            _tool(reading.read_file),
+            _tool(changing.edit_file),
+            _tool(changing.write_file),
+            _tool(changing.move_file),
+            _tool(changing.delete_file),
+            *([_tool(changing.run_command)] if has_command else []),
             *(asking.tools() if has_code else []),
         ],
     )
@@ -66,33 +61,21 @@ def create_workspace_server(
     return server
 
 
-def _tool(function: Callable[..., Any], title: str, annotations: ToolAnnotations) -> Tool:
-    """The tool for a function; its docstring is the description."""
+def _tool(function: Callable[..., Any]) -> Tool:
+    """The tool for a function, exactly as it is defined for models."""
+    definition = DEFINITIONS[function.__name__]
     tool = Tool.from_function(
         function,
-        title=title,
-        description=" ".join((function.__doc__ or "").split()),
-        annotations=annotations,
+        title=definition["title"],
+        description=definition["description"],
+        annotations=ToolAnnotations.model_validate(definition["annotations"]),
         structured_output=False,
     )
-    return tool.model_copy(update={"parameters": _without_titles(tool.parameters)})
-
-
-def _without_titles(schema: Any) -> Any:
-    """A schema without the titles that the SDK makes from the parameters' names."""
-    if isinstance(schema, list):
-        return [_without_titles(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _without_titles(value)
-        for key, value in schema.items()
-        if not (key == "title" and isinstance(value, str))
-    }
+    return tool.model_copy(update={"parameters": definition["inputSchema"]})
 
 
 class _ReadOnlyTools:
-    """The tools that change nothing. Their names, parameters and docstrings go to the model."""
+    """The tools that change nothing. Their names and parameters go to the model."""
 
     def __init__(self, workspace: Callable[[], Workspace]) -> None:
         self._workspace = workspace
@@ -144,10 +127,10 @@ class _CodeTools:
     def tools(self) -> list[Tool]:
         """The definitions."""
         return [
-            _tool(self.diagnostics, "Diagnostics", _READ_ONLY),
-            _tool(self.symbols, "Symbols", _READ_ONLY),
-            _tool(self.definition, "Definition", _READ_ONLY),
-            _tool(self.references, "References", _READ_ONLY),
+            _tool(self.diagnostics),
+            _tool(self.symbols),
+            _tool(self.definition),
+            _tool(self.references),
         ]
 
     async def diagnostics(self, path: str = "") -> str:
