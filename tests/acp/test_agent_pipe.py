@@ -76,7 +76,7 @@ async def test_a_line_that_is_too_long_ends_the_agent(monkeypatch: pytest.Monkey
     monkeypatch.setattr(agent_pipe, "MESSAGE_BYTES", 1000)
     messages, complaints = await received(b'{"method":"' + b"x" * 2000)
     assert messages == []
-    assert "the agent was ended" in complaints[0]
+    assert "the agent was stopped" in complaints[0]
 
 
 async def test_no_more_messages_are_read_than_may_be_kept() -> None:

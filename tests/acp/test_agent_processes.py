@@ -291,7 +291,7 @@ async def test_another_mode_needs_the_front_matter_and_is_reported(tmp_path: Pat
     )
     async with running(run) as agents:
         events = await run.reply(agents, QUESTION, mode="yolo")
-    assert Aside("scripted works in its mode yolo") in events
+    assert Aside("scripted works in the mode yolo") in events
 
 
 async def test_an_option_of_the_category_mode_takes_precedence(tmp_path: Path) -> None:

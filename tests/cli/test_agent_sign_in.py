@@ -65,7 +65,7 @@ def test_without_a_terminal_the_method_is_named(
         heard = capsys.readouterr()
         return heard.out + heard.err
 
-    assert "offers 4 ways to sign in. Pass --method with one of t, a, o, k" in said(
+    assert "offers 4 sign-in methods. Pass --method with one of t, a, o, k" in said(
         1, "login", "coder"
     )
     assert "no sign-in method 'x'. Choose one of" in said(1, "login", "coder", "--method", "x")

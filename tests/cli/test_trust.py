@@ -59,7 +59,7 @@ def test_a_text_is_used_after_a_yes_for_its_digest(shell: Shell) -> None:
     )
     code, said, complaint = output(shell.run("trust", "--digest", DIGEST))
     assert (code, complaint) == (0, "")
-    assert said.endswith("AGENTS.md is used from now on. Parley asks again if it changes\n")
+    assert said.endswith("Parley uses AGENTS.md from now on, and asks again if it changes\n")
     body, notes = request(shell)
     assert body.count("Never spaces.") == 1
     assert "instructions from style.md, about 3 tokens" in notes
@@ -131,7 +131,7 @@ def test_a_prompt_and_a_skill_are_agreed_to_in_the_same_way(shell: Shell) -> Non
     words = [word for each in (*digests, DIGEST) for word in ("--digest", each)]
     code, said, complaint = output(shell.run("trust", *words))
     assert (code, complaint) == (0, "")
-    assert said.count("is used from now on") == 3
+    assert said.count("from now on, and asks again") == 3
 
 
 def test_a_text_of_a_skill_is_never_taken_for_a_server_file(shell: Shell) -> None:
@@ -148,7 +148,7 @@ def test_a_text_of_a_skill_is_never_taken_for_a_server_file(shell: Shell) -> Non
         words = f"trust {shell.folder}/.agents/skills/fix/{name} --digest {digest}"
         assert f"run: parley {words}" in complaint
         code, said, _ = output(shell.run(*words.split()))
-        assert (code, "is used from now on" in said) == (0, True)
+        assert (code, "from now on, and asks again" in said) == (0, True)
         assert "is trusted" not in said
         # Not even if the text needs no yes any more.
         assert output(shell.run(*words.split()))[0] == 1
@@ -157,5 +157,5 @@ def test_a_text_of_a_skill_is_never_taken_for_a_server_file(shell: Shell) -> Non
 def test_a_file_that_is_no_text_of_the_project_is_refused(shell: Shell) -> None:
     code, said, complaint = output(shell.run("trust", "style.md", "none.md"))
     assert (code, said) == (1, "")
-    assert "style.md: it is no text of this project" in complaint
+    assert "style.md: it is not a text of this project" in complaint
     assert "none.md: there is no such file" in complaint

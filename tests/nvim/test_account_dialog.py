@@ -76,7 +76,7 @@ def test_without_a_browser_the_address_is_shown_and_the_browsers_address_can_be_
 ) -> None:
     with opened(home, site, NO_BROWSER) as nvim:
         nvim.command("ParleyLogin openrouter")
-        seen = nvim.until_screen("Address at which the browser ended:")
+        seen = nvim.until_screen("Address of the browser's last page:")
         assert "no browser opened the page on 127.0.0.1" in nvim.messages()
         page = nvim.lua("return _G.page")
         assert page.partition("?")[0] in seen
@@ -87,13 +87,13 @@ def test_without_a_browser_the_address_is_shown_and_the_browsers_address_can_be_
         nvim.until(lambda: "Sign in to" not in nvim.screen(), "the page's end")
         # The browser's own way back ends the question, too.
         nvim.command("ParleyLogin openrouter")
-        nvim.until_screen("Address at which the browser ended:")
+        nvim.until_screen("Address of the browser's last page:")
         urllib.request.urlopen(ended(nvim.lua("return _G.page"))).read()
         nvim.until(lambda: nvim.messages().count("signed in to openrouter.") == 2, "the second")
         nvim.until(lambda: "browser ended" not in nvim.screen(), "the question's end")
         # After <Esc>, the page stays, and the command takes the address.
         nvim.command("ParleyLogin openrouter")
-        nvim.until_screen("Address at which the browser ended:")
+        nvim.until_screen("Address of the browser's last page:")
         nvim.keys("<Esc>")
         nvim.until(lambda: "browser ended:" not in nvim.screen(), "the question's end")
         assert "Sign in to openrouter at" in nvim.screen()
@@ -128,7 +128,7 @@ def test_the_command_again_cancels_and_a_name_of_two_things_is_refused(
         nvim.command("ParleyLogin openrouter")
         heard(nvim, "sign-in to 'openrouter' was cancelled")
         nvim.command("ParleyLogin anthropic")
-        heard(nvim, "'anthropic' has no sign-in for Parley. Set ANTHROPIC_API_KEY to a key")
+        heard(nvim, "'anthropic' offers no sign-in to Parley. Set ANTHROPIC_API_KEY to a key")
         server = "{ url = 'http://127.0.0.1:1/mcp' }"
         nvim.lua(
             f"require('parley').setup({{ mcp = {{ servers = {{ openrouter = {server} }} }} }})"

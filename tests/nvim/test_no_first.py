@@ -27,7 +27,7 @@ LISTS = {
     "lua/parley/dialogs.lua": "what the host asks, of those above",
     "lua/parley/finder.lua": "chats",
     "python/parley/nvim/agent_choices.py": "modes and models of an agent",
-    "python/parley/nvim/agent_login.py": "an agent's ways to sign in",
+    "python/parley/nvim/agent_login.py": "an agent's sign-in methods",
     "python/parley/nvim/prompt_insertion.py": "prompts of servers",
 }
 """Dialogs in which the user picks from a list, and leaving the list declines."""

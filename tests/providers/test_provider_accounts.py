@@ -134,7 +134,7 @@ async def test_other_providers_have_no_sign_in(tmp_path: Path, name: str, words:
     accounts = ProviderAccounts({"XDG_STATE_HOME": str(tmp_path)})
     with pytest.raises(ParleyError) as caught:
         await accounts.sign_in(PROVIDERS[name], Person().browse)
-    assert str(caught.value) == f"'{name}' has no sign-in for Parley{words}"
+    assert str(caught.value) == f"'{name}' offers no sign-in to Parley{words}"
     with pytest.raises(
         ParleyError, match=r"'other' is an agent of another program\. Sign in with that program"
     ):

@@ -93,7 +93,7 @@ async def test_an_agent_that_refuses_or_names_no_way_says_so(
     plain = {"protocolVersion": 1}
     desk = signing(desks, tmp_path, initialize=plain)
     provider = desk.app.provider("coder")
-    with pytest.raises(ParleyError, match="coder names no way to sign in"):
+    with pytest.raises(ParleyError, match="coder offers no sign-in method"):
         await methods_of(desk)
     with pytest.raises(ParleyError, match="cannot delete its login"):
         await desk.app.agent_accounts.sign_out(provider)

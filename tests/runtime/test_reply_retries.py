@@ -1,4 +1,4 @@
-"""A reply that breaks off on its way is asked for once more, and nothing is lost if that fails."""
+"""Parley asks once more for a reply that breaks off, and loses nothing if that fails."""
 
 from __future__ import annotations
 

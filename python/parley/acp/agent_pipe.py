@@ -93,7 +93,9 @@ class AgentPipe:
         if not line or line.isspace():
             return True
         if line == LONG_LINE:
-            self._complain(f"(a message of more than {MESSAGE_BYTES} bytes; the agent was ended)")
+            self._complain(
+                f"(the agent was stopped: it sent a message of over {MESSAGE_BYTES} bytes)"
+            )
             self._messages.clear()
             return False
         try:

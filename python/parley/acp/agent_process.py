@@ -84,7 +84,7 @@ class AgentProcess:
         """The agent's own name."""
         self.capabilities: Mapping[str, Any] = {}
         self.sign_ins: tuple[SignInMethod, ...] = ()
-        """The agent's ways to sign in."""
+        """The agent's sign-in methods."""
         self.sessions: dict[str, AgentEvents] = {}
         """The sessions that receive updates, by id."""
         self.rested = object()

@@ -94,7 +94,7 @@ class AgentProcesses:
                 self._informed_chats.add(chat)
                 yield Aside(_NEW_SESSION.format(provider.name))
             if not is_asking_mode(session.process.name, session.mode):
-                yield Aside(f"{provider.name} works in its mode {one_line(session.mode, 60)}")
+                yield Aside(f"{provider.name} works in the mode {one_line(session.mode, 60)}")
             images = session.process.capabilities.get("promptCapabilities")
             has_pictures = isinstance(images, dict) and images.get("image") is True
             session.question = conversation_digest(_to_question(turns))

@@ -57,7 +57,7 @@ def _chosen(
             return methods[0]
         known = ", ".join(one_line(method.id, 60) for method in methods)
         raise ParleyError(
-            f"{provider.name} offers {len(methods)} ways to sign in. Pass --method with one of "
+            f"{provider.name} offers {len(methods)} sign-in methods. Pass --method with one of "
             f"{known}"
         )
     program = shlex.join(provider.command)

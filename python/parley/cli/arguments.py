@@ -27,8 +27,8 @@ SHELLS = ("bash", "zsh", "fish")
 _JSON = "print one JSON object per line, for programs"
 _QUIET = "print only the answer and errors"
 _WITHOUT = (
-    "ask even if a server fails or is not ready in time; the model is told which servers' tools "
-    "are missing"
+    "ask even if a server fails or is not ready in time; Parley tells the model which servers' "
+    "tools are missing"
 )
 _HIDDEN = (
     "a hidden file that the chat's questions may include from now on, if they refer to it; may be "
@@ -524,7 +524,7 @@ def _login(command: Parser) -> None:
     command.add_argument(
         "--method",
         metavar="METHOD",
-        help="the agent's way to sign in, by its id; default: ask in the terminal",
+        help="the id of the agent's sign-in method; default: ask in the terminal",
     )
 
 
@@ -534,7 +534,7 @@ def _trust(command: Parser) -> None:
         nargs="*",
         metavar="FILE",
         help="a server file, such as .mcp.json, or a text for models, such as AGENTS.md, a prompt "
-        "or a skill; default: all files of the project here that you have not decided on",
+        "or a skill; default: all files of this project that you have not decided on",
     )
     command.add_argument(
         "--pin", action="store_true", help="also pin the project programs that the file mentions"

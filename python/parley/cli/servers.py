@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 RESOURCES_SHOWN = 20
 """The most resources, and the most templates, that a person sees for a server."""
 
-_PASTE = "the address at which the browser ended, and press Enter"
+_PASTE = "the address of the browser's last page, and press Enter"
 _LONGEST_LINE = 8_192
 
 

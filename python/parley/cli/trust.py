@@ -69,7 +69,7 @@ async def _trust_project(files: Sequence[Path], arguments: argparse.Namespace) -
             if text := offered.get(place):
                 _agree(text, app.text_trust, arguments.digest)
             elif place in map(_place, known.paths):
-                say_line(f"you have agreed to {place} already")
+                say_line(f"you have already agreed to {place}")
             else:
                 complain(f"{place}: {_flaw(place)}")
         for path in servers:
@@ -101,7 +101,7 @@ def _place(path: Path) -> Path:
 def _flaw(place: Path) -> str:
     is_there = os.path.lexists(place)
     return (
-        "it is no text of this project, or you have agreed to it already"
+        "it is not a text of this project, or you have already agreed to it"
         if is_there
         else "there is no such file"
     )
@@ -123,7 +123,7 @@ def _agree(text: OfferedText, trust: TextTrust, digests: Sequence[str]) -> None:
     name = text.name
     if text.digest in digests or (screen().can_ask and _wants(text)):
         trust.trust(text.path, text.content)
-        say_line(f"{name} is used from now on. Parley asks again if it changes")
+        say_line(f"Parley uses {name} from now on, and asks again if it changes")
     elif screen().can_ask:
         complain(f"{name} is not used")
     else:

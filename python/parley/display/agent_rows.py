@@ -1,4 +1,4 @@
-"""Rows about agents of other programs: their ways to sign in. Pure."""
+"""Rows about agents of other programs: their sign-in methods. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMMAND_SHOWN = 100
 
 
 def sign_in_row(method: SignInMethod, program: str) -> str:
-    """A way to sign in, with what it does; `program` is the agent's own command."""
+    """A sign-in method, with what it does; `program` is the agent's own command."""
     return legible_line(f"{method.name}: {_effect(method, program)}")
 
 

@@ -68,7 +68,7 @@ class SignIns:
         return running.page if running else None
 
     def take(self, name: str, address: str) -> bool:
-        """Take the address at which the browser ended; return whether it belongs to the sign-in."""
+        """Take the address of the browser's last page; return whether it belongs to the sign-in."""
         running = self._running.get(name)
         return running is not None and running.loopback.take(address.strip())
 

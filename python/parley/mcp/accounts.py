@@ -66,7 +66,7 @@ class Accounts:
         return True
 
     def take(self, settings: ServerSettings, address: str) -> bool:
-        """Take the address at which the browser ended; return whether a running sign-in at the
+        """Take the address of the browser's last page; return whether a running sign-in at the
         server needs it.
         """
         return self._sign_ins.take(settings.name, address)

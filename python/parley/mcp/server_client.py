@@ -340,7 +340,7 @@ class SdkSession:
         if user is None:
             raise ServerError(
                 f"{self._wish} a page on {page.host} to be opened in a browser first: {page.url}\n"
-                f"It says: {page.message}\nAsk again when all is done there."
+                f"It says: {page.message}\nWhen you are done there, ask again."
             )
         with self._signals.clock.standing_still():
             if await user.visit(server, page) != "accept":

@@ -301,7 +301,7 @@ class Servers:
         return is_done
 
     def take(self, server: str, address: str) -> bool:
-        """Take the address at which the browser ended in a sign-in; return whether it is needed."""
+        """Take the address of the browser's last page in a sign-in; return whether it is needed."""
         return self._accounts.take(self._available(server).settings, address)
 
     def sign_out(self, server: str) -> bool:

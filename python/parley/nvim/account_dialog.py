@@ -18,15 +18,15 @@ from parley.runtime.app_accounts import AppAccounts
 from parley.tools.visits import Visit
 
 _PAGE = "sign-in"
-_PASTE = "Address at which the browser ended:"
+_PASTE = "Address of the browser's last page:"
 
 
 def take_address(accounts: AppAccounts, name: str, address: str) -> None:
-    """Continue a sign-in with the address at which the browser ended. Raises ParleyError."""
+    """Continue a sign-in with the address of the browser's last page. Raises ParleyError."""
     if not accounts.take(name, address):
         raise ParleyError(
             f"that address does not belong to a sign-in at {legible_line(name)} that is running "
-            "here. Paste the whole address at which the browser ended"
+            "here. Paste the whole address of the browser's last page"
         )
 
 

@@ -58,7 +58,7 @@ class ProviderAccounts:
             raise ParleyError(f"'{name}' is an agent of another program. Sign in with that program")
         if not provider.signs_in:
             remedy = f". Set {provider.key_variable} to a key" if provider.key_variable else ""
-            raise ParleyError(f"'{name}' has no sign-in for Parley{remedy}")
+            raise ParleyError(f"'{name}' offers no sign-in to Parley{remedy}")
         if has_own_key(provider, self._environ):
             source = f"providers.{name}.api_key_command" if provider.api_key_command else ""
             raise ParleyError(
@@ -84,7 +84,7 @@ class ProviderAccounts:
         return provider.signs_in and self._logins.forget(self._url(provider))
 
     def take(self, name: str, address: str) -> bool:
-        """Take the address at which the browser ended; return whether a running sign-in needs it."""
+        """Take the address of the browser's last page; return whether a running sign-in needs it."""
         return self._sign_ins.take(name, address)
 
     def close(self) -> None:

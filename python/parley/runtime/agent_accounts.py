@@ -48,11 +48,11 @@ class AgentAccounts:
         self._tools = tools
 
     async def methods(self, provider: ProviderSettings) -> Sequence[SignInMethod]:
-        """The ways to sign in that the agent names. Raises ParleyError if there are none."""
+        """The sign-in methods that the agent offers. Raises ParleyError if there are none."""
         process = await self._agents.process(provider, self._folder(), self._tools)
         if not process.sign_ins:
             raise ParleyError(
-                f"{provider.name} names no way to sign in. Sign in with its own program"
+                f"{provider.name} offers no sign-in method. Sign in with its own program"
             )
         return process.sign_ins
 
@@ -65,7 +65,7 @@ class AgentAccounts:
             found = program(method.command, env.get("PATH"))
             if found is None:
                 raise ParleyError(
-                    f"the agent of {provider.name} signs in with {one_line(method.command, 60)}, "
+                    f"sign-in to {provider.name} needs the command {one_line(method.command, 60)}, "
                     "which was not found. Install it"
                 )
             words = [found, *method.words]

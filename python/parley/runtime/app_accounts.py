@@ -55,7 +55,7 @@ class AppAccounts:
         return had_login
 
     def take(self, name: str, address: str) -> bool:
-        """Take the address at which the browser ended; return whether a running sign-in needs it."""
+        """Take the address of the browser's last page; return whether a running sign-in needs it."""
         if self.provider(name):
             return self._providers.take(name, address)
         return self._servers.take(name, address)

@@ -1,4 +1,4 @@
-"""Asks a question again if its reply breaks off on its way.
+"""Asks a question again if its reply breaks off.
 
 The caller provides the function that asks; `models.broken_replies` decides what is shown.
 """

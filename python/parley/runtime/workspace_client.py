@@ -40,8 +40,8 @@ from parley.workspace.writing import ChangedError, carry_out
 
 _MOVED = "the workspace has moved to another folder, so this did not run. Ask again"
 _EDITED = (
-    "the user edited this change before approving it, so the file has other text than was sent. "
-    "Read it again"
+    "the user edited this change before approving it, so the file differs from the text that "
+    "was sent. Read it again"
 )
 _REWORDED = "the call in the chat is not the one that was requested, so it did not run"
 

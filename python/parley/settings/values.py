@@ -211,7 +211,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`broken_replies`: how many times to ask again if a reply breaks off on its way."""
+    """`broken_replies`: how many times to ask again if a reply breaks off."""
 
     broken_replies: int = 1
 
