@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from parley.chat.call_lines import proposal_line
 from parley.chat.reader import parse
@@ -27,6 +25,7 @@ from parley.models.events import (
     Call,
     Event,
     Finished,
+    Price,
     Ran,
     RanResult,
     TextDelta,
@@ -35,8 +34,9 @@ from parley.models.events import (
     Usage,
 )
 from parley.models.request import Request
+from parley.tables import LARGEST
 from parley.tools.results import Outcome
-from tests.models.test_agent_records import JSON
+from tests.spoiled import spoiled
 
 
 def request(text: str, **fields: Any) -> Request:
@@ -155,12 +155,26 @@ def test_a_stream_that_only_stops_is_an_error() -> None:
         decoder.end()
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(["sessionUpdate", "content", "entries", "used"]),
-                                JSON | st.sampled_from(["plan", "agent_message_chunk"]))))  # fmt: skip
-def test_no_update_is_an_error(updates: list[dict[str, Any]]) -> None:
-    Decoder("coder", "default").feed({"stop": {}})
-    for each in updates:
-        Decoder("coder", "default").feed({"update": each})
+UPDATES: tuple[dict[str, Any], ...] = (
+    words("a", messageId="m")["update"],
+    {"sessionUpdate": "agent_message_chunk",
+     "content": {"type": "resource", "resource": {"uri": "u", "text": "t"}}},
+    {"sessionUpdate": "agent_thought_chunk", "content": {"type": "resource_link", "uri": "u"}},
+    {"sessionUpdate": "plan", "entries": [{"content": "a", "status": "completed"}]},
+    {"sessionUpdate": "usage_update", "used": 5, "size": 10},
+)  # fmt: skip
+STOP = {"stopReason": "end_turn", "usage": {
+    "inputTokens": 1, "outputTokens": 2, "cachedReadTokens": 3, "thoughtTokens": 4}}  # fmt: skip
+
+
+def test_no_update_is_an_error() -> None:
+    """A price can be computed from all counts, too."""
+    payloads = [{"update": update} for each in UPDATES for update in spoiled(each)]
+    payloads += [{"stop": stop} for stop in spoiled(STOP)]
+    for payload in payloads:
+        for event in events(payload):
+            if isinstance(event, Usage):
+                assert 0 <= Price(1.0, 1.0, 1.0).cost(event) < LARGEST
 
 
 def test_the_digest_of_a_reply_is_the_digest_of_the_chat_with_it() -> None:

@@ -76,3 +76,11 @@ def test_the_models_of_a_session_and_the_one_that_is_used() -> None:
         wanted_model(state, "a", "c")
     with pytest.raises(ModelError, match="It chooses its model itself"):
         wanted_model(ModeState(), "", "c")
+
+
+def test_a_message_names_only_the_first_of_very_many_modes() -> None:
+    many = ModeState("0", tuple(map(str, range(100_000))))
+    with pytest.raises(ModelError, match=r"0, 1, .*, 19, and 99980 more$"):
+        wanted_mode("unknown", many, "turbo")
+    with pytest.raises(ModelError, match=r"19, and 99980 more$"):
+        wanted_model(many, "", "turbo")

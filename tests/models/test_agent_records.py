@@ -6,7 +6,6 @@ import json
 from itertools import count
 from typing import Any
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.models.agent_records import (
@@ -15,7 +14,10 @@ from parley.models.agent_records import (
     AgentRecords,
     AskedCallEnded,
     RanByAgent,
+    size_of,
 )
+from parley.tools.agent_calls import diffs_of, paths_of
+from tests.spoiled import spoiled
 
 
 def records() -> AgentRecords:
@@ -115,17 +117,41 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-FIELDS = st.dictionaries(
-    st.sampled_from(["toolCallId", "title", "kind", "status", "content", "locations", "rawInput",
-                     "rawOutput", "sessionUpdate"]),
-    JSON | st.sampled_from(["t", "completed", "tool_call", "edit"]),
-)  # fmt: skip
+DIFF = {"type": "diff", "path": "/x", "oldText": "a", "newText": "b"}
+BEGUN = {
+    "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": "edit", "status": "pending",
+    "rawInput": {"path": "/x", "more": [1]}, "locations": [{"path": "/x", "line": 1}],
+    "content": [DIFF, {"type": "content", "content": {"type": "text", "text": "x"}}],
+}  # fmt: skip
+ENDED = {
+    "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed",
+    "rawOutput": {"a": 1},
+    "content": [{"type": "content", "content": {"type": "image", "data": "aaaa", "mimeType": "image/png"}},
+                {"type": "content", "content": {"type": "resource_link", "uri": "u", "name": "n"}}],
+}  # fmt: skip
 
 
-@given(st.lists(FIELDS, max_size=6))
-def test_no_update_is_an_error(updates: list[dict[str, Any]]) -> None:
+def test_no_update_is_an_error() -> None:
+    for one in (BEGUN, ENDED):
+        for odd in filter(lambda each: isinstance(each, dict), spoiled(one)):
+            kept = records()
+            for each in (BEGUN, odd, ENDED):
+                kept.take(each)
+            if call := kept.ask(odd):
+                paths_of(call.name, json.loads(call.arguments))
+                diffs_of(call.arguments)
+            list(kept.begun())
+            list(kept.unfinished())
+
+
+def test_a_call_with_an_id_of_any_length_takes_no_room() -> None:
     kept = records()
-    for each in updates:
-        kept.take(each)
-        kept.ask(each)
-    list(kept.unfinished())
+    assert kept.ask(update("c" * 1001)) is None
+    assert kept.take(update("c" * 1001, status="completed")) is None
+
+
+def test_an_update_that_is_too_deep_to_measure_is_too_large() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert size_of({"sessionUpdate": "plan", "entries": deep}) > MOST_OF_A_CALL

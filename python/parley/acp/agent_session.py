@@ -33,7 +33,7 @@ from parley.models.agent_modes import (
     wanted_model,
 )
 from parley.models.agent_offers import AgentOffer
-from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent
+from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent, size_of
 from parley.models.events import Event, Finished, joined
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
@@ -392,7 +392,7 @@ class AgentSession:
                 self._note_call(update)
             case "agent_message_chunk" | "agent_thought_chunk" | "plan" | "usage_update":
                 if self._takes_updates:
-                    self._put({UPDATE: update}, len(repr(update)))
+                    self._put({UPDATE: update}, size_of(update))
 
     @property
     def _takes_updates(self) -> bool:

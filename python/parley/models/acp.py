@@ -29,6 +29,7 @@ from parley.models.events import (
 )
 from parley.models.quirks import Quirk
 from parley.models.request import Request
+from parley.tables import LARGEST
 from parley.text import fence, one_line
 
 UPDATE, CALLS, RAN, STOP, DECLINED = "update", "calls", "ran", "stop", "declined"
@@ -45,7 +46,6 @@ _CONTINUE = "Continue the last answer from its end. Do not repeat it."
 _NOTHING_MORE = "*(The agent ended its turn without further text.)*"
 _PLAN_SHOWN = 50
 _ENTRY_SHOWN = 200
-_MARKS = {"completed": "x"}
 _REASONS: Mapping[str, tuple[Reason, str]] = {
     "end_turn": ("complete", ""),
     "max_tokens": ("length", ""),
@@ -53,6 +53,7 @@ _REASONS: Mapping[str, tuple[Reason, str]] = {
     "max_turn_requests": ("pause", "the agent made as many requests as it may in a turn"),
     "cancelled": ("pause", "the agent cancelled its turn"),
 }
+_COUNTS = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens", "thoughtTokens")
 
 
 def request_body(request: Request) -> dict[str, Any]:
@@ -188,8 +189,10 @@ class Decoder(decoder.Decoder):
             case {"update": {"sessionUpdate": "plan", "entries": [*entries]}}:
                 self._plan = _plan(entries)
                 yield self._plan
-            case {"update": {"sessionUpdate": "usage_update", "used": int(used)}} if used > 0:
-                yield Usage(input=used)
+            case {"update": {"sessionUpdate": "usage_update", "used": used}} if count := _count(
+                used
+            ):
+                yield Usage(input=count)
             case {"ran": AgentCallBegan(call)}:
                 yield from self._begin(call)
             case {"ran": RanByAgent(call, outcome, is_known)}:
@@ -265,20 +268,21 @@ def _plan(entries: Sequence[Any]) -> AgentPlan:
     for entry in entries[:_PLAN_SHOWN]:
         match entry:
             case {"content": str(content)}:
-                mark = _MARKS.get(entry.get("status", ""), " ")
+                mark = "x" if entry.get("status") == "completed" else " "
                 lines.append(f"- [{mark}] {one_line(content[:1000], _ENTRY_SHOWN)}")
     return AgentPlan("\n".join(lines))
 
 
 def _usage(usage: object) -> Usage | None:
-    match usage:
-        case {"inputTokens": int(given), "outputTokens": int(made)}:
-            read, wrote, thought = (
-                value if isinstance(value := usage.get(key), int) else 0  # type: ignore[attr-defined]
-                for key in ("cachedReadTokens", "cachedWriteTokens", "thoughtTokens")
-            )
-            return Usage(given + read + wrote, made, read, wrote, thought)
-    return None
+    if not isinstance(usage, Mapping) or not {"inputTokens", "outputTokens"} <= usage.keys():
+        return None
+    given, made, read, wrote, thought = (_count(usage.get(key)) for key in _COUNTS)
+    return Usage(given + read + wrote, made, read, wrote, thought)
+
+
+def _count(value: object) -> int:
+    """A number of tokens; 0 for anything that cannot be one."""
+    return value if type(value) is int and 0 <= value <= LARGEST else 0
 
 
 def unstreamed(raw: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ table, and plain JSON of the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ ASKING: Mapping[str, tuple[str, ...]] = {
 of this sort asks as its own settings say."""
 _USUAL = ("default", "ask", "read-only")
 _MOST_SHOWN = 60
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def wanted_mode(agent: str, state: ModeState, chosen: str) -> str:
 
     Raises ModelError if the agent has modes, and none is known to ask.
     """
-    offered = ", ".join(one_line(name, _MOST_SHOWN) for name in state.available) or "none"
+    offered = _listed(state.available) or "none"
     if chosen:
         if chosen in state.available:
             return chosen
@@ -124,12 +125,18 @@ def wanted_model(state: ModeState, first: str, chosen: str) -> str:
         return first if first in state.available else ""
     if chosen in state.available:
         return chosen
-    offered = ", ".join(one_line(name, _MOST_SHOWN) for name in state.available)
+    offered = _listed(state.available)
     remedy = f"Choose one of its models: {offered}" if offered else "It chooses its model itself"
     raise ModelError(
         f"the agent has no model {one_line(chosen, _MOST_SHOWN)!r}. {remedy}",
         reason="no such model",
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names that an agent offers, for a message."""
+    more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    return ", ".join([*(one_line(name, _MOST_SHOWN) for name in names[:_MOST_NAMED]), *more])
 
 
 def is_asking_mode(agent: str, mode: str) -> bool:

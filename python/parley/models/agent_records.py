@@ -21,6 +21,7 @@ MOST_CALLS = 500
 MOST_OF_A_CALL = 2_000_000
 """The most bytes of one call's update; of a larger one, only its title, kind and state are kept."""
 MOST_IN_ALL = 32_000_000
+_LONGEST_ID = 1_000
 _TITLE_SHOWN = 300
 _MOST_PATHS = 50
 _ENDED = ("completed", "failed")
@@ -92,7 +93,7 @@ class AgentRecords:
 
     def ask(self, update: Mapping[str, Any]) -> ToolCall | None:
         """The call that a permission request is about; None if it cannot be shown as a whole."""
-        size = _size(update)
+        size = size_of(update)
         record = self._merged(update)
         if record is None or size > MOST_OF_A_CALL:
             return None
@@ -144,9 +145,9 @@ class AgentRecords:
         return made
 
     def _merged(self, update: Mapping[str, Any]) -> _Record | None:
-        """The record with the update's fields; None without an id."""
+        """The record with the update's fields; None without an id of a usual length."""
         match update.get("toolCallId"):
-            case str(call_id) if len(call_id) <= MOST_OF_A_CALL:
+            case str(call_id) if len(call_id) <= _LONGEST_ID:
                 pass
             case _:
                 return None
@@ -177,7 +178,7 @@ def _merge(record: _Record, update: Mapping[str, Any]) -> None:
     match update.get("status"):
         case "pending" | "in_progress" | "completed" | "failed" as status:
             record.status = status
-    size = _size(update)
+    size = size_of(update)
     if size > MOST_OF_A_CALL:
         return
     record.size = max(record.size, size)
@@ -230,8 +231,9 @@ def _blocks(record: _Record) -> Iterator[Any]:
         yield {"type": "text", "text": record.output}
 
 
-def _size(update: Mapping[str, Any]) -> int:
-    """The size of an update in characters of JSON; a value that is too deep counts as too large."""
+def size_of(update: Mapping[str, Any]) -> int:
+    """The size of an update in characters of JSON; a value that is too deep counts as too large for
+    a call."""
     try:
         return len(json.dumps(update))
     except (ValueError, RecursionError):
