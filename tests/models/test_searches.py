@@ -72,6 +72,13 @@ def test_footnotes_are_numbered_after_those_of_the_chat_and_each_source_once() -
     assert notes.definitions() == ""
 
 
+def test_a_forged_footnote_does_not_make_the_numbers_long() -> None:
+    notes = Footnotes(["[^999999999] [^10000]", "[^3]: x"])
+    assert [notes.mark(f"https://a.b/{n}", "T") for n in (1, 2)] == ["[^4]", "[^5]"]
+    notes = Footnotes(["[^9999] [^10000] [^10002]"])
+    assert [notes.mark(f"https://a.b/{n}", "T") for n in (1, 2)] == ["[^10001]", "[^10003]"]
+
+
 @examples(100)
 @given(value=st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=5))
 def test_what_a_provider_stored_is_opened_only_by_its_format(value: object) -> None:

@@ -22,6 +22,8 @@ NOTHING_FOUND = "(nothing was found)"
 _MOST_TITLE = 200
 _MOST_URL = 2_000
 _MOST_SOURCES = 100
+_USUAL_NOTE = 9_999
+"""A footnote with a higher number is not continued, because a model may write any number."""
 _SAFE = "!#$%&*+,-./:;=?@_~'"
 """The characters of an address that stay as they are."""
 _NOTES = re.compile(r"(?:\A|\n\n)(?:\[\^\d{1,9}\]: \[[^\[\]\n]*\]\(\S+\)(?:\n|\Z))+\Z")
@@ -116,8 +118,8 @@ class Footnotes:
     """The footnotes of one reply, numbered after the footnotes that the chat already has."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        used = (int(number) for line in lines for number in _NOTE.findall(line))
-        self._next = max(used, default=0) + 1
+        self._used = {int(number) for line in lines for number in _NOTE.findall(line)}
+        self._next = max((number for number in self._used if number <= _USUAL_NOTE), default=0)
         self._numbers = dict[str, int]()
         self._definitions = list[str]()
 
@@ -127,11 +129,16 @@ class Footnotes:
         if not address:
             return ""
         if address not in self._numbers:
-            number = self._numbers[address] = self._next
-            self._next += 1
+            number = self._numbers[address] = self._unused()
             name = re.sub(r"[\[\]\\`<>]", " ", one_line(visible(title), _MOST_TITLE)).strip()
             self._definitions.append(f"[^{number}]: [{name or address}]({address})")
         return f"[^{self._numbers[address]}]"
+
+    def _unused(self) -> int:
+        self._next += 1
+        while self._next in self._used:
+            self._next += 1
+        return self._next
 
     def definitions(self) -> str:
         """The text below the reply that names the sources; "" if there are none."""
