@@ -56,6 +56,14 @@ async def test_ids_are_unique_in_an_answer_and_results_find_their_calls() -> Non
     ]
 
 
+async def test_a_call_never_has_the_id_of_a_call_that_the_provider_ran() -> None:
+    same = replace(call(1), id="s1")
+    done = turns([*search(), *calls(same)])
+    assert await done.run() == End("waiting")
+    ran, waiting = parse(done.text).exchanges[0].answers[0].calls
+    assert (ran.call.id, waiting.call.id, waiting.result) == ("s1", "s1.2", None)
+
+
 async def test_a_result_in_the_next_reply_is_written_below_its_call() -> None:
     first: list[ScriptStep] = [TextDelta("I look."), Ran(FIND, "provider"), *calls(call(1))]
     second: list[ScriptStep] = [RanResult("s1", Outcome("ok", "a page")), *says("Nothing.")]

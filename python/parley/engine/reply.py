@@ -323,7 +323,8 @@ class _Reply:
         view, proposals = self.ports.ledger.view(), list[Proposal]()
 
         def change(shot: Snapshot) -> list[Edit]:
-            calls = edits.written_calls(self.calls, departed(shot.transcript, view))
+            ran = {each.call.id for each in shot.answer.calls if each.ran_by}
+            calls = edits.written_calls(self.calls, departed(shot.transcript, view) | ran)
             proposals[:] = map(Proposal, calls)
             return edits.end_reply(shot.lines, shot.answer, [*self._notes(shot), *proposals])
 
