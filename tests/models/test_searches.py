@@ -93,6 +93,11 @@ def test_an_attachment_of_another_format_is_ignored(content: bytes) -> None:
     assert json.loads(sealed("a", 1)) == {"format": "a", "value": 1}
 
 
+def test_an_attachment_that_no_search_can_fill_is_not_read() -> None:
+    assert opened(b" " * 15_000_000 + sealed("a", 1).encode(), "a") == 1
+    assert opened(b" " * 16_000_000 + sealed("a", 1).encode(), "a") is None
+
+
 WORDS = st.text(st.sampled_from("ab [^]1\n:.()"), max_size=9)
 
 

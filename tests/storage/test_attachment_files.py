@@ -17,6 +17,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Attachment
 from parley.errors import ParleyError
 from parley.models.picture_limits import short_name
+from parley.storage import attachment_files
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
 from tests.pictures import PDF, beside, png, question, sha256
 from tests.powers import bound_by_permissions
@@ -353,6 +354,15 @@ def test_the_missing_parts_of_a_call_that_a_provider_ran_are_a_problem(chat: Pat
     (problem,) = ChatAttachments(str(chat)).problems(corpus("provider_search"))
     assert (problem.line, problem.severity) == (8, "warning")
     assert problem.message.endswith(".txt: no such file")
+
+
+def test_the_texts_for_one_request_are_not_too_large_together(
+    chat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attachment_files, "MOST_TEXT", 10)
+    texts = [beside(chat, content, "txt") for content in (b"123456", b"abcdef", b"xyz")]
+    read = ChatAttachments(str(chat)).contents([*texts, beside(chat, PICTURE)])
+    assert [isinstance(content, bytes) for content in read.values()] == [True, False, True, True]
 
 
 def test_files_in_another_chats_folder_are_not_reported(chat: Path) -> None:

@@ -184,13 +184,13 @@ class Request:
 
     def attachments(self) -> tuple[Attachment, ...]:
         """The attachments to read, without duplicates: the chat's pictures that may be sent, and the
-        data that providers stored about the calls that they ran.
+        data that providers stored about the calls that they ran, the newest first.
         """
         exchanges = self.transcript.exchanges[: self.at + 1]
         unique = {a.path: a for exchange in exchanges for a in _pictures(exchange)}
         pictures = [a for a in reversed(unique.values()) if self._takes(a)]
         raw = {a.path: a for exchange in exchanges for a in _raw(exchange)}
-        return (*pictures[: room(self.model).count], *raw.values())
+        return (*pictures[: room(self.model).count], *reversed(raw.values()))
 
     def raw(self, call: ProviderCall, form: str) -> Any:
         """What a provider with this wire format stored about a call that it ran; None if there is

@@ -26,6 +26,7 @@ from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line, size_text
 
 MOST_TEXT = 100_000_000
+"""The most bytes of a text, and of all texts that are read at once."""
 _PIECE = 1_000_000
 _MOST_KEPT = 64_000_000
 """The number of bytes that are kept for the next request."""
@@ -96,7 +97,11 @@ class ChatAttachments:
 
     def contents(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """The same function, for callers that may block."""
-        return {attachment.path: self._content(attachment) for attachment in attachments}
+        found, room = dict[str, bytes | str](), MOST_TEXT
+        for attachment in attachments:
+            content = found[attachment.path] = self._content(attachment, most_text=room)
+            room -= len(content) if attachment.is_text and isinstance(content, bytes) else 0
+        return found
 
     async def save(self, content: bytes, suffix: str) -> Attachment:
         """Write bytes next to the chat, so that a link can name them. Raises ParleyError."""
@@ -165,14 +170,17 @@ class ChatAttachments:
         except (OSError, _NotReadError):
             return []
 
-    def _content(self, attachment: Attachment, *, is_proved: bool = True) -> bytes | str:
+    def _content(
+        self, attachment: Attachment, *, is_proved: bool = True, most_text: int | None = None
+    ) -> bytes | str:
         """An attachment's bytes, or the reason why they are missing; reads no bytes unless
         `is_proved`.
         """
         if self._chat is None:
             return "this chat has no file yet"
         folder, _, name = attachment.path.partition("/")
-        most = MOST_TEXT if attachment.is_text else PICTURE_BYTES
+        most_text = MOST_TEXT if most_text is None else most_text
+        most = most_text if attachment.is_text else PICTURE_BYTES
         try:
             with _folder(self._chat.parent, folder) as handle:
                 if not is_proved:
