@@ -42,7 +42,6 @@ COVERED_BY = {
     "engine/request_pictures": "engine/test_loop.py",
     "errors": "test_session.py",
     "instructions/markdown_files": "instructions/test_prompt_files.py",
-    "logins/loopback": "mcp/test_sign_in.py",
     "logins/stored_logins": "mcp/test_sign_in.py",
     "mcp/accounts": "mcp/test_sign_in.py",
     "mcp/plain": "mcp/test_servers_floods.py",

@@ -7,6 +7,7 @@ purpose.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import secrets
 from collections.abc import Mapping
@@ -17,6 +18,9 @@ from urllib.parse import parse_qsl, urlsplit
 from parley.errors import ParleyError
 
 _HOST, PATH = "127.0.0.1", "/callback"
+_OTHER_HOST = "::1"
+_TRIES = 5
+"""How many ports are tried."""
 _REQUEST_S = 10.0
 _NOTHING = "404 Not Found", "There is nothing here"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</title>
@@ -34,16 +38,37 @@ class Loopback:
         self._host = host
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
         self._state = ""
-        self._server: asyncio.Server | None = None
+        self._servers = list[asyncio.Server]()
 
     async def __aenter__(self) -> Self:
+        for _ in range(_TRIES):
+            try:
+                self._servers.append(await asyncio.start_server(self._serve, _HOST, self._port))
+            except OSError as error:
+                place = f"{_HOST}:{self._port}" if self._port else _HOST
+                why = os.strerror(error.errno or 0)
+                raise ParleyError(f"cannot listen on {place} for the browser: {why}") from error
+            if self._host == _HOST or await self._has_other_address():
+                return self
+            self._close()
+        raise ParleyError(f"cannot listen on {_OTHER_HOST} for the browser: its ports are in use")
+
+    async def _has_other_address(self) -> bool:
+        """Listen also for the other address of `localhost`, which a browser may try first; false if
+        another program, perhaps another user's, listens there.
+        """
         try:
-            self._server = await asyncio.start_server(self._serve, _HOST, self._port)
+            self._servers.append(
+                await asyncio.start_server(self._serve, _OTHER_HOST, self._own_port)
+            )
         except OSError as error:
-            place = f"{_HOST}:{self._port}" if self._port else _HOST
-            why = os.strerror(error.errno or 0)
-            raise ParleyError(f"cannot listen on {place} for the browser: {why}") from error
-        return self
+            return error.errno != errno.EADDRINUSE  # a machine without IPv6 has no such address
+        return True
+
+    def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
 
     async def __aexit__(
         self,
@@ -51,15 +76,17 @@ class Loopback:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._server is not None:
-            self._server.close()
+        self._close()
         self._answer.cancel()
 
     @property
     def url(self) -> str:
         """The address to which the browser must return."""
-        assert self._server
-        return f"http://{self._host}:{self._server.sockets[0].getsockname()[1]}{PATH}"
+        return f"http://{self._host}:{self._own_port}{PATH}"
+
+    @property
+    def _own_port(self) -> int:
+        return int(self._servers[0].sockets[0].getsockname()[1])
 
     async def answer(self, state: str) -> Mapping[str, str]:
         """The parameters of the browser's request with this state; refuses all other requests."""
@@ -70,11 +97,7 @@ class Loopback:
         """Take the address at which the user's browser ended, because it runs on another machine;
         return whether it has the right `state`.
         """
-        try:
-            parts = urlsplit(address)
-        except ValueError:
-            return False
-        return self._received(parts.path, parts.query)[0].startswith("200")
+        return self._received(address)[0].startswith("200")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -99,20 +122,20 @@ class Loopback:
     def _take(self, line: str) -> tuple[str, str]:
         """The status and page title for the request with this first line."""
         method, _, rest = line.partition(" ")
-        parts = urlsplit(rest.partition(" ")[0])
-        if method != "GET":
-            return _NOTHING
-        return self._received(parts.path, parts.query)
+        return self._received(rest.partition(" ")[0]) if method == "GET" else _NOTHING
 
-    def _received(self, path: str, query: str) -> tuple[str, str]:
-        if path != PATH or not self._state or self._answer.done():
+    def _received(self, address: str) -> tuple[str, str]:
+        try:
+            parts = urlsplit(address)
+        except ValueError:
             return _NOTHING
-        answer = dict(parse_qsl(query))
+        if parts.path != PATH or not self._state or self._answer.done():
+            return _NOTHING
+        answer = dict(parse_qsl(parts.query))
         if not secrets.compare_digest(answer.get("state", "").encode(), self._state.encode()):
             return "400 Bad Request", "Parley did not request this"
         self._answer.set_result(answer)
-        assert self._server
-        self._server.close()  # later requests are not for us
+        self._close()  # later requests are not for us
         return (
             "200 OK",
             "The sign-in was refused" if "error" in answer else "Parley continues from here",
