@@ -94,13 +94,21 @@ end
 function H.set_windows(buf)
   H.options = H.options
     or vim.tbl_filter(function(option)
-      return not vim.api.nvim_get_option_info2(option, {}).was_set
+      return not H.was_set(option)
     end, { "smoothscroll", "linebreak" })
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     for _, option in ipairs(H.options) do
       vim.wo[win][0][option] = true
     end
   end
+end
+
+--- Whether the user has set an option. Neovim's ui2 sets some of them in its own windows only.
+function H.was_set(option)
+  local info = vim.api.nvim_get_option_info2
+  local by_ui = package.loaded["vim._core.ui2"] or package.loaded["vim._extui"]
+  return info(option, {}).was_set
+    and not (by_ui and info(option, { scope = "global" }).last_set_sid == 0)
 end
 
 --- Whether a buffer is a chat known to Parley; 0 is the current buffer.

@@ -56,7 +56,8 @@ end
 ---@param done fun(value?: string)
 function M.line(prompt, default, done)
   vim.ui.input({ prompt = prompt, default = default }, function(value)
-    vim.cmd('redraw | echo ""')
+    vim.cmd.redraw()
+    require("parley.messages").wipe()
     done(value)
   end)
 end

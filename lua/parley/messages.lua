@@ -154,9 +154,19 @@ function M.clear()
     if H.restore then
       H.restore()
     end
-    vim.api.nvim_echo({ { "" } }, false, {})
+    M.wipe()
   end
   H.is_shown = false
+end
+
+--- Remove the text in the command line. Without a command line, an empty message would wait for a
+--- key.
+function M.wipe()
+  if vim.o.cmdheight > 0 then
+    vim.api.nvim_echo({ { "" } }, false, {})
+  else
+    vim.cmd.redraw()
+  end
 end
 
 --- Restore the command line's height when the user acts, or after a while.

@@ -189,7 +189,7 @@ function H.take_ruler_along(win)
     callback = function()
       if api.nvim_get_current_win() == win then
         vim.schedule(function()
-          api.nvim_echo({ { "" } }, false, {})
+          require("parley.messages").wipe()
         end)
       end
     end,
