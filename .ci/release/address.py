@@ -14,7 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 NO_ADDRESS = "<this repository>"
 """The pages' words until there is an address."""
 _ENTRY = re.compile(r"^(# )?Repository = .*$", re.M)
-_PLACE = re.compile(r'^(git clone |\{ url = ")(<this repository>|[^\s"]+)', re.M)
+_PLACE = re.compile(
+    r'^( *(?:git clone |\{ url = "|vim\.pack\.add\(\{ \{ src = "))(<this repository>|[^\s"]+)',
+    re.M,
+)
 
 
 def address(pyproject: str) -> str | None:
