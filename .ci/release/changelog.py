@@ -22,7 +22,7 @@ def notes(text: str, version: str) -> str:
 
 
 def changelog_problems(text: str, version: str, today: date) -> Iterator[str]:
-    """Reasons why the changelog is not the changelog of this new version."""
+    """Reasons why the changelog does not belong to this new version."""
     place, found = "CHANGELOG.md", sections(text)
     if found and found[0][0] == UNRELEASED:
         if found[0][1]:

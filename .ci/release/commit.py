@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 VERSION_FILE = "python/parley/__init__.py"
 """The only file with the version. The package's metadata, the manual page, the rockspec and the
-archives have it from this file.
+archives get the version from this file.
 """
 _VERSION = re.compile(r'^__version__ = "([^"]*)"$', re.M)
 _RELEASE = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
@@ -43,7 +43,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def checkout_problems(changes: Sequence[str]) -> Iterator[str]:
-    """Reasons why the work tree is not the last commit."""
+    """Reasons why the work tree differs from the last commit."""
     for change in changes[:_FEW]:
         yield f"{change[3:]}: not in the last commit. Commit it, or remove it"
     if len(changes) > _FEW:

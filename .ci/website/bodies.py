@@ -59,7 +59,7 @@ _TEXT = re.compile(r"(?<=>)[^<]+(?=<)")
 
 
 def with_signs(html: str) -> str:
-    """HTML whose markers can be drawn as pictures, for readers without a font that has them."""
+    """HTML whose markers can be drawn as pictures, for readers whose fonts lack them."""
     return _TEXT.sub(lambda text: _SIGN.sub(_sign, text[0]), html)
 
 

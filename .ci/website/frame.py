@@ -19,7 +19,7 @@ from website.contents import Page
 _SHORT_CODE = re.compile(r"<code>(?=[^<]{1,26}</code>)")
 """Code that is not broken between lines, as a browser would after each hyphen."""
 _FEWEST_HEADINGS = 3
-"""A page with fewer headings has no list of them."""
+"""A page with fewer headings has no list of headings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Sections of the help as HTML. Pure; knows the blocks and not the help's text format."""
+"""Sections of the help as HTML. Pure; knows the blocks, but not the help's text format."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def blocks_of(section: Section, tag: str) -> Sequence[Block]:
 
 
 def _headings(blocks: Sequence[Block]) -> Iterator[Heading]:
-    """The headings and terms, as far as they have anchors."""
+    """The headings and terms that have anchors."""
     for block in blocks:
         match block:
             case Subheading(text=text) if text:

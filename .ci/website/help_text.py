@@ -1,4 +1,4 @@
-"""Reads the help page as a series of blocks. Pure; knows Vim's help format and no HTML."""
+"""Reads the help page as a series of blocks. Pure; knows Vim's help format, but no HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADS = ("there ", "agent       provider")
 """How the first rows of the tables with a heading begin."""
 _SETTING_INDENT, _COMMAND_INDENT = 8, 24
 _TOLERANCE = 3
-"""How far from its column a cell may begin."""
+"""How far a cell may begin from its column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ Block = Paragraph | Code | Subheading | Listing | Table | Definition
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A numbered part of the help; the part before the first one has the number 0."""
+    """A numbered part of the help; the part before part 1 has the number 0."""
 
     number: int
     title: str

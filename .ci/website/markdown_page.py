@@ -15,7 +15,7 @@ from website.bodies import Body, Heading, Screen, shown
 from website.places import Places
 
 _SECONDS = 600.0
-"""The renderer's time for colours, which a build never needs."""
+"""The renderer's time limit for colours, which a build never reaches."""
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
 
 

@@ -1,5 +1,5 @@
 --- Compares the answers of several agents: a tab page with a window for each fork, in which the
---- question is asked. When the answers are there, the windows show them as a diff.
+--- question is asked. When the answers are complete, the windows show them as a diff.
 local M = {}
 
 local api = vim.api
@@ -126,7 +126,7 @@ function M.text()
   return vim.fn.foldtext()
 end
 
---- The line above a window: the agent, then what it does or what the answer took.
+--- The line above a window: the agent, then its status, or the answer's time, tokens and cost.
 ---@param win integer
 function M.bar(win)
   for _, tab in pairs(H.tabs) do
@@ -185,7 +185,8 @@ function H.watch(tab)
   })
 end
 
---- A fork has another status, or calls are waiting: compare the answers if no agent writes any more.
+--- React to a fork's new status or its waiting calls: if no agent is writing any more, compare the
+--- answers.
 ---@param text? string the status
 function H.changed(tab, side, text)
   if not text then

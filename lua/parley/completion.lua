@@ -177,7 +177,7 @@ function H.after_colon(before)
 end
 
 --- The prompts and the commands of the chat's agent whose names begin with the typed text after
---- `/`. A prompt wins over a command of its name.
+--- `/`. A prompt takes precedence over a command with the same name.
 function H.slashes(base)
   local items, known = {}, {}
   local function add(list)

@@ -3,7 +3,7 @@ local M = {}
 
 local api = vim.api
 
---- Open a window below with a terminal. It has no other variables than those in `env`, and closes
+--- Open a window below with a terminal. Its only variables are those in `env`. The window closes
 --- when the command ends with 0.
 ---@param id integer
 ---@param command string[]

@@ -58,7 +58,7 @@ end
 --- How many of a page's rows, down to a line, are still below its window, or -1 if the page is not in
 --- this tab page; `onward` first scrolls by a page.
 ---
---- Shows each row whole: the user's options may fold lines or cut them off.
+--- Shows each row in full, because the user's options may fold lines or cut them off.
 ---@param name string
 ---@param last integer the line, from 1
 ---@param onward boolean

@@ -77,7 +77,7 @@ class UsageChunk(TypedDict):
 
 class WithdrawnChunk(TypedDict):
     """The text and thinking since the last call or result, or since the start, are void: the reply
-    broke off, and another one replaces it.
+    broke off, and another reply replaces it.
     """
 
     type: Literal["withdrawn"]

@@ -1,4 +1,4 @@
-"""Async iterators that are closed as soon as nobody reads them.
+"""Async iterators that are closed as soon as their reader stops.
 
 Python closes a forgotten generator only when it collects garbage. Nested generators are then closed
 in any order, which fails for some of them, and leaves their connections open until then.

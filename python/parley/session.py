@@ -190,7 +190,7 @@ class Session:
     def regenerate_stream(self, agent: str | None = None) -> AsyncGenerator[Chunk, None]:
         """Regenerate the last answer, and yield chunks as `send_message_stream` does.
 
-        `agent` is the name of an agent that answers only this time. The old answer stays in the
+        `agent` is the name of an agent that writes only this answer. The old answer stays in the
         transcript until the new answer begins, and also if the new answer fails before that.
         """
         return self._stream(None, _Turn(agent))
@@ -626,9 +626,10 @@ def _with_provider(settings: Settings, name: str) -> Settings:
 
 
 def _with_workspace(settings: Settings, folder: str | os.PathLike[str] | None) -> Settings:
-    """The settings with this workspace; a program's working directory alone does not make one.
+    """The settings with this workspace; a program's working directory alone is not a workspace.
 
-    A session has no skills: the requests of a program must not depend on the files in a home.
+    A session has no skills, because a program's requests must not depend on files in a home
+    directory.
     """
     settings = replace(settings, skills=replace(settings.skills, enabled=False))
     table = settings.workspace

@@ -1,7 +1,7 @@
 """The messages to and from an agent's process, a line of JSON each, within bounds.
 
-If an agent sends more than Parley can take, it has to wait, because Parley stops reading. Knows the
-form of messages, but not what they mean.
+If an agent sends more than Parley can process, Parley stops reading, so the agent has to wait.
+Knows the form of messages, but not what they mean.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from parley.processes.line_codec import LONG_LINE, LineDecoder
 
 MOST_A_SECOND = 2_000
-"""How many messages are read in a second."""
+"""The maximum number of messages that are read in a second."""
 MOST_OPEN = 100
 """How many of an agent's requests may be unanswered before Parley stops reading."""
 MESSAGE_BYTES = 32_000_000
 _CHUNK = 65_536
 _SEND_S = 30.0
-"""Parley gives up an agent that does not read for so many seconds."""
+"""If an agent does not read for this many seconds, Parley gives up."""
 
 
 class AgentPipe:
@@ -36,7 +36,7 @@ class AgentPipe:
         on_end: Callable[[], None],
         complain: Callable[[str], None],
     ) -> None:
-        """`complain` receives remarks for the page with the agent's stderr."""
+        """`complain` receives the remarks that the page shows with the agent's stderr."""
         self._reader = reader
         self._writer = writer
         self._is_full = is_full
@@ -49,7 +49,7 @@ class AgentPipe:
         self._second, self._count = 0, 0
 
     def resume(self) -> None:
-        """Read on, because something was taken or answered."""
+        """Continue reading, because a reply took updates, or Parley answered a request."""
         self._may_continue.set()
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class AgentPipe:
                 return None
 
     def _take(self, line: str) -> bool:
-        """Keep a line's message; False if the agent must not be read any longer."""
+        """Keep a line's message; False if Parley must stop reading from the agent."""
         if not line or line.isspace():
             return True
         if line == LONG_LINE:
@@ -110,7 +110,7 @@ class AgentPipe:
         return True
 
     async def _pace(self) -> None:
-        """Wait while there is too much: updates that no reply takes, unanswered requests, or too many
+        """Wait while there are too many updates that no reply takes, unanswered requests, or
         messages in a second."""
         while self._is_full() or self._open >= MOST_OPEN:
             self._may_continue.clear()

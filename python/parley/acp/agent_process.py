@@ -31,7 +31,7 @@ from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.server_settings import expand
 
 START_S = 60.0
-"""The time limit of a start, and of each request that is not a prompt."""
+"""The time limit for the start, and for each request that is not a prompt."""
 _GRACE_S = 1.0
 _MOST_SHOWN = 300
 _USER = ("HOME", "LOGNAME", "SHELL", "USER", "TERM")
@@ -45,7 +45,7 @@ class AgentEvents(Protocol):
     """A session, as its process knows it."""
 
     def is_full(self) -> bool:
-        """Whether the session can take no more updates for now."""
+        """Whether the session cannot take more updates at the moment."""
         ...
 
     def update(self, update: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ class AgentEvents(Protocol):
         ...
 
     def lose(self) -> None:
-        """Learn that the process has ended."""
+        """React to the end of the process."""
         ...
 
 
@@ -76,7 +76,7 @@ class AgentProcess:
         reaper: Reaper,
         client_tools: frozenset[str] = frozenset(),
     ) -> None:
-        """`client_tools` are the workspace's tools for which the agent may ask."""
+        """`client_tools` are the workspace's tools that the agent may ask for."""
         self.provider = provider
         self.root = root
         self.client_tools = client_tools
@@ -88,7 +88,7 @@ class AgentProcess:
         self.sessions: dict[str, AgentEvents] = {}
         """The sessions that receive updates, by id."""
         self.rested = object()
-        """Replaced whenever the process begins to be idle."""
+        """Replaced each time the process becomes idle."""
         self.stderr = StderrTail()
         self._problem = ""
         """The last error."""
@@ -223,7 +223,7 @@ class AgentProcess:
             raise self.lost() from error
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Send a notification soon; a dead agent misses it."""
+        """Send a notification soon; nothing happens if the agent is dead."""
         if not self.is_over and self._connection is not None:
             self._tasks.add(task := asyncio.ensure_future(self._notify(method, params)))
             task.add_done_callback(self._tasks.discard)
@@ -233,7 +233,7 @@ class AgentProcess:
             await self._connection.send_notification(method, params)
 
     def resume(self) -> None:
-        """Read on, because a session has taken updates."""
+        """Continue reading, because a session has taken updates."""
         if self._pipe is not None:
             self._pipe.resume()
 
@@ -277,7 +277,7 @@ class AgentProcess:
         return any(session.is_full() for session in self.sessions.values())
 
     def _note_end(self) -> None:
-        """Note that the agent sends nothing more; if it still runs, it ends, too."""
+        """React to the end of the agent's output; if the agent still runs, end it."""
         if self._is_over:
             return
         self._is_over = True

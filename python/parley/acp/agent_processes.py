@@ -43,7 +43,7 @@ _NEW_SESSION = "{} does not know this chat yet, so its new session begins with t
 
 
 class AgentProcesses:
-    """The agents that run, for the life of the process."""
+    """The running agents, for the lifetime of Parley's process."""
 
     def __init__(self, environ: Mapping[str, str], max_bytes: int, idle_s: float = IDLE_S) -> None:
         """`max_bytes` limits each call's result."""
@@ -73,9 +73,9 @@ class AgentProcesses:
         folder: Path,
         client: ClientTools | None = None,
     ) -> AsyncIterator[Event]:
-        """The events of an agent's next reply: the open prompt continues if the chat says so, else a
-        new prompt is sent. `folder` is the chat's project, `client` the workspace, which an agent
-        may use that works in it. Raises ModelError.
+        """The events of an agent's next reply. If the chat continues the open prompt, the prompt
+        continues; otherwise, Parley sends a new prompt. `folder` is the chat's project, `client`
+        the workspace, which an agent may use that works in it. Raises ModelError.
         """
         turns, session = _whole(request), self._sessions.get(chat)
         digest, root = ConversationDigest(turns), self._root(provider, folder)
@@ -111,7 +111,8 @@ class AgentProcesses:
             self._hints.put(key, f"{session.id}\n{session.digest}")
 
     def offer(self, provider: ProviderSettings, chat: str) -> AgentOffer:
-        """What an agent offers in a chat, as far as it is known."""
+        """The modes, models and commands that an agent offers in a chat, as far as they are
+        known."""
         session = self._sessions.get(chat)
         if session and session.process.provider == provider and session.offer != AgentOffer():
             return session.offer
@@ -127,8 +128,8 @@ class AgentProcesses:
         chat: str,
         tools: Callable[[Path], frozenset[str]],
     ) -> AgentOffer:
-        """What an agent offers in a chat; opens the chat's session if it is missing. The other
-        parameters are those of `process`. Raises ModelError.
+        """The modes, models and commands that an agent offers in a chat; opens the chat's session
+        if it is missing. The other parameters are those of `process`. Raises ModelError.
         """
         session, root = self._sessions.get(chat), self._root(provider, folder)
         if session is None or not self._is_of(session, provider, root):
@@ -210,7 +211,7 @@ class AgentProcesses:
     async def _process(
         self, provider: ProviderSettings, root: Path, client_tools: frozenset[str]
     ) -> AgentProcess:
-        """The process for an agent that is told of these tools; each one knows them from its start.
+        """The process for an agent that knows of these tools; a process learns them at its start.
         Raises ModelError.
         """
         key = (provider.name, root, client_tools)
@@ -294,7 +295,7 @@ class AgentProcesses:
 
 
 def _whole(request: Request) -> tuple[Turn, ...]:
-    """The whole conversation, however much of it a prompt would contain."""
+    """The whole conversation, even if a prompt would contain only a part of it."""
     return history(request.transcript, request.at, max_full_exchanges=None)
 
 

@@ -48,15 +48,16 @@ from parley.tools.client_calls import (
 from parley.tools.results import Outcome
 
 MOST_QUEUED = 4_000_000
-"""The most characters of updates that wait until a reply takes them."""
+"""The maximum number of characters in the updates that no reply has taken yet."""
 MOST_PERMISSIONS = 50
-"""The most calls of a session that may wait; further ones are cancelled."""
+"""The maximum number of a session's waiting calls; further calls are cancelled."""
 TOGETHER_S = 0.02
 """Permissions that arrive within this time belong to one reply."""
 AFTER_S = 0.3
-"""How long an approved call's outcome is awaited once the agent asks about another call."""
+"""How long Parley waits for an approved call's outcome after the agent asks about another call."""
 LONG_S = 1.0
-"""A call that the agent runs this long is shown before it ends. Earlier, the agent may still ask."""
+"""If the agent runs a call for this long, Parley shows the call before it ends. Earlier, the agent
+may still ask."""
 SILENT_S = 1800.0
 """The time limit for an agent that sends nothing during its turn."""
 CANCEL_S = 10.0
@@ -94,7 +95,7 @@ class AgentSession:
         """Carries out requests for files and commands; None if nothing may."""
         self._approved = ApprovedWork()
         self._requests = asyncio.Lock()
-        """Requests are looked at in the order of their arrival."""
+        """Keeps requests in the order of their arrival."""
         self._models = ModeState()
         self._first_model = ""
         """The model that the agent chose itself."""
@@ -119,8 +120,8 @@ class AgentSession:
     # --- The session ------------------------------------------------------------------------------
 
     async def open(self, known: str) -> bool:
-        """Open the known session, or else a new one; returns whether it is the known one. Raises
-        ModelError.
+        """Open the known session, or else a new session; returns whether it is the known session.
+        Raises ModelError.
         """
         if known and await self._reopened(known):
             return True
@@ -161,7 +162,7 @@ class AgentSession:
         self.offer = self.offer.with_state(response)
 
     def _note_options(self, response: Any) -> None:
-        """Note the options after a change; modes and models that are no options stay as they are."""
+        """Note the options after a change; modes and models that are not options stay unchanged."""
         modes, models = mode_state(response), model_state(response)
         self.modes = modes if modes.option or self.modes.option else self.modes
         self._models = models if models.option or self._models.option else self._models
@@ -201,7 +202,7 @@ class AgentSession:
             )
 
     async def set_mode(self, chosen: str) -> None:
-        """Put the session into the user's mode, else into the mode that asks. Raises ModelError."""
+        """Switch the session to the user's mode, else to the mode that asks. Raises ModelError."""
         wanted = wanted_mode(self.process.name, self.modes, chosen)
         self._mode, self._mode_changes = wanted, 0
         if wanted and wanted != self.modes.current:
@@ -233,7 +234,7 @@ class AgentSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the agent has not ended its turn."""
+        """Whether the agent's turn is still open."""
         return self._prompt is not None and not self._is_cancelled and not self._is_lost
 
     def begin(self, blocks: list[dict[str, Any]]) -> None:
@@ -323,8 +324,8 @@ class AgentSession:
         self._clear()
 
     async def settled(self) -> None:
-        """Wait until the agent has noticed that its prompt was cancelled; end an agent that does
-        not.
+        """Wait until the agent has reacted to the cancellation of its prompt; end an agent that
+        does not react.
         """
         if self._prompt is None:
             return
@@ -363,11 +364,11 @@ class AgentSession:
     # --- What the agent sends ---------------------------------------------------------------------
 
     def is_full(self) -> bool:
-        """Whether no more updates can be kept until a reply takes some."""
+        """Whether the session can keep no more updates until a reply takes some of them."""
         return self._queued > MOST_QUEUED
 
     def lose(self) -> None:
-        """Learn that the process has ended."""
+        """React to the end of the process."""
         self._is_lost = True
         self._withdraw()
         if self._prompt is None:

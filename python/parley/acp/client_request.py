@@ -26,7 +26,7 @@ REFUSED = "the user did not allow this"
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """The answer to a request that is not carried out."""
+    """The answer to a request that Parley does not carry out."""
 
     message: str
     code: int = FAILED
@@ -77,7 +77,7 @@ class ClientTools(Protocol):
     async def at_once(
         self, tool: str, arguments: Mapping[str, Any], approved: ApprovedWork
     ) -> Mapping[str, Any] | RefusedRequest | None:
-        """The answer to a request that needs no choice, because it cannot be carried out, or the
-        user has already approved exactly this; None for any other.
+        """The answer to a request that needs no choice, because Parley cannot carry it out, or
+        because the user has already approved exactly this; None for any other request.
         """
         ...

@@ -1,7 +1,7 @@
 """A permission request of an agent, and its answers: only ever for this one call.
 
-Options are found by their kind, because their ids differ and may deceive. Pure, except for the
-future that the agent's request waits for.
+Finds an option by its kind, because ids differ between agents, and may mislead. Pure, except for
+the future that the agent's request waits for.
 """
 
 from __future__ import annotations

@@ -39,10 +39,10 @@ def fork_lines(lines: LineDecoder, exchange: Exchange, source: str) -> list[str]
 def fork_for(lines: LineDecoder, exchange: Exchange, source: str, agent: str) -> list[str]:
     """Copy the lines up to an exchange's question, for an answer by this agent.
 
-    The front matter names the source file and the agent, but not the agent if it also names a
-    provider or a model, which would then count for that agent. If the question has an answer, an
-    empty answer stays in its place, because the question already contains its references' text.
-    Raises ValueError if the front matter cannot be set.
+    The front matter names the source file and the agent. It does not name the agent if it also
+    names a provider or a model, because these would then apply to that agent. If the question has
+    an answer, an empty answer stays in its place, because the question already contains its
+    references' text. Raises ValueError if the front matter cannot be set.
     """
     above = list(lines[: content_end(lines, exchange.span)])
     answers = parse_lines(above).exchanges[-1].answers

@@ -33,7 +33,7 @@ class ChatHeading:
 def heading_of(beginning: str, end: str = "") -> ChatHeading:
     """The heading of a chat from the beginning of its text, and from the text near its end.
 
-    The agent is the one that the front matter names, or else the one that answered last.
+    The agent comes from the front matter, or else it is the agent that answered last.
     """
     transcript = parse(beginning)
     keys = read_front_matter(transcript.front_matter).keys

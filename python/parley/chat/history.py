@@ -177,7 +177,7 @@ def shortened(exchange: Exchange) -> tuple[Turn, ...]:
 
 
 def _with_the_user_last(turns: tuple[Turn, ...], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
-    """Add a placeholder from the user if the history would end with text of the model's.
+    """Add a placeholder from the user if the history would end with the model's text.
 
     This happens if the last answer is empty and does not follow a question, that is, below another
     answer and in a file that starts with an empty answer. It also happens if a reply continues after

@@ -90,7 +90,7 @@ _ANSWERED_BY = "[Answered by "
 
 
 def answered_by(model: str, requested: str) -> str:
-    """The text of the note that another model than the requested one wrote a reply."""
+    """The text of the note that a model other than the requested model wrote a reply."""
     return f"{_ANSWERED_BY}{_as_reason(model)}, for {_as_reason(requested)}]"
 
 

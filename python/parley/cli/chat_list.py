@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from parley.display.summary import Chunks
 
 MOST_LISTED = 20
-"""The default limit for a list that people read."""
+"""The default limit for a list that a person reads."""
 _MOST_COMPLETED = 100
 
 

@@ -73,8 +73,8 @@ async def _compare(arguments: argparse.Namespace, agents: Sequence[str]) -> int:
 
 
 async def _ask(app: App, arguments: argparse.Namespace, agent: str) -> None:
-    """Write the question into a new chat, or into the chat that the arguments name. This agent is
-    one that the user has chosen.
+    """Write the question into a new chat, or into the chat that the arguments name. The user has
+    chosen this agent.
     """
     arguments.question = [arguments.ask]
     question, pictures = question_of(arguments)

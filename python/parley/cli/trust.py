@@ -1,7 +1,8 @@
 """`parley trust`: agree to a project's server files, instructions, skills and prompts, after
 reading them.
 
-Without a terminal, a text needs its digest as an option, so a script can agree only to one content.
+Without a terminal, the command needs a text's digest as an option, so a script can agree only to
+one content.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ async def _trust_project(files: Sequence[Path], arguments: argparse.Namespace) -
 
 
 def _offered(app: App) -> list[OfferedText]:
-    """The project's instructions, skills and prompts that wait for the user's yes."""
+    """The project's instructions, skills and prompts to which the user has not agreed."""
     app.skills.look()
     prompts = (entry.file for entry in app.prompts.files() if entry.needs_trust)
     return [
@@ -112,7 +113,7 @@ def _command(path: Path) -> str:
 
 
 def _agree(text: OfferedText, trust: TextTrust, digests: Sequence[str]) -> None:
-    """Show a text, or how it has changed, and record the user's yes; report a no.
+    """Show a text, or its changes, and record the user's yes; report a no.
 
     Raises ParleyError if the text cannot be shown.
     """

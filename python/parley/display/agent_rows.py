@@ -17,7 +17,7 @@ def sign_in_row(method: SignInMethod, program: str) -> str:
 
 
 def sign_in_command(method: SignInMethod, program: str) -> str:
-    """The command that a terminal would run, for the user to see before."""
+    """The command that a terminal would run, which the user sees first."""
     words = shlex.join(filter(None, [method.command, *method.words]))
     return one_line(words if method.command else f"{program} {words}".strip(), _COMMAND_SHOWN)
 

@@ -61,7 +61,7 @@ def moment(seconds: float) -> str:
 
 
 def short_folder(folder: str, home: str, most: int = _FOLDER) -> str:
-    """A folder with `~` for the home folder; if it is long, without its first names."""
+    """A folder with `~` for the home directory; if it is long, without its first names."""
     if home and home != "/" and (folder == home or folder.startswith(f"{home}/")):
         folder = f"~{folder[len(home) :]}"
     if len(folder) <= most:

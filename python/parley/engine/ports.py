@@ -167,7 +167,7 @@ class ToolRunner(Protocol):
 
 
 class AgentCalls(Protocol):
-    """The calls of agents of other programs that wait for the user's choice."""
+    """The calls by agents of other programs that wait for the user's choice."""
 
     def awaits(self, call_id: str) -> bool:
         """Whether the agent still waits for the choice on this call."""

@@ -3,7 +3,7 @@
 Wraps a turn's document and ledger. The loop reads the chat as if the answer were empty already, and
 its first content replaces the old answer in a single change. Until then, nothing is written or
 recorded, so a request that fails, is refused or is stopped leaves the chat as it was. Does not know
-who asks for the new answer, or which agent answers.
+who requests the new answer, or which agent answers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def remark_on_old_answer(ports: Ports, end: End) -> End:
 
 
 class _HeldLedger:
-    """The ledger of such a turn: until the new answer begins, it holds all facts back."""
+    """The ledger of such a turn, which holds back all facts until the new answer begins."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

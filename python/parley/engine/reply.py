@@ -307,7 +307,7 @@ class _Reply:
 
     def _notes(self, shot: Snapshot) -> list[Note]:
         """A note with the agent's plan, and a note with the model that answered, if it is not the
-        requested one; without notes that the chat already has.
+        requested model; leaves out notes that the chat already has.
         """
         notes, earlier = list[Note](), list(notes_of(shot.transcript))
         if self._plan and not any(note.text == plan_note(self._plan) for note in earlier):

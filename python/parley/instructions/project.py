@@ -1,7 +1,7 @@
 """A project's instructions for the model, such as `AGENTS.md`: which files there may be, the files
 that they import, and the text for the system prompt. Pure.
 
-Knows texts and names; does not know files, or whether the user has agreed to them.
+Knows texts and names; does not read files, and does not know whether the user has agreed to them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 OWN_NAME = "AGENTS.md"
 """The user's own file, in the folder of Parley's settings."""
 DEEPEST_IMPORT = 3
-"""How many files a chain of imports may have below the first file."""
+"""How many levels of imports there may be below the first file."""
 MOST_IMPORTS = 50
-"""How many imports of one file are looked at, counting those of its imports."""
+"""The maximum number of imports of one file, including its imports' imports."""
 MOST_BYTES = 100_000
-"""The most bytes of one file with its imports: it is a part of every request."""
+"""The maximum size of one file with its imports, because it is a part of every request."""
 
 _IMPORT = re.compile(r"(?<!\S)@([\w./~][^\s`]*)")
 _BACKTICKS = re.compile(r"(`+)")

@@ -16,7 +16,7 @@ from parley.text import one_line
 
 SKILL_FILE = "SKILL.md"
 _TOKEN_BYTES = 4
-"""A rough average for English, on the safe side for most tokenizers."""
+"""A rough, cautious average for English and most tokenizers."""
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 64, 1024

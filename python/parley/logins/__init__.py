@@ -1,1 +1,2 @@
-"""What sign-ins at servers and providers share: the browser's way back, and the kept logins."""
+"""The parts that sign-ins at servers and providers share: the browser's return, and the stored
+logins."""

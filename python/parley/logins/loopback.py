@@ -94,8 +94,8 @@ class Loopback:
         return await self._answer
 
     def take(self, address: str) -> bool:
-        """Take the address at which the user's browser ended, because it runs on another machine;
-        return whether it has the right `state`.
+        """Take the address of the last page of a browser on another machine; return whether it has
+        the right `state`.
         """
         return self._received(address)[0].startswith("200")
 

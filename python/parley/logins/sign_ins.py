@@ -1,6 +1,6 @@
 """Sign-ins that wait for the user's browser: at most one at a time for each name.
 
-Knows how a sign-in begins and ends, but not where it is.
+Knows how a sign-in begins and ends, but not at which site.
 """
 
 from __future__ import annotations

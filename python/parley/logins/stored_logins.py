@@ -36,8 +36,7 @@ _SECRETS = ("access_token", "refresh_token", "client_secret")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The grants for an exact URL: the received `tokens`, and the `client` that they belong
-    to.
+    """The grants for an exact URL: the received `tokens`, and the `client` to which they belong.
 
     `places` are the addresses of the server that granted them, for renewals; `expires_at` is in
     seconds since 1970.

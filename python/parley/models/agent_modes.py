@@ -1,8 +1,8 @@
-"""The modes and models of agents: which mode asks the user, and how a session is put into a mode or
-gets a model. Pure.
+"""The modes and models of agents: which mode asks the user, and how a session gets a mode or a
+model. Pure.
 
 An agent may start in a mode that decides without the user. Knows the modes of known agents, in one
-table, and plain JSON of the protocol.
+table, and the protocol's plain JSON.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ASKING: Mapping[str, tuple[str, ...]] = {
     "gemini": ("default",),
     "opencode": (),
 }
-"""The modes that ask the user, the best first, by a word in the agent's name. An agent without modes
-of this sort asks as its own settings say."""
+"""The modes that ask the user, the best first, by a word in the agent's name. For an agent without
+such modes, the agent's own settings decide when it asks."""
 _USUAL = ("default", "ask", "read-only")
 _MOST_SHOWN = 60
 _MOST_NAMED = 20

@@ -1,6 +1,6 @@
-"""What an agent of another program offers for a chat: its modes, its models and its own commands.
+"""The modes, models and commands that an agent of another program offers for a chat.
 
-Knows plain JSON of the protocol, and the form in which an offer is kept as a hint. Pure.
+Knows the protocol's plain JSON, and the form in which an offer is stored as a hint. Pure.
 """
 
 from __future__ import annotations

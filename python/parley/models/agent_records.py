@@ -17,9 +17,10 @@ from parley.tools.agent_calls import FileDiff, call_arguments, kind_of_call
 from parley.tools.results import Outcome, outcome
 
 MOST_CALLS = 500
-"""How many of a prompt's calls are kept; the oldest is forgotten first."""
+"""The maximum number of a prompt's calls that are kept; the oldest call is forgotten first."""
 MOST_OF_A_CALL = 2_000_000
-"""The most bytes of one call's update; of a larger one, only its title, kind and state are kept."""
+"""The maximum size of one call's update in bytes; for a larger update, only its title, kind and
+state are kept."""
 MOST_IN_ALL = 32_000_000
 _LONGEST_ID = 1_000
 _TITLE_SHOWN = 300
@@ -39,7 +40,7 @@ class RanByAgent:
 
 @dataclass(frozen=True, slots=True)
 class AgentCallBegan:
-    """A call that the agent runs by its own rules, and has not ended yet."""
+    """A call that the agent runs by its own rules, and that has not ended yet."""
 
     call: ToolCall
 
@@ -51,7 +52,7 @@ class AskedCallEnded:
     ids: tuple[str, ...]
     outcome: Outcome
     begun: ToolCall | None = None
-    """The call as it was reported when it began, before the agent asked."""
+    """The call as the agent reported it when the call began, before the agent asked."""
 
 
 CallNews: TypeAlias = RanByAgent | AskedCallEnded | None
@@ -161,7 +162,8 @@ class AgentRecords:
         return record
 
     def _forget(self) -> None:
-        """Forget the oldest calls if there are too many; of an asked one, only its contents."""
+        """Forget the oldest calls if there are too many; for a call about which the agent asked,
+        forget only its contents."""
         total = sum(record.size for record in self._records.values())
         for call_id in list(self._records)[:-1]:
             if len(self._records) <= MOST_CALLS and total <= MOST_IN_ALL:

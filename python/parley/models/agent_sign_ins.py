@@ -1,6 +1,6 @@
-"""The ways in which an agent of another program signs its user in, as the agent names them. Pure.
+"""The sign-in methods of an agent of another program, as the agent names them. Pure.
 
-Knows plain JSON of the protocol; does not know processes or terminals.
+Knows the protocol's plain JSON; does not know processes or terminals.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ the user is signed in, for example in a browser that it opens."""
 
 @dataclass(frozen=True, slots=True)
 class SignInMethod:
-    """A way to sign in. For a terminal, `words` follow the agent's own command; if `command` is set,
-    they follow this command instead."""
+    """A sign-in method. For a terminal, `words` follow the agent's own command; if `command` is
+    set, they follow this command instead."""
 
     id: str
     name: str

@@ -159,7 +159,8 @@ def _sides(
 
 
 def _raw(request: Request) -> Callable[[ProviderCall], object] | None:
-    """Finds the parts of a search that go back; None if no part of any search may go back."""
+    """Finds the parts of a search that are sent back; None if no part of any search may be sent
+    back."""
     may_go_back = request.keep_searches and _may_search(request)
     return (lambda call: request.raw(call, searches.FORMAT)) if may_go_back else None
 

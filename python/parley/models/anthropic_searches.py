@@ -1,8 +1,8 @@
 """Claude's web searches: the tool, the results as text for people, and the blocks of earlier
-searches that go back.
+searches that are sent back.
 
-Only known kinds of blocks with known fields go back, because an attachment can be forged. Knows
-neither streams nor the order of a message.
+Only known kinds of blocks with known fields are sent back, because an attachment can be forged.
+Knows neither streams nor the order of a message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ERRORS: Mapping[str, str] = {
     "unavailable": "the search is unavailable",
 }
 _PAGE = {"type", "url", "title", "encrypted_content"}
-"""The fields that a page has, all of them texts."""
+"""The fields of a page; each of them is a text."""
 _FIELDS = {*_PAGE, "page_age"}
 
 # "server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'" (a refusal,

@@ -20,7 +20,7 @@ OWN_FIELDS = frozenset(
         *("previous_response_id", "conversation"),
     }
 )
-"""Fields with the conversation and the tools: only the file and Parley's rules decide on them."""
+"""Fields with the conversation and the tools; only the file and Parley's rules determine them."""
 _LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Names of one limit: Parley sends one of them."""
 _OTHER_LENGTH = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -46,7 +46,8 @@ OF_USER = "parameters."
 def with_parameters(
     body: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The body with the user's parameters, and the ignored parameters, because Parley sets them.
+    """The body with the user's parameters, and the parameters that are ignored because Parley sets
+    them.
 
     A table is merged with Parley's table, unless it is a variant with a `type`.
     """
@@ -178,7 +179,7 @@ def _paths(name: str, value: Any) -> Iterator[str]:
 
 
 def _is_named(path: str, words: str) -> bool:
-    """Whether a text means this field, and not a word that is spelt alike."""
+    """Whether a text means this field, and not a word with the same spelling."""
     name = re.escape(path)
     inner = r"(?:\.[\w.]+)?" if "." not in path and path not in ("reasoning",) else ""
     forms = (

@@ -1,7 +1,7 @@
-"""Replaces a reply that broke off on its way by the reply to the same question, asked again.
+"""Replaces a reply that broke off with the reply to the same question, asked again.
 
-The text so far stays until the first text of the new reply arrives. If no reply arrives whole, the
-longest one stays. Never waits, and does not know why a reply broke off.
+The text so far stays until the first text of the new reply arrives. If no complete reply arrives,
+the longest reply stays. Never waits, and does not know why a reply broke off.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ReplyReplacement:
         self._before = self._spent
 
     def give_up(self) -> Iterator[Event]:
-        """No reply is whole: show the longest one."""
+        """No reply is complete: show the longest reply."""
         if _lengths(self._longest) > _lengths(self._visible):
             if self._visible:
                 yield Withdrawn()

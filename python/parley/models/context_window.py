@@ -1,6 +1,6 @@
 """Models' context windows and output limits, and the size of texts in tokens.
 
-The provider's list decides. The names decide only if no list states a model's limits; for unknown
+The provider's list decides. A name counts only if no list states the model's limits; for unknown
 names, these are cautious guesses. Knows nothing about requests.
 """
 

@@ -224,7 +224,8 @@ def stream_failed(provider: str, error: object) -> ModelError:
 _OWN = frozenset(
     ["api_error", "server_error", "internal_server_error", "500", "502"]  # 502: OpenRouter
 )
-"""The server's own failures: a gateway reports a lost connection to its provider like this."""
+"""Failures of the server itself; a gateway reports a lost connection to its provider in this
+way."""
 _BUSY = frozenset(
     [
         *["overloaded_error", "rate_limit_error", "timeout_error"],  # Anthropic
@@ -245,7 +246,7 @@ def ended_early(provider: str) -> ModelError:
 
 
 def part_missing(provider: str) -> ModelError:
-    """The error for a text of which some piece has not arrived."""
+    """The error for a text with a piece that has not arrived."""
     return ModelError(
         f"{provider} did not send a part of the reply's text.",
         reason="a part of the text did not arrive",

@@ -1,6 +1,6 @@
-"""Which model of a list an agent uses, and what speaks against a model: pure rules over the list.
+"""Which model of a list an agent uses, and reasons against using a model: pure rules for the list.
 
-Built-in agents name no model that may disappear: a rule chooses the newest of a line of models.
+Built-in agents do not name a model that may disappear: a rule chooses the newest model of a family.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from typing import TypeAlias
 from parley.models.model_list import ListedModel, ModelList
 
 _VERSION = r"(\d{1,3}(?:[.-]\d{1,3})*)"
-"""Numbers that are too short for a year: a version with a date is no newer than without."""
+"""Numbers that are too short for a year: a version with a date is not newer than the same version
+without a date."""
 
 Rank: TypeAlias = tuple[tuple[int, ...], float]
 
 
 def newest_model(rules: Sequence[str], models: Iterable[ListedModel]) -> str | None:
-    """The name of the newest model, by the first rule that some model fits; None if none fits.
+    """The name of the newest model that matches the first rule with a match; None if no model
+    matches any rule.
 
-    A rule without `*` is the name of a line, such as `opus`; its newest model was created last. In
-    any other rule, the `*` stands for a version such as `5-5` or `6.1`, and the highest version is
-    the newest. The rule `*` fits every model. Deprecated models, and models whose end is announced,
-    fit no rule.
+    A rule without `*` is the name of a model family, such as `opus`; its newest model was created
+    last. In any other rule, the `*` stands for a version such as `5-5` or `6.1`, and the highest
+    version is the newest. The rule `*` matches every model. Deprecated models, and models with an
+    announced end date, match no rule.
     """
     active = [model for model in models if model.lifecycle == "active" and not model.ends]
     for rule in rules:
@@ -44,7 +46,7 @@ def _rank(rule: str, model: ListedModel) -> Rank | None:
 
 
 def model_problem(model: str, listed: ModelList, today: str) -> str:
-    """What speaks against using a model, according to its provider's list; "" if nothing does.
+    """The reason against using a model, according to its provider's list; "" if there is none.
 
     `today` is a day as YYYY-MM-DD.
     """

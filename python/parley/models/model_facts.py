@@ -1,4 +1,4 @@
-"""Facts about one model, as its provider's list or the user's settings state them.
+"""Facts about one model, from its provider's list or the user's settings.
 
 Knows neither lists nor names: `None` means that nothing is stated, so the model's name decides.
 """

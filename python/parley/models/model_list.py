@@ -24,7 +24,7 @@ from parley.text import one_line
 Lifecycle: TypeAlias = Literal["active", "deprecated", "retired"]
 
 MOST_MODELS = 5_000
-"""How many models a list may have; the others are left out."""
+"""The maximum number of models in a list; the others are left out."""
 _LONGEST_NAME = 200
 _LONGEST_LINE = 40
 _NAME = re.compile(r"[^\s\[\]\x00-\x1f\x7f]+")
@@ -57,9 +57,7 @@ class ModelList:
     problem: str = ""
 
     def find(self, model: str) -> ListedModel | None:
-        """The model with this name; else the newest dated version of it; None if neither is
-        listed.
-        """
+        """The model with this name, else its newest dated version; None if neither is listed."""
         named = next((entry for entry in self.models if entry.id == model), None)
         dated = [entry for entry in self.models if is_same_model(model, entry.id)]
         return named or max(dated, key=lambda entry: entry.created, default=None)
@@ -67,8 +65,8 @@ class ModelList:
 
 @dataclass(frozen=True, slots=True)
 class ProviderModels:
-    """A provider's list for the user: the models, of any age, and why these are not all or not
-    new; "" if they are.
+    """A provider's list for the user: the models, of any age, and why the list is incomplete or
+    old; "" if it is neither.
     """
 
     provider: str
@@ -208,7 +206,8 @@ def _writes_texts(entry: Mapping[str, Any]) -> bool:
 
 
 def _price(pricing: Mapping[str, Any]) -> Price | None:
-    """A million tokens' price from the prices of one token; OpenRouter's -1 means that it varies."""
+    """The price of a million tokens, from the prices of one token; OpenRouter's -1 means that the
+    price varies."""
     prompt, reply, cached = (
         next((price for key in keys if (price := _dollars(pricing.get(key))) is not None), None)
         for keys in (
@@ -312,10 +311,11 @@ _PARTS = re.compile(r"[a-z]+|\d+")
 
 
 def is_same_model(requested: str, other: str) -> bool:
-    """Whether two names mean the same model, although one has a date, another order of words or a
-    maker's name in front.
+    """Whether two names mean the same model, although one has a date, another word order, or the
+    maker's name at the beginning.
 
-    An alias such as `gemini-pro-latest` is another name than the model's that it stands for.
+    An alias such as `gemini-pro-latest` does not count as the name of the model for which it
+    stands.
     """
     return _parts(requested) == _parts(other)
 

@@ -271,7 +271,7 @@ class Decoder(decoder.Decoder):
         self._has_refused = False
         self._citations = openai_searches.Citations()
         self._annotated: set[int] = set()
-        """The items that have had some annotations so far."""
+        """The items for which annotations have arrived."""
         self._searches = 0
 
     def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
@@ -376,8 +376,8 @@ class Decoder(decoder.Decoder):
                     yield from self._citations.cited(annotation)
 
     def _searched(self, item: Mapping[str, Any]) -> Iterator[Event]:
-        """A search that the provider has run. It is sent back only in its place: below a call, the
-        file would move it.
+        """A search that the provider has run. It is sent back only at its place, because the file
+        would move it if it came below a call.
         """
         yield from self._interrupt()
         self._searches += openai_searches.is_search(item)

@@ -53,7 +53,7 @@ def begun(item: Mapping[str, Any], *, goes_back: bool) -> tuple[Ran, RanResult]:
 
 
 def is_search(item: Mapping[str, Any]) -> bool:
-    """Whether an item is a search that has not failed, which the provider charges for."""
+    """Whether an item is a search that has not failed, so the provider charges for it."""
     return _action(item.get("action")).get("type") == "search" and item.get("status") != "failed"
 
 
@@ -73,7 +73,7 @@ def _sources(
 ) -> list[tuple[object, object]] | None:
     """The titles and addresses of the pages that an item has read; None if it does not list them.
 
-    Sources without an address are services, for example of weather.
+    Sources without an address are services, for example a weather service.
     """
     if isinstance(opened := action.get("url"), str):
         return [("", opened)]
@@ -123,7 +123,7 @@ def _is_whole(action: Mapping[str, Any]) -> bool:
 class Citations:
     """The pages that a reply's text cites, and the text so far.
 
-    The text usually has a link to each page already. Only pages without one need a footnote.
+    The text usually already has a link to each page. Only pages without a link need a footnote.
     """
 
     def __init__(self) -> None:

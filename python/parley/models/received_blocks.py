@@ -1,7 +1,7 @@
-"""The blocks of a Messages reply exactly as they were received, put together from their pieces.
+"""The blocks of a Messages reply, assembled from their pieces exactly as received.
 
-They go back unchanged if the provider pauses its reply. Knows the pieces, but not the
-meaning of the blocks.
+They are sent back unchanged if the provider pauses its reply. Knows the pieces, but not the meaning
+of the blocks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReceivedBlocks:
                 pass
 
     def add_text(self, index: int, piece: str) -> None:
-        """Add a piece of text, without a look at its kind; most pieces are text."""
+        """Add a piece of text without checking its kind, because most pieces are text."""
         self._pieces.setdefault((index, "text"), []).append(piece)
 
     def all(self) -> tuple[Block, ...]:

@@ -51,7 +51,7 @@ _WEB = re.compile(r"\b(web|internet|online)\b", re.IGNORECASE)
 
 
 def web_address(url: object) -> str:
-    """A URL that can stand in a Markdown link; "" unless it is a web address of a usual length."""
+    """A URL that a Markdown link can contain; "" unless it is a web address of a usual length."""
     if not isinstance(url, str) or len(url) > _MOST_URL:
         return ""
     try:
@@ -92,7 +92,7 @@ def opened(content: bytes, form: str) -> Any:
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether an attachment looks like such parts, and not like a text for people."""
+    """Whether an attachment looks like such parts, rather than like a text for people."""
     return _table(content).keys() == {"format", "value"}
 
 

@@ -1,7 +1,7 @@
 """Which models can think, in which mode and how much.
 
-The provider's list decides; the model's name decides only if no list states how the model thinks.
-If the name is unknown, too, Parley assumes that the thinking cannot be controlled. Knows only the
+The provider's list decides; if no list states how the model thinks, the model's name decides. If
+the name is unknown, too, Parley assumes that the thinking cannot be controlled. Knows only the
 request's fields for thinking.
 """
 

@@ -66,7 +66,7 @@ class AccountDialog:
 
     async def _browse(self, name: str, page: Visit) -> None:
         """Open the page, and show its address until the sign-in ends; if no browser opens, ask for
-        the address at which another one ended.
+        the address of another browser's last page.
         """
         self._editor.tell("scratch", _PAGE, address_page(name, page), "parley")
         try:
@@ -79,7 +79,7 @@ class AccountDialog:
             self._editor.tell("close_page", _PAGE)
 
     async def _ask(self, name: str) -> None:
-        """Ask for the address until it is right, or the user dismisses the question."""
+        """Ask for the address until it is correct, or until the user dismisses the question."""
         prompt, accounts = _PASTE, self._app().accounts
         while (pasted := await self._dialogs.input(prompt)) is not None:
             if accounts.take(name, pasted):
@@ -87,6 +87,6 @@ class AccountDialog:
             prompt = f"That address does not belong to this sign-in. {_PASTE}"
 
     def _end(self, name: str) -> None:
-        """Take the page and the question away."""
+        """Close the page and the question."""
         if browsing := self._browsing.pop(name, None):
             browsing.cancel()

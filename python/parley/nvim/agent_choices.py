@@ -1,7 +1,7 @@
 """Lets the user choose the mode or the model of an agent of another program, and writes it into the
 chat's front matter.
 
-Knows what the user agrees to with a choice; `models.agent_offers` knows what an agent offers.
+Knows to what the user agrees with a choice; `models.agent_offers` knows what an agent offers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Signs the user in to an agent of another program: in a terminal window, or by the agent itself.
 
-Knows the questions and messages; `runtime.agent_accounts` knows what a way to sign in needs.
+Knows the questions and messages; `runtime.agent_accounts` knows what a sign-in method needs.
 """
 
 from __future__ import annotations

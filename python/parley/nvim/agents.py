@@ -52,7 +52,7 @@ def _model(agent: ListedAgent) -> str:
 
 
 async def show_welcome(buffer: ChatBuffer) -> None:
-    """Show, in a new chat, the agent that will answer and the key that chooses another."""
+    """Show, in a new chat, the agent that will answer and the key that chooses another agent."""
     buffer.app.look_at_logins()
     app, agent = buffer.app, buffer.agent
     state = _state(app, agent, await listeners(app, [agent]))

@@ -22,7 +22,7 @@ from parley.storage.ledger import shell_ledger
 MOST_FOUND = 500
 MOST_MATCHES = 200
 _SLOW_S = 0.7
-"""After this time, the user is told that the search runs."""
+"""After this time, Parley tells the user that the search is running."""
 
 
 @dataclass(frozen=True, slots=True)

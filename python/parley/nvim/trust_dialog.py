@@ -108,8 +108,8 @@ class TrustDialog:
     async def agree_to_all(
         self, what: str, texts: Sequence[OfferedText], trust: TextTrust, *, again: bool = False
     ) -> bool:
-        """Ask once about all texts to which the user has not agreed, on one page, unless the user
-        refused them; with `again`, ask again. Returns whether the user agreed.
+        """Ask once, on one page, about all texts to which the user has not agreed, except those
+        that the user refused; with `again`, ask about these, too. Returns whether the user agreed.
         """
         async with self._one_at_a_time:
             texts = [text for text in texts if not trust.trusts(text.path, text.content)]

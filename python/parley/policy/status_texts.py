@@ -72,7 +72,7 @@ def failed(name: str) -> str:
 
 
 def asking_again(reason: str) -> str:
-    """The text while a question is asked again, because its reply broke off."""
+    """The text while Parley asks a question again, because its reply broke off."""
     return f"{reason}: asking again..."
 
 

@@ -77,7 +77,7 @@ def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) ->
 def why_without_tools(limits: Limits, transcript: Transcript) -> str:
     """Why the next question is asked without tools: this chat has made all its calls; else "".
 
-    A limit of 0 is the user's wish, so it needs no message.
+    The user wants a limit of 0, so it needs no message.
     """
     if not limits.per_session or (made := session_calls(transcript)) < limits.per_session:
         return ""

@@ -18,8 +18,8 @@ def has_own_key(provider: ProviderSettings, environ: Mapping[str, str]) -> bool:
 
 
 async def key_of(provider: ProviderSettings, environ: Mapping[str, str], login: str = "") -> str:
-    """The key, or else the key of the `login`; "" if neither a variable nor a command is set,
-    because then no key is needed.
+    """The key, or else the `login`; "" if neither a variable nor a command is set, because no key
+    is needed then.
     """
     try:
         if provider.api_key_command:

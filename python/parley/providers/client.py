@@ -407,7 +407,7 @@ class _Keys:
 
 
 def _with(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
-    """A function that puts headers into a request, whatever the SDK has put there."""
+    """A function that sets headers of a request, even if the SDK has set them."""
 
     async def put(request: Any) -> None:
         request.headers.update(headers)
@@ -416,7 +416,7 @@ def _with(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
 
 
 def _by_another(decoder: Decoder, request: Request) -> Iterator[Answered]:
-    """The name of the model that wrote a complete reply, if it is not the requested one."""
+    """The name of the model that wrote a complete reply, if it is not the requested model."""
     if decoder.answered not in ("", request.model):
         yield Answered(decoder.answered)
 

@@ -1,7 +1,7 @@
 """Fetches providers' lists of models, and keeps each for a day in a private file.
 
-All limits are here: pages, bytes, models and seconds. A list that cannot be had costs one line.
-Knows how each kind of server is asked; `models/model_list.py` knows the shapes of the answers.
+All limits are here: pages, bytes, models and seconds. If a list cannot be fetched, one line says
+so. Knows how each kind of server is asked; `models/model_list.py` knows the shapes of the answers.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from parley.tables import NO_VALUE, TableReader
 
 FRESH_S = 24 * 3600.0
 LISTING_S = 10.0
-"""The seconds that a list may take, with all its pages."""
+"""The maximum number of seconds for a list with all its pages."""
 SHORT_S = 2.0
-"""The seconds that a question waits for a list."""
+"""The maximum number of seconds for which a question waits for a list."""
 _PAUSE_S = 60.0
-"""The seconds after a failure in which no question waits again."""
+"""The number of seconds after a failure for which no question waits again."""
 _MOST_BYTES = 16_000_000
 _MOST_PAGES = 20
 _MOST_SHOWN = 60
@@ -57,7 +57,7 @@ _ANTHROPIC_PAGE = "/v1/models?limit=1000"
 
 @dataclass(frozen=True, slots=True)
 class ListFailure:
-    """Why a provider's list cannot be had, and what to do, on one line each."""
+    """Why a provider's list cannot be fetched, and what to do, on one line each."""
 
     why: str
     remedy: str
@@ -106,7 +106,7 @@ class ModelLists:
         return 0 <= time.time() - self.known(provider).at < FRESH_S
 
     async def fetch(self, provider: ProviderSettings) -> ModelList | ListFailure:
-        """Fetch the list, once for all who ask at the same time."""
+        """Fetch the list, only once for all simultaneous callers."""
         return await asyncio.shield(self._task(provider))
 
     async def prepare(self, provider: ProviderSettings, *, waits: bool) -> None:

@@ -21,7 +21,7 @@ _SECRETIVE = re.compile(r"key|token|secret|pass|auth|credential|cookie|bearer|si
 def own_headers(provider: ProviderSettings, environ: Mapping[str, str]) -> dict[str, str]:
     """The headers as they are sent. Raises ModelError if a variable is unset or its value invalid.
 
-    Names are in lower case, so that two spellings of a name are one header.
+    Names are in lower case, so two spellings of a name are one header.
     """
     headers = dict[str, str]()
     for name, text in provider.headers.items():

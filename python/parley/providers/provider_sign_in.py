@@ -1,7 +1,7 @@
 """Signs the user in at a provider by OAuth with PKCE, and receives an API key that the user controls.
 
-Knows the page and the exchange of OpenRouter, which needs no registration; other providers reserve
-their sign-ins for their own programs. Its errors never contain the code, the verifier or the key.
+Knows OpenRouter's page and exchange, which need no registration; other providers allow sign-in only
+in their own programs. Its errors never contain the code, the verifier or the key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Signs the user in to agents of other programs, in the ways that each agent names.
+"""Signs the user in to agents of other programs, with the methods that each agent offers.
 
-An agent keeps its own login: Parley neither sees nor stores it. Knows which command or request a way
-needs; front ends know the terminal.
+An agent keeps its own login: Parley neither sees nor stores it. Knows which command or request a
+method needs; front ends know the terminal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from parley.settings.values import ProviderSettings
 from parley.text import one_line
 
 SIGN_IN_S = 600.0
-"""The time limit of a sign-in that the agent does itself, for example in a browser."""
+"""The time limit for a sign-in that the agent itself carries out, for example in a browser."""
 
 
 @dataclass(frozen=True, slots=True)

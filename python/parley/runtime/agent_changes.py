@@ -1,7 +1,7 @@
 """Records the changes that a permitted call of an agent makes to files, so they can be reverted.
 
-The agent writes by itself, so files are compared before and after the call: the files that the call
-names, and for other calls the whole Git work tree. Decides nothing.
+The agent itself writes the files, so Parley compares files before and after the call: the files
+that the call names, or else the whole Git work tree. Decides nothing.
 """
 
 from __future__ import annotations

@@ -278,8 +278,8 @@ class App:
         return self._instructions.look(transcript, self.settings, (folder or self._folder)())
 
     def instruction_news(self, transcript: Transcript) -> tuple[list[str], list[str]]:
-        """The names of the files for a chat that wait for the user's yes, and the problems; each
-        only once.
+        """The names of a chat's instruction files to which the user has not agreed, and the
+        problems; each only once.
         """
         return self._instructions.news(self.instructions(transcript).offered)
 

@@ -1,8 +1,8 @@
 """The instructions that an app adds to system prompts: the user's own, and the project's files that
 the user has agreed to.
 
-Looks at the files when a turn begins. Knows where files are; `instructions` knows what is made of
-their texts.
+Looks at the files when a turn begins. Knows where files are; `instructions` knows how their texts
+are used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ OF_PROGRAM = "the program"
 
 @dataclass(frozen=True, slots=True)
 class ProjectInstructions:
-    """The instructions for a chat now: those in use, and the files that wait for the user's yes.
+    """The instructions for a chat now: the ones in use, and the files to which the user has not
+    agreed.
 
     `paths` are the project's files in use.
     """
@@ -80,8 +81,8 @@ class AppInstructions:
         )
 
     def news(self, offered: Sequence[OfferedText]) -> tuple[list[str], list[str]]:
-        """The names of the files that wait for the user's yes, and the problems; each content and
-        each problem only once.
+        """The names of the files to which the user has not agreed, and the problems; each content
+        and each problem only once.
         """
         texts = [text for text in offered if text not in self._reported]
         problems = [problem for problem in self.problems if problem not in self._reported]

@@ -53,8 +53,8 @@ class AppModels:
             await self._lists.prepare(provider, waits=bool(agent.newest))
 
     def problem(self, agent: Agent) -> str:
-        """What the provider's list, as last fetched, says against an agent's model; "" for
-        nothing.
+        """The reason against an agent's model in the provider's last fetched list; "" if there is
+        none.
         """
         known = self.known(agent.provider)
         today = datetime.now(UTC).date().isoformat()
@@ -73,8 +73,8 @@ class AppModels:
         await asyncio.gather(*map(self._lists.fetch, stale))
 
     async def all(self, *, anew: bool = False) -> list[ProviderModels]:
-        """What each provider in the settings serves. Fetches lists that are too old; all lists, if
-        `anew`.
+        """The models that each provider in the settings serves. Fetches lists that are too old; all
+        lists, if `anew`.
         """
         names = self.providers()
         return await asyncio.gather(*(self.of(name, anew=anew) for name in names))
@@ -93,7 +93,8 @@ class AppModels:
         return self._lists.known(self._provider(name))
 
     async def of(self, name: str, *, anew: bool) -> ProviderModels:
-        """What a provider serves, from a list of at most a day; from a new one, if `anew`."""
+        """The models that a provider serves, from a list that is at most a day old, or from a new
+        list if `anew`."""
         provider = self._provider(name)
         if not self._lists.lists(provider):
             return ProviderModels(name, problem="not listed: it comes from a package")

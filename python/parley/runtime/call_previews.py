@@ -97,7 +97,7 @@ class CallPreviews:
     def _of_agent(
         self, tool: Tool, arguments: Mapping[str, Any], earlier: dict[Path, str | None]
     ) -> CallPreview | None:
-        """The preview of the changes that an agent has announced, and a yes is bound to the present
+        """The preview of the changes that an agent has announced; a yes counts only for the present
         texts. Without changes, the preview of a call that names guarded files; else None.
         """
         edits = file_edits(tool.name, arguments)
@@ -189,7 +189,7 @@ class CallPreviews:
 
 
 def announced_base(texts: Mapping[str, str | None]) -> str:
-    """The digest of the texts, by path, that an agent's announced changes were computed from."""
+    """The digest of the texts, by path, from which an agent's announced changes were computed."""
     lines = (f"{path}\0{text}" for path, text in texts.items())
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 

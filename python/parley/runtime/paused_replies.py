@@ -1,4 +1,4 @@
-"""Asks a provider to continue a reply that it paused, because its own tools took long.
+"""Asks a provider to continue a reply that it paused because its own tools took long.
 
 The caller provides the function that sends a request. The provider receives the content of its
 reply so far as it sent it.
@@ -20,7 +20,7 @@ MOST_PAUSES = 10
 async def continued(
     send: Callable[[Request], AsyncIterator[Event]], request: Request
 ) -> AsyncIterator[Event]:
-    """A reply's events, from as many requests as it takes; usage is their sum."""
+    """A reply's events, from as many requests as necessary; usage is their sum."""
     before = spent = Usage()
     for pauses in range(MOST_PAUSES + 1):
         content = None

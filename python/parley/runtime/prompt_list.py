@@ -37,12 +37,12 @@ class PromptEntry:
 
     @property
     def agent(self) -> str:
-        """The agent that the prompt asks for; "" for none."""
+        """The agent that the prompt names; "" for none."""
         return self.file.prompt.agent if self.file else ""
 
     @property
     def unset(self) -> list[PromptArgument]:
-        """The arguments that the user is asked for."""
+        """The arguments for which Parley asks the user."""
         return [argument for argument in self.arguments if argument.required]
 
     def values(self, words: Sequence[str]) -> dict[str, str]:

@@ -27,8 +27,8 @@ class ReplyRetries:
     async def stream(
         self, ask: Callable[[], AsyncIterator[Event]], tell: Callable[[str], None]
     ) -> AsyncIterator[Event]:
-        """A reply's events, from as many requests as it takes. Raises ModelError, which is the last
-        failure.
+        """A reply's events, from as many requests as necessary. Raises ModelError, which is the
+        last failure.
         """
         reply, tries, broken = ReplyReplacement(), 0, None
         while True:

@@ -52,8 +52,8 @@ class ToolTotals:
 class Totals:
     """A chat's requests (including requests for a status), with tokens and seconds, and its tools.
 
-    `searches` are those of the providers, which they charge for. `cost` covers only requests with a
-    known price.
+    `searches` counts the providers' own searches, for which they charge. `cost` covers only
+    requests with a known price.
     """
 
     requests: int = 0

@@ -127,8 +127,8 @@ def wanted_agent(transcript: Transcript) -> str:
 
 
 def wants_more(transcript: Transcript) -> bool:
-    """Whether a file asks for more than an agent and its model, so that the choice of an agent is no
-    agreement."""
+    """Whether a file asks for more than an agent and its model, so that choosing an agent does not
+    mean agreement."""
     keys = read_front_matter(transcript.front_matter).keys
     return "mode" in keys or bool(keys.get("web_search"))
 

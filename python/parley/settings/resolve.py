@@ -50,8 +50,8 @@ from parley.tools.server_settings import MOCK, WORKSPACE
 
 _CHOICE_SHOWN = 40
 _OF_AGENTS = Loop(max_iterations=1000, max_consecutive_errors=1000, timeout_s=4 * 3600.0)
-"""The limits of agents of other programs, unless the user's agent sets its own: they work for a long
-time, and have limits themselves."""
+"""The limits for agents of other programs, unless the user's entry for the agent sets limits: these
+agents work for a long time, and have their own limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _ask(
 
 
 def _facts(agent: Agent) -> ModelFacts:
-    """The facts about the agent's model; the agent's own settings win."""
+    """The facts about the agent's model; the agent's own settings take precedence."""
     facts = agent.facts if isinstance(agent, ListedAgent) else NO_FACTS
     return replace(
         facts,
@@ -332,8 +332,8 @@ def _narrowing(
 
 
 def _agents_tools(kinds: Sequence[Tool], globs: Sequence[Any], catalogue: Catalogue) -> Catalogue:
-    """The tools of an agent of another program: its kinds of calls, and the workspace's tools for
-    which it may ask Parley."""
+    """The tools of an agent of another program: its kinds of calls, and the workspace's tools that
+    it may ask Parley for."""
     asked = (
         tool
         for _, tool in catalogue.tools

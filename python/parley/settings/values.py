@@ -31,7 +31,8 @@ End each answer with a line that starts with 📝: and sums up question and answ
 
 
 INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
-"""The files with a project's instructions; in each folder, the first that is there is used."""
+"""The files with a project's instructions; in each folder, Parley uses the first file that
+exists."""
 
 TEXT_TOOLS_MAX_TOKENS = 4096
 """The most `max_tokens` with tools as text, unless `safety.max_tokens_per_request` is set."""
@@ -292,8 +293,8 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """`keep_days`: for how many days the records of calls, choices and requests are kept; 0 for
-    always.
+    """`keep_days`: for how many days Parley keeps the records of calls, choices and requests; 0
+    means forever.
     """
 
     keep_days: int = field(default=365, metadata=rule(least=0))

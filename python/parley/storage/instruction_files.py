@@ -63,7 +63,7 @@ class InstructionFiles:
         self._known: dict[Path, tuple[dict[str, _Signature], InstructionFile]] = {}
 
     def first(self, folder: Path, names: Sequence[str], top: Path) -> InstructionFile | None:
-        """The first of these names that is in a folder; it is called by its path from `top`."""
+        """The first of these files that a folder contains, named by its path from `top`."""
         path = next((p for name in names if _is_there(p := folder / name)), None)
         if path is None:
             return None
@@ -161,7 +161,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _signature(path: str) -> _Signature:
-    """What changes when a file changes; None if there is no file."""
+    """The facts that change when a file changes; None if there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116 - for speed: before each question
     except (OSError, ValueError):

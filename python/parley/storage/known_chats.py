@@ -90,7 +90,7 @@ def known_chats(
 ) -> ChatCensus:
     """All chats in the ledger (None if there is no ledger) and in the chat folder.
 
-    Leaves out files that are gone, and files without a question.
+    Leaves out deleted files, and files without a question.
     """
     shelf = _Shelf(ledger)
     rounds = _Rounds(folder, shelf, look)
@@ -162,8 +162,8 @@ class _Rounds:
             self._names[place].append(name)
         self.read = dict[str, tuple[_FileState, ChatHeading]]()
         self.gone = set[str]()
-        """The files that are gone from a folder that is still there; if the folder is gone, too, it
-        may be on a disk that returns.
+        """The files that are missing from an existing folder; if the folder is missing, too, it may
+        be on a disk that will be mounted again.
         """
         self.examined = set[str]()
         self.opened = 0

@@ -45,7 +45,7 @@ TRANSACTION_WAIT_S = 10.0
 """Seconds to wait for another process's transaction."""
 _DAY_S = 24 * 3600.0
 _PAUSE_S = 3600.0
-"""Seconds until the next look for old records, when there are no more."""
+"""The number of seconds until the next search for old records, when there are none left."""
 _MOST_CHATS = 32
 """The number of chats whose last request is remembered."""
 
@@ -398,7 +398,7 @@ class LedgerFile(Database):
         self.last_units: dict[str, tuple[int, tuple[str, ...]]] = {}
         """For each of the chats that asked last, the number and the units of its last request."""
         self.keep_days = 0
-        """For how many days the records of the log and of requests are kept; 0 for always."""
+        """For how many days the records of the log and of requests are kept; 0 means forever."""
         self._is_swept = False
         self._next_deletion = 0.0
 
@@ -424,7 +424,7 @@ class LedgerFile(Database):
             del self.last_units[next(iter(self.last_units))]
 
     def delete_old(self, now: float | None = None) -> None:
-        """Delete the records that are older than `keep_days`, some at each call; `now` is in
+        """Delete the records that are older than `keep_days`, a few at each call; `now` is in
         seconds since 1970.
 
         If the database is in use, the next call tries it again.

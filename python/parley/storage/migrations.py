@@ -1,6 +1,6 @@
-"""Changes of the ledger's existing tables, in order, for ledgers that an older version made.
+"""Changes to the ledger's existing tables, in order, for ledgers that an older version made.
 
-A ledger's version is the number of changes that it has; `PRAGMA user_version` keeps it. A Parley
+A ledger's version is the number of changes that it has; `PRAGMA user_version` keeps it. Parley
 refuses a ledger with more changes than it knows. Knows SQL, but opens no database.
 """
 
@@ -36,7 +36,7 @@ def _add_unnumbered_changes(run: Run) -> None:
 
 
 MIGRATIONS: tuple[Migration, ...] = (_add_unnumbered_changes,)
-"""Every change, oldest first. Never edit a change that was released: append another.
+"""Every change, oldest first. Never edit a change that was released; append another change.
 
 Store a ledger of the newest version first: see `tests/storage/stored_ledgers.py`.
 """
@@ -49,7 +49,8 @@ def ledger_version(run: Run) -> int:
 
 
 def migrate(run: Run, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Make the changes that a ledger lacks, and count them. The caller has begun a transaction."""
+    """Make the changes that a ledger lacks, and count them in its version. The caller has begun a
+    transaction."""
     for number, change in enumerate(migrations[ledger_version(run) :], ledger_version(run) + 1):
         change(run)
         run(f"PRAGMA user_version = {number}")

@@ -1,4 +1,4 @@
-"""Deletes the oldest records of the log and of requests, a few at a time, and remembers that.
+"""Deletes the oldest records of the log and of requests, a few at a time, and records that.
 
 The approvals and the calls that ran are never deleted: without them, a call could run twice. Knows
 SQL, but opens no database.

@@ -1,4 +1,4 @@
-"""The skills of the user and of the project, as they were at the last look.
+"""The skills of the user and of the project, as they were when last read.
 
 A skill of a project is used only after the user has agreed to all its files that a model can read.
 Each read compares the file with that content once more. The user's own skills come first.
@@ -20,12 +20,12 @@ from parley.storage.text_trust import OfferedText, TextTrust
 from parley.text import one_line
 
 MOST_SKILL_BYTES = 100_000
-"""The most bytes of a file that a model can read."""
+"""The maximum size in bytes of a file that a model can read."""
 PROJECT_SKILLS = (".parley/skills", ".agents/skills", ".claude/skills", ".github/skills")
 
 _IN_HOME = (".agents/skills", ".claude/skills")
 _MOST_FILES = 100
-"""The most files of a skill: the user has to read them."""
+"""The maximum number of files in a skill, because the user has to read them."""
 _DEEPEST = 4
 _MOST_SHOWN = 200
 

@@ -14,9 +14,10 @@ from parley.errors import ParleyError
 from parley.instructions.markdown_files import MOST_FRONT_MATTER
 
 MOST_ENTRIES = 1_000
-"""The most entries of a folder; a folder with more is not used, because no order would be fair."""
+"""The maximum number of entries in a folder; a folder with more is not used, because any selection
+would be arbitrary."""
 MOST_FRONT_MATTERS, MOST_TEXT, MOST_NAMES = 60_000, 2_000_000, 10_000
-"""The most bytes and names that a project offers."""
+"""The maximum number of bytes and names that a project may offer."""
 
 
 def names_in(folder: Path) -> list[str]:

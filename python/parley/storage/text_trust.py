@@ -1,8 +1,8 @@
 """A project's texts for the model: Parley uses a text only after the user agrees to its exact
 content.
 
-Keeps the text that the user agreed to last, so a change can be shown as a diff. Knows neither what
-a text is for nor how it is read.
+Keeps the text that the user agreed to last, so a change can be shown as a diff. Knows neither the
+purpose of a text nor how it is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OfferedText:
     """A project's text to which the user may agree.
 
     `name` is the file's name in the project, `noun` says what the text is ("the instructions"), and
-    `effect` is a sentence about what a yes does.
+    `effect` is a sentence about the effect of a yes.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class OfferedText:
 
     @property
     def digest(self) -> str:
-        """The digest of the content that a yes would count for."""
+        """The digest of the content that a yes would cover."""
         return digest(self.content)
 
 

@@ -45,7 +45,7 @@ _MAY_DESTROY = frozenset({"delete", "move", "execute", "switch_mode", "other"})
 _OF_FILES = frozenset({"read", "edit", "delete", "move", "search", "fetch"})
 _PATH_FIELD = re.compile("path|file|dir|folder|cwd|root", re.IGNORECASE)
 _PATH = re.compile(r"[/~]|file:|(.*/)?\.\.(/|$)", re.IGNORECASE)
-"""Texts that lead out of a folder if they are paths."""
+"""Texts that would lead out of a folder if they were paths."""
 _SCHEMA: Mapping[str, Any] = {"type": "object"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREFIX = canonical({"agent": []})[:-2]
@@ -102,8 +102,8 @@ def call_arguments(
 
 
 def diffs_of(arguments: str) -> list[tuple[str, str | None, str]]:
-    """The paths and the old and new texts of the diffs in a call's arguments; none if the form is
-    another.
+    """The paths and the old and new texts of the diffs in a call's arguments; none if the arguments
+    have another form.
     """
     try:
         decoded = json.loads(arguments)

@@ -40,7 +40,7 @@ class ApprovedChange:
 
     call_id: str
     base: str
-    """The digest of all texts that the call's changes were computed from."""
+    """The digest of all texts from which the call's changes were computed."""
     path: Path
     before: str | None
     """The text from which the approved diff was computed; None for no file."""
@@ -64,7 +64,7 @@ class ApprovedWork:
         self._texts.add(_digest(path, text))
 
     def has_text(self, path: Path, text: str) -> bool:
-        """Whether the agent has this text of a file, so that nothing is disclosed by it."""
+        """Whether the agent has this text of a file, so that sending it discloses nothing."""
         return _digest(path, text) in self._texts
 
 
@@ -99,7 +99,7 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
 
 
 def _number(params: Mapping[str, Any], name: str) -> int | None:
-    """A number of lines, which begins with 1; None if there is none."""
+    """A line number or a number of lines, at least 1; None if it is missing."""
     match params.get(name):
         case None:
             return None

@@ -49,7 +49,7 @@ class WalkBudget:
         return bool(self.ended)
 
     def another(self) -> bool:
-        """Whether the walk may look at one more name; if so, counts it."""
+        """Whether the walk may examine another name; if so, counts it."""
         if self.names <= 0:
             self.ended = self.ended or (
                 f"everything after the first {self.most:,} names; give a path to see more"
