@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley.chat.reader import parse
 from tests.bench import machine
+from tests.bench.ask_costs import ask_cpu_s
 from tests.bench.chat_list_costs import chat_list_s
 from tests.bench.machine import median_of, seconds
 from tests.bench.subjects import (
@@ -171,6 +172,18 @@ class Run:
         ]
         self.rows(whats, self.each(measure), ["≤ 85", "≤ 85"])
 
+        def measure_residents(desk: Desk) -> list[str]:
+            first = desk.resident_mb()
+            desk.ask(self.server, 0, 20_000)
+            time.sleep(0.5)
+            return [f"{first:.0f}", f"{desk.resident_mb():.0f}"]
+
+        whats = [
+            "resident memory of all their processes after an answer, MB",
+            "… after 20,000 more tokens in another chat",
+        ]
+        self.rows(whats, self.each(measure_residents), ["≤ 75", "≤ 85"])
+
     def ten_at_once(self) -> None:
         def measure(desk: Desk) -> list[str]:
             if desk.subject.name != "Parley":
@@ -289,6 +302,13 @@ class Run:
         for what, took in chat_list_s().items():
             bar = "≤ 100" if "picker" in what or "completion" in what else ""
             self.table.row(f"5,000 chats in 200 folders: {what}, ms", *dashes, ms(took), bar)
+
+    def ask(self) -> None:
+        dashes = ["–"] * (len(self.subjects) - 1)
+        for what, took in ask_cpu_s(self.server).items():
+            self.table.row(
+                f"`parley ask`, {what}: CPU until its first token, ms", *dashes, ms(took), "≤ 350"
+            )
 
     def first_question(self) -> None:
         """Ask as soon as a file is open, in a freshly started Neovim."""
@@ -436,6 +456,7 @@ ALL: dict[str, Callable[[Run], None]] = {
     "requests": Run.requests,
     "tools": Run.tool_loop,
     "first": Run.first_question,
+    "ask": Run.ask,
     "streams": Run.streams,
     "pace": Run.pace,
     "ten": Run.ten_at_once,

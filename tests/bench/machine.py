@@ -75,6 +75,16 @@ def memory_mb(root: int) -> float:
     return total / 1024
 
 
+def resident_mb(root: int) -> float:
+    """Megabytes that a process and its descendants have in memory; shared memory counts for each."""
+    total = 0
+    for pid in tree(root):
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()
+            total += int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+    return total / 2**20
+
+
 def wait_until_quiet(say: Callable[[str], None]) -> None:
     """Return when other processes leave the machine idle, or after five minutes."""
     end, has_told = time.monotonic() + PATIENCE_S, False

@@ -218,6 +218,9 @@ class Desk:
     def memory_mb(self) -> float:
         return machine.memory_mb(self.nvim.pid)
 
+    def resident_mb(self) -> float:
+        return machine.resident_mb(self.nvim.pid)
+
 
 class Stranger:
     """Another client of the same Neovim that sends requests all the time."""
