@@ -1,4 +1,4 @@
-"""Rare sessions: their agents leave out, forget or change something, or never do it."""
+"""Rare sessions, whose agents leave something out, forget it, change it, or never do it."""
 
 from __future__ import annotations
 

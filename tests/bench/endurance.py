@@ -1,4 +1,5 @@
-"""`make endurance`: a long life, after which memory, descriptors, tasks and times are as before.
+"""`make endurance`: many questions, after which memory, descriptors, tasks and times must be as
+before.
 
 One Neovim with its host asks 300 questions with tool calls, in ten chats at a time, with 20 MCP
 servers, a ledger of a million rows, and 5,000 known chats. The table compares the first hundred

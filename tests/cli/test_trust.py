@@ -90,7 +90,7 @@ def test_a_terminal_shows_the_text_or_its_changes_and_asks(shell: Shell) -> None
         assert terminal.end() == 1
 
 
-def test_a_question_goes_without_undecided_instructions_and_verify_names_a_change(
+def test_a_question_is_sent_without_undecided_instructions_and_verify_names_a_change(
     shell: Shell,
 ) -> None:
     code, _, notes = output(shell.run("respond", "chat.md"))
@@ -154,7 +154,7 @@ def test_a_text_of_a_skill_is_never_taken_for_a_server_file(shell: Shell) -> Non
         assert output(shell.run(*words.split()))[0] == 1
 
 
-def test_a_file_that_is_no_text_of_the_project_is_refused(shell: Shell) -> None:
+def test_a_file_that_is_not_a_text_of_the_project_is_refused(shell: Shell) -> None:
     code, said, complaint = output(shell.run("trust", "style.md", "none.md"))
     assert (code, said) == (1, "")
     assert "style.md: it is not a text of this project" in complaint

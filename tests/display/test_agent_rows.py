@@ -19,7 +19,7 @@ from parley.models.agent_sign_ins import SignInMethod
         (SignInMethod("a", "Web"), "Web: the agent does the rest itself"),
     ],
 )  # fmt: skip
-def test_a_way_to_sign_in_says_what_it_does(method: SignInMethod, row: str) -> None:
+def test_a_sign_in_method_says_what_it_does(method: SignInMethod, row: str) -> None:
     text = sign_in_row(method, "a b")
     assert text.startswith(row)
     assert "\u202e" not in text

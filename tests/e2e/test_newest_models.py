@@ -63,7 +63,9 @@ async def test_the_first_question_asks_the_newest_model_with_its_own_limits(tmp_
 
 
 @pytest.mark.parametrize("newest", ["sonnet", ""])
-async def test_without_a_list_the_agents_last_resort_is_asked(tmp_path: Path, newest: str) -> None:
+async def test_without_a_list_the_model_in_the_agents_entry_is_asked(
+    tmp_path: Path, newest: str
+) -> None:
     model = Anthropic()
     model.has_list = False
     provider = ProviderSettings("near", "anthropic")
@@ -120,7 +122,7 @@ class Editor:
 ANSWERED = "🔒: [Answered by claude-opus-9, for claude-nova-1]"
 
 
-async def test_another_model_than_the_requested_one_is_named_once_in_the_file_and_always_in_the_log(
+async def test_a_model_other_than_the_requested_one_is_named_once_in_the_file_and_always_in_the_log(
     tmp_path: Path,
 ) -> None:
     model = Anthropic()

@@ -502,7 +502,7 @@ async def test_a_message_limit_ends_in_prose() -> None:
     ]
 
 
-async def test_the_next_question_after_the_chats_last_call_says_that_it_goes_without_tools() -> (
+async def test_the_next_question_after_the_chats_last_call_says_that_it_is_asked_without_tools() -> (
     None
 ):
     model = ScriptedModel(calls(GOOGLE), says("It is at $911."), says("As I said."), says("Yes."))

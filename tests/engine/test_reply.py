@@ -77,7 +77,7 @@ async def test_a_result_in_the_next_reply_is_written_below_its_call() -> None:
     assert [p.ran_by for p in parse(done.text).exchanges[0].answers[0].calls] == ["provider", None]
 
 
-async def test_such_a_call_takes_no_choice_and_counts_for_no_limit() -> None:
+async def test_such_a_call_has_no_choice_and_no_limit_counts_it() -> None:
     broken = turns([Ran(FIND, "agent"), ModelError("no route", reason="no route")], says("Done."))
     assert await broken.run() == End("interrupted", "no route")
     assert "❓:[agent] `" in broken.text

@@ -1,4 +1,4 @@
-"""Sign-ins that end by themselves: one that takes too long, and one whose work fails."""
+"""Sign-ins that end by themselves, because they take too long or their work fails."""
 
 from __future__ import annotations
 

@@ -343,7 +343,7 @@ async def test_a_second_key_cancels_the_sign_in_and_closes_its_port(state: Path)
         assert only(servers).account == "none"
 
 
-async def test_the_address_at_which_a_browser_elsewhere_ended_can_be_pasted(state: Path) -> None:
+async def test_the_address_of_another_browsers_last_page_can_be_pasted(state: Path) -> None:
     pages: list[Visit] = []
     async with guarded(Provider()) as provider, at(provider.url, state) as servers:
         attempt = asyncio.ensure_future(servers.sign_in("tracker", pages.append))

@@ -37,7 +37,7 @@ def keeps(whole: Any, own: Any) -> bool:
 
 
 @given(bodies, bodies)
-def test_parleys_fields_win_and_each_parameter_is_sent_or_ignored(
+def test_parleys_fields_take_precedence_and_each_parameter_is_sent_or_ignored(
     body: dict[str, Any], parameters: dict[str, Any]
 ) -> None:
     whole, ignored = with_parameters(body, parameters)

@@ -83,7 +83,7 @@ def test_text_is_withdrawn_only_for_text(broken: list[list[Event]]) -> None:
 
 
 @given(replies)
-def test_if_no_reply_is_whole_the_longest_one_stays(broken: list[list[Event]]) -> None:
+def test_if_no_reply_is_complete_the_longest_one_stays(broken: list[list[Event]]) -> None:
     *before, last = broken
     reply, shown = after_breaks(before)
     shown += fed(reply, last)

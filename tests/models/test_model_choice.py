@@ -1,4 +1,4 @@
-"""The newest model of a list, and what speaks against a model."""
+"""The newest model of a list, and reasons against using a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def models(kind: str, path: str) -> tuple[ListedModel, ...]:
     return list_page(listed[1]).models
 
 
-def test_the_built_in_agents_use_the_newest_model_of_their_lines() -> None:
+def test_the_built_in_agents_use_the_newest_model_of_their_families() -> None:
     claudes = list_page({"data": CLAUDES}).models
     # The name says nothing about the line: "do not infer a line from the `id`" (anthropic 2.12).
     assert newest_model(RULES["Claude"], claudes) == "claude-nova-1"
@@ -43,7 +43,7 @@ def test_the_built_in_agents_use_the_newest_model_of_their_lines() -> None:
         ([], ["gpt-5"], None),
     ],
 )
-def test_the_first_rule_that_fits_decides_and_the_highest_version_is_the_newest(
+def test_the_first_rule_that_matches_decides_and_the_highest_version_is_the_newest(
     rules: list[str], names: list[str], newest: str | None
 ) -> None:
     assert newest_model(rules, map(ListedModel, names)) == newest
@@ -80,7 +80,7 @@ def test_the_order_of_the_list_does_not_matter(listed: list[ListedModel]) -> Non
         (ListedModel("m", lifecycle="retired"), "the provider no longer serves this model"),
     ],
 )
-def test_what_speaks_against_a_model_is_said_and_such_a_model_is_not_chosen(
+def test_a_reason_against_a_model_is_reported_and_the_model_is_not_chosen(
     model: ListedModel, problem: str
 ) -> None:
     assert model_problem("m", ModelList((model,), 1.0), "2026-11-25") == problem

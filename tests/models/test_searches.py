@@ -53,7 +53,7 @@ def test_a_result_has_one_line_for_each_source() -> None:
 
 @examples(100)
 @given(title=HOSTILE, url=HOSTILE)
-def test_no_title_and_no_address_leaves_its_line_or_its_brackets(title: str, url: str) -> None:
+def test_no_title_or_address_can_leave_its_line_or_its_brackets(title: str, url: str) -> None:
     assert "\n" not in source_line(title, url)
     notes = Footnotes([])
     mark = notes.mark(url, title)

@@ -85,7 +85,7 @@ def test_without_a_browser_the_address_is_shown_and_the_browsers_address_can_be_
         nvim.keys(f"{ended(page)}<CR>")
         heard(nvim, "signed in to openrouter")
         nvim.until(lambda: "Sign in to" not in nvim.screen(), "the page's end")
-        # The browser's own way back ends the question, too.
+        # If the browser itself returns, the question closes, too.
         nvim.command("ParleyLogin openrouter")
         nvim.until_screen("Address of the browser's last page:")
         urllib.request.urlopen(ended(nvim.lua("return _G.page"))).read()

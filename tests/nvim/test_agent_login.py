@@ -22,7 +22,7 @@ START = {
 }
 
 
-def test_the_command_shows_the_ways_and_runs_one_in_a_terminal(tmp_path: Path) -> None:
+def test_the_command_shows_the_methods_and_runs_one_in_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
     script = {"prompts": [[{"say": "Ok."}]], "initialize": START, "login": True,
               "authenticate": {}, "logout": {}}  # fmt: skip

@@ -79,7 +79,7 @@ def test_the_page_shows_a_single_backtick_and_a_servers_last_message() -> None:
     assert "u0060" not in text
 
 
-def test_the_page_shows_agents_of_other_programs_and_their_last_words() -> None:
+def test_the_page_shows_agents_of_other_programs_and_their_last_lines() -> None:
     agents = [
         AgentStatus("coder", "/p\n/q", False, "ended during\u202e its turn", ("one", "two")),
         AgentStatus("codex", "/p", True),

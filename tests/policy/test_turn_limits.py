@@ -105,7 +105,7 @@ def test_a_session_is_the_file() -> None:
     assert step(chat(earlier, answer(ran(1))), limits=limits) == AskModel(tools_on=False)
 
 
-def test_the_user_is_told_why_a_question_goes_without_tools() -> None:
+def test_the_user_learns_why_a_question_is_asked_without_tools() -> None:
     two = chat(answer(*round_of(OK, FAILED), Text("done")))
     assert why_without_tools(limits_with(per_session=2), two) == (
         "asked without tools: this chat has made 2 tool calls, and max_tool_calls.per_session is 2. "

@@ -108,7 +108,7 @@ async def test_the_key_is_only_for_the_address_that_the_user_signed_in_to(tmp_pa
         assert accounts.key(same.providers["openrouter"]) == key
 
 
-async def test_a_key_of_the_users_own_wins(tmp_path: Path) -> None:
+async def test_a_key_of_the_users_own_takes_precedence(tmp_path: Path) -> None:
     async with KeySite() as site:
         _, key = await signed_in(site, tmp_path)
         environ = environment(site, tmp_path, OPENROUTER_API_KEY="my-own-key")
@@ -234,7 +234,7 @@ async def test_a_code_with_another_state_is_refused_and_the_sign_in_waits(tmp_pa
     assert accounts.key(ROUTER) in site.keys
 
 
-async def test_the_address_at_which_a_browser_elsewhere_ended_can_be_pasted(tmp_path: Path) -> None:
+async def test_the_address_of_another_browsers_last_page_can_be_pasted(tmp_path: Path) -> None:
     async with KeySite() as site:
         accounts, pages = ProviderAccounts(environment(site, tmp_path)), list[str]()
 

@@ -87,7 +87,7 @@ async def test_an_agent_signs_the_user_in_itself_and_deletes_its_login(
     assert (await desk.respond()).kind == "interrupted"
 
 
-async def test_an_agent_that_refuses_or_names_no_way_says_so(
+async def test_an_agent_that_refuses_or_offers_no_method_says_so(
     desks: list[AgentDesk], tmp_path: Path
 ) -> None:
     plain = {"protocolVersion": 1}

@@ -176,7 +176,7 @@ async def test_a_change_that_the_agent_and_parley_make_is_recorded_once(
     assert desk.file() == TEXT
 
 
-async def test_the_user_s_own_text_is_written_and_the_agent_is_told(
+async def test_the_users_own_text_is_written_and_the_agent_learns_of_it(
     desks: list[AgentDesk], tmp_path: Path
 ) -> None:
     desk = desk_with(desks, tmp_path, write(), {"say": "I see."})
@@ -272,7 +272,7 @@ async def test_without_the_workspace_the_methods_are_not_declared(
     assert start["fs"]["readTextFile"] is is_denied
 
 
-async def test_the_chat_s_tools_narrow_what_the_agent_may_ask_for(
+async def test_the_chats_tools_limit_the_requests_that_the_agent_may_make(
     desks: list[AgentDesk], tmp_path: Path
 ) -> None:
     desk = desk_with(desks, tmp_path, read(), write(), {"say": "Hm."})
