@@ -125,19 +125,37 @@ WARNING = "may have run: no result in the file"
 
 
 def go_on(nvim: Child, chat: Chat, death: Death) -> None:
-    """Open the remaining file, check that it is intact, and continue to a complete answer.""" left
-    = chat.path.read_text(encoding="utf-8") assert left.startswith(chat.question), death assert not
-    [p for p in parse(left).problems if p.severity == "error"], death opened(nvim, chat) assert
-    f"{nvim.text()}\n" == left, death assert not is_complete(nvim) or LAST_WORDS in left, ( f"half a
-    reply counts as complete after {death}" ) respond(nvim)  # from now on, a dead Neovim's host no
-    longer runs calls before = chat.calls() assert before <= 1, death if not is_complete(nvim):
-    assert waits(nvim), f"{death}\n{nvim.report()}" if before: until( nvim, lambda: any("may already
-    have run" in said for said in problems(nvim)), "the problem", ) nvim.command("ParleyApprove yN"
-    if before else "ParleyApprove ya") until( nvim, lambda: is_complete(nvim) or WARNING in
-    nvim.messages(), f"an end after {death}" ) if not is_complete(nvim): # The call was started but
-    never reached its server, so the first approval warns. until(nvim, lambda: waits(nvim), "the
-    choice") nvim.command("ParleyApprove ya") until(nvim, lambda: is_complete(nvim), f"the answer
-    after {death}") nvim.command("write") assert chat.calls() <= 1, death
+    """Open the remaining file, check that it is intact, and continue to a complete answer."""
+    left = chat.path.read_text(encoding="utf-8")
+    assert left.startswith(chat.question), death
+    assert not [p for p in parse(left).problems if p.severity == "error"], death
+    opened(nvim, chat)
+    assert f"{nvim.text()}\n" == left, death
+    assert not is_complete(nvim) or LAST_WORDS in left, (
+        f"half a reply counts as complete after {death}"
+    )
+    respond(nvim)  # from now on, a dead Neovim's host no longer runs calls
+    before = chat.calls()
+    assert before <= 1, death
+    if not is_complete(nvim):
+        assert waits(nvim), f"{death}\n{nvim.report()}"
+        if before:
+            until(
+                nvim,
+                lambda: any("may already have run" in said for said in problems(nvim)),
+                "the problem",
+            )
+        nvim.command("ParleyApprove yN" if before else "ParleyApprove ya")
+        until(
+            nvim, lambda: is_complete(nvim) or WARNING in nvim.messages(), f"an end after {death}"
+        )
+        if not is_complete(nvim):
+            # The call was started but never reached its server, so the first approval warns.
+            until(nvim, lambda: waits(nvim), "the choice")
+            nvim.command("ParleyApprove ya")
+    until(nvim, lambda: is_complete(nvim), f"the answer after {death}")
+    nvim.command("write")
+    assert chat.calls() <= 1, death
 
 
 def assert_sendable(chat: Chat) -> None:
