@@ -14,7 +14,7 @@ from tests.cli.test_servers import output
 from tests.forks import ForkServer
 from tests.runtime.test_agent_accounts import METHODS, START
 
-KEY = {"id": "k", "name": "Key", "type": "env_var", "vars": [{"name": "CODER_KEY"}]}
+KEY = {"id": "1", "name": "Key", "type": "env_var", "vars": [{"name": "CODER_KEY"}]}
 
 
 @pytest.fixture
@@ -47,6 +47,9 @@ def test_a_login_runs_in_the_terminal_after_a_choice(
         assert terminal.end() == 0
         assert "Signed in here, with words" in terminal.text
         assert "the sign-in to coder is complete" in terminal.text
+    with shell.terminal("login", "coder", "--method", "o") as terminal:
+        assert terminal.end() == 1
+        assert "$ sh -c 'exit 3'" in terminal.text
     assert output(shell.run("ask", "hello"))[:2] == (0, "Ok.\n")
 
 
@@ -65,12 +68,12 @@ def test_without_a_terminal_the_method_is_named(
         heard = capsys.readouterr()
         return heard.out + heard.err
 
-    assert "offers 4 sign-in methods. Pass --method with one of t, a, o, k" in said(
+    assert "offers 4 sign-in methods. Pass --method with one of t, a, o, 1" in said(
         1, "login", "coder"
     )
     assert "no sign-in method 'x'. Choose one of" in said(1, "login", "coder", "--method", "x")
     assert "the sign-in to coder needs a terminal" in said(1, "login", "coder", "--method", "t")
-    assert "Set providers.coder.env: CODER_KEY" in said(1, "login", "coder", "--method", "k")
+    assert "Set providers.coder.env: CODER_KEY" in said(1, "login", "coder", "--method", "1")
     assert "is complete" in said(0, "login", "Coder", "--method", "a")
     assert run.log.with_suffix(".login").exists()
     assert "signed out of coder" in said(0, "logout", "coder")

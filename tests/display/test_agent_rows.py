@@ -13,6 +13,8 @@ from parley.models.agent_sign_ins import SignInMethod
     [
         (SignInMethod("t", "Account", "terminal", words=("log", "in x")), "Account: $ a b log 'in x'"),
         (SignInMethod("o", "Old", "terminal", command="sh", words=("-c", "\u202ex")), "Old: $ sh -c"),
+        (SignInMethod("t", "It", "terminal", words=("in",), env={"A": "b c"}), "It: $ A='b c' a b in"),
+        (SignInMethod("t", "Long", "terminal", words=("x" * 450, "end")), f"Long: $ a b {'x' * 450} end"),
         (SignInMethod("v", "Key", "variables", variables=("A", "B")), "Key: set A, B in"),
         (SignInMethod("v", "Key", "variables"), "Key: set its variables in"),
         (SignInMethod("a", "Web", about="Open it"), "Web: Open it"),

@@ -49,6 +49,10 @@ def test_each_kind_of_method_is_read() -> None:
         {"id": "x", "name": "x", "type": "terminal", "args": [1]},
         {"id": "x", "name": "x", "type": "terminal", "args": ["a\0b"]},
         {"id": "x", "name": "x", "type": "terminal", "env": {"A": 1}},
+        {"id": "x", "name": "x", "type": "terminal", "args": ["x", " " * 500, "hidden"]},
+        {"id": "x", "name": "x", "type": "terminal", "args": ["a\u202eb"]},
+        {"id": "x", "name": "x", "type": "terminal", "env": {"A": "\x1b[2J"}},
+        {"id": "x", "name": "x", "type": "terminal", "env": {"A=B": "x"}},
     ],
 )
 def test_a_method_that_cannot_be_used_is_left_out(raw: object) -> None:

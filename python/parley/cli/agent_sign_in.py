@@ -31,7 +31,10 @@ async def sign_in_to_agent(app: App, provider: ProviderSettings, way: str | None
         case "terminal":
             if not screen().can_ask:
                 raise ParleyError(f"the sign-in to {name} needs a terminal. Run it in one")
-            await _run(name, await accounts.command(provider, method))
+            command = await accounts.command(provider, method)
+            if way is not None:  # no list has shown the command
+                remark(sign_in_row(method, shlex.join(provider.command)))
+            await _run(name, command)
         case "agent":
             remark(f"{name} signs you in, for example in your browser; Ctrl-C cancels it")
             await accounts.authenticate(provider, method)
@@ -61,12 +64,13 @@ def _chosen(
             f"{known}"
         )
     program = shlex.join(provider.command)
-    if way is None:
+    if is_listed := way is None:
         for number, method in enumerate(methods, 1):
             say_line(f"{number}: {sign_in_row(method, program)}")
         way = screen().line(f"Sign in to {one_line(provider.name)} with number: ").strip()
-    by_name = {str(number): method for number, method in enumerate(methods, 1)}
-    by_name |= {method.id: method for method in methods}
+    numbers = {str(number): method for number, method in enumerate(methods, 1)}
+    ids = {method.id: method for method in methods}
+    by_name = ids | numbers if is_listed else numbers | ids
     if way not in by_name:
         known = ", ".join(one_line(method.id, 60) for method in methods)
         raise ParleyError(

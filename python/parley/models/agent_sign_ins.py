@@ -5,16 +5,19 @@ Knows the protocol's plain JSON; does not know processes or terminals.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from parley.text import one_line
+from parley.text import one_line, visible
 
 _MOST_METHODS = 10
 _NAME_SHOWN = 60
 _LONGEST_ID = 1000
 _MOST_WORDS = 100
+_MOST_CHARACTERS = 500
+"""The most characters of a command with its variables, so that the user sees all of it."""
 
 SignInKind = Literal["terminal", "variables", "agent"]
 """A command for a terminal, variables that the user sets, or a request that the agent answers when
@@ -35,6 +38,14 @@ class SignInMethod:
     env: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     variables: tuple[str, ...] = ()
     """The names of the variables that the user has to set."""
+
+    def command_text(self, program: str = "") -> str:
+        """The command for a terminal, with its variables, as a shell would take it; `program` is the
+        agent's own command in this form.
+        """
+        variables = (f"{name}={shlex.quote(value)}" for name, value in self.env.items())
+        own = shlex.quote(self.command) if self.command else program
+        return " ".join(filter(None, [*variables, own, *map(shlex.quote, self.words)]))
 
 
 def sign_in_methods(response: Mapping[Any, Any]) -> tuple[SignInMethod, ...]:
@@ -79,11 +90,13 @@ def _in_terminal(
     texts = [command, *words, *env, *env.values()]
     if len(texts) > _MOST_WORDS:
         return None
-    if not all(isinstance(text, str) and "\0" not in text for text in texts):
+    if not all(isinstance(text, str) for text in texts) or any("=" in name for name in env):
         return None
-    return SignInMethod(
+    method = SignInMethod(
         known.id, known.name, "terminal", known.about, command, tuple(words), dict(env)
     )
+    text = method.command_text()
+    return method if len(text) <= _MOST_CHARACTERS and visible(text) == text else None
 
 
 def _of_variables(known: SignInMethod, variables: list[Any]) -> SignInMethod:
